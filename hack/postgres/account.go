@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// account is the user that the server runs as; nil means our own.
+type account struct {
+	name     string
+	uid, gid uint32
+}
+
+// accountFor picks an unprivileged user when we are root, because PostgreSQL
+// refuses to run as root.
+func accountFor(euid int) (*account, error) {
+	if euid != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("read the user id of %s: %w", name, err)
+		}
+		gid, err := strconv.ParseUint(u.Gid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("read the group id of %s: %w", name, err)
+		}
+		return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root and this machine has neither a user postgres nor nobody: " +
+		"create one (useradd --system postgres) or run as an ordinary user")
+}
+
+// credential is what a child process needs to run as the account.
+func (a *account) credential() *syscall.Credential {
+	if a == nil {
+		return nil
+	}
+	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
+}
+
+// own gives one file or folder to the account.
+func (a *account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	if err := os.Lchown(path, int(a.uid), int(a.gid)); err != nil {
+		return fmt.Errorf("give the folder to the user %s: %w", a.name, err)
+	}
+	return nil
+}
+
+// prepareDir makes dir for the account with mode 0700. When the account can
+// not reach it, for example below root's own home, it takes a folder in the
+// system's folder for temporary files instead, with a name that the next run
+// finds again, and says so.
+func (a *account) prepareDir(ctx context.Context, dir string, log io.Writer) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the account must be able to pass
+		return "", fmt.Errorf("make the state folder: %w", err)
+	}
+	if err := a.makePrivate(dir); err != nil {
+		return "", err
+	}
+	if a == nil || a.reaches(ctx, dir) {
+		return dir, nil
+	}
+	other := filepath.Join(os.TempDir(), tempName(dir)+"-data")
+	if err := a.makePrivate(other); err != nil {
+		return "", err
+	}
+	if !a.reaches(ctx, other) {
+		return "", fmt.Errorf("the user %s, which PostgreSQL runs as, can reach neither %s nor %s: "+
+			"set TMPDIR to a folder that every user can reach, or clone to one", a.name, dir, other)
+	}
+	fmt.Fprintf(log, "The user %s, which PostgreSQL runs as, can not reach %s: the data is in %s instead\n", a.name, dir, other)
+	return other, nil
+}
+
+// makePrivate makes the folder with mode 0700, or takes an existing one that is really a
+// folder and belongs to us or the account: names in a folder for temporary
+// files can be taken by anybody.
+func (a *account) makePrivate(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	trusted := owner == uint32(os.Geteuid()) || a != nil && owner == a.uid
+	if !info.IsDir() || !trusted {
+		return fmt.Errorf("%s exists but is not a folder of ours (mode %s, owner id %d): remove it or name another one", dir, info.Mode(), owner)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs its x bit
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	return a.own(dir)
+}
+
+// reaches asks the kernel, by a process of the account, whether it can enter
+// the folder and write there: modes of parents, access lists and mount
+// options all count.
+func (a *account) reaches(ctx context.Context, dir string) bool {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `cd "$1" && test -w .`, "sh", dir)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential()}
+	return cmd.Run() == nil
+}

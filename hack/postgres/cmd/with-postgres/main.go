@@ -1,0 +1,86 @@
+// Command with-postgres runs a command with a private PostgreSQL server for
+// its tests: it starts one, sets RELAYPOOL_TEST_DATABASE_URL, runs the command,
+// stops the server and exits with the command's code. When the variable is set
+// already, the command gets that server.
+//
+//	with-postgres go test ./...
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/relaypool/relaypool/hack/postgres"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: with-postgres command [argument ...]: names no command to run")
+		os.Exit(2)
+	}
+	code, err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "with-postgres: %v\n", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// run returns the command's exit code, 128 plus the signal's number when one
+// ended it, as shells do.
+func run(command []string) (code int, err error) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+
+	env := os.Environ()
+	if os.Getenv(postgres.TestURLVariable) == "" {
+		server, remove, err := postgres.StartTemp(context.Background(), os.Stderr)
+		if err != nil {
+			return 1, err
+		}
+		defer func() { err = errors.Join(err, remove(context.Background())) }()
+		env = append(env, postgres.TestURLVariable+"="+server.URL("postgres"))
+	}
+
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running the given command is its purpose; signals end it
+	cmd.Env = env
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	// A process group of its own: a signal sent to us alone then reaches the
+	// command's children too, and Ctrl-C reaches each of them once.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return 1, fmt.Errorf("run %s: %w", command[0], err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case sig := <-signals:
+			// It fails only when the whole group has ended, which done tells.
+			_ = syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal))
+		case err := <-done:
+			return exitCode(cmd.ProcessState), unexpected(err)
+		}
+	}
+}
+
+func exitCode(state *os.ProcessState) int {
+	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}
+
+// unexpected drops the error that only repeats a non-zero exit code.
+func unexpected(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}

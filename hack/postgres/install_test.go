@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeServer puts an initdb and a postgres of the version into dir.
+func fakeServer(t *testing.T, dir, version string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of programs
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\necho 'postgres (PostgreSQL) %s'\n", version)
+	for _, name := range []string{"initdb", "postgres"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFindOrdersInstallations(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for dir, version := range map[string]string{
+		"lib/9/bin":  "9.6.24",
+		"lib/15/bin": "15.18 (Debian 15.18-0+deb12u1)",
+		"lib/18/bin": "18beta1",
+		"own":        "14.2",
+	} {
+		fakeServer(t, filepath.Join(root, dir), version)
+	}
+	// A folder of links, such as /usr/local/bin, stands for the real one.
+	links := filepath.Join(root, "links")
+	if err := os.Mkdir(links, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, "own/initdb"), filepath.Join(links, "initdb")); err != nil {
+		t.Fatal(err)
+	}
+	m := machine{path: "/nonexistent:" + links, places: []string{filepath.Join(root, "lib/*/bin"), filepath.Join(root, "own")}}
+	got, err := m.find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []binaries{
+		{filepath.Join(root, "own"), 14},
+		{filepath.Join(root, "lib/18/bin"), 18},
+		{filepath.Join(root, "lib/15/bin"), 15},
+		{filepath.Join(root, "lib/9/bin"), 9},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(binaries{})); diff != "" {
+		t.Errorf("installations (-want +got):\n%s", diff)
+	}
+}
+
+func TestChooseOpensExistingData(t *testing.T) {
+	t.Parallel()
+	installed := []binaries{{"/a", 17}, {"/b", 15}}
+	tests := map[string]struct {
+		dataOf    string // PG_VERSION, none when empty
+		want      binaries
+		wantError string
+	}{
+		"no data takes the first installation":   {want: binaries{"/a", 17}},
+		"data takes its own version":             {dataOf: "15\n", want: binaries{"/b", 15}},
+		"data of an absent version says the way": {dataOf: "13\n", wantError: "was made by PostgreSQL 13, but this machine has only 17, 15: install version 13, or delete the folder"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if tt.dataOf != "" {
+				if err := os.WriteFile(filepath.Join(dir, "PG_VERSION"), []byte(tt.dataOf), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := choose(installed, dir)
+			if tt.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.wantError) {
+					t.Fatalf("got %v, want an error with %q", err, tt.wantError)
+				}
+				return
+			}
+			if err != nil || got != tt.want {
+				t.Errorf("got %v, %v, want %v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestMissingServer(t *testing.T) {
+	t.Parallel()
+	const (
+		debian = "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n"
+		ubuntu = "ID=ubuntu\nID_LIKE=debian\n"
+		fedora = "ID=fedora\n"
+	)
+	tests := map[string]struct {
+		osRelease string
+		root      bool
+		aptFails  bool
+		installs  bool // whether apt-get brings the programs
+		wantRuns  []string
+		wantError string
+	}{
+		"root on Debian gets it installed": {
+			osRelease: debian, root: true, installs: true,
+			wantRuns: []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
+		},
+		"root on Ubuntu gets it installed": {
+			osRelease: ubuntu, root: true, installs: true,
+			wantRuns: []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
+		},
+		"apt-get's failure is told": {
+			osRelease: debian, root: true, aptFails: true,
+			wantRuns: []string{"apt-get update"}, wantError: "install postgresql: no network",
+		},
+		"a package without programs is told": {
+			osRelease: debian, root: true,
+			wantRuns:  []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
+			wantError: "add their folder to PATH",
+		},
+		"an ordinary user on Debian is told the command":  {osRelease: debian, wantError: "sudo apt-get install postgresql"},
+		"root on Fedora is told the package":              {osRelease: fedora, root: true, wantError: "postgresql-server (Fedora)"},
+		"a system without os-release is told the package": {root: true, wantError: "postgresql@17 (Homebrew)"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := machine{
+				places:    []string{filepath.Join(dir, "lib/*/bin")},
+				root:      tt.root,
+				osRelease: filepath.Join(dir, "os-release"),
+				aptConf:   filepath.Join(dir, "createcluster.d"),
+				log:       t.Output(),
+			}
+			if tt.osRelease != "" {
+				if err := os.WriteFile(m.osRelease, []byte(tt.osRelease), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dropIn := filepath.Join(m.aptConf, "relaypool.conf")
+			var runs []string
+			m.run = func(_ context.Context, _ io.Writer, name string, args ...string) error {
+				runs = append(runs, name+" "+strings.Join(args, " "))
+				if text, err := os.ReadFile(dropIn); err != nil || string(text) != "create_main_cluster = false\n" {
+					t.Errorf("apt-get ran with the drop-in %q, %v", text, err)
+				}
+				if tt.aptFails {
+					return errors.New("no network")
+				}
+				if tt.installs && args[0] == "install" {
+					fakeServer(t, filepath.Join(dir, "lib/15/bin"), "15.1")
+				}
+				return nil
+			}
+			found, err := m.find(t.Context())
+			if diff := cmp.Diff(tt.wantRuns, runs); diff != "" {
+				t.Errorf("commands (-want +got):\n%s", diff)
+			}
+			if _, err := os.Stat(dropIn); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the drop-in was left behind: %v", err)
+			}
+			if tt.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.wantError) {
+					t.Errorf("got %v, want an error with %q", err, tt.wantError)
+				}
+				return
+			}
+			if err != nil || len(found) != 1 {
+				t.Errorf("got %v, %v, want one installation", found, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,444 @@
+package postgres
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+// parentVariable makes this test binary a process that starts a server on the
+// named folder, prints its id and waits to be killed.
+const parentVariable = "RELAYPOOL_POSTGRES_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parentVariable); dir != "" {
+		s, err := Start(context.Background(), Options{DataDir: dir, FastUnsafe: true, Log: os.Stderr})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(s.Pid())
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// stateDir is a folder that the server's user can reach; the parent of
+// t.TempDir is closed to others.
+func stateDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "relaypool-pg-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the server's user must pass
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func start(t *testing.T, opts Options) *Server {
+	t.Helper()
+	s, err := Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop(context.Background()) })
+	return s
+}
+
+// query runs SQL on a connection of its own and returns the single value.
+func query(t *testing.T, url, sql string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var value string
+	if err := conn.QueryRow(t.Context(), sql).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+// execute runs SQL on a connection of its own.
+func execute(t *testing.T, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// keep commits a row that must survive.
+func keep(t *testing.T, s *Server) {
+	t.Helper()
+	execute(t, s.URL("postgres"), "CREATE TABLE IF NOT EXISTS kept (v text); INSERT INTO kept VALUES ('kept')")
+}
+
+func wantKept(t *testing.T, s *Server) {
+	t.Helper()
+	if got := query(t, s.URL("postgres"), "SELECT v FROM kept"); got != "kept" {
+		t.Errorf("the row reads %q", got)
+	}
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestServerIsPrivateAndItsSafetyIsAsAsked(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		fastUnsafe bool
+		wantSafety string
+	}{
+		"a server for make run keeps every commit": {fastUnsafe: false, wantSafety: "on"},
+		"a server for tests gives durability up":   {fastUnsafe: true, wantSafety: "off"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, Options{DataDir: stateDir(t), FastUnsafe: tt.fastUnsafe})
+			got := map[string]string{}
+			for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes", "listen_addresses", "unix_socket_permissions", "log_error_verbosity"} {
+				got[setting] = query(t, s.URL("postgres"), "SHOW "+setting)
+			}
+			want := map[string]string{
+				"fsync": tt.wantSafety, "synchronous_commit": tt.wantSafety, "full_page_writes": tt.wantSafety,
+				"listen_addresses": "", "unix_socket_permissions": "0700", "log_error_verbosity": "terse",
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+			info, err := os.Stat(s.socketDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != 0o700 {
+				t.Errorf("the socket's folder has mode %v, want 0700", info.Mode().Perm())
+			}
+		})
+	}
+}
+
+func TestServerRunsUnprivileged(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
+	info, err := os.Stat(filepath.Join(s.clusterDir(), "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := info.Sys().(*syscall.Stat_t).Uid; uid == 0 {
+		t.Error("the server's files belong to root")
+	}
+}
+
+func TestCreateDatabase(t *testing.T) {
+	t.Parallel()
+	s := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
+	const name = `odd "name"`
+	for range 2 { // the second time it exists
+		if err := s.CreateDatabase(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := query(t, s.URL(name), "SELECT current_database()"); got != name {
+		t.Errorf("connected to %q, want %q", got, name)
+	}
+}
+
+func TestDataSurvives(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(t *testing.T, s *Server){
+		"a restart": func(t *testing.T, s *Server) {
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a stop and a later restart": func(t *testing.T, s *Server) {
+			if err := s.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if conn, err := pgx.Connect(t.Context(), s.URL("postgres")); err == nil {
+				_ = conn.Close(t.Context())
+				t.Error("a stopped server accepts connections")
+			}
+			if s.Pid() != 0 {
+				t.Errorf("a stopped server has the process id %d", s.Pid())
+			}
+			if err := s.Stop(t.Context()); err != nil {
+				t.Errorf("stop a stopped server: %v", err)
+			}
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a kill of the server": func(t *testing.T, s *Server) {
+			if err := syscall.Kill(s.Pid(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a stop whose context has ended": func(t *testing.T, s *Server) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = s.Stop(ended) // whether the fast shutdown won is open
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, interrupt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, Options{DataDir: stateDir(t)})
+			keep(t, s)
+			url, pid := s.URL("postgres"), s.Pid()
+			interrupt(t, s)
+			if s.Pid() == pid {
+				t.Errorf("the process id %d did not change", pid)
+			}
+			if s.URL("postgres") != url {
+				t.Errorf("the address changed from %s to %s", url, s.URL("postgres"))
+			}
+			wantKept(t, s)
+		})
+	}
+}
+
+func TestStartOnExistingDataKeepsIt(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	first := start(t, Options{DataDir: dir})
+	keep(t, first)
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantKept(t, start(t, Options{DataDir: dir}))
+}
+
+func TestStartRefusesAFolderInUse(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	first := start(t, Options{DataDir: dir, FastUnsafe: true})
+	_, err := Start(t.Context(), Options{DataDir: dir, FastUnsafe: true})
+	if err == nil || !strings.Contains(err.Error(), "another running process uses the PostgreSQL data in "+dir) {
+		t.Errorf("got %v, want an error that names the folder and its other user", err)
+	}
+	query(t, first.URL("postgres"), "SELECT 'still here'")
+}
+
+func TestStartStopsALeftoverServer(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	first := start(t, Options{DataDir: dir})
+	keep(t, first)
+	// What a killed parent leaves where the kernel sends no parent-death signal.
+	if err := first.lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	second := start(t, Options{DataDir: dir, Log: &log})
+	wantKept(t, second)
+	if want := fmt.Sprintf("(process %d) that an earlier run left", first.Pid()); !strings.Contains(log.String(), want) {
+		t.Errorf("the log %q does not say %q", log.String(), want)
+	}
+}
+
+func TestStartLeavesOtherProcessesAlone(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	first := start(t, Options{DataDir: dir, FastUnsafe: true})
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command("sleep", "600")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- other.Wait() }()
+	t.Cleanup(func() { _ = other.Process.Kill() })
+	// A reused process id, as a reboot leaves it.
+	lockFile := filepath.Join(first.clusterDir(), "postmaster.pid")
+	if err := os.WriteFile(lockFile, []byte(strconv.Itoa(other.Process.Pid)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := stopLeftover(t.Context(), first.clusterDir(), io.Discard); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-exited:
+		t.Errorf("the other process ended: %v", err)
+	default:
+	}
+}
+
+func TestStartNamesADamagedLockFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "postmaster.pid"), []byte("what\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := stopLeftover(t.Context(), dir, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "is not a process id: remove the file") {
+		t.Errorf("got %v, want an error that says what to do", err)
+	}
+}
+
+// The server must not outlive a parent that could not stop it.
+func TestKilledParentLeavesAnUsableFolder(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), parentVariable+"="+dir)
+	parent.Stderr = t.Output()
+	stdin, err := parent.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stdin.Close() }()
+	stdout, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("read the server's process id: %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // killed
+	if parentDeathSignal {
+		waitFor(t, "the server to end with its parent", func() bool { return !serves(pid, filepath.Join(dir, "data")) })
+	}
+	query(t, start(t, Options{DataDir: dir, FastUnsafe: true}).URL("postgres"), "SELECT 'up'")
+}
+
+func TestUnreachableFolderFallsBack(t *testing.T) {
+	closed := t.TempDir() // its parent has mode 0700
+	temp := stateDir(t)
+	t.Setenv("TMPDIR", temp)
+	requested := filepath.Join(closed, "state")
+	for range 2 { // the second start must find the first one's data
+		var log bytes.Buffer
+		s := start(t, Options{DataDir: requested, FastUnsafe: true, Log: &log})
+		keep(t, s)
+		wantDir, wantLog := requested, ""
+		if os.Geteuid() == 0 {
+			wantDir = filepath.Join(temp, tempName(requested)+"-data")
+			wantLog = fmt.Sprintf("The user %s, which PostgreSQL runs as, can not reach %s: the data is in %s instead\n", s.account.name, requested, wantDir)
+		}
+		if s.Dir() != wantDir || log.String() != wantLog {
+			t.Errorf("the data is in %s with the log %q, want %s and %q", s.Dir(), log.String(), wantDir, wantLog)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := start(t, Options{DataDir: requested, FastUnsafe: true})
+	if got := query(t, s.URL("postgres"), "SELECT count(*)::text FROM kept"); got != "2" {
+		t.Errorf("%s rows survived, want 2", got)
+	}
+}
+
+func TestLongPathGetsAShortSocket(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(stateDir(t), strings.Repeat("long", 25))
+	s := start(t, Options{DataDir: dir, FastUnsafe: true})
+	t.Cleanup(func() { _ = os.RemoveAll(s.socketDir) })
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	query(t, s.URL("postgres"), "SELECT 'up'")
+	if s.Dir() != dir {
+		t.Errorf("the data is in %s, want %s", s.Dir(), dir)
+	}
+}
+
+func TestStartRefusesAForeignFolder(t *testing.T) {
+	t.Parallel()
+	target, dir := t.TempDir(), filepath.Join(stateDir(t), "link")
+	if err := os.Symlink(target, dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Start(t.Context(), Options{DataDir: dir})
+	if err == nil || !strings.Contains(err.Error(), "is not a folder of ours") {
+		t.Errorf("got %v, want a refusal of a symbolic link", err)
+	}
+}
+
+func TestStartQuotesTheServersOwnWords(t *testing.T) {
+	t.Parallel()
+	dir := stateDir(t)
+	s := start(t, Options{DataDir: dir, FastUnsafe: true})
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := os.OpenFile(filepath.Join(s.clusterDir(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conf.WriteString("shared_buffers = 'no size'\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conf.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Start(t.Context(), Options{DataDir: dir, FastUnsafe: true})
+	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) {
+		t.Errorf("got %v, want PostgreSQL's reason", err)
+	}
+}
+
+func TestStartNeedsAFolder(t *testing.T) {
+	t.Parallel()
+	if _, err := Start(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "Options.DataDir is empty") {
+		t.Errorf("got %v, want an error that names the missing option", err)
+	}
+}
