@@ -1,0 +1,113 @@
+package shieldpool
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Role is what an account is to an instruction of the program.
+type Role string
+
+// The roles of Transact, TransactSwap and Initialize.
+const (
+	RolePayer         Role = "payer"
+	RolePool          Role = "pool"
+	RoleTreasury      Role = "treasury"
+	RoleMerkleTree    Role = "merkle_tree"
+	RoleNullifier0    Role = "nullifier0"
+	RoleNullifier1    Role = "nullifier1"
+	RoleRecipient     Role = "recipient"
+	RoleSwapState     Role = "swap_state"
+	RoleSystemProgram Role = "system_program"
+)
+
+// AccountRole is one place in an instruction's account list.
+type AccountRole struct {
+	Role             Role
+	Signer, Writable bool
+}
+
+// AccountOrders are the account lists of the program's instructions.
+type AccountOrders struct {
+	Transact, TransactSwap, Initialize []AccountRole
+}
+
+func defaultAccountOrders() AccountOrders {
+	transact := func(destination Role) []AccountRole {
+		return []AccountRole{
+			{Role: RolePayer, Signer: true, Writable: true},
+			{Role: RolePool, Writable: true},
+			{Role: RoleTreasury, Writable: true},
+			{Role: RoleMerkleTree, Writable: true},
+			{Role: RoleNullifier0, Writable: true},
+			{Role: RoleNullifier1, Writable: true},
+			{Role: destination, Writable: true},
+			{Role: RoleSystemProgram},
+		}
+	}
+	return AccountOrders{
+		Transact:     transact(RoleRecipient),
+		TransactSwap: transact(RoleSwapState),
+		Initialize: []AccountRole{
+			{Role: RolePayer, Signer: true, Writable: true},
+			{Role: RolePool, Writable: true},
+			{Role: RoleMerkleTree, Writable: true},
+			{Role: RoleTreasury, Writable: true},
+			{Role: RoleSystemProgram},
+		},
+	}
+}
+
+// Addresses gives the account of each role.
+type Addresses map[Role]solana.PublicKey
+
+// metas lays the addresses out in the order of the roles.
+func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
+	out := make(solana.AccountMetaSlice, len(order))
+	for i, r := range order {
+		key, ok := a[r.Role]
+		if !ok {
+			return nil, fmt.Errorf("the account list names role %q, for which there is no address", r.Role)
+		}
+		out[i] = &solana.AccountMeta{PublicKey: key, IsSigner: r.Signer, IsWritable: r.Writable}
+	}
+	return out, nil
+}
+
+// addresses are the accounts of a Transact or TransactSwap that the pool and
+// the public inputs decide. A transfer's and a deposit's recipient slot holds the payer.
+func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination) (Addresses, error) {
+	a := Addresses{
+		RolePayer: payer, RolePool: p.Address, RoleTreasury: p.Treasury,
+		RoleMerkleTree: p.MerkleTree, RoleSystemProgram: solana.SystemProgramID,
+		RoleRecipient: payer,
+	}
+	if !d.Recipient.IsZero() {
+		a[RoleRecipient] = d.Recipient
+	}
+	var err error
+	if a[RoleNullifier0], _, err = p.Nullifier(in.Nullifiers[0]); err != nil {
+		return nil, fmt.Errorf("derive nullifier0 address: %w", err)
+	}
+	if a[RoleNullifier1], _, err = p.Nullifier(in.Nullifiers[1]); err != nil {
+		return nil, fmt.Errorf("derive nullifier1 address: %w", err)
+	}
+	if d.Swap != nil {
+		if a[RoleSwapState], _, err = p.SwapState(in.Nullifiers[0]); err != nil {
+			return nil, fmt.Errorf("derive swap_state address: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// CheckRecipient refuses a recipient that cannot safely be paid: off the
+// ed25519 curve unless the profile admits it, or another account of the
+// transaction. The code is invalid_recipient.
+func (p *Pool) CheckRecipient(payer, recipient solana.PublicKey, in *PublicInputs) error {
+	a, err := p.addresses(payer, in, Destination{})
+	if err != nil {
+		return err
+	}
+	return checkRecipient(p.Profile, a, recipient)
+}

@@ -1,0 +1,88 @@
+package shieldpool
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	// MaxNotes is how many encrypted notes a submission may carry.
+	MaxNotes = 2
+
+	noteMagic      = "CLVK"
+	noteVersion    = 1
+	noteHeaderSize = len(noteMagic) + 2
+	notePrefixSize = 2
+)
+
+// NoteEnvelopeSize is the number of bytes that the notes add to an instruction: 0 without notes.
+func NoteEnvelopeSize(notes [][]byte) int {
+	if len(notes) == 0 {
+		return 0
+	}
+	n := noteHeaderSize
+	for _, note := range notes {
+		n += notePrefixSize + len(note)
+	}
+	return n
+}
+
+// EncodeNotes makes the envelope "CLVK" ‖ 1 ‖ count ‖ count × (length u16 LE ‖
+// bytes); nil without notes. It refuses more than two (too_many_notes) and a
+// note that its length prefix cannot hold (notes_too_large).
+func EncodeNotes(notes [][]byte) ([]byte, error) {
+	if len(notes) == 0 {
+		return nil, nil
+	}
+	if len(notes) > MaxNotes {
+		return nil, refusal.New(refusal.TooManyNotes, "encrypted_notes has %d entries, expected at most %d", len(notes), MaxNotes)
+	}
+	b := make([]byte, 0, NoteEnvelopeSize(notes))
+	b = append(b, noteMagic...)
+	b = append(b, noteVersion, byte(len(notes)))
+	for i, n := range notes {
+		if len(n) > math.MaxUint16 {
+			return nil, refusal.New(refusal.NotesTooLarge, "encrypted_notes[%d] has %d bytes, more than a note can have", i, len(n))
+		}
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(n))) //nolint:gosec // bounded above
+		b = append(b, n...)
+	}
+	return b, nil
+}
+
+// ParseNotes decodes an envelope; nothing decodes to no notes. A wrong magic or
+// version, count 0 or above two, a truncated note or a byte after the last one is refused.
+func ParseNotes(b []byte) ([][]byte, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	if len(b) < noteHeaderSize || string(b[:len(noteMagic)]) != noteMagic {
+		return nil, fmt.Errorf("note envelope of %d bytes does not start with %s, version and count", len(b), noteMagic)
+	}
+	if v := b[len(noteMagic)]; v != noteVersion {
+		return nil, fmt.Errorf("note envelope has version %d, expected %d", v, noteVersion)
+	}
+	count := int(b[len(noteMagic)+1])
+	if count == 0 || count > MaxNotes {
+		return nil, fmt.Errorf("note envelope counts %d notes, expected 1 to %d", count, MaxNotes)
+	}
+	notes, rest := make([][]byte, 0, count), b[noteHeaderSize:]
+	for i := range count {
+		if len(rest) < notePrefixSize {
+			return nil, fmt.Errorf("note envelope ends before the length of note %d", i)
+		}
+		n := int(binary.LittleEndian.Uint16(rest))
+		rest = rest[notePrefixSize:]
+		if len(rest) < n {
+			return nil, fmt.Errorf("note %d has %d bytes, expected %d", i, len(rest), n)
+		}
+		notes, rest = append(notes, rest[:n:n]), rest[n:]
+	}
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("note envelope has %d bytes after its last note, expected none", len(rest))
+	}
+	return notes, nil
+}

@@ -1,0 +1,96 @@
+package shieldpool
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Seed is one part of a program address: a literal, or one of the values that
+// differ per pool or submission.
+type Seed struct {
+	Literal string
+	Value   SeedValue
+}
+
+// SeedValue names a seed that is not a literal.
+type SeedValue string
+
+// The values that a seed may stand for. The mint and, for nullifiers, the pool
+// are seeds in a later generation of the program.
+const (
+	SeedMint      SeedValue = "mint"
+	SeedPool      SeedValue = "pool"
+	SeedNullifier SeedValue = "nullifier"
+)
+
+// Seeds are the seeds of each of the program's addresses.
+type Seeds struct {
+	Pool, MerkleTree, Treasury, Nullifier, SwapState []Seed
+}
+
+func defaultSeeds() Seeds {
+	return Seeds{
+		Pool:       []Seed{{Literal: "pool"}},
+		MerkleTree: []Seed{{Literal: "merkle_tree"}},
+		Treasury:   []Seed{{Literal: "treasury"}},
+		Nullifier:  []Seed{{Literal: "nullifier"}, {Value: SeedNullifier}},
+		SwapState:  []Seed{{Literal: "swap_state"}, {Value: SeedPool}, {Value: SeedNullifier}},
+	}
+}
+
+// Pool is one pool of the program: the addresses that every transaction of it names.
+type Pool struct {
+	Profile                       *Profile
+	Mint                          Mint
+	Address, MerkleTree, Treasury solana.PublicKey
+}
+
+// Pool derives the addresses of the mint's pool. Profiles whose seeds do not
+// name the mint have one pool for all of theirs.
+func (p *Profile) Pool(m Mint) (*Pool, error) {
+	pool := &Pool{Profile: p, Mint: m}
+	for _, a := range []struct {
+		name  string
+		seeds []Seed
+		to    *solana.PublicKey
+	}{{"pool", p.Seeds.Pool, &pool.Address}, {"merkle_tree", p.Seeds.MerkleTree, &pool.MerkleTree}, {"treasury", p.Seeds.Treasury, &pool.Treasury}} {
+		addr, _, err := pool.derive(a.seeds, nil)
+		if err != nil {
+			return nil, fmt.Errorf("derive %s address: %w", a.name, err)
+		}
+		*a.to = addr
+	}
+	return pool, nil
+}
+
+// Nullifier derives the account whose existence under the program marks n as
+// spent, and its bump.
+func (p *Pool) Nullifier(n [32]byte) (solana.PublicKey, uint8, error) {
+	return p.derive(p.Profile.Seeds.Nullifier, n[:])
+}
+
+// SwapState derives the account that holds the lamports of a swap in flight,
+// and its bump. n is the swap's first nullifier.
+func (p *Pool) SwapState(n [32]byte) (solana.PublicKey, uint8, error) {
+	return p.derive(p.Profile.Seeds.SwapState, n[:])
+}
+
+func (p *Pool) derive(seeds []Seed, nullifier []byte) (solana.PublicKey, uint8, error) {
+	parts := make([][]byte, len(seeds))
+	for i, s := range seeds {
+		switch s.Value {
+		case "":
+			parts[i] = []byte(s.Literal)
+		case SeedMint:
+			parts[i] = p.Mint.Address[:]
+		case SeedPool:
+			parts[i] = p.Address[:]
+		case SeedNullifier:
+			parts[i] = nullifier
+		default:
+			return solana.PublicKey{}, 0, fmt.Errorf("seed value %q is not known: expected mint, pool or nullifier", s.Value)
+		}
+	}
+	return solana.FindProgramAddress(parts, p.Profile.ProgramID)
+}

@@ -1,0 +1,121 @@
+package shieldpool
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// MaxTransactionSize is the size of a serialised transaction that the network
+// carries, in bytes (Solana: IPv6 MTU less headers).
+const MaxTransactionSize = 1232
+
+// Compute is the compute-budget part of a transaction. Every transaction of
+// one kind carries the same shape, so that fees do not fingerprint clients.
+type Compute struct {
+	// Limit is in compute units, Price in micro-lamports a unit.
+	Limit uint32
+	Price uint64
+}
+
+// instructions are SetComputeUnitLimit (2) and SetComputeUnitPrice (3).
+func (c Compute) instructions() []solana.Instruction {
+	limit := binary.LittleEndian.AppendUint32([]byte{2}, c.Limit)
+	price := binary.LittleEndian.AppendUint64([]byte{3}, c.Price)
+	return []solana.Instruction{
+		solana.NewInstruction(solana.ComputeBudget, nil, limit),
+		solana.NewInstruction(solana.ComputeBudget, nil, price),
+	}
+}
+
+// PriorityFee is what the price adds to a transaction's fee, in lamports, rounded up.
+func (c Compute) PriorityFee() uint64 {
+	const microLamports = 1_000_000
+	units := uint64(c.Limit)
+	return units*(c.Price/microLamports) + (units*(c.Price%microLamports)+microLamports-1)/microLamports
+}
+
+// Transaction lays out the call as a legacy transaction, unsigned.
+func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blockhash solana.Hash) (*solana.Transaction, error) {
+	ix, err := p.Instruction(payer, c)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := solana.NewTransaction(append(compute.instructions(), ix), blockhash, solana.TransactionPayer(payer))
+	if err != nil {
+		return nil, fmt.Errorf("lay out transaction: %w", err)
+	}
+	return tx, nil
+}
+
+// Kind is a shape of transaction: all of one kind are alike but for their bytes.
+type Kind string
+
+// The kinds of submission.
+const (
+	KindTransfer   Kind = "transfer"
+	KindWithdrawal Kind = "withdrawal"
+	KindSwap       Kind = "swap"
+)
+
+// Kind is the shape of the call's transaction.
+func (c *Call) Kind() Kind {
+	switch {
+	case c.Swap != nil:
+		return KindSwap
+	case c.Inputs.PublicAmount < 0:
+		return KindWithdrawal
+	default:
+		return KindTransfer
+	}
+}
+
+// NoteBound is how many bytes of note envelope fit a transaction of the kind:
+// the transaction's limit less its size without notes, measured on the
+// profile's real account list.
+func (p *Pool) NoteBound(k Kind) (int, error) {
+	key := func(b byte) solana.PublicKey { return solana.PublicKey{0: 0xfe, 31: b} }
+	payer, in := key(1), &PublicInputs{Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
+	c := &Call{Proof: make([]byte, ProofLength), Inputs: in}
+	switch k {
+	case KindWithdrawal:
+		in.PublicAmount, c.Recipient = -1, key(2)
+	case KindSwap:
+		in.PublicAmount, c.Swap = -1, &SwapTerms{}
+	case KindTransfer:
+	default:
+		return 0, fmt.Errorf("kind %q is not known: expected transfer, withdrawal or swap", k)
+	}
+	tx, err := p.Transaction(payer, c, Compute{}, solana.Hash{})
+	if err != nil {
+		return 0, err
+	}
+	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return 0, fmt.Errorf("encode transaction: %w", err)
+	}
+	return MaxTransactionSize - len(raw), nil
+}
+
+// CheckNotes refuses more than two notes (too_many_notes), an empty one
+// (invalid_request), and notes whose envelope does not fit bound bytes
+// (notes_too_large).
+func CheckNotes(notes [][]byte, bound int) error {
+	if len(notes) > MaxNotes {
+		return refusal.New(refusal.TooManyNotes, "encrypted_notes has %d entries, expected at most %d", len(notes), MaxNotes)
+	}
+	for i, n := range notes {
+		if len(n) == 0 {
+			return refusal.New(refusal.InvalidRequest, "encrypted_notes[%d] is empty: expected at least one byte; leave the entry out instead", i)
+		}
+	}
+	if size := NoteEnvelopeSize(notes); size > bound {
+		return refusal.New(refusal.NotesTooLarge,
+			"encrypted_notes take %d bytes in the transaction (6 and 2 a note included), expected at most %d: shorten the notes", size, bound)
+	}
+	return nil
+}

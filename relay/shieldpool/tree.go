@@ -1,0 +1,159 @@
+package shieldpool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/merkle"
+)
+
+// Offsets of the Merkle tree account (protocol: root offset seen, the rest
+// inferred and confirmed by the self-check).
+const (
+	treeNextIndexAt = 32
+	treeFrontierAt  = 40
+	treeRootAt      = treeFrontierAt + merkle.Height*32
+	treeHistoryAt   = treeRootAt + 32
+)
+
+// TreeAccount is the data of the Merkle tree account.
+type TreeAccount struct {
+	Authority solana.PublicKey
+	// NextIndex is the number of leaves.
+	NextIndex uint64
+	Frontier  [merkle.Height][32]byte
+	Root      [32]byte
+	// History is the ring of remembered roots; RootIndex is where the newest one stands.
+	History   [][32]byte
+	RootIndex uint64
+}
+
+// TreeLength is the size of the Merkle tree account's data in bytes.
+func (p *Profile) TreeLength() int { return treeHistoryAt + 32*p.RootHistory + 8 }
+
+// ParseTree decodes the Merkle tree account. It refuses data that is too short
+// and a root index outside the ring.
+func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
+	if len(data) < p.TreeLength() {
+		return nil, fmt.Errorf("merkle tree account has %d bytes, expected at least %d", len(data), p.TreeLength())
+	}
+	t := &TreeAccount{
+		Authority: solana.PublicKeyFromBytes(data[:32]),
+		NextIndex: binary.LittleEndian.Uint64(data[treeNextIndexAt:]),
+		Root:      [32]byte(data[treeRootAt:treeHistoryAt]),
+		History:   make([][32]byte, p.RootHistory),
+		RootIndex: binary.LittleEndian.Uint64(data[treeHistoryAt+32*p.RootHistory:]),
+	}
+	for i := range t.Frontier {
+		t.Frontier[i] = [32]byte(data[treeFrontierAt+32*i:])
+	}
+	for i := range t.History {
+		t.History[i] = [32]byte(data[treeHistoryAt+32*i:])
+	}
+	if t.RootIndex >= uint64(p.RootHistory) {
+		return nil, fmt.Errorf("merkle tree's root index is %d, expected below the ring's length %d", t.RootIndex, p.RootHistory)
+	}
+	if t.NextIndex > 1<<merkle.Height {
+		return nil, fmt.Errorf("merkle tree's next index is above 2^%d leaves", merkle.Height)
+	}
+	return t, nil
+}
+
+// NewTree is the account of a pool just initialised.
+func (p *Profile) NewTree(authority solana.PublicKey) *TreeAccount {
+	empty := merkle.Zero(merkle.Height)
+	t := &TreeAccount{Authority: authority, Root: merkle.Bytes(&empty), History: make([][32]byte, p.RootHistory)}
+	t.History[0] = t.Root
+	return t
+}
+
+// Bytes encodes the account's data.
+func (t *TreeAccount) Bytes() []byte {
+	b := make([]byte, 0, treeHistoryAt+32*len(t.History)+8)
+	b = append(b, t.Authority[:]...)
+	b = binary.LittleEndian.AppendUint64(b, t.NextIndex)
+	for _, f := range t.Frontier {
+		b = append(b, f[:]...)
+	}
+	b = append(b, t.Root[:]...)
+	for _, h := range t.History {
+		b = append(b, h[:]...)
+	}
+	return binary.LittleEndian.AppendUint64(b, t.RootIndex)
+}
+
+// Append adds a leaf as the program does: one slot of the ring a leaf.
+func (t *TreeAccount) Append(leaf [32]byte) error {
+	frontier, err := t.frontier()
+	if err != nil {
+		return err
+	}
+	tree, err := merkle.RestoreTree(t.NextIndex, frontier)
+	if err != nil {
+		return err
+	}
+	e, err := merkle.FromBytes(leaf)
+	if err != nil {
+		return err
+	}
+	if err := tree.Append(&e); err != nil {
+		return err
+	}
+	next, root := tree.Frontier(), tree.Root()
+	for i := range next {
+		t.Frontier[i] = merkle.Bytes(&next[i])
+	}
+	t.NextIndex, t.Root = tree.NextIndex(), merkle.Bytes(&root)
+	t.RootIndex = (t.RootIndex + 1) % uint64(len(t.History))
+	t.History[t.RootIndex] = t.Root
+	return nil
+}
+
+// ErrSelfCheck marks a tree account that contradicts itself: the profile's
+// offsets, byte order, empty values or hash are not the program's.
+var ErrSelfCheck = errors.New("merkle tree account fails its self-check")
+
+// SelfCheck confirms that the newest history slot is the root and that the
+// root recomputed from the frontier is too. Errors wrap ErrSelfCheck.
+func (t *TreeAccount) SelfCheck() error {
+	if t.History[t.RootIndex] != t.Root {
+		return fmt.Errorf("%w: its root is not the newest of its history: check the profile's offsets and ring length", ErrSelfCheck)
+	}
+	frontier, err := t.frontier()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSelfCheck, err)
+	}
+	root := merkle.RootOf(t.NextIndex, &frontier)
+	if merkle.Bytes(&root) != t.Root {
+		return fmt.Errorf("%w: the root recomputed from its frontier is another: check the profile's offsets, byte order and hash", ErrSelfCheck)
+	}
+	return nil
+}
+
+func (t *TreeAccount) frontier() (f [merkle.Height]fr.Element, err error) {
+	for i := range t.Frontier {
+		if f[i], err = merkle.FromBytes(t.Frontier[i]); err != nil {
+			return f, fmt.Errorf("frontier level %d: %w", i, err)
+		}
+	}
+	return f, nil
+}
+
+// Headroom is how many more leaves may be appended before the root leaves the
+// ring; −1 when it is not in it. The all-zero root is never in it.
+func (t *TreeAccount) Headroom(root [32]byte) int {
+	if root == ([32]byte{}) {
+		return -1
+	}
+	n := len(t.History)
+	for age := range n {
+		if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // RootIndex is below the ring's length
+			return n - 1 - age
+		}
+	}
+	return -1
+}

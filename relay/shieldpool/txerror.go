@@ -1,0 +1,173 @@
+package shieldpool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// TransactionError is why the network refused or failed a transaction, as
+// Solana's RPC reports it (Agave's TransactionError in JSON).
+type TransactionError struct {
+	// Kind is the outer variant, such as BlockhashNotFound or InstructionError.
+	Kind string
+	// Instruction is the failing instruction's index and Detail its variant,
+	// such as Custom; set when Kind is InstructionError.
+	Instruction int
+	Detail      string
+	// Custom is the program's own code; set when Detail is Custom.
+	Custom uint32
+	// Account is the index of the account concerned; set for InsufficientFundsForRent.
+	Account int
+}
+
+// ParseTransactionError decodes the JSON of an err member; nil for null.
+func ParseTransactionError(raw []byte) (*TransactionError, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return nil, nil //nolint:nilnil // no error is what null means
+	}
+	if raw[0] == '"' {
+		e := new(TransactionError)
+		return e, json.Unmarshal(raw, &e.Kind)
+	}
+	var outer map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &outer); err != nil || len(outer) != 1 {
+		return nil, fmt.Errorf("transaction error of %d bytes is neither a name nor an object of one member", len(raw))
+	}
+	for kind, body := range outer {
+		e := &TransactionError{Kind: kind}
+		switch kind {
+		case "InstructionError":
+			return e, e.parseInstruction(body)
+		case "InsufficientFundsForRent":
+			var b struct {
+				AccountIndex int `json:"account_index"`
+			}
+			if err := json.Unmarshal(body, &b); err != nil {
+				return nil, fmt.Errorf("decode InsufficientFundsForRent: %w", err)
+			}
+			e.Account = b.AccountIndex
+		}
+		return e, nil
+	}
+	return nil, nil //nolint:nilnil // not reached: outer has one member
+}
+
+func (e *TransactionError) parseInstruction(body []byte) error {
+	var pair []json.RawMessage
+	if err := json.Unmarshal(body, &pair); err != nil || len(pair) != 2 {
+		return fmt.Errorf("InstructionError has %d bytes that are no pair of index and error", len(body))
+	}
+	if err := json.Unmarshal(pair[0], &e.Instruction); err != nil {
+		return fmt.Errorf("decode InstructionError's index: %w", err)
+	}
+	if err := json.Unmarshal(pair[1], &e.Detail); err == nil {
+		return nil
+	}
+	var detail map[string]json.RawMessage
+	if err := json.Unmarshal(pair[1], &detail); err != nil || len(detail) != 1 {
+		return fmt.Errorf("InstructionError's error is neither a name nor an object of one member")
+	}
+	for name, v := range detail {
+		e.Detail = name
+		if name == "Custom" {
+			if err := json.Unmarshal(v, &e.Custom); err != nil {
+				return fmt.Errorf("decode custom program code: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Error gives the variant, with its code in hex when the program has one.
+func (e *TransactionError) Error() string {
+	switch {
+	case e.Detail == "Custom":
+		return fmt.Sprintf("%s at instruction %d: custom program error 0x%x", e.Kind, e.Instruction, e.Custom)
+	case e.Detail != "":
+		return fmt.Sprintf("%s at instruction %d: %s", e.Kind, e.Instruction, e.Detail)
+	default:
+		return e.Kind
+	}
+}
+
+// systemResultWithNegativeLamports is the system program's Custom(1), which the
+// pool's instruction passes through when the payer cannot fund an account.
+const systemResultWithNegativeLamports = 1
+
+var outerClasses = map[string]Class{
+	"AlreadyProcessed":                      ClassAlreadyProcessed,
+	"BlockhashNotFound":                     ClassBlockhash,
+	"InsufficientFundsForFee":               ClassFeePayerEmpty,
+	"AccountNotFound":                       ClassFeePayerEmpty, // the fee payer has never held a lamport
+	"AccountInUse":                          ClassTransient,
+	"WouldExceedMaxBlockCostLimit":          ClassTransient,
+	"WouldExceedMaxAccountCostLimit":        ClassTransient,
+	"WouldExceedMaxVoteCostLimit":           ClassTransient,
+	"WouldExceedAccountDataBlockLimit":      ClassTransient,
+	"WouldExceedAccountDataTotalLimit":      ClassTransient,
+	"TooManyAccountLocks":                   ClassBug,
+	"ClusterMaintenance":                    ClassTransient,
+	"ProgramCacheHitMaxLimit":               ClassTransient,
+	"CommitCancelled":                       ClassTransient,
+	"ResanitizationNeeded":                  ClassTransient,
+	"ProgramAccountNotFound":                ClassOperator,
+	"InvalidProgramForExecution":            ClassOperator,
+	"MaxLoadedAccountsDataSizeExceeded":     ClassBug,
+	"InvalidLoadedAccountsDataSizeLimit":    ClassBug,
+	"SignatureFailure":                      ClassBug,
+	"SanitizeFailure":                       ClassBug,
+	"InvalidAccountForFee":                  ClassFeePayerEmpty,
+	"ProgramExecutionTemporarilyRestricted": ClassTransient,
+}
+
+var instructionClasses = map[string]Class{
+	"UninitializedAccount":        ClassNotInitialised,
+	"ComputationalBudgetExceeded": ClassRaiseCompute,
+	"ProgramFailedToComplete":     ClassRaiseCompute,
+	"InvalidSeeds":                ClassBug,
+	"MissingRequiredSignature":    ClassBug,
+	"UnsupportedProgramId":        ClassOperator,
+	"IncorrectProgramId":          ClassBug,
+	"InsufficientFunds":           ClassFeePayerEmpty,
+}
+
+// ClassOfTransaction is what the relay does about a transaction error. pool is
+// the index of the pool's instruction in our transactions: codes of other
+// instructions are our own fault.
+func (p *Profile) ClassOfTransaction(e *TransactionError, pool int) Class {
+	switch e.Kind {
+	case "InsufficientFundsForRent":
+		if e.Account == 0 {
+			return ClassFeePayerEmpty
+		}
+		return ClassRecipientRent
+	case "InstructionError":
+		return p.classOfInstruction(e, pool)
+	}
+	if c, ok := outerClasses[e.Kind]; ok {
+		return c
+	}
+	return ClassBug
+}
+
+func (p *Profile) classOfInstruction(e *TransactionError, pool int) Class {
+	if e.Detail != "Custom" {
+		if c, ok := instructionClasses[e.Detail]; ok {
+			return c
+		}
+		return ClassBug
+	}
+	if e.Instruction != pool {
+		return ClassBug
+	}
+	if e.Custom == systemResultWithNegativeLamports {
+		return ClassFeePayerEmpty
+	}
+	return p.ClassOf(e.Custom)
+}
+
+// PoolInstruction is the index of the pool's instruction in our transactions:
+// it follows the two of the compute budget.
+const PoolInstruction = 2
