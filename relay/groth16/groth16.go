@@ -1,0 +1,121 @@
+// Package groth16 verifies Groth16 proofs over BN254 (alt_bn128) against a
+// verification key that snarkjs wrote. It is pure: it reads no file, keeps no
+// state between calls and logs nothing.
+//
+// Byte layout of points, for proofs and for the key's hash: coordinates are 32
+// bytes big-endian; G1 is x‖y, G2 is x.c1‖x.c0‖y.c1‖y.c0 (the imaginary part
+// first), as Solana's alt_bn128 syscalls take them (EIP-197).
+//
+// Every check is at least as strict as the syscalls', so that no bytes pass here
+// that mean something else on the chain. The syscalls also take a point of all
+// zeros as infinity, and, through the flag bits of arkworks' format, a y whose
+// top two bits are set; here neither is a point.
+package groth16
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254"
+	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
+)
+
+// The faults that proofs, publics and keys are refused for; test with errors.Is.
+// Errors that carry one of them name the place (a point of the proof, a member
+// of the key), never a value.
+var (
+	// ErrLength is a proof that is not ProofSize bytes long.
+	ErrLength = errors.New("wrong length")
+	// ErrNonCanonical is a coordinate or public input that is not below its modulus.
+	ErrNonCanonical = errors.New("not canonical: the value is not below the field's modulus")
+	// ErrInfinity is the point at infinity, which no honest prover or set-up
+	// produces and which makes its pairing vanish from the equation.
+	ErrInfinity = errors.New("point at infinity")
+	// ErrNotOnCurve is a pair of coordinates that does not satisfy the curve's equation.
+	ErrNotOnCurve = errors.New("not on the curve")
+	// ErrNotInSubgroup is a G2 point on the curve but outside the subgroup of
+	// prime order, where a pairing proves nothing.
+	ErrNotInSubgroup = errors.New("not in the prime-order subgroup")
+	// ErrInvalid is a well-formed proof that does not hold for the publics under
+	// the key, with A of either sign.
+	ErrInvalid = errors.New("proof does not hold for these public inputs under this verification key")
+)
+
+// Sign tells whether a client sent the point A of its proof as the prover made
+// it or negated: the on-chain verifier wants a product of four pairings to be
+// one, so somebody has to negate A, and clients differ in whether they do.
+type Sign uint8
+
+// The signs. SignUnknown, the zero value, belongs to no verified proof.
+const (
+	SignUnknown Sign = iota
+	// Plain is A as circom-style provers emit it.
+	Plain
+	// Negated is −A.
+	Negated
+)
+
+// String is "plain", "negated" or, for any other value, "unknown".
+func (s Sign) String() string {
+	switch s {
+	case Plain:
+		return "plain"
+	case Negated:
+		return "negated"
+	default:
+		return "unknown"
+	}
+}
+
+// ParseSign is the inverse of String for the two signs that a proof can have.
+func ParseSign(s string) (Sign, error) {
+	switch s {
+	case "plain":
+		return Plain, nil
+	case "negated":
+		return Negated, nil
+	default:
+		return SignUnknown, errors.New(`sign of proof A: want "plain" or "negated"`)
+	}
+}
+
+// decodeCoordinate reads one canonical big-endian coordinate.
+func decodeCoordinate(b []byte) (fp.Element, error) {
+	e, err := fp.BigEndian.Element((*[fp.Bytes]byte)(b))
+	if err != nil {
+		return fp.Element{}, ErrNonCanonical
+	}
+	return e, nil
+}
+
+// checkG1 refuses what is no usable point of G1. The curve has cofactor 1, so a
+// point on it is in the subgroup.
+func checkG1(p *bn254.G1Affine) error {
+	if p.IsInfinity() {
+		return ErrInfinity
+	}
+	if !p.IsOnCurve() {
+		return ErrNotOnCurve
+	}
+	return nil
+}
+
+// checkG2 refuses what is no usable point of G2. gnark-crypto's pairing checks
+// neither condition, and the twist has points outside the subgroup.
+func checkG2(p *bn254.G2Affine) error {
+	if p.IsInfinity() {
+		return ErrInfinity
+	}
+	if !p.IsOnCurve() {
+		return ErrNotOnCurve
+	}
+	if !p.IsInSubGroup() {
+		return ErrNotInSubgroup
+	}
+	return nil
+}
+
+// at names the place of a fault.
+func at(place string, err error) error {
+	return fmt.Errorf("%s: %w", place, err)
+}

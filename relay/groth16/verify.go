@@ -1,0 +1,75 @@
+package groth16
+
+import (
+	"fmt"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254"
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+)
+
+// Verify checks the proof for the public inputs (32 bytes big-endian each, in
+// the circuit's order) and tells with which sign A was sent. It fails with
+// ErrNonCanonical for a public input that is not below the scalar field's
+// modulus (reducing it would let one nullifier be spent under two names), with
+// ErrInvalid for a proof that holds with neither sign, and with a plain error
+// when the number of public inputs is not NPublic.
+//
+// With L the public inputs' point, the proof (A, B, C) is valid when
+//
+//	e(A, B) = e(α, β)·e(L, γ)·e(C, δ).
+//
+// Negating A inverts the left side alone, hence, with f for the Miller loop of
+// (A, B), g for the one of (L, γ) and (C, δ) together, and t = e(α, β):
+//
+//	plain    f·g⁻¹ reduces to t
+//	negated  f·g   reduces to t⁻¹
+//
+// The products differ, so it would be wrong to compare f·g⁻¹ with t⁻¹: that
+// equation belongs to no proof. Both Miller loops are shared; a plain proof
+// costs one final exponentiation, and only a proof that is not plain a second.
+// No proof passes as both: e(A, B)² = 1 would make A or B the point at infinity.
+func (k *Key) Verify(p *Proof, publics [][32]byte) (Sign, error) {
+	l, err := k.publicsPoint(publics)
+	if err != nil {
+		return SignUnknown, err
+	}
+	f, err := bn254.MillerLoop([]bn254.G1Affine{p.a}, []bn254.G2Affine{p.b})
+	if err != nil {
+		return SignUnknown, fmt.Errorf("pair A with B: %w", err)
+	}
+	scratch := k.lines // a copy: MillerLoopFixedQ writes into its argument
+	g, err := bn254.MillerLoopFixedQ([]bn254.G1Affine{l, p.c}, scratch[:])
+	if err != nil {
+		return SignUnknown, fmt.Errorf("pair the public inputs and C with the key: %w", err)
+	}
+
+	// The conjugate stands in for the inverse: they differ by a norm, which lies
+	// in a subfield that the final exponentiation sends to one.
+	var gInverse bn254.GT
+	gInverse.Conjugate(&g)
+	if plain := bn254.FinalExponentiation(&f, &gInverse); plain.Equal(&k.target) {
+		return Plain, nil
+	}
+	if negated := bn254.FinalExponentiation(&f, &g); negated.Equal(&k.targetInverse) {
+		return Negated, nil
+	}
+	return SignUnknown, ErrInvalid
+}
+
+// publicsPoint is L = IC[0] + Σ publics[i]·IC[i+1].
+func (k *Key) publicsPoint(publics [][32]byte) (bn254.G1Affine, error) {
+	if len(publics) != k.NPublic() {
+		return bn254.G1Affine{}, fmt.Errorf("public inputs: the verification key wants %d, received %d", k.NPublic(), len(publics))
+	}
+	var sum bn254.G1Jac
+	sum.FromAffine(&k.ic0)
+	for i := range publics {
+		if _, err := fr.BigEndian.Element(&publics[i]); err != nil {
+			return bn254.G1Affine{}, fmt.Errorf("public input %d: %w", i, ErrNonCanonical)
+		}
+		k.tables[i].addMultiple(&sum, &publics[i])
+	}
+	var l bn254.G1Affine
+	l.FromJacobian(&sum)
+	return l, nil
+}
