@@ -1,0 +1,109 @@
+// Package submission carries a client's proof to its one true outcome on the
+// chain. A submission is a row: its state, due time, lease and epoch are the
+// truth, so any pod can finish any other pod's work.
+package submission
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// State is where a submission stands, in the words of the interface.
+type State string
+
+// The states. Completed means confirmed on the chain; Submission.Finalized
+// tells the rest. A fork that dies brings a completed one back to processing.
+const (
+	Pending    State = "pending"
+	Processing State = "processing"
+	Completed  State = "completed"
+	Failed     State = "failed"
+)
+
+// Request is a submission as the client sent it, decoded but not yet judged.
+type Request struct {
+	// Proof is Groth16 on the wire, expected 256 bytes; PublicInputs 264 bytes.
+	Proof, PublicInputs []byte
+	// Recipient is the base58 wallet of a withdrawal; empty for a transfer, where it is ignored.
+	Recipient string
+	// Notes are the opaque encrypted notes, at most two.
+	Notes [][]byte
+	// IdempotencyKey is the client's header; empty when it sent none.
+	IdempotencyKey string
+	// WithdrawalOnly refuses a public amount ≥ 0 with withdrawal_required.
+	WithdrawalOnly bool
+}
+
+// Submission is one accepted request and what became of it.
+type Submission struct {
+	ID   uuid.UUID
+	Pool solana.PublicKey
+	Kind shieldpool.Kind
+
+	State State
+	// Call is what will be put on the chain.
+	Call *shieldpool.Call
+	// ProofSign is the sign of A with which the proof verified: "plain" or "negated".
+	ProofSign string
+
+	// Epoch counts the leases taken; every write of an attempt or an outcome names it.
+	Epoch int64
+	// Tries counts the steps since the last progress, for backoff.
+	Tries int
+
+	// Signature, Slot, LeafIndices and Root are set once completed. LeafIndices
+	// is empty while the commitment index has not read the slot. Root is the
+	// tree's root when the relay saw the transaction confirmed.
+	Signature   *solana.Signature
+	Slot        uint64
+	LeafIndices []uint64
+	Root        *[32]byte
+	Finalized   bool
+
+	// Failure is why a failed submission failed; RolledBack says that it had
+	// been completed on a fork that died.
+	Failure    *refusal.Refusal
+	RolledBack bool
+
+	CreatedAt   time.Time
+	CompletedAt *time.Time
+}
+
+// Done reports whether a client has nothing left to wait for.
+func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }
+
+// ContentHash identifies what a submission does: sha256 of public inputs and
+// destination. Proof and notes are left out: another proof of the same inputs
+// spends the same notes to the same end.
+func ContentHash(c *shieldpool.Call) [32]byte {
+	return sha256.Sum256(append(c.Inputs.Bytes(), c.Destination.Bytes()...))
+}
+
+// Attempt is one signed transaction of a submission. It is committed before
+// its first send.
+type Attempt struct {
+	Signature solana.Signature
+	// Raw is the signed transaction, sent again byte for byte.
+	Raw      []byte
+	FeePayer solana.PublicKey
+	// Blockhash was read at BlockhashSlot and dies after LastValidBlockHeight.
+	Blockhash            solana.Hash
+	BlockhashSlot        uint64
+	LastValidBlockHeight uint64
+	CreatedAt            time.Time
+}
+
+// Backlog is the whole fleet's work, as GET /backlog tells it.
+type Backlog struct {
+	Pending, Processing int64
+	// OldestAge is that of the oldest pending submission; 0 without one.
+	OldestAge time.Duration
+	// QueuedJobs are ids of queue jobs, at most 100; never request ids, which open /status.
+	QueuedJobs []int64
+}
