@@ -1,0 +1,130 @@
+// Package ledger names what is read from and put on the chain: values only, no
+// I/O, so that domain packages can speak of the chain without importing the
+// client that reaches it.
+package ledger
+
+import (
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Commitment is how settled a slot is (Solana: processed, confirmed, finalized).
+type Commitment string
+
+// The commitments, from the least settled to the one that no fork undoes.
+const (
+	Processed Commitment = "processed"
+	Confirmed Commitment = "confirmed"
+	Finalized Commitment = "finalized"
+)
+
+// AtLeast reports whether c is as settled as min or more. A commitment that is
+// none of the three is less than all.
+func (c Commitment) AtLeast(min Commitment) bool { return c.rank() >= min.rank() }
+
+func (c Commitment) rank() int {
+	switch c {
+	case Processed:
+		return 1
+	case Confirmed:
+		return 2
+	case Finalized:
+		return 3
+	default:
+		return 0
+	}
+}
+
+// Account is an account that exists.
+type Account struct {
+	Owner    solana.PublicKey
+	Lamports uint64
+	Data     []byte
+}
+
+// Blockhash is a recent blockhash and its life: it was the newest at Slot, and
+// a transaction that names it can land up to block height LastValidBlockHeight.
+type Blockhash struct {
+	Hash                       solana.Hash
+	Slot, LastValidBlockHeight uint64
+}
+
+// Status is a signature that the chain knows: the slot that took the
+// transaction, how settled that is, and why it failed (nil when it succeeded).
+// A failed transaction is on the chain too, and paid its fee.
+type Status struct {
+	Slot         uint64
+	Confirmation Commitment
+	Err          *shieldpool.TransactionError
+}
+
+// Simulation is what a transaction would do at Slot; Err is nil when it would succeed.
+type Simulation struct {
+	Err           *shieldpool.TransactionError
+	UnitsConsumed uint64
+	Slot          uint64
+}
+
+// SignatureInfo is one transaction of an address's history.
+type SignatureInfo struct {
+	Signature solana.Signature
+	Slot      uint64
+	Failed    bool
+}
+
+// Block is a block's transactions in the order in which they ran.
+type Block struct {
+	Slot, Parent     uint64
+	Hash, ParentHash solana.Hash
+	Transactions     []BlockTransaction
+}
+
+// BlockTransaction is one transaction of a block. Instructions are outer and
+// inner ones in the order in which they ran: an inner one follows the outer
+// one that called it. All are listed of a failed transaction too, though none had effect.
+type BlockTransaction struct {
+	Signature    solana.Signature
+	FeePayer     solana.PublicKey
+	Failed       bool
+	Instructions []Instruction
+}
+
+// Instruction is one call of a program, its addresses resolved, those from
+// lookup tables included.
+type Instruction struct {
+	ProgramID solana.PublicKey
+	Accounts  []solana.PublicKey
+	Data      []byte
+}
+
+// Root is the tree's newest root on the chain, as a client proves against it.
+type Root struct {
+	Root [32]byte
+	// Tree is the address of the tree account.
+	Tree solana.PublicKey
+	// NextIndex is the number of leaves; Slot is where the account was read.
+	NextIndex, Slot uint64
+}
+
+// Snapshot is the tree account as it stood at Slot, read at At. It is shared
+// and never changed. Checked is false when the account contradicts itself:
+// then its roots prove nothing, and the program has to be asked.
+type Snapshot struct {
+	Tree    *shieldpool.TreeAccount
+	Slot    uint64
+	At      time.Time
+	Checked bool
+}
+
+// Inspection is what the chain says of a submission before it is taken, all
+// read at one Slot. Spent tells, of each nullifier, whether the program owns
+// its account; it is false for a zero one. Recipient figures are zero without one.
+type Inspection struct {
+	Spent             [2]bool
+	RecipientLamports uint64
+	RecipientExists   bool
+	Slot              uint64
+}
