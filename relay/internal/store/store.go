@@ -1,0 +1,169 @@
+// Package store keeps the fleet's shared state in Postgres: submissions,
+// attempts, reservations, viewing keys and commitments, and the queue that
+// wakes workers up.
+package store
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/tern/v2/migrate"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrationLock is the advisory lock that lets one process of the fleet
+// migrate at a time: "relaypl" in ASCII.
+const migrationLock = 0x72656c6179706c
+
+// Store is the fleet's database. It is safe for concurrent use.
+type Store struct {
+	Pool *pgxpool.Pool
+	// waker inserts wake-ups; nil until the queue is made.
+	waker waker
+}
+
+// waker inserts a wake-up for a submission in the caller's transaction.
+type waker interface {
+	wake(ctx context.Context, tx pgx.Tx, w wakeUp, delay time.Duration) error
+}
+
+// New wraps a pool.
+func New(pool *pgxpool.Pool) (*Store, error) {
+	if pool == nil {
+		return nil, errors.New("store needs a connection pool")
+	}
+	return &Store{Pool: pool}, nil
+}
+
+// Open connects to url with at most maxConns connections. The URL holds a
+// password, so no error repeats it.
+func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("the database URL is not valid: expected postgres://user:password@host:port/name or a libpq key=value string")
+	}
+	if maxConns > 0 {
+		cfg.MaxConns = maxConns
+	}
+	cfg.ConnConfig.RuntimeParams["application_name"] = "relaypool"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	return pool, nil
+}
+
+// Migrate brings the schema up to date: ours, then the queue's. One process at
+// a time does it, the others wait and find nothing to do.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to migrate: %w", err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtextextended(current_schema(), $1))", int64(migrationLock)); err != nil {
+		return fmt.Errorf("take the migration lock: %w", err)
+	}
+	defer func() {
+		// A connection that fails here is closed by the pool, which frees the lock as well.
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock(hashtextextended(current_schema(), $1))", int64(migrationLock))
+	}()
+	if err := migrateOurs(ctx, conn.Conn(), log); err != nil {
+		return err
+	}
+	return migrateQueue(ctx, pool, log)
+}
+
+func migrateOurs(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
+	m, err := migrate.NewMigrator(ctx, conn, "relaypool_version")
+	if err != nil {
+		return fmt.Errorf("prepare migrations: %w", err)
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("read embedded migrations: %w", err)
+	}
+	if err := m.LoadMigrations(files); err != nil {
+		return fmt.Errorf("read embedded migrations: %w", err)
+	}
+	m.OnStart = func(version int32, name, direction, _ string) {
+		log.InfoContext(ctx, "Applied migration", "version", version, "name", name, "direction", direction)
+	}
+	version, err := m.GetCurrentVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	if int(version) > len(m.Migrations) {
+		// A newer release of the fleet has expanded the schema; ours still works with it.
+		log.InfoContext(ctx, "Schema is newer than this release", "schema", version, "known", len(m.Migrations))
+		return nil
+	}
+	if err := m.Migrate(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+func migrateQueue(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quiet(log)})
+	if err != nil {
+		return fmt.Errorf("prepare queue migrations: %w", err)
+	}
+	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("migrate queue: %w", err)
+	}
+	return nil
+}
+
+// inTx runs f in a transaction, committed when f returns nil.
+func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
+	return unavailable(pgx.BeginFunc(ctx, s.Pool, f))
+}
+
+// unavailable turns an error of the connection, rather than of the statement,
+// into the refusal database_unavailable; other errors pass unchanged.
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := refusal.As(err); ok || errors.Is(err, context.Canceled) || errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && !transientState(pg.Code) {
+		return err
+	}
+	if !errors.As(err, &pg) && !connectionError(err) {
+		return err
+	}
+	return refusal.New(refusal.DatabaseUnavailable,
+		"the relay's database does not answer, so nothing was accepted: send the same request again").
+		Retry(retryAfter).Because(err)
+}
+
+// transientState: classes 08 connection exception, 57 operator intervention
+// (shutdown, crash, starting up), 53 insufficient resources, 25006 read-only
+// (a demoted primary).
+func transientState(code string) bool {
+	return len(code) == 5 && (code[:2] == "08" || code[:2] == "57" || code[:2] == "53" || code == "25006")
+}
+
+func connectionError(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, context.DeadlineExceeded) || isNetwork(err)
+}
