@@ -1,0 +1,182 @@
+// Package viewingkey registers viewing keys: it checks that a wallet asked for
+// it, seals the key so that only the compliance officer can read it, and stores
+// it under an identifier. It also holds the officer's side, which runs offline:
+// making the key pair and opening what was exported.
+//
+// The relay keeps no wallet and no readable viewing key. What it stores of a
+// registration is the Record, from which neither can be told.
+package viewingkey
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"golang.org/x/crypto/nacl/box"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// fingerprintDomain keeps fingerprints apart from every other hash over the
+// same bytes.
+const fingerprintDomain = "relaypool/viewing-key/v1"
+
+// Registration is what a client asks for, as text from its request.
+type Registration struct {
+	// UserPubkey is the wallet's ed25519 public key in base58.
+	UserPubkey string
+	// ViewingKeyHex is the viewing key, 32 bytes in hexadecimal of either case.
+	ViewingKeyHex string
+	// Signature is the wallet's ed25519 signature over a sign-in message, 64
+	// bytes in standard base64, base58 or hexadecimal.
+	Signature string
+	// Identifier is 32 bytes in hexadecimal; nil for the default,
+	// sha256(UserPubkey ‖ lower-case ViewingKeyHex).
+	Identifier *string
+}
+
+// Record is a registration as it is stored.
+type Record struct {
+	Identifier [32]byte
+	// Sealed is the viewing key in an anonymous X25519 box, SealedSize bytes.
+	Sealed []byte
+	// Fingerprint is sha256("relaypool/viewing-key/v1" ‖ identifier ‖ viewing
+	// key). It tells whether two registrations carry the same key, which the
+	// box, sealed anew each time, cannot.
+	Fingerprint [32]byte
+	// KeyID names the compliance key that Sealed was made for.
+	KeyID string
+}
+
+// SealedSize is the length of a sealed viewing key in bytes.
+const SealedSize = 32 + box.AnonymousOverhead
+
+// Store keeps records. Implementations are safe for concurrent use.
+type Store interface {
+	// PutViewingKey inserts the record unless its identifier exists, and then
+	// returns what is stored under it. Of several racing calls with one
+	// identifier exactly one inserts.
+	PutViewingKey(ctx context.Context, r Record) (existing *Record, err error)
+}
+
+// Options are the parts of a Service; all are required.
+type Options struct {
+	Store Store
+	// Messages are the sign-in messages; a signature over any of them is accepted.
+	Messages []string
+	// CompliancePublicKey is the officer's X25519 key that viewing keys are sealed to.
+	CompliancePublicKey [32]byte
+	// Random makes the boxes' ephemeral keys; crypto/rand.Reader outside tests.
+	// Safe for concurrent use.
+	Random io.Reader
+}
+
+// Service registers viewing keys. It is safe for concurrent use.
+type Service struct {
+	store     Store
+	messages  []string
+	publicKey [32]byte
+	keyID     string
+	random    io.Reader
+}
+
+// New checks the options and makes the service. Its error lists every fault.
+func New(o Options) (*Service, error) {
+	var faults []error
+	if o.Store == nil {
+		faults = append(faults, errors.New("store is missing"))
+	}
+	if len(o.Messages) == 0 {
+		faults = append(faults, errors.New("sign-in messages are missing: want at least one"))
+	}
+	if slices.Contains(o.Messages, "") {
+		faults = append(faults, errors.New("a sign-in message is empty"))
+	}
+	if err := checkPublicKey(o.CompliancePublicKey); err != nil {
+		faults = append(faults, err)
+	}
+	if o.Random == nil {
+		faults = append(faults, errors.New("random source is missing"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("viewing keys: %w", err)
+	}
+	return &Service{
+		store:     o.Store,
+		messages:  slices.Clone(o.Messages),
+		publicKey: o.CompliancePublicKey,
+		keyID:     KeyID(o.CompliancePublicKey),
+		random:    o.Random,
+	}, nil
+}
+
+// Register checks the registration, stores it sealed, and returns its
+// identifier in lower-case hexadecimal. The same registration again succeeds
+// and changes nothing; another key under the same identifier is refused with
+// identifier_conflict and overwrites nothing. Every fault of the client's is a
+// *refusal.Refusal; other errors are the store's or the random source's.
+func (s *Service) Register(ctx context.Context, reg Registration) (identifier string, err error) {
+	wallet, err := parseWallet(reg.UserPubkey)
+	if err != nil {
+		return "", err
+	}
+	key, fault := parseHex32(reg.ViewingKeyHex)
+	if fault != "" {
+		return "", refusal.New(refusal.InvalidViewingKey, "viewing_key: want 64 hexadecimal digits (32 bytes), received %s", fault)
+	}
+	id := defaultIdentifier(reg.UserPubkey, key)
+	if reg.Identifier != nil {
+		if id, fault = parseHex32(*reg.Identifier); fault != "" {
+			return "", refusal.New(refusal.InvalidIdentifier, "identifier: want 64 hexadecimal digits (32 bytes) or no identifier at all, received %s", fault)
+		}
+	}
+	if err := s.checkSignature(wallet, reg.Signature); err != nil {
+		return "", err
+	}
+	if err := s.put(ctx, id, key); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(id[:]), nil
+}
+
+func (s *Service) put(ctx context.Context, id, key [32]byte) error {
+	sealed, err := box.SealAnonymous(nil, key[:], &s.publicKey, s.random)
+	if err != nil {
+		return fmt.Errorf("seal viewing key: %w", err)
+	}
+	record := Record{Identifier: id, Sealed: sealed, Fingerprint: fingerprint(id, key), KeyID: s.keyID}
+	existing, err := s.store.PutViewingKey(ctx, record)
+	if err != nil {
+		return fmt.Errorf("store viewing key: %w", err)
+	}
+	if existing != nil && subtle.ConstantTimeCompare(existing.Fingerprint[:], record.Fingerprint[:]) == 0 {
+		return refusal.New(refusal.IdentifierConflict, "identifier: already registered with another viewing key, which was kept; register with another identifier, or leave it out")
+	}
+	return nil
+}
+
+// defaultIdentifier hashes texts, not bytes, because that is what clients do.
+func defaultIdentifier(userPubkey string, key [32]byte) [32]byte {
+	return sha256.Sum256([]byte(userPubkey + hex.EncodeToString(key[:])))
+}
+
+func fingerprint(id, key [32]byte) [32]byte {
+	return sha256.Sum256(slices.Concat([]byte(fingerprintDomain), id[:], key[:]))
+}
+
+// parseHex32 decodes 64 hexadecimal digits; fault describes other text by its
+// length or kind and is empty for a good one.
+func parseHex32(text string) (b [32]byte, fault string) {
+	if len(text) != hex.EncodedLen(len(b)) {
+		return b, fmt.Sprintf("%d characters", len(text))
+	}
+	if _, err := hex.Decode(b[:], []byte(text)); err != nil {
+		return [32]byte{}, "64 characters that are not all hexadecimal digits"
+	}
+	return b, ""
+}
