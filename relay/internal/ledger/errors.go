@@ -12,23 +12,49 @@ import (
 // failure nor zero. Every *Unavailable is one.
 var ErrUnavailable = errors.New("chain is unavailable")
 
-// ErrSlotSkipped means that no block was made in the slot.
-var ErrSlotSkipped = errors.New("slot has no block")
+// ErrSlotSkipped means that the endpoint knows of no block in the slot. Its
+// codes do not tell a slot without a block from one that it lost, so a caller
+// who knows of a transaction in the slot has to ask again, or elsewhere.
+var ErrSlotSkipped = errors.New("slot has no block at this endpoint")
 
 // ErrBlockPruned means that there was a block and the endpoint no longer has
-// it: its history is too short, and an archive endpoint has to be asked.
-var ErrBlockPruned = errors.New("block is before the endpoint's history: configure an RPC endpoint with a longer one")
+// it: its history is too short.
+var ErrBlockPruned = errors.New("block is before the endpoint's history: use an RPC endpoint that keeps a longer one")
+
+// The kinds of Unavailable: a fixed set, fit for a metric's label.
+const (
+	// KindTimeout: no answer within the client's own limit.
+	KindTimeout = "timeout"
+	// KindConnection: the endpoint was not reached, or hung up: name lookup, TCP or TLS.
+	KindConnection = "connection"
+	// KindRateLimited: the endpoint answered 429 or its equivalent.
+	KindRateLimited = "rate_limited"
+	// KindServerError: HTTP 5xx, or an error of the endpoint's own.
+	KindServerError = "server_error"
+	// KindRejected: another HTTP status, such as 401, 403 or 404: the URL or its credentials are wrong.
+	KindRejected = "rejected"
+	// KindBadResponse: the answer is no JSON-RPC, or lacks what it must hold.
+	KindBadResponse = "bad_response"
+	// KindNodeBehind: the node is behind the cluster or behind the slot asked for.
+	KindNodeBehind = "node_behind"
+	// KindNotYet: the block asked for is not available yet.
+	KindNotYet = "not_yet"
+	// KindCancelled: the caller stopped waiting.
+	KindCancelled = "cancelled"
+)
 
 // Unavailable is a call of which the outcome is not known.
 type Unavailable struct {
-	// Method is the RPC method; Kind says what came instead of an answer, such
-	// as timeout, connection, rate_limited or http_502. Both are from fixed sets.
+	// Method is the RPC method; Kind is one of the constants above.
 	Method, Kind string
-	// Detail is more for the operator; it never holds the endpoint's URL. Empty when Kind says it all.
+	// Detail is more for the operator, such as the HTTP status; it never holds
+	// the endpoint's URL. Empty when Kind says it all.
 	Detail string
+	// Err is the context's error when the caller stopped waiting, else nil.
+	Err error
 }
 
-// Error gives method and kind.
+// Error gives method, kind and detail.
 func (e *Unavailable) Error() string {
 	if e.Detail == "" {
 		return fmt.Sprintf("%s: %v: %s", e.Method, ErrUnavailable, e.Kind)
@@ -38,6 +64,9 @@ func (e *Unavailable) Error() string {
 
 // Is makes every Unavailable match ErrUnavailable.
 func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap gives the context's error, if that is why there is no answer.
+func (e *Unavailable) Unwrap() error { return e.Err }
 
 // RPCError is an answer that refuses the call itself: the endpoint does not
 // know the method or does not take the parameters. Asking again does not help.

@@ -21,9 +21,9 @@ const (
 	Finalized Commitment = "finalized"
 )
 
-// AtLeast reports whether c is as settled as min or more. A commitment that is
+// AtLeast reports whether c is as settled as least or more. A commitment that is
 // none of the three is less than all.
-func (c Commitment) AtLeast(min Commitment) bool { return c.rank() >= min.rank() }
+func (c Commitment) AtLeast(least Commitment) bool { return c.rank() >= least.rank() }
 
 func (c Commitment) rank() int {
 	switch c {

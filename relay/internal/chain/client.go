@@ -1,0 +1,216 @@
+// Package chain reads and writes the Solana chain over JSON-RPC. It speaks the
+// protocol itself, on net/http, because the relay decides by what
+// solana-go's RPC client leaves out: context slots, minContextSlot, the data
+// of a preflight failure, and errors that never hold the endpoint's URL.
+package chain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+const (
+	defaultTimeout = 5 * time.Second
+	// blockTimeoutFactor gives getBlock longer: a full block is megabytes.
+	blockTimeoutFactor = 4
+
+	readRetries   = 2
+	retryDelay    = 100 * time.Millisecond
+	retryMaxDelay = time.Second
+	retryJitter   = 0.3
+
+	// maxResponse bounds an answer in bytes; the largest blocks stay well below it.
+	maxResponse = 64 << 20
+)
+
+// Options configure a Client.
+type Options struct {
+	// URL is the endpoint, http or https. Credentials in it, as user info, path
+	// or query, are secret: they appear in no error and no log.
+	URL string
+	// HTTP makes the calls; NewHTTPClient gives a fit one.
+	HTTP *http.Client
+	// Now is the clock for the durations that Observe gets.
+	Now func() time.Time
+	// Timeout bounds one attempt of one call, getBlock four times as long; 0 means 5 s.
+	Timeout time.Duration
+	// Observe is told of every attempt: its RPC method, its class ("ok",
+	// "refused", "preflight" or a kind of ledger.Unavailable) and its duration. Nil for none.
+	Observe func(method, class string, took time.Duration)
+}
+
+// Client calls one endpoint. Reads are retried twice, with jittered backoff,
+// when no answer came; a send is never retried, because whoever sends decides
+// by the submission's state. Safe for concurrent use.
+//
+// Every error of a call is *ledger.Unavailable (unknown: match
+// ledger.ErrUnavailable), *ledger.RPCError, *ledger.SendError,
+// ledger.ErrSlotSkipped or ledger.ErrBlockPruned.
+type Client struct {
+	// endpoint is a pointer, and unexported, so that no printing of a Client shows it.
+	endpoint *url.URL
+	redact   *strings.Replacer
+	http     *http.Client
+	now      func() time.Time
+	timeout  time.Duration
+	observe  func(method, class string, took time.Duration)
+	retry    retrypolicy.RetryPolicy[json.RawMessage]
+}
+
+// New makes a client. It makes no call: an endpoint that is down when the
+// relay starts may be up later.
+func New(o Options) (*Client, error) {
+	u, err := url.Parse(o.URL)
+	switch {
+	case o.HTTP == nil || o.Now == nil:
+		return nil, errors.New("chain client needs an HTTP client and a clock")
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
+		// The parser's error repeats the URL.
+		return nil, fmt.Errorf("RPC URL of %d bytes is not usable: expected http:// or https:// and a host", len(o.URL))
+	case o.Timeout < 0:
+		return nil, fmt.Errorf("RPC timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, defaultTimeout)
+	}
+	c := &Client{endpoint: u, redact: redactor(u), http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe}
+	if c.timeout == 0 {
+		c.timeout = defaultTimeout
+	}
+	if c.observe == nil {
+		c.observe = func(string, string, time.Duration) {}
+	}
+	c.retry = retrypolicy.NewBuilder[json.RawMessage]().
+		HandleIf(func(_ json.RawMessage, err error) bool { return transient(err) }).
+		WithMaxRetries(readRetries).
+		WithBackoff(retryDelay, retryMaxDelay).
+		WithJitterFactor(retryJitter).
+		ReturnLastFailure().
+		Build()
+	return c, nil
+}
+
+// NewHTTPClient gives a client whose connections are kept in the number that a
+// busy relay uses, and which follows no redirect: a signed transaction goes to
+// the configured endpoint or nowhere.
+func NewHTTPClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConns:        256,
+			MaxIdleConnsPerHost: 256,
+			IdleConnTimeout:     90 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// read makes a call that changes nothing, again when no answer came, and
+// decodes the result. A result that does not decode is no answer either.
+func read[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
+	var out T
+	_, err := failsafe.With(c.retry).WithContext(ctx).Get(func() (json.RawMessage, error) {
+		raw, err := c.call(ctx, method, params)
+		if err != nil {
+			return nil, err
+		}
+		var v T
+		if isNull(raw) || json.Unmarshal(raw, &v) != nil {
+			// The decoder's error may repeat what it met.
+			return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
+		}
+		out = v
+		return raw, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		err = &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+	}
+	return out, err
+}
+
+// call makes one attempt and reports it.
+func (c *Client) call(ctx context.Context, method string, params []any) (json.RawMessage, error) {
+	start := c.now()
+	result, err := c.attempt(ctx, method, params)
+	c.observe(method, classOf(err), c.now().Sub(start))
+	return result, err
+}
+
+type request struct {
+	Version string `json:"jsonrpc"`
+	ID      int    `json:"id"`
+	Method  string `json:"method"`
+	Params  []any  `json:"params,omitempty"`
+}
+
+type response struct {
+	Result json.RawMessage `json:"result"`
+	Error  *rpcFault       `json:"error"`
+}
+
+func (c *Client) attempt(parent context.Context, method string, params []any) (json.RawMessage, error) {
+	body, err := json.Marshal(request{Version: "2.0", ID: 1, Method: method, Params: params})
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", method, err)
+	}
+	timeout := c.timeout
+	if method == "getBlock" {
+		timeout *= blockTimeoutFactor
+	}
+	ctx, cancel := context.WithTimeout(parent, timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, transportFault(parent, ctx, method, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, transportFault(parent, ctx, method, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing is lost: the body has been read
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	switch {
+	case err != nil:
+		return nil, transportFault(parent, ctx, method, err)
+	case len(raw) > maxResponse:
+		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("answer is above %d bytes", maxResponse)}
+	}
+	return c.decode(method, resp.StatusCode, raw)
+}
+
+// decode takes a JSON-RPC error from any HTTP status below 500 but 429, since
+// providers answer a refused call with 400, and a result from 200 alone.
+func (c *Client) decode(method string, status int, raw []byte) (json.RawMessage, error) {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindRateLimited, Detail: "HTTP 429"}
+	case status >= http.StatusInternalServerError:
+		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindServerError, Detail: fmt.Sprintf("HTTP %d", status)}
+	}
+	var r response
+	err := json.Unmarshal(raw, &r)
+	switch {
+	case err == nil && r.Error != nil:
+		return nil, c.fault(method, r.Error)
+	case status != http.StatusOK:
+		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindRejected, Detail: fmt.Sprintf("HTTP %d: check the RPC URL and its credentials", status)}
+	case err != nil || r.Result == nil:
+		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("answer of %d bytes is no JSON-RPC: expected a result or an error", len(raw))}
+	}
+	return r.Result, nil
+}
+
+func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }

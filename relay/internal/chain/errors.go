@@ -1,0 +1,189 @@
+package chain
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// JSON-RPC error codes: those of the specification and Agave's own
+// (rpc-client-api, custom_error).
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeUnknownMethod  = -32601
+	codeInvalidParams  = -32602
+
+	codeBlockCleanedUp          = -32001
+	codePreflightFailure        = -32002
+	codeSignatureVerification   = -32003
+	codeBlockNotAvailable       = -32004
+	codeNodeUnhealthy           = -32005
+	codeSlotSkipped             = -32007
+	codeKeyExcluded             = -32010
+	codeHistoryNotAvailable     = -32011
+	codeLongTermSlotSkipped     = -32009
+	codeBlockStatusNotAvailable = -32014
+	codeUnsupportedVersion      = -32015
+	codeMinContextSlot          = -32016
+
+	// Providers' own ways to say 429 inside an answer of status 200.
+	codeTooManyRequests        = 429
+	codeTooManyRequestsPrivate = -32429
+)
+
+// rpcFault is the error member of a JSON-RPC answer.
+type rpcFault struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// fault gives a JSON-RPC error its meaning. A code that is not known to refuse
+// the call means unknown: of a send it could not be told whether it was forwarded.
+func (c *Client) fault(method string, f *rpcFault) error {
+	unavailable := func(kind string) error {
+		return &ledger.Unavailable{Method: method, Kind: kind, Detail: fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message))}
+	}
+	refused := &ledger.RPCError{Method: method, Code: f.Code, Message: c.message(f.Message)}
+	switch f.Code {
+	case codePreflightFailure:
+		if e := preflightError(f.Data); e != nil {
+			return &ledger.SendError{Err: e}
+		}
+		return refused
+	case codeSignatureVerification:
+		return &ledger.SendError{Err: &shieldpool.TransactionError{Kind: "SignatureFailure"}}
+	case codeBlockCleanedUp:
+		return fmt.Errorf("%s: %w", method, ledger.ErrBlockPruned)
+	case codeSlotSkipped, codeLongTermSlotSkipped:
+		return fmt.Errorf("%s: %w", method, ledger.ErrSlotSkipped)
+	case codeBlockNotAvailable, codeBlockStatusNotAvailable:
+		return unavailable(ledger.KindNotYet)
+	case codeNodeUnhealthy, codeMinContextSlot:
+		return unavailable(ledger.KindNodeBehind)
+	case codeTooManyRequests, codeTooManyRequestsPrivate:
+		return unavailable(ledger.KindRateLimited)
+	case codeParse, codeInvalidRequest, codeUnknownMethod, codeInvalidParams,
+		codeKeyExcluded, codeHistoryNotAvailable, codeUnsupportedVersion:
+		return refused
+	default:
+		return unavailable(ledger.KindServerError)
+	}
+}
+
+// preflightError is the transaction's error in the data of a preflight
+// failure, or nil when there is none to read.
+func preflightError(data json.RawMessage) *shieldpool.TransactionError {
+	var d struct {
+		Err json.RawMessage `json:"err"`
+	}
+	if json.Unmarshal(data, &d) != nil {
+		return nil
+	}
+	e, err := shieldpool.ParseTransactionError(d.Err)
+	if err != nil {
+		return nil
+	}
+	return e
+}
+
+// transportFault names why no answer came. net/http's own error is left out:
+// it repeats the URL, and proxies and resolvers add more of it.
+func transportFault(parent, attempt context.Context, method string, err error) error {
+	switch {
+	case parent.Err() != nil:
+		return &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: parent.Err()}
+	case attempt.Err() != nil:
+		return &ledger.Unavailable{Method: method, Kind: ledger.KindTimeout}
+	default:
+		return &ledger.Unavailable{Method: method, Kind: ledger.KindConnection, Detail: connectionDetail(err)}
+	}
+}
+
+// connectionDetail puts the commonest causes in our own words.
+func connectionDetail(err error) string {
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &dns):
+		return "host name not resolved"
+	case errors.As(err, &certificate):
+		return "TLS certificate not accepted"
+	default:
+		return ""
+	}
+}
+
+// transient reports whether the same read may succeed in a moment.
+func transient(err error) bool {
+	var u *ledger.Unavailable
+	return errors.As(err, &u) && u.Kind != ledger.KindRejected && u.Kind != ledger.KindCancelled
+}
+
+// classOf is the metric class of an attempt: a fixed set.
+func classOf(err error) string {
+	var u *ledger.Unavailable
+	var s *ledger.SendError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &u):
+		return u.Kind
+	case errors.As(err, &s):
+		return "preflight"
+	default:
+		return "refused"
+	}
+}
+
+// maxMessage bounds what is kept of an endpoint's message, in bytes.
+const maxMessage = 200
+
+func (c *Client) message(m string) string {
+	m = c.redact.Replace(m)
+	if len(m) > maxMessage {
+		m = strings.ToValidUTF8(m[:maxMessage], "") + "…"
+	}
+	return m
+}
+
+// minSecret is the length in bytes from which a part of the URL's path or
+// query is taken for a secret: providers put keys there, and shorter parts are
+// words such as v2 or rpc.
+const minSecret = 8
+
+// redactor removes from endpoints' messages what of the URL may be secret:
+// some providers echo the key that they refuse.
+func redactor(u *url.URL) *strings.Replacer {
+	var pairs []string
+	hide := func(s string, least int) {
+		if len(s) >= least {
+			pairs = append(pairs, s, "[redacted]")
+		}
+	}
+	hide(u.String(), 1)
+	password, _ := u.User.Password()
+	hide(password, 1)
+	hide(u.User.Username(), 1)
+	for _, part := range strings.Split(u.Path, "/") {
+		hide(part, minSecret)
+	}
+	for _, values := range u.Query() {
+		for _, v := range values {
+			hide(v, 1)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}

@@ -1,0 +1,245 @@
+package chain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	defaultMinInterval = 200 * time.Millisecond
+	// retryChain and retryPool are what clients are told to wait: an RPC
+	// endpoint recovers by itself, a pool waits for a person.
+	retryChain = 5 * time.Second
+	retryPool  = time.Minute
+)
+
+// AccountReader reads accounts, all at one slot; *Client is one.
+type AccountReader interface {
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment) ([]*ledger.Account, uint64, error)
+}
+
+// PoolOptions configure a PoolReader.
+type PoolOptions struct {
+	Accounts AccountReader
+	Pool     *shieldpool.Pool
+	Now      func() time.Time
+	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
+	MinInterval time.Duration
+	// Changed is told of every new state of the tree account, with the error of
+	// its self-check or nil. Calls do not overlap. Nil for none.
+	Changed func(ledger.Snapshot, error)
+}
+
+// PoolReader reads the accounts of one pool at the confirmed commitment, and
+// keeps a copy of its tree account. However many ask for the tree, one read runs
+// at a time and none starts within MinInterval of the last. Safe for
+// concurrent use.
+//
+// Errors are refusals: pool_not_initialised when the tree account is not there
+// or not the program's, chain_unavailable when it could not be read.
+type PoolReader struct {
+	accounts AccountReader
+	pool     *shieldpool.Pool
+	now      func() time.Time
+	interval time.Duration
+	changed  func(ledger.Snapshot, error)
+	mints    map[string]bool
+
+	flight singleflight.Group
+
+	mu      sync.Mutex
+	last    *ledger.Snapshot
+	data    []byte // the account's bytes behind last
+	started time.Time
+}
+
+// NewPool makes a reader of one pool. It makes no call.
+func NewPool(o PoolOptions) (*PoolReader, error) {
+	switch {
+	case o.Accounts == nil || o.Pool == nil || o.Now == nil:
+		return nil, errors.New("pool reader needs an account reader, a pool and a clock")
+	case o.MinInterval < 0:
+		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
+	}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, interval: o.MinInterval, changed: o.Changed, mints: map[string]bool{"": true}}
+	if p.interval == 0 {
+		p.interval = defaultMinInterval
+	}
+	if p.changed == nil {
+		p.changed = func(ledger.Snapshot, error) {}
+	}
+	for _, m := range o.Pool.Profile.Mints {
+		other, err := o.Pool.Profile.Pool(m)
+		if err != nil {
+			return nil, err
+		}
+		if other.Address.Equals(o.Pool.Address) {
+			p.mints[m.Address.String()] = true
+		}
+	}
+	return p, nil
+}
+
+// Tree gives the tree account as it was at most maxAge before the call, or
+// later: from the cache, else by the next permitted read. With maxAge 0 the
+// read starts after the call. The snapshot is shared: do not change it.
+func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+	since := p.now().Add(-maxAge)
+	if s := p.cached(); s != nil && !s.At.Before(since) {
+		return *s, nil
+	}
+	for {
+		// The read serves all who wait for it, so it outlives any one of them.
+		done := p.flight.DoChan("", func() (any, error) { return p.refresh(context.WithoutCancel(ctx)), nil })
+		select {
+		case <-ctx.Done():
+			return ledger.Snapshot{}, unavailable(ctx.Err())
+		case r := <-done:
+			// A read that was under way before the call may be too old.
+			if got, ok := r.Val.(reading); ok && !got.at.Before(since) {
+				return got.snapshot, got.err
+			}
+		}
+	}
+}
+
+// Root gives the newest root for clients to prove against, read after the
+// call. mint is a base58 address, or empty for the pool's own; another than the pool's is
+// refused with unknown_mint.
+func (p *PoolReader) Root(ctx context.Context, mint string) (ledger.Root, error) {
+	if !p.mints[mint] {
+		return ledger.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
+	}
+	s, err := p.Tree(ctx, p.interval)
+	if err != nil {
+		return ledger.Root{}, err
+	}
+	return ledger.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
+}
+
+// Inspect reads, at one slot, which of the inputs' nullifiers are spent and
+// what the recipient holds; a zero recipient is not read. A nullifier is spent
+// when its account exists and the program owns it: anybody can put a lamport
+// on the address.
+func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey) (ledger.Inspection, error) {
+	var keys []solana.PublicKey
+	place := [2]int{-1, -1}
+	for i := range in.Nullifiers {
+		if !in.HasNullifier(i) {
+			continue
+		}
+		key, _, err := p.pool.Nullifier(in.Nullifiers[i])
+		if err != nil {
+			return ledger.Inspection{}, fmt.Errorf("derive nullifier%d address: %w", i, err)
+		}
+		place[i] = len(keys)
+		keys = append(keys, key)
+	}
+	if !recipient.IsZero() {
+		keys = append(keys, recipient)
+	}
+	accounts, slot, err := p.accounts.Accounts(ctx, keys, ledger.Confirmed)
+	if err != nil {
+		return ledger.Inspection{}, unavailable(err)
+	}
+	out := ledger.Inspection{Slot: slot}
+	for i, at := range place {
+		out.Spent[i] = at >= 0 && accounts[at] != nil && accounts[at].Owner.Equals(p.pool.Profile.ProgramID)
+	}
+	if a := accounts[len(accounts)-1]; !recipient.IsZero() && a != nil {
+		out.RecipientExists, out.RecipientLamports = true, a.Lamports
+	}
+	return out, nil
+}
+
+// reading is what one read of the tree account, begun at at, brought.
+type reading struct {
+	snapshot ledger.Snapshot
+	at       time.Time
+	err      error
+}
+
+func (p *PoolReader) cached() *ledger.Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// refresh reads the tree account when the interval allows it. Only one runs at a time.
+func (p *PoolReader) refresh(ctx context.Context) reading {
+	if wait := p.interval - p.now().Sub(p.started); !p.started.IsZero() && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		<-timer.C
+	}
+	p.started = p.now()
+	r := reading{at: p.started}
+	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{p.pool.MerkleTree}, ledger.Confirmed)
+	if err != nil {
+		r.err = unavailable(err)
+		return r
+	}
+	r.snapshot, r.err = p.take(accounts[0], slot, r.at)
+	return r
+}
+
+// take makes the account's state the newest one and returns it.
+func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (ledger.Snapshot, error) {
+	last := p.cached()
+	if last != nil && slot < last.Slot {
+		// A node behind the one asked before: what we hold is newer than all it knows.
+		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: last.Slot, At: at, Checked: last.Checked}, p.data), nil
+	}
+	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
+		return ledger.Snapshot{}, p.notInitialised(a)
+	}
+	if last != nil && bytes.Equal(a.Data, p.data) {
+		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: slot, At: at, Checked: last.Checked}, p.data), nil
+	}
+	tree, err := p.pool.Profile.ParseTree(a.Data)
+	if err != nil {
+		return ledger.Snapshot{}, refusal.New(refusal.PoolNotInitialised,
+			"the pool's merkle_tree account %s is not laid out as profile %s says: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
+			Retry(retryPool).Because(err)
+	}
+	err = tree.SelfCheck()
+	s := p.keep(ledger.Snapshot{Tree: tree, Slot: slot, At: at, Checked: err == nil}, a.Data)
+	p.changed(s, err)
+	return s, nil
+}
+
+func (p *PoolReader) keep(s ledger.Snapshot, data []byte) ledger.Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last, p.data = &s, data
+	return s
+}
+
+// notInitialised guides to the command that mends it.
+func (p *PoolReader) notInitialised(a *ledger.Account) error {
+	found := "does not exist"
+	if a != nil {
+		found = "exists but is not owned by the program"
+	}
+	return refusal.New(refusal.PoolNotInitialised,
+		"the pool is not initialised: its merkle_tree account %s %s. Initialise the pool (instruction Initialize of program %s) with the program's admin tool; if it has been, the relay's operator has to check its RPC endpoint's cluster and its profile, %s",
+		p.pool.MerkleTree, found, p.pool.Profile.ProgramID, p.pool.Profile.Name).Retry(retryPool)
+}
+
+// unavailable tells the client to come back; the cause is for the log.
+func unavailable(err error) error {
+	return refusal.New(refusal.ChainUnavailable,
+		"the relay cannot read the chain now, so nothing was decided: send the same request again later").
+		Retry(retryChain).Because(err)
+}

@@ -1,0 +1,165 @@
+package chain
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// Limits of the RPC methods (Agave).
+const (
+	// MaxAccounts is how many accounts one Accounts call may ask for.
+	MaxAccounts = 100
+	// MaxStatuses is how many signatures one Statuses call may ask for.
+	MaxStatuses = 256
+)
+
+// at is a result with the slot at which it was read. It decodes only when both
+// are there: a missing value is unknown, never zero.
+type at[T any] struct {
+	Slot  uint64
+	Value T
+}
+
+func (a *at[T]) UnmarshalJSON(b []byte) error {
+	var raw struct {
+		Context struct {
+			Slot *uint64 `json:"slot"`
+		} `json:"context"`
+		Value json.RawMessage `json:"value"`
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	if raw.Context.Slot == nil || raw.Value == nil || isNull(raw.Value) {
+		return errors.New("context slot or value is missing")
+	}
+	a.Slot = *raw.Context.Slot
+	return json.Unmarshal(raw.Value, &a.Value)
+}
+
+// malformed is the error of a result that decodes but contradicts the call.
+func malformed(method, format string, args ...any) error {
+	return &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf(format, args...)}
+}
+
+type config map[string]any
+
+func committed(c ledger.Commitment) config { return config{"commitment": c} }
+
+// wireAccount is an account as getMultipleAccounts gives it in base64.
+type wireAccount struct {
+	Owner    *solana.PublicKey `json:"owner"`
+	Lamports *uint64           `json:"lamports"`
+	Data     []string          `json:"data"`
+}
+
+func (w *wireAccount) account() (*ledger.Account, error) {
+	if w.Owner == nil || w.Lamports == nil || len(w.Data) != 2 || w.Data[1] != "base64" {
+		return nil, errors.New("owner, lamports or base64 data are missing")
+	}
+	data, err := base64.StdEncoding.DecodeString(w.Data[0])
+	if err != nil {
+		return nil, errors.New("data is not base64")
+	}
+	return &ledger.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data}, nil
+}
+
+// Accounts reads up to 100 accounts, all at the slot that it returns; the
+// entry of an account that does not exist is nil.
+func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment) ([]*ledger.Account, uint64, error) {
+	const method = "getMultipleAccounts"
+	if len(keys) > MaxAccounts {
+		return nil, 0, fmt.Errorf("%s takes at most %d accounts, received %d", method, MaxAccounts, len(keys))
+	}
+	result, err := read[at[[]*wireAccount]](ctx, c, method, keys, config{"encoding": "base64", "commitment": commitment})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(result.Value) != len(keys) {
+		return nil, 0, malformed(method, "%d accounts, expected %d", len(result.Value), len(keys))
+	}
+	accounts := make([]*ledger.Account, len(keys))
+	for i, w := range result.Value {
+		if w == nil {
+			continue
+		}
+		if accounts[i], err = w.account(); err != nil {
+			return nil, 0, malformed(method, "account %d: %v", i, err)
+		}
+	}
+	return accounts, result.Slot, nil
+}
+
+// Balance reads an account's confirmed lamports and the slot of the reading. An
+// account that does not exist has 0.
+func (c *Client) Balance(ctx context.Context, key solana.PublicKey) (lamports, slot uint64, err error) {
+	result, err := read[at[uint64]](ctx, c, "getBalance", key, committed(ledger.Confirmed))
+	return result.Value, result.Slot, err
+}
+
+// LatestBlockhash reads the newest confirmed blockhash.
+func (c *Client) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
+	const method = "getLatestBlockhash"
+	type value struct {
+		Blockhash            solana.Hash `json:"blockhash"`
+		LastValidBlockHeight uint64      `json:"lastValidBlockHeight"`
+	}
+	result, err := read[at[value]](ctx, c, method, committed(ledger.Confirmed))
+	if err != nil {
+		return ledger.Blockhash{}, err
+	}
+	if result.Value.Blockhash.IsZero() || result.Value.LastValidBlockHeight == 0 {
+		return ledger.Blockhash{}, malformed(method, "blockhash or lastValidBlockHeight is missing")
+	}
+	return ledger.Blockhash{
+		Hash: result.Value.Blockhash, Slot: result.Slot,
+		LastValidBlockHeight: result.Value.LastValidBlockHeight,
+	}, nil
+}
+
+// BlockHeight reads the number of blocks below the newest of the commitment.
+func (c *Client) BlockHeight(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
+	return read[uint64](ctx, c, "getBlockHeight", committed(commitment))
+}
+
+// Slot reads the newest slot of the commitment.
+func (c *Client) Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
+	return read[uint64](ctx, c, "getSlot", committed(commitment))
+}
+
+// FirstAvailableBlock reads the slot of the oldest block that the endpoint still has.
+func (c *Client) FirstAvailableBlock(ctx context.Context) (uint64, error) {
+	return read[uint64](ctx, c, "getFirstAvailableBlock")
+}
+
+// GenesisHash reads the hash that tells one cluster from another.
+func (c *Client) GenesisHash(ctx context.Context) (solana.Hash, error) {
+	return read[solana.Hash](ctx, c, "getGenesisHash")
+}
+
+// PriorityFees reads what recent blocks took at least from transactions that
+// write the accounts, in micro-lamports a compute unit, one entry a block.
+func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
+	const method = "getRecentPrioritizationFees"
+	result, err := read[[]struct {
+		Fee *uint64 `json:"prioritizationFee"`
+	}](ctx, c, method, writable)
+	if err != nil {
+		return nil, err
+	}
+	fees := make([]uint64, len(result))
+	for i, r := range result {
+		if r.Fee == nil {
+			return nil, malformed(method, "entry %d has no prioritizationFee", i)
+		}
+		fees[i] = *r.Fee
+	}
+	return fees, nil
+}

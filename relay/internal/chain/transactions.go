@@ -1,0 +1,140 @@
+package chain
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Send puts a signed transaction before the endpoint, once; the endpoint is
+// told not to repeat it, because the relay rebroadcasts by its own rules. With
+// preflight it is simulated first, at the confirmed commitment: the one at
+// which blockhashes and the tree are read, so that the proof's root is known.
+// minContextSlot keeps a node that has not seen the blockhash's slot from
+// judging it; 0 for none.
+//
+// nil means that the endpoint took it, not that it landed. *ledger.SendError
+// means that this send put nothing on the chain. After ledger.ErrUnavailable it
+// may have.
+func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+	const method = "sendTransaction"
+	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": ledger.Confirmed}
+	if minContextSlot > 0 {
+		conf["minContextSlot"] = minContextSlot
+	}
+	result, err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf})
+	if err != nil {
+		return err
+	}
+	var signature solana.Signature
+	if json.Unmarshal(result, &signature) != nil {
+		return malformed(method, "result of %d bytes is no signature", len(result))
+	}
+	return nil
+}
+
+// Simulate runs a transaction on the newest confirmed state without sending
+// it. Its signatures are not checked. replaceBlockhash lets one without a live
+// blockhash run.
+func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool) (ledger.Simulation, error) {
+	const method = "simulateTransaction"
+	type value struct {
+		Err           json.RawMessage `json:"err"`
+		UnitsConsumed *uint64         `json:"unitsConsumed"`
+	}
+	result, err := read[at[value]](ctx, c, method, base64.StdEncoding.EncodeToString(raw), config{
+		"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": replaceBlockhash, "commitment": ledger.Confirmed,
+	})
+	if err != nil {
+		return ledger.Simulation{}, err
+	}
+	out := ledger.Simulation{Slot: result.Slot}
+	if out.Err, err = shieldpool.ParseTransactionError(result.Value.Err); err != nil {
+		return ledger.Simulation{}, malformed(method, "%v", err)
+	}
+	switch units := result.Value.UnitsConsumed; {
+	case units != nil:
+		out.UnitsConsumed = *units
+	case out.Err == nil:
+		return ledger.Simulation{}, malformed(method, "unitsConsumed is missing")
+	}
+	return out, nil
+}
+
+// Statuses looks up to 256 signatures up: in the recent 150 blocks or so, or
+// with history in all that the endpoint keeps. The entry of one that it does
+// not know is nil, which says nothing unless the endpoint's history reaches
+// back far enough. slot is where the endpoint stood.
+func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, history bool) (statuses []*ledger.Status, slot uint64, err error) {
+	const method = "getSignatureStatuses"
+	if len(signatures) > MaxStatuses {
+		return nil, 0, fmt.Errorf("%s takes at most %d signatures, received %d", method, MaxStatuses, len(signatures))
+	}
+	type value struct {
+		Slot         *uint64           `json:"slot"`
+		Confirmation ledger.Commitment `json:"confirmationStatus"`
+		Err          json.RawMessage   `json:"err"`
+	}
+	result, err := read[at[[]*value]](ctx, c, method, signatures, config{"searchTransactionHistory": history})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(result.Value) != len(signatures) {
+		return nil, 0, malformed(method, "%d statuses, expected %d", len(result.Value), len(signatures))
+	}
+	statuses = make([]*ledger.Status, len(signatures))
+	for i, v := range result.Value {
+		if v == nil {
+			continue
+		}
+		failure, err := shieldpool.ParseTransactionError(v.Err)
+		if err != nil {
+			return nil, 0, malformed(method, "status %d: %v", i, err)
+		}
+		if v.Slot == nil || !v.Confirmation.AtLeast(ledger.Processed) {
+			return nil, 0, malformed(method, "status %d has no slot or no confirmationStatus", i)
+		}
+		statuses[i] = &ledger.Status{Slot: *v.Slot, Confirmation: v.Confirmation, Err: failure}
+	}
+	return statuses, result.Slot, nil
+}
+
+// SignaturesFor lists the confirmed transactions that name the address, newest
+// first; those of one slot have no order among them. It starts before the
+// signature before and ends at until, which is left out; zero ones stand for the
+// newest and the oldest. At most limit (1 to 1000) are returned; 0 stands for 1000.
+func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+	const method = "getSignaturesForAddress"
+	conf := committed(ledger.Confirmed)
+	if !before.IsZero() {
+		conf["before"] = before
+	}
+	if !until.IsZero() {
+		conf["until"] = until
+	}
+	if limit > 0 {
+		conf["limit"] = limit
+	}
+	result, err := read[[]struct {
+		Signature solana.Signature `json:"signature"`
+		Slot      *uint64          `json:"slot"`
+		Err       json.RawMessage  `json:"err"`
+	}](ctx, c, method, address, conf)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]ledger.SignatureInfo, len(result))
+	for i, r := range result {
+		if r.Slot == nil || r.Signature.IsZero() {
+			return nil, malformed(method, "entry %d has no signature or no slot", i)
+		}
+		infos[i] = ledger.SignatureInfo{Signature: r.Signature, Slot: *r.Slot, Failed: len(r.Err) > 0 && !isNull(r.Err)}
+	}
+	return infos, nil
+}
