@@ -1,0 +1,127 @@
+// Package poseidon is circom's Poseidon hash over BN254 as a gnark gadget, and the same permutation
+// over plain field elements for witnesses.
+package poseidon
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"github.com/consensys/gnark/frontend"
+)
+
+const fullRounds = 8
+
+// parameters are the constants of one width as hack/poseidongen writes them, in hexadecimal.
+type parameters struct {
+	width, partial int
+	constants      []string // width for each round
+	mds            []string // width², by rows
+}
+
+// permutation is parameters with its numbers read.
+type permutation struct {
+	width, rounds, partial int
+	constants, mds         []*big.Int
+}
+
+// Hasher hashes two, three or four values. Make it with New.
+type Hasher struct {
+	permutations map[int]*permutation
+}
+
+// New reads the constants, which is worth doing once for the many hashes of a circuit.
+func New() *Hasher {
+	h := &Hasher{permutations: make(map[int]*permutation)}
+	for _, p := range []*parameters{&width3, &width4, &width5} {
+		h.permutations[p.width] = &permutation{
+			width:     p.width,
+			rounds:    fullRounds + p.partial,
+			partial:   p.partial,
+			constants: integers(p.constants),
+			mds:       integers(p.mds),
+		}
+	}
+	return h
+}
+
+func integers(hexadecimal []string) []*big.Int {
+	out := make([]*big.Int, len(hexadecimal))
+	for i, s := range hexadecimal {
+		v, ok := new(big.Int).SetString(s, 16)
+		if !ok {
+			panic("poseidon: the generated constants are damaged: run go generate in relay/merkle")
+		}
+		out[i] = v
+	}
+	return out
+}
+
+func (h *Hasher) width(inputs int) *permutation {
+	p, ok := h.permutations[inputs+1]
+	if !ok {
+		panic(fmt.Sprintf("poseidon: want two to four inputs, received %d", inputs))
+	}
+	return p
+}
+
+func (p *permutation) isFull(round int) bool {
+	return round < fullRounds/2 || round >= fullRounds/2+p.partial
+}
+
+// Constrain returns the hash of the inputs inside a circuit. Only S-boxes cost constraints, three
+// each: 240 for two inputs, 261 for three, 297 for four. Sums and the matrix are linear.
+func (h *Hasher) Constrain(api frontend.API, inputs ...frontend.Variable) frontend.Variable {
+	p := h.width(len(inputs))
+	state := append([]frontend.Variable{0}, inputs...)
+	for r := range p.rounds {
+		for i := range state {
+			state[i] = api.Add(state[i], p.constants[r*p.width+i])
+			if i == 0 || p.isFull(r) {
+				square := api.Mul(state[i], state[i])
+				state[i] = api.Mul(state[i], api.Mul(square, square))
+			}
+		}
+		state = p.mix(api, state)
+	}
+	return state[0]
+}
+
+func (p *permutation) mix(api frontend.API, state []frontend.Variable) []frontend.Variable {
+	out := make([]frontend.Variable, p.width)
+	for i := range out {
+		terms := make([]frontend.Variable, p.width)
+		for j := range state {
+			terms[j] = api.Mul(p.mds[i*p.width+j], state[j])
+		}
+		out[i] = api.Add(terms[0], terms[1], terms[2:]...)
+	}
+	return out
+}
+
+// Sum returns the hash of the inputs.
+func (h *Hasher) Sum(inputs ...fr.Element) fr.Element {
+	p := h.width(len(inputs))
+	state := append(make([]fr.Element, 1), inputs...)
+	for r := range p.rounds {
+		mixed := make([]fr.Element, p.width)
+		for j := range state {
+			var e, coefficient fr.Element
+			e.SetBigInt(p.constants[r*p.width+j])
+			e.Add(&e, &state[j])
+			if j == 0 || p.isFull(r) {
+				var fourth fr.Element
+				fourth.Square(&e)
+				fourth.Square(&fourth)
+				e.Mul(&e, &fourth)
+			}
+			for i := range mixed {
+				coefficient.SetBigInt(p.mds[i*p.width+j])
+				coefficient.Mul(&coefficient, &e)
+				mixed[i].Add(&mixed[i], &coefficient)
+			}
+		}
+		state = mixed
+	}
+	return state[0]
+}
