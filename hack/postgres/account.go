@@ -101,8 +101,8 @@ func (a *account) makePrivate(dir string) error {
 	if err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
-	owner := info.Sys().(*syscall.Stat_t).Uid
-	trusted := owner == uint32(os.Geteuid()) || a != nil && owner == a.uid
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	trusted := owner == os.Geteuid() || a != nil && owner == int(a.uid)
 	if !info.IsDir() || !trusted {
 		return fmt.Errorf("%s exists but is not a folder of ours (mode %s, owner id %d): remove it or name another one", dir, info.Mode(), owner)
 	}

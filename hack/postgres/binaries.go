@@ -91,19 +91,19 @@ func (m machine) installed(ctx context.Context) ([]binaries, error) {
 	var first, rest []binaries
 	seen := map[string]bool{}
 	for i, dir := range dirs {
-		real, ok := serverDir(dir)
-		if !ok || seen[real] {
+		dir, ok := serverDir(dir)
+		if !ok || seen[dir] {
 			continue
 		}
-		seen[real] = true
-		major, err := majorVersion(ctx, real)
+		seen[dir] = true
+		major, err := majorVersion(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
 		if i < onPath {
-			first = append(first, binaries{real, major})
+			first = append(first, binaries{dir, major})
 		} else {
-			rest = append(rest, binaries{real, major})
+			rest = append(rest, binaries{dir, major})
 		}
 	}
 	slices.SortStableFunc(rest, func(a, b binaries) int { return cmp.Compare(b.major, a.major) })
@@ -117,9 +117,9 @@ func serverDir(dir string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	real := filepath.Dir(initdb)
-	info, err := os.Stat(filepath.Join(real, "postgres"))
-	return real, err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	resolved := filepath.Dir(initdb)
+	info, err := os.Stat(filepath.Join(resolved, "postgres"))
+	return resolved, err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // majorVersion asks the binary: "postgres (PostgreSQL) 15.18 (Debian …)".

@@ -45,7 +45,7 @@ func stateDir(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the server's user must pass
+	if err := os.Chmod(dir, 0o711); err != nil { // the server's user must pass
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

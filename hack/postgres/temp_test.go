@@ -49,7 +49,7 @@ func TestRemoveAbandoned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = lock.Close() }()
+			t.Cleanup(func() { _ = lock.Close() })
 		}
 		if err := os.Chtimes(dir, now.Add(-tt.age), now.Add(-tt.age)); err != nil {
 			t.Fatal(err)
