@@ -1,0 +1,83 @@
+# Run `make` for the list of targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# How long `make fuzz` runs each target.
+FUZZTIME ?= 1m
+# Arguments for `make run` and `make demo`, for example ARGS=--help.
+ARGS ?=
+
+# Modules of their own below the main one: their dependencies stay out of the
+# product.
+NESTED := hack/circuit hack/bench
+TEST_TIMEOUT := 20m
+
+# Tools are built once per version, outside the tree, so that later runs and
+# other clones find them.
+TOOLS_DIR := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/relaypool/tools
+GOLANGCI_PACKAGE := github.com/golangci/golangci-lint/v2
+GOLANGCI_VERSION := $(word 2,$(shell grep '$(GOLANGCI_PACKAGE) v' hack/tools/go.mod))
+# A linter refuses code for a newer Go than the one that built it.
+GOLANGCI := $(TOOLS_DIR)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)
+
+.PHONY: help
+help: ## Show this list.
+	@echo 'Usage: make <target>'
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+# The programs are built and run rather than started by `go run`, which would
+# die of a SIGTERM without passing it on.
+.PHONY: run
+run: ## Start Postgres, a local chain and the relay, show a withdrawal and keep serving until Ctrl-C.
+	go build -buildvcs=false -o bin/dev ./hack/dev
+	bin/dev run $(ARGS)
+
+.PHONY: demo
+demo: ## Show a deposit, withdrawals, refusals and a transfer once, on processes of its own; exits 0 or 1.
+	go build -buildvcs=false -o bin/dev ./hack/dev
+	bin/dev demo $(ARGS)
+
+.PHONY: build
+build: ## Build the relay into bin/.
+	go build -trimpath -o bin/relay ./relay/cmd/relay
+
+.PHONY: test
+test: ## Run every test under the race detector, on one private Postgres.
+	go build -buildvcs=false -o bin/with-postgres ./hack/postgres/cmd/with-postgres
+	bin/with-postgres go test -race -timeout $(TEST_TIMEOUT) ./...
+	cd hack/circuit && go test -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: lint
+lint: $(GOLANGCI) ## Check formatting, go vet and golangci-lint in every module.
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then printf 'run gofmt -w on:\n%s\n' "$$files"; exit 1; fi
+	@for module in . $(NESTED); do \
+	  echo "lint $$module"; \
+	  (cd $$module && go vet ./... && $(GOLANGCI) run --config $(CURDIR)/hack/golangci.yml ./...) || exit 1; \
+	done
+
+$(GOLANGCI):
+	@echo 'building golangci-lint $(GOLANGCI_VERSION), once, which takes some minutes'
+	cd hack/tools && go build -o $@ $(GOLANGCI_PACKAGE)/cmd/golangci-lint
+
+.PHONY: generate
+generate: ## Write the generated code anew.
+	go generate ./...
+
+.PHONY: verify
+verify: ## Check that generated code is current, then lint and test.
+	hack/verify-generated
+	$(MAKE) lint
+	$(MAKE) test
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target of every package for FUZZTIME (1m).
+	hack/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Compare proofs, hashes and the tree with the alternatives, in one run.
+	cd hack/bench && go run .
+
+.PHONY: clean
+clean: ## Delete what build, run and demo left in this folder.
+	rm -rf bin .run
