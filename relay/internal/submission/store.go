@@ -26,6 +26,10 @@ type Claimed struct {
 	*Submission
 	// Live are the attempts that may still land; Dead those that cannot.
 	Live, Dead []Attempt
+
+	// refused says that preflight refused the newest attempt for good: sending
+	// it again would only buy a failure, so it is left to die.
+	refused bool
 }
 
 // Lease is the claim's own.

@@ -1,0 +1,253 @@
+package submission
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// nullifierRent is what a Transact's two nullifier accounts cost, in lamports, never returned.
+	nullifierRent = 2 * 890_880
+	// signatureFee is the network's fee for one signature, in lamports.
+	signatureFee = 5000
+	// treeAge is how old the tree may be when its root ring knows the proof's
+	// root; an unknown root is looked for in a fresh one.
+	treeAge = 2 * time.Second
+	// unreadyRetry is how long a client waits before it asks an unready relay again.
+	unreadyRetry = 2 * time.Second
+)
+
+// AdmissionOptions configure Admission. All fields are needed.
+type AdmissionOptions struct {
+	Store    Store
+	Pool     *shieldpool.Pool
+	State    PoolState
+	FeePayer FeePayer
+	Key      *groth16.Key
+	Signs    *SignPolicy
+	Observer Observer
+	Now      func() time.Time
+	// NewID makes request ids; they open /status, so they must not be guessable.
+	NewID func() uuid.UUID
+}
+
+// Admission judges requests: what it accepts is durable, what it refuses
+// leaves nothing behind and never reaches the chain.
+type Admission struct {
+	AdmissionOptions
+	bounds map[shieldpool.Kind]int
+}
+
+// NewAdmission checks the options and measures the note bounds.
+func NewAdmission(o AdmissionOptions) (*Admission, error) {
+	if o.Store == nil || o.Pool == nil || o.State == nil || o.FeePayer == nil || o.Key == nil || o.Signs == nil || o.Observer == nil || o.Now == nil || o.NewID == nil {
+		return nil, errors.New("admission needs every one of its options")
+	}
+	a := &Admission{AdmissionOptions: o, bounds: map[shieldpool.Kind]int{}}
+	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal} {
+		bound, err := o.Pool.NoteBound(k)
+		if err != nil {
+			return nil, fmt.Errorf("measure the note bound of a %s: %w", k, err)
+		}
+		a.bounds[k] = bound
+	}
+	return a, nil
+}
+
+// NoteBounds are the bytes of note envelope that fit each kind of transaction.
+func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
+
+// Submit takes a request, or finds the submission that it repeats. Bad input
+// and temporary inability are refusals. Checks run from cheap to dear: bytes,
+// then the proof, then the database, then the chain, so that a forged proof
+// costs neither.
+func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) {
+	began := a.Now()
+	call, err := a.shape(r)
+	if err != nil {
+		return nil, err
+	}
+	sign, err := a.verify(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	s := &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofSign: sign.String()}
+	key := idempotencyHash(r.IdempotencyKey)
+	if earlier, err := a.Store.Repeat(ctx, s, key); err != nil || earlier != nil {
+		return earlier, err
+	}
+	if err := a.rootKnown(ctx, call.Inputs.Root); err != nil {
+		return nil, err
+	}
+	if err := a.spendable(ctx, call); err != nil {
+		return nil, err
+	}
+	if err := a.FeePayer.Ready(ctx, nullifierRent+signatureFee); err != nil {
+		return nil, err
+	}
+	accepted, err := a.Store.Accept(ctx, s, key)
+	if err == nil {
+		a.Observer.Stage("admission", a.Now().Sub(began))
+	}
+	return accepted, err
+}
+
+// shape checks everything that bytes alone can tell.
+func (a *Admission) shape(r Request) (*shieldpool.Call, error) {
+	if err := shieldpool.CheckProofLength(r.Proof); err != nil {
+		return nil, err
+	}
+	in, err := shieldpool.ParsePublicInputs(r.PublicInputs)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.CheckNullifiers(); err != nil {
+		return nil, err
+	}
+	if err := a.amount(in, r.WithdrawalOnly); err != nil {
+		return nil, err
+	}
+	if _, ok := a.Pool.Profile.MintByField(in.MintAddress); !ok {
+		return nil, refusal.New(refusal.UnknownMint, "mintAddress is the field value of no mint of this pool: GET / lists the mints that this relay serves")
+	}
+	call := &shieldpool.Call{Proof: r.Proof, Inputs: in, Notes: r.Notes}
+	if in.PublicAmount < 0 {
+		if call.Recipient, err = a.recipient(r.Recipient, in); err != nil {
+			return nil, err
+		}
+	}
+	if !a.Pool.Profile.BindsDestination(in, call.Destination) {
+		return nil, refusal.New(refusal.ExtDataMismatch,
+			"extDataHash does not bind this recipient: expected 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes; make the proof for the recipient that the request names")
+	}
+	return call, shieldpool.CheckNotes(call.Notes, a.bounds[call.Kind()])
+}
+
+func (a *Admission) amount(in *shieldpool.PublicInputs, withdrawalOnly bool) error {
+	switch {
+	case in.PublicAmount > 0:
+		return refusal.New(refusal.DepositNotRelayed,
+			"publicAmount is above zero, a deposit: expected zero or less; the depositor's own wallet signs a deposit and sends it to the chain itself")
+	case in.PublicAmount == 0 && withdrawalOnly:
+		return refusal.New(refusal.WithdrawalRequired, "publicAmount is zero, a transfer: this route takes withdrawals, expected below zero; send transfers to POST /transact")
+	case in.PublicAmount == 0:
+		return nil
+	}
+	if _, ok := a.Pool.Profile.Fees.Net(in.Gross()); !ok {
+		f := a.Pool.Profile.Fees
+		return refusal.New(refusal.AmountBelowFee,
+			"the withdrawal is not above its fee of %d lamports and %d/%d of the amount: expected a recipient's share above zero; withdraw more", f.Base, f.Numerator, f.Denominator)
+	}
+	return nil
+}
+
+func (a *Admission) recipient(text string, in *shieldpool.PublicInputs) (solana.PublicKey, error) {
+	if text == "" {
+		return solana.PublicKey{}, refusal.New(refusal.RecipientRequired, "recipient is missing: a withdrawal (publicAmount below zero) needs the base58 address of the wallet to pay")
+	}
+	key, err := solana.PublicKeyFromBase58(text)
+	if err != nil {
+		return key, refusal.New(refusal.InvalidRecipient, "recipient is not an address: expected 32 bytes in base58, received %d characters that are not", len(text))
+	}
+	return key, a.Pool.CheckRecipient(a.FeePayer.PublicKey(), key, in)
+}
+
+// verify checks the proof on this machine, before any call leaves it.
+func (a *Admission) verify(ctx context.Context, c *shieldpool.Call) (groth16.Sign, error) {
+	began := a.Now()
+	proof, err := groth16.ParseProof(c.Proof)
+	if err != nil {
+		return groth16.SignUnknown, refusal.New(refusal.ProofInvalid,
+			"proof_bytes holds no points of the curve: expected A (G1) x‖y, B (G2) x.c1‖x.c0‖y.c1‖y.c0, C (G1) x‖y, big-endian and uncompressed").Because(err)
+	}
+	signals := c.Inputs.Signals()
+	sign, err := a.Key.Verify(proof, signals[:])
+	a.Observer.Stage("verify", a.Now().Sub(began))
+	if err != nil {
+		return sign, refusal.New(refusal.ProofInvalid,
+			"the proof does not verify for these public inputs under the pool's verifying key: prove again with the pool's circuit and key").Because(err)
+	}
+	ok, err := a.Signs.Accepts(ctx, sign)
+	if err != nil {
+		return sign, err
+	}
+	if !ok {
+		return sign, refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not take: send A with the other sign", sign)
+	}
+	return sign, nil
+}
+
+// rootKnown looks the root up in the cached ring and, when it is not there, in
+// a fresh one. Without a self-checked tree nothing is known, and the
+// simulation before signing decides.
+func (a *Admission) rootKnown(ctx context.Context, root [32]byte) error {
+	for _, age := range []time.Duration{treeAge, 0} {
+		snap, err := a.State.Tree(ctx, age)
+		if err != nil {
+			return err
+		}
+		if !snap.Checked || snap.Tree.Headroom(root) >= 0 {
+			return nil
+		}
+		if age == 0 {
+			return staleRoot(root, snap.Tree.Root)
+		}
+	}
+	return nil
+}
+
+// staleRoot is the refusal that clients parse: they look for the word
+// RootNotFound and read current_root.
+func staleRoot(root, current [32]byte) *refusal.Refusal {
+	return refusal.New(refusal.RootNotFound,
+		"RootNotFound (stale Merkle root): proof root %.8x not in root history (current root %.8x)", root[:], current[:]).
+		With("current_root", fmt.Sprintf("%x", current))
+}
+
+// spendable asks the chain whether the notes are unspent and the recipient can be paid.
+func (a *Admission) spendable(ctx context.Context, c *shieldpool.Call) error {
+	seen, err := a.State.Inspect(ctx, c.Inputs, c.Recipient)
+	if err != nil {
+		return err
+	}
+	for i, spent := range seen.Spent {
+		if spent {
+			return nullifierSpent(i)
+		}
+	}
+	if c.Kind() != shieldpool.KindWithdrawal {
+		return nil
+	}
+	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
+	if least := a.Pool.Profile.RecipientMinimum; net < least && seen.RecipientLamports < least-net {
+		return recipientBelowRent(least)
+	}
+	return nil
+}
+
+func nullifierSpent(i int) *refusal.Refusal {
+	return refusal.New(refusal.NullifierSpent, "nullifier %d is already spent on the chain: its note is gone; choose another note", i).With("nullifier_index", i)
+}
+
+func recipientBelowRent(least uint64) *refusal.Refusal {
+	return refusal.New(refusal.RecipientBelowRent,
+		"the recipient would hold less than %d lamports, the least that the network lets an account hold: withdraw more, or to a wallet that holds more", least)
+}
+
+func idempotencyHash(key string) []byte {
+	if key == "" {
+		return nil
+	}
+	h := sha256.Sum256([]byte(key))
+	return h[:]
+}

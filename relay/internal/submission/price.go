@@ -1,0 +1,87 @@
+package submission
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// maxComputeUnits is the most that a transaction may ask for (Solana); simulations do.
+	maxComputeUnits = 1_400_000
+	// computeMargin covers what simulation does not see: PDA bumps spread one
+	// kind over 12 000 units.
+	computeMargin = 30_000
+	// computeStep is added when a limit turned out too low all the same.
+	computeStep = 100_000
+	// priceAge is how long recent fees are believed.
+	priceAge = 5 * time.Second
+)
+
+// computeLimits keeps one limit a kind, the largest seen and a margin, so that
+// transactions of a kind look alike.
+type computeLimits struct {
+	mu      sync.Mutex
+	largest map[shieldpool.Kind]uint32
+}
+
+func newComputeLimits() *computeLimits {
+	return &computeLimits{largest: map[shieldpool.Kind]uint32{}}
+}
+
+// saw learns what a simulation consumed and gives the kind's limit.
+func (l *computeLimits) saw(k shieldpool.Kind, units uint64) uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := uint32(min(units, maxComputeUnits)) //nolint:gosec // bounded by maxComputeUnits
+	l.largest[k] = max(l.largest[k], u)
+	return min(l.largest[k]+computeMargin, maxComputeUnits)
+}
+
+// raise lifts a kind's limit after it was exceeded.
+func (l *computeLimits) raise(k shieldpool.Kind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.largest[k] = min(l.largest[k]+computeStep, maxComputeUnits)
+}
+
+// priceCache keeps the price of a compute unit for a few seconds.
+type priceCache struct {
+	rule PriceRule
+	now  func() time.Time
+
+	mu    sync.Mutex
+	price uint64
+	at    time.Time
+}
+
+// current is the price in micro-lamports. When the chain does not say, the last
+// price holds, or the floor: a price is no reason to stop.
+func (p *priceCache) current(ctx context.Context, chain Chain, pool *shieldpool.Pool) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.at.IsZero() && p.now().Sub(p.at) < priceAge {
+		return p.price
+	}
+	fees, err := chain.PriorityFees(ctx, []solana.PublicKey{pool.Address, pool.MerkleTree, pool.Treasury})
+	if err != nil {
+		return max(p.price, p.rule.Floor)
+	}
+	p.price, p.at = p.rule.of(fees), p.now()
+	return p.price
+}
+
+// of picks the percentile of the fees within floor and cap.
+func (r PriceRule) of(fees []uint64) uint64 {
+	price := r.Floor
+	if len(fees) > 0 {
+		sorted := slices.Sorted(slices.Values(fees))
+		price = max(price, sorted[(len(sorted)-1)*r.Percentile/100])
+	}
+	return min(price, r.Cap)
+}

@@ -1,0 +1,63 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+)
+
+// signAge is how long the absence of a pin is believed before the database is
+// asked again: another pod may have learnt it.
+const signAge = 30 * time.Second
+
+// SignPolicy decides which sign of a proof's A is taken: a configured one, or,
+// in the automatic setting, either until a finalized transaction has shown
+// which one the program takes.
+type SignPolicy struct {
+	store   Store
+	keyHash [32]byte
+	now     func() time.Time
+
+	mu    sync.Mutex
+	fixed groth16.Sign
+	asked time.Time
+}
+
+// NewSignPolicy takes the setting "auto", "plain" or "negated".
+func NewSignPolicy(setting string, store Store, keyHash [32]byte, now func() time.Time) (*SignPolicy, error) {
+	if store == nil || now == nil {
+		return nil, errors.New("the sign policy needs a store and a clock")
+	}
+	p := &SignPolicy{store: store, keyHash: keyHash, now: now}
+	if setting == "auto" {
+		return p, nil
+	}
+	var err error
+	p.fixed, err = groth16.ParseSign(setting)
+	return p, err
+}
+
+// Accepts reports whether a proof of that sign is taken.
+func (p *SignPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fixed == groth16.SignUnknown && (p.asked.IsZero() || p.now().Sub(p.asked) > signAge) {
+		pinned, err := p.store.PinnedSign(ctx, p.keyHash)
+		if err != nil {
+			return false, err
+		}
+		p.asked = p.now()
+		if pinned != "" {
+			if p.fixed, err = groth16.ParseSign(pinned); err != nil {
+				return false, err
+			}
+		}
+	}
+	return p.fixed == groth16.SignUnknown || p.fixed == s, nil
+}
+
+// KeyHash is the verifying key's.
+func (p *SignPolicy) KeyHash() [32]byte { return p.keyHash }
