@@ -1,0 +1,81 @@
+package bank
+
+import (
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Rent and size rules of mainnet: 3480 lamports a byte and year, two years,
+// 128 bytes of overhead an account; 10 MiB of data at most.
+const (
+	lamportsPerByteYear = 3480
+	exemptionYears      = 2
+	accountOverhead     = 128
+	MaxAccountData      = 10 << 20
+)
+
+// Account is what the chain holds at an address. A stored Account is never
+// changed: a transaction stores a new one.
+type Account struct {
+	Lamports   uint64
+	Data       []byte
+	Owner      solana.PublicKey
+	Executable bool
+}
+
+// RentExemption gives the smallest balance in lamports that an account with
+// size bytes of data may hold.
+func RentExemption(size uint64) uint64 {
+	return (accountOverhead + size) * lamportsPerByteYear * exemptionYears
+}
+
+// version is an account as of one slot; a nil account was closed in it.
+type version struct {
+	slot    uint64
+	account *Account
+}
+
+// accountStore keeps for each address its versions in ascending slots, so
+// that a read at a commitment level sees the state of its slot and not newer.
+// Versions above a slot can be dropped, which is what a fork does.
+type accountStore map[solana.PublicKey][]version
+
+// at gives the account as of slot, or nil when there is none.
+func (s accountStore) at(key solana.PublicKey, slot uint64) *Account {
+	for _, v := range slices.Backward(s[key]) {
+		if v.slot <= slot {
+			return v.account
+		}
+	}
+	return nil
+}
+
+// put stores the account as of slot, which is never below the newest stored.
+func (s accountStore) put(key solana.PublicKey, slot uint64, account *Account) {
+	versions := s[key]
+	if n := len(versions); n > 0 && versions[n-1].slot == slot {
+		versions[n-1].account = account
+		return
+	}
+	s[key] = append(versions, version{slot, account})
+}
+
+// prune forgets the versions that no read at finalized or newer can see.
+func (s accountStore) prune(key solana.PublicKey, finalized uint64) {
+	versions := s[key]
+	first := 0
+	for i, v := range versions {
+		if v.slot <= finalized {
+			first = i
+		}
+	}
+	rest := versions[first:]
+	if len(rest) == 1 && rest[0].account == nil && rest[0].slot <= finalized {
+		delete(s, key)
+		return
+	}
+	if first > 0 {
+		s[key] = slices.Clone(rest)
+	}
+}

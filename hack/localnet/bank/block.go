@@ -1,0 +1,103 @@
+package bank
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sort"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Block is what one slot holds. It is immutable once closed; of the open block
+// only Slot, Height, ParentSlot, ParentHash and Time are settled.
+type Block struct {
+	Slot       uint64
+	Height     uint64
+	ParentSlot uint64
+	ParentHash solana.Hash
+	// Hash is zero while the block is open.
+	Hash solana.Hash
+	// Time is in seconds since the Unix epoch.
+	Time int64
+	// Landed are the block's transactions in their order of execution.
+	Landed []*Landed
+	// Transactions counts the transactions of the chain up to this block.
+	Transactions uint64
+
+	// written are the accounts that the block changed, for pruning.
+	written []solana.PublicKey
+}
+
+// Landed is a transaction in a block: executed, or failed with its fee paid.
+type Landed struct {
+	*Transaction
+	Block *Block
+	// Index is the position in the block.
+	Index int
+	Meta  Meta
+}
+
+// Meta is the outcome of a transaction.
+type Meta struct {
+	// Err is nil for a success.
+	Err *TransactionError
+	// Fee, PreBalances and PostBalances are in lamports.
+	Fee          uint64
+	PreBalances  []uint64
+	PostBalances []uint64
+	Inner        []InnerInstruction
+	Logs         []string
+	// Units is the compute consumed.
+	Units uint64
+	// Price is the priority fee in micro-lamports a unit.
+	Price uint64
+}
+
+// InnerInstruction holds what the instruction at Index invoked, in order.
+type InnerInstruction struct {
+	Index        int
+	Instructions []CompiledInstruction
+}
+
+// CompiledInstruction is an invoked instruction with the transaction's account
+// indices.
+type CompiledInstruction struct {
+	ProgramIDIndex uint16
+	Accounts       []uint16
+	Data           []byte
+	StackHeight    int
+}
+
+// chain holds the blocks in order of height, without gaps: the last one is
+// open, the first one is the oldest of the history. Slots may have gaps.
+type chain []*Block
+
+func (c chain) open() *Block { return c[len(c)-1] }
+
+// below gives the block n blocks under the open one, or the oldest.
+func (c chain) below(n uint64) *Block {
+	if n >= uint64(len(c)) {
+		return c[0]
+	}
+	return c[uint64(len(c))-1-n]
+}
+
+// search gives the position of the first block at slot or above.
+func (c chain) search(slot uint64) int {
+	return sort.Search(len(c), func(i int) bool { return c[i].Slot >= slot })
+}
+
+// hash makes the block's hash from its parent's and its transactions, so that
+// two histories never share one.
+func (b *Block) hash() solana.Hash {
+	h := sha256.New()
+	h.Write(b.ParentHash[:])
+	var slot [8]byte
+	binary.LittleEndian.PutUint64(slot[:], b.Slot)
+	h.Write(slot[:])
+	for _, l := range b.Landed {
+		signature := l.Signature()
+		h.Write(signature[:])
+	}
+	return solana.Hash(h.Sum(nil))
+}

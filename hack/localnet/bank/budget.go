@@ -1,0 +1,150 @@
+package bank
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Limits and fees of mainnet.
+const (
+	// LamportsPerSignature is the base fee of each signature.
+	LamportsPerSignature = 5000
+	// DefaultUnitsPerInstruction is the compute limit that each instruction
+	// adds when the transaction sets none; compute-budget instructions add none.
+	DefaultUnitsPerInstruction = 200_000
+	// MaxUnits is the largest compute limit of a transaction.
+	MaxUnits = 1_400_000
+
+	maxLoadedData       = 64 << 20
+	minHeapFrame        = 32 << 10
+	maxHeapFrame        = 256 << 10
+	heapFrameStep       = 1 << 10
+	microLamports       = 1_000_000
+	heapFrameTag        = 1
+	unitLimitTag        = 2
+	unitPriceTag        = 3
+	loadedDataTag       = 4
+	instructionTags     = 5
+	computeBudgetLength = 5
+	unitPriceLength     = 9
+)
+
+// Budget is what the compute-budget instructions of a transaction ask for.
+type Budget struct {
+	// Units is the compute limit.
+	Units uint64
+	// Price is in micro-lamports a unit.
+	Price uint64
+
+	loadedData uint64
+}
+
+// Budget reads the compute-budget instructions. A malformed or repeated one
+// makes the transaction unprocessable: no fee is charged for it.
+func (m *Message) Budget() (Budget, *TransactionError) {
+	b := Budget{loadedData: maxLoadedData}
+	var seen [instructionTags]bool
+	var others uint64
+	for i, ix := range m.Instructions {
+		if m.Keys[ix.ProgramIDIndex] != solana.ComputeBudget {
+			others++
+			continue
+		}
+		tag, value, ok := budgetInstruction(ix.Data)
+		if !ok {
+			return b, failed(i, ErrInvalidInstructionData)
+		}
+		if seen[tag] {
+			return b, &TransactionError{Kind: DuplicateInstruction, Index: uint8(i)}
+		}
+		seen[tag] = true
+		switch tag {
+		case unitLimitTag:
+			b.Units = value
+		case unitPriceTag:
+			b.Price = value
+		case loadedDataTag:
+			if value == 0 {
+				return b, refused(InvalidLoadedAccountsDataSizeLimit)
+			}
+			b.loadedData = min(value, maxLoadedData)
+		}
+	}
+	if !seen[unitLimitTag] {
+		b.Units = others * DefaultUnitsPerInstruction
+	}
+	b.Units = min(b.Units, MaxUnits)
+	return b, nil
+}
+
+// budgetInstruction decodes one compute-budget instruction. Bytes after its
+// value are allowed, as Agave allows them.
+func budgetInstruction(data []byte) (tag byte, value uint64, ok bool) {
+	if len(data) < computeBudgetLength {
+		return 0, 0, false
+	}
+	value = uint64(binary.LittleEndian.Uint32(data[1:]))
+	switch data[0] {
+	case unitLimitTag, loadedDataTag:
+		return data[0], value, true
+	case unitPriceTag:
+		if len(data) < unitPriceLength {
+			return 0, 0, false
+		}
+		return data[0], binary.LittleEndian.Uint64(data[1:]), true
+	case heapFrameTag:
+		return data[0], value, value >= minHeapFrame && value <= maxHeapFrame && value%heapFrameStep == 0
+	default:
+		return 0, 0, false
+	}
+}
+
+// Fee gives the lamports that a transaction with this budget pays for
+// signatures signatures: the priority part is charged for the limit, used or
+// not, and rounded up.
+func (b Budget) Fee(signatures int) uint64 {
+	fee := new(big.Int).SetUint64(b.Units)
+	fee.Mul(fee, new(big.Int).SetUint64(b.Price))
+	fee.Add(fee, big.NewInt(microLamports-1))
+	fee.Div(fee, big.NewInt(microLamports))
+	fee.Add(fee, big.NewInt(int64(signatures)*LamportsPerSignature))
+	if !fee.IsUint64() {
+		return math.MaxUint64
+	}
+	return fee.Uint64()
+}
+
+// ComputeBudgetProgram answers the compute-budget instructions: their effect
+// is taken by Message.Budget before any instruction runs.
+func ComputeBudgetProgram() Program {
+	return Program{
+		ID:      solana.ComputeBudget,
+		Builtin: true,
+		Account: nativeAccount("compute_budget_program"),
+		Process: func(v *Invocation) error { return v.Consume(builtinUnits) },
+	}
+}
+
+// nativeAccount is the account of a program that is part of the validator.
+func nativeAccount(name string) Account {
+	return Account{
+		Lamports:   1,
+		Data:       []byte(name),
+		Owner:      solana.MustPublicKeyFromBase58("NativeLoader1111111111111111111111111111111"),
+		Executable: true,
+	}
+}
+
+// hasDuplicate reports whether a key appears twice.
+func hasDuplicate(keys []solana.PublicKey) bool {
+	for i, key := range keys {
+		if slices.Contains(keys[:i], key) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,226 @@
+package bank
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+const (
+	// builtinUnits is what an instruction of a native program costs.
+	builtinUnits = 150
+	// invokeUnits is what a cross-program invocation costs its caller.
+	invokeUnits    = 1000
+	maxStackHeight = 5
+)
+
+// Program is one program of the chain.
+type Program struct {
+	ID solana.PublicKey
+	// Account is the program's own account at genesis.
+	Account Account
+	// Builtin programs are part of the validator: their logs do not tell units.
+	Builtin bool
+	// Process runs one instruction. It returns an InstructionError or a
+	// CustomError, and the whole transaction is then undone, fee apart.
+	Process func(*Invocation) error
+}
+
+// workAccount is an account while a transaction runs.
+type workAccount struct {
+	Account
+	key solana.PublicKey
+}
+
+// execution is the state that the instructions of one transaction share.
+type execution struct {
+	slot      uint64
+	programs  map[solana.PublicKey]Program
+	accounts  []workAccount
+	unitsLeft uint64
+	logs      []string
+	inner     []InnerInstruction
+}
+
+func (x *execution) log(format string, args ...any) {
+	x.logs = append(x.logs, fmt.Sprintf(format, args...))
+}
+
+// instructionAccount is one account of an instruction with the rights that
+// the instruction has on it.
+type instructionAccount struct {
+	index            int
+	signer, writable bool
+}
+
+// Invocation is one running instruction: the only way in which a program sees
+// and changes accounts.
+type Invocation struct {
+	// ProgramID is the running program.
+	ProgramID solana.PublicKey
+	// Data is the instruction's data, not to be changed.
+	Data []byte
+
+	x        *execution
+	accounts []instructionAccount
+	height   int
+}
+
+// Slot is the slot that the transaction runs in.
+func (v *Invocation) Slot() uint64 { return v.x.slot }
+
+// Accounts is the number of accounts that the instruction passes.
+func (v *Invocation) Accounts() int { return len(v.accounts) }
+
+// Account gives the instruction's account at position i, or
+// ErrNotEnoughAccountKeys when the instruction has fewer.
+func (v *Invocation) Account(i int) (*AccountRef, error) {
+	if i >= len(v.accounts) {
+		return nil, ErrNotEnoughAccountKeys
+	}
+	return &AccountRef{invocation: v, rights: v.accounts[i], work: &v.x.accounts[v.accounts[i].index]}, nil
+}
+
+// Consume meters units of compute and gives ErrComputationalBudgetExceeded
+// once the transaction's limit is passed.
+func (v *Invocation) Consume(units uint64) error {
+	if v.x.unitsLeft < units {
+		v.x.unitsLeft = 0
+		return ErrComputationalBudgetExceeded
+	}
+	v.x.unitsLeft -= units
+	return nil
+}
+
+// Log writes a line of the program, which on-chain programs prefix themselves
+// with "Program log: ".
+func (v *Invocation) Log(format string, args ...any) { v.x.log(format, args...) }
+
+// Invoke runs an instruction of another program with the accounts of this
+// one. Each entry of seeds, bump included, makes the program address that it
+// derives a signer. It consumes units.
+func (v *Invocation) Invoke(ix solana.Instruction, seeds ...[][]byte) error {
+	if err := v.Consume(invokeUnits); err != nil {
+		return err
+	}
+	if v.height >= maxStackHeight {
+		return ErrCallDepth
+	}
+	derived := make([]solana.PublicKey, len(seeds))
+	for i, s := range seeds {
+		key, err := solana.CreateProgramAddress(s, v.ProgramID)
+		if err != nil {
+			return ErrInvalidSeeds
+		}
+		derived[i] = key
+	}
+	data, err := ix.Data()
+	if err != nil {
+		return ErrInvalidInstructionData
+	}
+	accounts := make([]instructionAccount, len(ix.Accounts()))
+	for i, meta := range ix.Accounts() {
+		if accounts[i], err = v.lend(*meta, derived); err != nil {
+			return err
+		}
+	}
+	program := v.x.index(ix.ProgramID())
+	if program < 0 {
+		v.Log("Unknown program %s", ix.ProgramID())
+		return ErrMissingAccount
+	}
+	v.x.record(program, accounts, data, v.height+1)
+	return v.x.run(ix.ProgramID(), accounts, data, v.height+1)
+}
+
+// lend finds an account among the ones of this instruction and checks that
+// the called program gets no right that this one lacks.
+func (v *Invocation) lend(meta solana.AccountMeta, derived []solana.PublicKey) (instructionAccount, error) {
+	out := instructionAccount{index: -1, signer: meta.IsSigner, writable: meta.IsWritable}
+	var signer, writable bool
+	for _, a := range v.accounts {
+		if v.x.accounts[a.index].key == meta.PublicKey {
+			out.index = a.index
+			signer = signer || a.signer
+			writable = writable || a.writable
+		}
+	}
+	if out.index < 0 {
+		v.Log("Instruction references an unknown account %s", meta.PublicKey)
+		return out, ErrMissingAccount
+	}
+	for _, key := range derived {
+		signer = signer || key == meta.PublicKey
+	}
+	if meta.IsWritable && !writable {
+		v.Log("%s's writable privilege escalated", meta.PublicKey)
+		return out, ErrPrivilegeEscalation
+	}
+	if meta.IsSigner && !signer {
+		v.Log("%s's signer privilege escalated", meta.PublicKey)
+		return out, ErrPrivilegeEscalation
+	}
+	return out, nil
+}
+
+// index gives the transaction's index of an account, or -1.
+func (x *execution) index(key solana.PublicKey) int {
+	for i := range x.accounts {
+		if x.accounts[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// record notes an inner instruction for the transaction's meta data.
+func (x *execution) record(program int, accounts []instructionAccount, data []byte, height int) {
+	indices := make([]uint16, len(accounts))
+	for i, a := range accounts {
+		indices[i] = uint16(a.index)
+	}
+	last := &x.inner[len(x.inner)-1]
+	last.Instructions = append(last.Instructions, CompiledInstruction{
+		ProgramIDIndex: uint16(program), Accounts: indices, Data: data, StackHeight: height,
+	})
+}
+
+// run runs one instruction at a stack height and logs it as Agave does.
+func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data []byte, height int) error {
+	x.log("Program %s invoke [%d]", id, height)
+	program, ok := x.programs[id]
+	if !ok {
+		x.log("Program %s failed: %v", id, ErrUnsupportedProgramID)
+		return ErrUnsupportedProgramID
+	}
+	before, sum := x.unitsLeft, x.sum(accounts)
+	err := program.Process(&Invocation{ProgramID: id, Data: data, x: x, accounts: accounts, height: height})
+	if err == nil && x.sum(accounts) != sum {
+		err = ErrUnbalancedInstruction
+	}
+	if !program.Builtin {
+		x.log("Program %s consumed %d of %d compute units", id, before-x.unitsLeft, before)
+	}
+	if err != nil {
+		x.log("Program %s failed: %v", id, err)
+		return err
+	}
+	x.log("Program %s success", id)
+	return nil
+}
+
+// sum adds the lamports of the accounts of one instruction, each once. All
+// lamports of the chain together fit in 64 bits.
+func (x *execution) sum(accounts []instructionAccount) uint64 {
+	var total uint64
+	for i, a := range accounts {
+		repeated := false
+		for _, earlier := range accounts[:i] {
+			repeated = repeated || earlier.index == a.index
+		}
+		if !repeated {
+			total += x.accounts[a.index].Lamports
+		}
+	}
+	return total
+}

@@ -1,0 +1,172 @@
+package bank
+
+import (
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// outcome is what the execution of a transaction would do to the chain.
+type outcome struct {
+	meta Meta
+	// landed: the fee payer is charged and the transaction enters the block.
+	landed bool
+	// changed are the accounts to store.
+	changed []workAccount
+	// accounts are all accounts of the transaction afterwards.
+	accounts []workAccount
+}
+
+func unprocessable(err *TransactionError) *outcome {
+	return &outcome{meta: Meta{Err: err, Logs: []string{}}}
+}
+
+// execute runs a transaction on the state of a block and changes nothing: the
+// open block's execution is committed by the caller, any other is a simulation.
+func (b *Bank) execute(tx *Transaction, at *Block) *outcome {
+	if err := b.check(tx, at); err != nil {
+		return unprocessable(err)
+	}
+	budget, err := tx.Budget()
+	if err != nil {
+		return unprocessable(err)
+	}
+	out := &outcome{landed: true, meta: Meta{
+		Fee: budget.Fee(len(tx.Signatures)), Price: budget.Price, Logs: []string{},
+	}}
+	accounts := b.load(tx.Keys, at.Slot)
+	out.meta.PreBalances = balances(accounts)
+	if err := chargeFee(&accounts[0].Account, out.meta.Fee); err != nil {
+		return unprocessable(err)
+	}
+	payer := accounts[0]
+	if err := loadable(tx, accounts, budget); err != nil {
+		out.meta.Err = err
+	} else {
+		x := &execution{slot: at.Slot, programs: b.programs, accounts: accounts, unitsLeft: budget.Units}
+		out.meta.Err = x.runAll(tx)
+		out.meta.Logs, out.meta.Units = x.logs, budget.Units-x.unitsLeft
+		out.meta.Inner = slices.DeleteFunc(x.inner, func(in InnerInstruction) bool { return len(in.Instructions) == 0 })
+	}
+	if out.meta.Err != nil {
+		// All that a failed transaction changes is the payer's balance.
+		accounts = b.load(tx.Keys, at.Slot)
+		accounts[0] = payer
+		out.changed = accounts[:1]
+	} else {
+		for i, w := range tx.Writable {
+			if w {
+				out.changed = append(out.changed, accounts[i])
+			}
+		}
+	}
+	out.accounts = accounts
+	out.meta.PostBalances = balances(accounts)
+	return out
+}
+
+// check refuses what never enters a block whatever its accounts hold.
+func (b *Bank) check(tx *Transaction, at *Block) *TransactionError {
+	if hasDuplicate(tx.Keys) {
+		return refused(AccountLoadedTwice)
+	}
+	if !b.usable(tx.RecentBlockhash, at) {
+		return refused(BlockhashNotFound)
+	}
+	if block, ok := b.messages[tx.hash]; ok && block.Slot <= at.Slot {
+		return refused(AlreadyProcessed)
+	}
+	return nil
+}
+
+// usable reports whether a blockhash serves a transaction in the block.
+func (b *Bank) usable(hash solana.Hash, at *Block) bool {
+	block, ok := b.hashes[hash]
+	return ok && block.Slot <= at.Slot && at.Height <= block.Height+MaxAge
+}
+
+func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
+	out := make([]workAccount, len(keys))
+	for i, key := range keys {
+		out[i] = workAccount{key: key, Account: Account{Owner: solana.SystemProgramID}}
+		if account := b.accounts.at(key, slot); account != nil {
+			out[i].Account = *account
+		}
+	}
+	return out
+}
+
+// chargeFee takes the fee off the fee payer, who must be a plain system
+// account that keeps nothing or its rent exemption.
+func chargeFee(payer *Account, fee uint64) *TransactionError {
+	switch {
+	case payer.Lamports == 0:
+		return refused(AccountNotFound)
+	case payer.Owner != solana.SystemProgramID || len(payer.Data) > 0:
+		return refused(InvalidAccountForFee)
+	case payer.Lamports < fee:
+		return refused(InsufficientFundsForFee)
+	}
+	payer.Lamports -= fee
+	if belowRent(payer) {
+		return &TransactionError{Kind: InsufficientFundsForRent, Index: 0}
+	}
+	return nil
+}
+
+func belowRent(a *Account) bool {
+	return a.Lamports > 0 && a.Lamports < RentExemption(uint64(len(a.Data)))
+}
+
+// loadable checks what Agave checks while it loads accounts: failures here
+// land and pay the fee, but run nothing.
+func loadable(tx *Transaction, accounts []workAccount, budget Budget) *TransactionError {
+	var loaded uint64
+	for i := range accounts {
+		loaded += uint64(len(accounts[i].Data))
+	}
+	if loaded > budget.loadedData {
+		return refused(MaxLoadedAccountsDataSizeExceeded)
+	}
+	for _, ix := range tx.Instructions {
+		program := &accounts[ix.ProgramIDIndex]
+		if program.Lamports == 0 {
+			return refused(ProgramAccountNotFound)
+		}
+		if !program.Executable {
+			return refused(InvalidProgramForExecution)
+		}
+	}
+	return nil
+}
+
+// runAll runs the instructions in order, up to the first that fails, and then
+// checks that no account is left between nothing and its rent exemption.
+func (x *execution) runAll(tx *Transaction) *TransactionError {
+	for i, ix := range tx.Instructions {
+		accounts := make([]instructionAccount, len(ix.Accounts))
+		for j, index := range ix.Accounts {
+			accounts[j] = instructionAccount{
+				index: int(index), signer: tx.signer(int(index)), writable: tx.Writable[index],
+			}
+		}
+		x.inner = append(x.inner, InnerInstruction{Index: i})
+		if err := x.run(tx.Keys[ix.ProgramIDIndex], accounts, ix.Data, 1); err != nil {
+			return failed(i, err)
+		}
+	}
+	for i := range x.accounts {
+		if tx.Writable[i] && belowRent(&x.accounts[i].Account) {
+			return &TransactionError{Kind: InsufficientFundsForRent, Index: uint8(i)}
+		}
+	}
+	return nil
+}
+
+func balances(accounts []workAccount) []uint64 {
+	out := make([]uint64, len(accounts))
+	for i := range accounts {
+		out[i] = accounts[i].Lamports
+	}
+	return out
+}

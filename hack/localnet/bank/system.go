@@ -1,0 +1,147 @@
+package bank
+
+import (
+	"encoding/binary"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// The system program's instructions that this chain knows, and its errors.
+const (
+	systemCreateAccount = 0
+	systemAssign        = 1
+	systemTransfer      = 2
+	systemAllocate      = 8
+
+	errAccountAlreadyInUse       CustomError = 0
+	errResultWithNegativeLamport CustomError = 1
+	errInvalidDataLength         CustomError = 3
+)
+
+// SystemProgram is the program that owns wallets: it creates accounts, moves
+// lamports, allocates data and assigns owners. Its instructions with seeds and
+// nonces are not part of this chain and give InvalidInstructionData.
+func SystemProgram() Program {
+	return Program{
+		ID:      solana.SystemProgramID,
+		Builtin: true,
+		Account: nativeAccount("system_program"),
+		Process: processSystem,
+	}
+}
+
+func processSystem(v *Invocation) error {
+	if err := v.Consume(builtinUnits); err != nil {
+		return err
+	}
+	if len(v.Data) < 4 {
+		return ErrInvalidInstructionData
+	}
+	args := v.Data[4:]
+	switch binary.LittleEndian.Uint32(v.Data) {
+	case systemCreateAccount:
+		if len(args) < 48 {
+			return ErrInvalidInstructionData
+		}
+		return createAccount(v, binary.LittleEndian.Uint64(args), binary.LittleEndian.Uint64(args[8:]),
+			solana.PublicKeyFromBytes(args[16:48]))
+	case systemAssign:
+		if len(args) < 32 {
+			return ErrInvalidInstructionData
+		}
+		account, err := v.Account(0)
+		if err != nil {
+			return err
+		}
+		return assign(v, account, solana.PublicKeyFromBytes(args[:32]))
+	case systemTransfer:
+		if len(args) < 8 {
+			return ErrInvalidInstructionData
+		}
+		return transfer(v, binary.LittleEndian.Uint64(args))
+	case systemAllocate:
+		if len(args) < 8 {
+			return ErrInvalidInstructionData
+		}
+		account, err := v.Account(0)
+		if err != nil {
+			return err
+		}
+		return allocate(v, account, binary.LittleEndian.Uint64(args))
+	default:
+		return ErrInvalidInstructionData
+	}
+}
+
+func createAccount(v *Invocation, lamports, space uint64, owner solana.PublicKey) error {
+	to, err := v.Account(1)
+	if err != nil {
+		return err
+	}
+	if to.Lamports() > 0 {
+		v.Log("Create Account: account Address { address: %s, base: None } already in use", to.Key())
+		return errAccountAlreadyInUse
+	}
+	if err := allocate(v, to, space); err != nil {
+		return err
+	}
+	if err := assign(v, to, owner); err != nil {
+		return err
+	}
+	return transfer(v, lamports)
+}
+
+func allocate(v *Invocation, account *AccountRef, space uint64) error {
+	if !account.IsSigner() {
+		v.Log("Allocate: 'to' account Address { address: %s, base: None } must sign", account.Key())
+		return ErrMissingRequiredSignature
+	}
+	if len(account.Data()) > 0 || account.Owner() != solana.SystemProgramID {
+		v.Log("Allocate: account Address { address: %s, base: None } already in use", account.Key())
+		return errAccountAlreadyInUse
+	}
+	if space > MaxAccountData {
+		v.Log("Allocate: requested %d, max allowed %d", space, MaxAccountData)
+		return errInvalidDataLength
+	}
+	return account.SetData(make([]byte, space))
+}
+
+func assign(v *Invocation, account *AccountRef, owner solana.PublicKey) error {
+	if account.Owner() == owner {
+		return nil
+	}
+	if !account.IsSigner() {
+		v.Log("Assign: account Address { address: %s, base: None } must sign", account.Key())
+		return ErrMissingRequiredSignature
+	}
+	return account.SetOwner(owner)
+}
+
+// transfer moves lamports from the instruction's first account to its second.
+func transfer(v *Invocation, lamports uint64) error {
+	from, err := v.Account(0)
+	if err != nil {
+		return err
+	}
+	to, err := v.Account(1)
+	if err != nil {
+		return err
+	}
+	if !from.IsSigner() {
+		v.Log("Transfer: `from` account %s must sign", from.Key())
+		return ErrMissingRequiredSignature
+	}
+	if len(from.Data()) > 0 {
+		v.Log("Transfer: `from` must not carry data")
+		return ErrInvalidArgument
+	}
+	if lamports > from.Lamports() {
+		v.Log("Transfer: insufficient lamports %d, need %d", from.Lamports(), lamports)
+		return errResultWithNegativeLamport
+	}
+	if err := from.SubLamports(lamports); err != nil {
+		return err
+	}
+	return to.AddLamports(lamports)
+}

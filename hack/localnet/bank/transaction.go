@@ -1,0 +1,159 @@
+package bank
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	bin "github.com/gagliardetto/binary"
+	"github.com/gagliardetto/solana-go"
+)
+
+// MaxTransactionSize is the size in bytes that one network packet leaves for
+// a transaction.
+const MaxTransactionSize = 1232
+
+const signatureSize = 64
+
+// Message is a decoded and sanitized transaction message.
+type Message struct {
+	solana.Message
+	// Bytes is the serialized message: what is signed.
+	Bytes []byte
+	// Keys are the accounts in the order that instructions index them.
+	Keys []solana.PublicKey
+	// Writable says for each of Keys whether the transaction may change it.
+	Writable []bool
+}
+
+// Transaction is a decoded and sanitized transaction. Its signatures are not
+// verified by decoding: see VerifySignatures.
+type Transaction struct {
+	*Message
+	Raw        []byte
+	Signatures []solana.Signature
+	// hash identifies the message, so that the same message cannot land again
+	// under another valid signature.
+	hash [sha256.Size]byte
+}
+
+// Signature gives the first signature, which is the transaction's id.
+func (t *Transaction) Signature() solana.Signature { return t.Signatures[0] }
+
+// DecodeTransaction decodes a serialized transaction, legacy or v0, and checks
+// its offsets. The error is a *TransactionError when the bytes are a
+// transaction that breaks a rule, another error when they are none.
+func DecodeTransaction(raw []byte) (*Transaction, error) {
+	if len(raw) > MaxTransactionSize {
+		return nil, fmt.Errorf("transaction too large: %d bytes (max: %d bytes)", len(raw), MaxTransactionSize)
+	}
+	var tx solana.Transaction
+	if err := tx.UnmarshalWithDecoder(bin.NewBinDecoder(raw)); err != nil {
+		return nil, fmt.Errorf("decode transaction: %w", err)
+	}
+	// The library accepts unknown versions, padded lengths and bytes after the
+	// end. What encodes to other bytes than it was decoded from is refused, or
+	// one transaction could be sent under many encodings.
+	if len(tx.Signatures) < int(tx.Message.Header.NumRequiredSignatures) {
+		return nil, refused(SanitizeFailure)
+	}
+	encoded, err := tx.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("decode transaction: %w", err)
+	}
+	if !bytes.Equal(encoded, raw) {
+		return nil, errors.New("decode transaction: unsupported version, or not its canonical encoding")
+	}
+	if len(tx.Signatures) != int(tx.Message.Header.NumRequiredSignatures) {
+		return nil, refused(SanitizeFailure)
+	}
+	body := raw[1+signatureSize*len(tx.Signatures):]
+	message, err := sanitize(&tx.Message, body)
+	if err != nil {
+		return nil, err
+	}
+	return &Transaction{Message: message, Raw: raw, Signatures: tx.Signatures, hash: sha256.Sum256(body)}, nil
+}
+
+// DecodeMessage decodes a serialized message without signatures, as
+// getFeeForMessage receives one. Errors are as for DecodeTransaction.
+func DecodeMessage(raw []byte) (*Message, error) {
+	if len(raw) > MaxTransactionSize {
+		return nil, fmt.Errorf("message too large: %d bytes (max: %d bytes)", len(raw), MaxTransactionSize)
+	}
+	var message solana.Message
+	if err := message.UnmarshalWithDecoder(bin.NewBinDecoder(raw)); err != nil {
+		return nil, fmt.Errorf("decode message: %w", err)
+	}
+	encoded, err := message.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("decode message: %w", err)
+	}
+	if !bytes.Equal(encoded, raw) {
+		return nil, errors.New("decode message: unsupported version, or not its canonical encoding")
+	}
+	return sanitize(&message, raw)
+}
+
+// sanitize checks header and indices as Agave does before it looks at a
+// transaction, so that nothing later can index out of range.
+func sanitize(m *solana.Message, raw []byte) (*Message, error) {
+	keys, h := len(m.AccountKeys), m.Header
+	if int(h.NumRequiredSignatures)+int(h.NumReadonlyUnsignedAccounts) > keys ||
+		h.NumReadonlySignedAccounts >= h.NumRequiredSignatures {
+		return nil, refused(SanitizeFailure)
+	}
+	// Tables are looked up by the lookup table program, of which this chain
+	// has no account.
+	if len(m.AddressTableLookups) > 0 {
+		return nil, refused(AddressLookupTableNotFound)
+	}
+	for _, ix := range m.Instructions {
+		if ix.ProgramIDIndex == 0 || int(ix.ProgramIDIndex) >= keys {
+			return nil, refused(SanitizeFailure)
+		}
+		for _, i := range ix.Accounts {
+			if int(i) >= keys {
+				return nil, refused(SanitizeFailure)
+			}
+		}
+	}
+	return &Message{Message: *m, Bytes: raw, Keys: m.AccountKeys, Writable: writable(m)}, nil
+}
+
+// writable gives the accounts that the header marks writable, less the ones
+// that no transaction can lock for writing: native programs, and a program
+// that the transaction invokes.
+func writable(m *solana.Message) []bool {
+	signed, h := int(m.Header.NumRequiredSignatures), m.Header
+	out := make([]bool, len(m.AccountKeys))
+	for i, key := range m.AccountKeys {
+		if i < signed {
+			out[i] = i < signed-int(h.NumReadonlySignedAccounts)
+		} else {
+			out[i] = i < len(out)-int(h.NumReadonlyUnsignedAccounts)
+		}
+		if key == solana.SystemProgramID || key == solana.ComputeBudget {
+			out[i] = false
+		}
+	}
+	for _, ix := range m.Instructions {
+		out[ix.ProgramIDIndex] = false
+	}
+	return out
+}
+
+// VerifySignatures reports whether every signature is the one of its account
+// over the message.
+func (t *Transaction) VerifySignatures() bool {
+	for i, signature := range t.Signatures {
+		if !t.Keys[i].Verify(t.Bytes, signature) {
+			return false
+		}
+	}
+	return true
+}
+
+// signer reports whether the account at index i signed.
+func (m *Message) signer(i int) bool { return i < int(m.Header.NumRequiredSignatures) }

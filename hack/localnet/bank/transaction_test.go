@@ -1,0 +1,212 @@
+package bank_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+)
+
+// webTransaction is the transaction that @solana/web3.js signed.
+func webTransaction(t testing.TB) (raw []byte, recipient, blockhash string) {
+	t.Helper()
+	file, err := os.ReadFile("testdata/solana.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors struct {
+		Transact struct {
+			Recipient   string `json:"recipient"`
+			Blockhash   string `json:"blockhash"`
+			Transaction []byte `json:"transaction_base64"`
+		} `json:"transact"`
+	}
+	if err := json.Unmarshal(file, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	return vectors.Transact.Transaction, vectors.Transact.Recipient, vectors.Transact.Blockhash
+}
+
+func TestATransactionOfWeb3JSKeepsItsMeaning(t *testing.T) {
+	t.Parallel()
+	raw, recipient, blockhash := webTransaction(t)
+	tx, err := bank.DecodeTransaction(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !tx.VerifySignatures() {
+		t.Error("its signature does not verify")
+	}
+	if got := tx.RecentBlockhash.String(); got != blockhash {
+		t.Errorf("blockhash is %s, want %s", got, blockhash)
+	}
+	budget, budgetErr := tx.Budget()
+	if diff := cmp.Diff(bank.Budget{Units: 400_000, Price: 10_000}, budget, cmp.FilterPath(
+		func(p cmp.Path) bool { return p.String() == "loadedData" }, cmp.Ignore())); diff != "" || budgetErr != nil {
+		t.Errorf("budget has error %v (-want +got):\n%s", budgetErr, diff)
+	}
+	if got := budget.Fee(1); got != 5000+4000 {
+		t.Errorf("fee is %d lamports, want 9000", got)
+	}
+	if n := len(tx.Instructions); n != 3 {
+		t.Fatalf("%d instructions, want 3", n)
+	}
+	type account struct {
+		Key      string
+		Writable bool
+	}
+	var got []account
+	for _, i := range tx.Instructions[2].Accounts {
+		got = append(got, account{tx.Keys[i].String(), tx.Writable[i]})
+	}
+	want := []account{
+		{tx.Keys[0].String(), true},
+		{"3LXJBnZqS85UumKKw98SjKZFhtBhExiBXkdEDL1doWWA", true},
+		{"6HE1CjaNAPEq8Hj7jor9zCMtwc4m9FQyzb2QNN3dRLe5", true},
+		{"GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr", true},
+		{"9tws8PNq9fyYzEqZtEajfkRRVJsx6NExxwCD4oDLMTZG", true},
+		{"ACamzxCUzdB3JdkA1MJBEeXQNRnqhRuVa25ezfuBW1Sr", true},
+		{recipient, true},
+		{solana.SystemProgramID.String(), false},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("accounts of Transact (-want +got):\n%s", diff)
+	}
+	raw[len(raw)-1] ^= 1
+	if tampered, err := bank.DecodeTransaction(raw); err == nil && tampered.VerifySignatures() {
+		t.Error("the signature verifies over other bytes")
+	}
+}
+
+func TestDecodeTransactionRefuses(t *testing.T) {
+	t.Parallel()
+	key := func(b byte) solana.PublicKey { return solana.PublicKey{b} }
+	signature := solana.Signature{}
+	message := func(change func(*solana.Message)) *solana.Transaction {
+		tx := &solana.Transaction{
+			Signatures: []solana.Signature{signature},
+			Message: solana.Message{
+				Header:       solana.MessageHeader{NumRequiredSignatures: 1, NumReadonlyUnsignedAccounts: 1},
+				AccountKeys:  solana.PublicKeySlice{key(1), key(2), key(3)},
+				Instructions: []solana.CompiledInstruction{{ProgramIDIndex: 2, Accounts: []uint16{0, 1}, Data: []byte{7}}},
+			},
+		}
+		change(&tx.Message)
+		return tx
+	}
+	bytesOf := func(tx *solana.Transaction) []byte {
+		raw, err := tx.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	whole := bytesOf(message(func(*solana.Message) {}))
+	twoSignatures := message(func(*solana.Message) {})
+	twoSignatures.Signatures = append(twoSignatures.Signatures, signature)
+	tests := map[string]struct {
+		raw  []byte
+		want string // the kind of transaction error, or empty when the bytes are none
+	}{
+		"nothing":               {nil, ""},
+		"a truncated one":       {whole[:len(whole)-1], ""},
+		"a byte after its end":  {append(append([]byte{}, whole...), 0), ""},
+		"more than a packet":    {make([]byte, bank.MaxTransactionSize+1), ""},
+		"a padded length":       {append([]byte{0x81, 0x00}, whole[1:]...), ""},
+		"an unknown version":    {append(append([]byte{}, whole[:65]...), append([]byte{0x81}, whole[65:]...)...), ""},
+		"more signatures":       {bytesOf(twoSignatures), "SanitizeFailure"},
+		"no signature":          {bytesOf(&solana.Transaction{Message: message(func(m *solana.Message) { m.Header.NumRequiredSignatures = 0 }).Message}), "SanitizeFailure"},
+		"fewer keys than roles": {bytesOf(message(func(m *solana.Message) { m.Header.NumReadonlyUnsignedAccounts = 3 })), "SanitizeFailure"},
+		"a read-only payer":     {bytesOf(message(func(m *solana.Message) { m.Header.NumReadonlySignedAccounts = 1 })), "SanitizeFailure"},
+		"the payer as program":  {bytesOf(message(func(m *solana.Message) { m.Instructions[0].ProgramIDIndex = 0 })), "SanitizeFailure"},
+		"a program beyond the keys": {
+			bytesOf(message(func(m *solana.Message) { m.Instructions[0].ProgramIDIndex = 3 })), "SanitizeFailure"},
+		"an account beyond the keys": {
+			bytesOf(message(func(m *solana.Message) { m.Instructions[0].Accounts[1] = 3 })), "SanitizeFailure"},
+		"a lookup table that does not exist": {
+			bytesOf(message(func(m *solana.Message) {
+				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), WritableIndexes: []uint8{0}})
+			})), "AddressLookupTableNotFound"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := bank.DecodeTransaction(test.raw)
+			if err == nil {
+				t.Fatal("decoded, want an error")
+			}
+			var broken *bank.TransactionError
+			errors.As(err, &broken)
+			if got := wireKind(broken); got != test.want {
+				t.Errorf("got kind %q (%v), want %q", got, err, test.want)
+			}
+		})
+	}
+	v0 := message(func(m *solana.Message) { m.SetVersion(solana.MessageVersionV0) })
+	for name, raw := range map[string][]byte{"legacy": whole, "v0 without lookups": bytesOf(v0)} {
+		tx, err := bank.DecodeTransaction(raw)
+		if err != nil {
+			t.Errorf("%s: %v, want it decoded", name, err)
+			continue
+		}
+		if diff := cmp.Diff([]bool{true, true, false}, tx.Writable); diff != "" {
+			t.Errorf("%s: writable accounts (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func wireKind(err *bank.TransactionError) string {
+	if err == nil {
+		return ""
+	}
+	return string(err.Kind)
+}
+
+func TestProgramsAreNeverWritable(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	program := solana.NewAccountMeta(solana.SystemProgramID, true, false)
+	invoked := solana.NewAccountMeta(address("program"), true, false)
+	tx := l.sign(solana.Hash{}, []solana.PrivateKey{l.wallet},
+		solana.NewInstruction(invoked.PublicKey, solana.AccountMetaSlice{program, invoked}, nil))
+	for i, k := range tx.Keys {
+		if i > 0 && tx.Writable[i] {
+			t.Errorf("%s is writable, want the payer alone", k)
+		}
+	}
+}
+
+func FuzzDecodeTransaction(f *testing.F) {
+	raw, _, _ := webTransaction(f)
+	f.Add(raw)
+	f.Add(raw[:65])
+	v0, err := base64.StdEncoding.DecodeString("AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAgAEAAAEBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(v0)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		tx, err := bank.DecodeTransaction(raw)
+		if err != nil {
+			return
+		}
+		// Whatever decodes can be asked everything without a panic.
+		tx.VerifySignatures()
+		if budget, err := tx.Budget(); err == nil && budget.Units > bank.MaxUnits {
+			t.Errorf("limit is %d units", budget.Units)
+		}
+		message, err := bank.DecodeMessage(tx.Bytes)
+		if err != nil {
+			t.Fatalf("the message of a transaction does not decode alone: %v", err)
+		}
+		if len(message.Writable) != len(message.Keys) {
+			t.Errorf("%d keys have %d rights", len(message.Keys), len(message.Writable))
+		}
+	})
+}

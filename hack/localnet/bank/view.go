@@ -1,0 +1,246 @@
+package bank
+
+import (
+	"errors"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Commitment is how settled the state is that a read sees.
+type Commitment int
+
+// The commitment levels, most settled first, as Agave defaults to the first.
+const (
+	Finalized Commitment = iota
+	Confirmed
+	Processed
+)
+
+// String gives the level's name on the wire.
+func (c Commitment) String() string {
+	return [...]string{"finalized", "confirmed", "processed"}[c]
+}
+
+// What a block can be missing for.
+var (
+	ErrBlockNotAvailable = errors.New("block not available yet at this commitment")
+	ErrBlockCleanedUp    = errors.New("block older than the kept history")
+	ErrSlotSkipped       = errors.New("slot has no block")
+)
+
+// View reads the chain as of one commitment level's block. It is valid inside
+// the function that Bank.Read calls, and not after.
+type View struct {
+	bank  *Bank
+	block *Block
+}
+
+// Read calls fn with the state at a commitment level; nothing changes until
+// fn returns, so what it reads belongs together.
+func (b *Bank) Read(c Commitment, fn func(View)) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	fn(b.view(c))
+}
+
+func (b *Bank) view(c Commitment) View {
+	return View{bank: b, block: b.at(c)}
+}
+
+func (b *Bank) at(c Commitment) *Block {
+	switch c {
+	case Processed:
+		return b.chain.open()
+	case Confirmed:
+		return b.chain.below(b.opts.ConfirmAfter)
+	default:
+		return b.chain.below(b.opts.FinalizeAfter)
+	}
+}
+
+// Slot is the slot of the level's block.
+func (v View) Slot() uint64 { return v.block.Slot }
+
+// Height is the block height of the level's block.
+func (v View) Height() uint64 { return v.block.Height }
+
+// Transactions counts the transactions of the chain up to the level's block.
+func (v View) Transactions() uint64 { return v.block.Transactions }
+
+// Account gives the account at an address, or nil when there is none.
+func (v View) Account(key solana.PublicKey) *Account {
+	return v.bank.accounts.at(key, v.block.Slot)
+}
+
+// LatestBlockhash gives the newest blockhash of the level and the last block
+// height at which a transaction with it can land.
+func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
+	if v.block.Hash == (solana.Hash{}) {
+		return v.block.ParentHash, v.block.Height - 1 + MaxAge
+	}
+	return v.block.Hash, v.block.Height + MaxAge
+}
+
+// BlockhashUsable reports whether a transaction with the blockhash could land
+// in the level's block.
+func (v View) BlockhashUsable(hash solana.Hash) bool {
+	return v.bank.usable(hash, v.block)
+}
+
+// Block gives the block at a slot, or one of ErrBlockNotAvailable,
+// ErrBlockCleanedUp and ErrSlotSkipped.
+func (v View) Block(slot uint64) (*Block, error) {
+	chain := v.bank.chain
+	switch {
+	case slot > v.block.Slot:
+		return nil, ErrBlockNotAvailable
+	case slot < chain[0].Slot:
+		return nil, ErrBlockCleanedUp
+	}
+	if block := chain[chain.search(slot)]; block.Slot == slot {
+		return block, nil
+	}
+	return nil, ErrSlotSkipped
+}
+
+// Blocks lists the slots with a block from first to last, both included.
+func (v View) Blocks(first, last uint64) []uint64 {
+	slots := []uint64{}
+	chain := v.bank.chain
+	for _, block := range chain[chain.search(first):] {
+		if block.Slot > min(last, v.block.Slot) {
+			break
+		}
+		slots = append(slots, block.Slot)
+	}
+	return slots
+}
+
+// FirstAvailableBlock is the slot of the oldest block of the history.
+func (v View) FirstAvailableBlock() uint64 { return v.bank.chain[0].Slot }
+
+// Transaction finds a landed transaction that the level sees, or nil.
+func (v View) Transaction(signature solana.Signature) *Landed {
+	if l := v.bank.bySignature[signature]; l != nil && l.Block.Slot <= v.block.Slot {
+		return l
+	}
+	return nil
+}
+
+// Status is how settled a landed transaction is.
+type Status struct {
+	*Landed
+	// Commitment is the highest level that sees it.
+	Commitment Commitment
+	// Confirmations is the number of blocks on top of its block.
+	Confirmations uint64
+	// Recent: it is in the status cache, which holds MaxAge blocks.
+	Recent bool
+}
+
+// Status finds how settled a transaction is, or nil when the level does not
+// see it.
+func (v View) Status(signature solana.Signature) *Status {
+	landed := v.Transaction(signature)
+	if landed == nil {
+		return nil
+	}
+	confirmations := v.bank.chain.open().Height - landed.Block.Height
+	return &Status{
+		Landed: landed, Commitment: v.bank.level(landed.Block),
+		Confirmations: confirmations, Recent: confirmations <= MaxAge,
+	}
+}
+
+// level gives the most settled level that sees a block.
+func (b *Bank) level(block *Block) Commitment {
+	for _, c := range []Commitment{Finalized, Confirmed} {
+		if block.Height <= b.at(c).Height {
+			return c
+		}
+	}
+	return Processed
+}
+
+// AddressQuery selects transactions of an address.
+type AddressQuery struct {
+	Address solana.PublicKey
+	// Before and Until, when not zero, end the range on its newer and its older
+	// side; both are left out of the answer.
+	Before, Until solana.Signature
+	Limit         int
+}
+
+// ByAddress lists transactions that name an address, newest first. A Before
+// that is unknown gives none, as on Agave; an unknown Until ends nothing.
+func (v View) ByAddress(q AddressQuery) []Status {
+	all := v.bank.byAddress[q.Address]
+	before := v.bank.bySignature[q.Before]
+	if q.Before != (solana.Signature{}) && before == nil {
+		return nil
+	}
+	var out []Status
+	for i := len(all) - 1; i >= 0 && len(out) < q.Limit; i-- {
+		l := all[i]
+		if l.Signature() == q.Until {
+			break
+		}
+		if l.Block.Slot > v.block.Slot || before != nil && !l.olderThan(before) {
+			continue
+		}
+		out = append(out, *v.Status(l.Signature()))
+	}
+	return out
+}
+
+func (l *Landed) olderThan(other *Landed) bool {
+	if l.Block.Slot != other.Block.Slot {
+		return l.Block.Slot < other.Block.Slot
+	}
+	return l.Index < other.Index
+}
+
+// PrioritizationFee is the smallest price, in micro-lamports a unit, that got
+// a transaction into the block of a slot.
+type PrioritizationFee struct {
+	Slot  uint64
+	Price uint64
+}
+
+// PrioritizationFees gives the fees of the newest MaxAge closed blocks. With
+// addresses, only transactions that write one of them count.
+func (v View) PrioritizationFees(addresses []solana.PublicKey) []PrioritizationFee {
+	chain := v.bank.chain[:len(v.bank.chain)-1]
+	if len(chain) > MaxAge {
+		chain = chain[len(chain)-MaxAge:]
+	}
+	fees := make([]PrioritizationFee, len(chain))
+	for i, block := range chain {
+		fees[i] = PrioritizationFee{Slot: block.Slot, Price: block.smallestPrice(addresses)}
+	}
+	return fees
+}
+
+func (b *Block) smallestPrice(addresses []solana.PublicKey) uint64 {
+	var smallest uint64
+	found := false
+	for _, l := range b.Landed {
+		if l.writesAny(addresses) && (!found || l.Meta.Price < smallest) {
+			smallest, found = l.Meta.Price, true
+		}
+	}
+	return smallest
+}
+
+// writesAny reports whether the transaction writes one of the addresses; with
+// none given it is true.
+func (m *Message) writesAny(addresses []solana.PublicKey) bool {
+	for _, address := range addresses {
+		for i, key := range m.Keys {
+			if m.Writable[i] && key == address {
+				return true
+			}
+		}
+	}
+	return len(addresses) == 0
+}
