@@ -114,9 +114,9 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (ledger.Sna
 	}
 }
 
-// Root gives the newest root for clients to prove against, read after the
-// call. mint is a base58 address, or empty for the pool's own; another than the pool's is
-// refused with unknown_mint.
+// Root gives the newest root for clients to prove against, at most MinInterval
+// old. mint is a base58 address, or empty for the pool's own; one that is not
+// this pool's is refused with unknown_mint.
 func (p *PoolReader) Root(ctx context.Context, mint string) (ledger.Root, error) {
 	if !p.mints[mint] {
 		return ledger.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
@@ -134,7 +134,7 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (ledger.Root, error)
 // on the address.
 func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey) (ledger.Inspection, error) {
 	var keys []solana.PublicKey
-	place := [2]int{-1, -1}
+	var inputs []int // the input behind each key; the recipient, if any, comes after them
 	for i := range in.Nullifiers {
 		if !in.HasNullifier(i) {
 			continue
@@ -143,8 +143,7 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		if err != nil {
 			return ledger.Inspection{}, fmt.Errorf("derive nullifier%d address: %w", i, err)
 		}
-		place[i] = len(keys)
-		keys = append(keys, key)
+		keys, inputs = append(keys, key), append(inputs, i)
 	}
 	if !recipient.IsZero() {
 		keys = append(keys, recipient)
@@ -154,11 +153,11 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		return ledger.Inspection{}, unavailable(err)
 	}
 	out := ledger.Inspection{Slot: slot}
-	for i, at := range place {
-		out.Spent[i] = at >= 0 && accounts[at] != nil && accounts[at].Owner.Equals(p.pool.Profile.ProgramID)
+	for k, i := range inputs {
+		out.Spent[i] = accounts[k] != nil && accounts[k].Owner.Equals(p.pool.Profile.ProgramID)
 	}
-	if a := accounts[len(accounts)-1]; !recipient.IsZero() && a != nil {
-		out.RecipientExists, out.RecipientLamports = true, a.Lamports
+	if len(keys) > len(inputs) && accounts[len(inputs)] != nil {
+		out.RecipientExists, out.RecipientLamports = true, accounts[len(inputs)].Lamports
 	}
 	return out, nil
 }
