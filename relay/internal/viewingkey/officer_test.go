@@ -104,7 +104,7 @@ func TestPrivateKeyDoesNotPrint(t *testing.T) {
 	_, private := mustGenerate(t)
 	secret := hex.EncodeToString(private.bytes[:])
 	asNumbers := strings.Trim(fmt.Sprint(private.bytes), "[]")
-	asJSON, err := json.Marshal(private)
+	asJSON, err := json.Marshal(map[string]any{"key": private})
 	if err != nil {
 		t.Fatal(err)
 	}
