@@ -38,13 +38,30 @@ func (c Compute) PriorityFee() uint64 {
 	return units*(c.Price/microLamports) + (units*(c.Price%microLamports)+microLamports-1)/microLamports
 }
 
-// Transaction lays out the call as a legacy transaction, unsigned.
-func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blockhash solana.Hash) (*solana.Transaction, error) {
+// LookupTable is an address lookup table on the chain that shortens our transactions.
+type LookupTable struct {
+	Address   solana.PublicKey
+	Addresses solana.PublicKeySlice
+}
+
+// Constant are the addresses that every transaction of the pool names: what the
+// relay's lookup table holds.
+func (p *Pool) Constant() solana.PublicKeySlice {
+	return solana.PublicKeySlice{p.Address, p.MerkleTree, p.Treasury, solana.SystemProgramID}
+}
+
+// Transaction lays out the call, unsigned: as a legacy transaction, or as v0
+// when there is a lookup table.
+func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blockhash solana.Hash, table *LookupTable) (*solana.Transaction, error) {
 	ix, err := p.Instruction(payer, c)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := solana.NewTransaction(append(compute.instructions(), ix), blockhash, solana.TransactionPayer(payer))
+	opts := []solana.TransactionOption{solana.TransactionPayer(payer)}
+	if table != nil {
+		opts = append(opts, solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table.Address: table.Addresses}))
+	}
+	tx, err := solana.NewTransaction(append(compute.instructions(), ix), blockhash, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}
@@ -75,8 +92,14 @@ func (c *Call) Kind() Kind {
 
 // NoteBound is how many bytes of note envelope fit a transaction of the kind:
 // the transaction's limit less its size without notes, measured on the
-// profile's real account list.
-func (p *Pool) NoteBound(k Kind) (int, error) {
+// profile's real account list. table is nil for legacy transactions.
+func (p *Pool) NoteBound(k Kind, table *LookupTable) (int, error) {
+	size, err := p.size(k, table)
+	return MaxTransactionSize - size, err
+}
+
+// size is that of a signed transaction of the kind without notes, in bytes.
+func (p *Pool) size(k Kind, table *LookupTable) (int, error) {
 	key := func(b byte) solana.PublicKey { return solana.PublicKey{0: 0xfe, 31: b} }
 	payer, in := key(1), &PublicInputs{Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
 	c := &Call{Proof: make([]byte, ProofLength), Inputs: in}
@@ -89,7 +112,7 @@ func (p *Pool) NoteBound(k Kind) (int, error) {
 	default:
 		return 0, fmt.Errorf("kind %q is not known: expected transfer, withdrawal or swap", k)
 	}
-	tx, err := p.Transaction(payer, c, Compute{}, solana.Hash{})
+	tx, err := p.Transaction(payer, c, Compute{}, solana.Hash{}, table)
 	if err != nil {
 		return 0, err
 	}
@@ -98,7 +121,7 @@ func (p *Pool) NoteBound(k Kind) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("encode transaction: %w", err)
 	}
-	return MaxTransactionSize - len(raw), nil
+	return len(raw), nil
 }
 
 // CheckNotes refuses more than two notes (too_many_notes), an empty one

@@ -55,7 +55,7 @@ func NewAdmission(o AdmissionOptions) (*Admission, error) {
 	}
 	a := &Admission{AdmissionOptions: o, bounds: map[shieldpool.Kind]int{}}
 	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal} {
-		bound, err := o.Pool.NoteBound(k)
+		bound, err := o.Pool.NoteBound(k, nil)
 		if err != nil {
 			return nil, fmt.Errorf("measure the note bound of a %s: %w", k, err)
 		}

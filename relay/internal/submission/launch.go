@@ -110,7 +110,7 @@ func (e *Engine) payable(ctx context.Context, compute shieldpool.Compute) error 
 // submission's kind, or the error that the transaction would end in.
 func (e *Engine) simulate(ctx context.Context, c *Claimed, price uint64) (limit uint32, verdict *shieldpool.TransactionError, err error) {
 	began := e.Now()
-	tx, err := e.Pool.Transaction(e.FeePayer.PublicKey(), c.Call, shieldpool.Compute{Limit: maxComputeUnits, Price: price}, solana.Hash{})
+	tx, err := e.Pool.Transaction(e.FeePayer.PublicKey(), c.Call, shieldpool.Compute{Limit: maxComputeUnits, Price: price}, solana.Hash{}, nil)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -137,7 +137,7 @@ func (e *Engine) sign(ctx context.Context, c *Claimed, compute shieldpool.Comput
 		return nil, err
 	}
 	payer := e.FeePayer.PublicKey()
-	tx, err := e.Pool.Transaction(payer, c.Call, compute, hash.Hash)
+	tx, err := e.Pool.Transaction(payer, c.Call, compute, hash.Hash, nil)
 	if err != nil {
 		return nil, err
 	}

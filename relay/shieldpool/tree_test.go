@@ -1,0 +1,108 @@
+package shieldpool
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/merkle"
+)
+
+func grown(t testing.TB, p *Profile, leaves int) *TreeAccount {
+	t.Helper()
+	tree := p.NewTree(solana.PublicKey{1})
+	for i := range leaves {
+		if err := tree.Append([32]byte{30: byte(i >> 8), 31: byte(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+func TestTreeAccountLayout(t *testing.T) {
+	t.Parallel()
+	p := ShieldPoolV1()
+	tree := grown(t, p, 5)
+	raw := tree.Bytes()
+	if len(raw) != 4304 || p.TreeLength() != 4304 {
+		t.Errorf("the account has %d bytes and should have %d, want 4304", len(raw), p.TreeLength())
+	}
+	if [32]byte(raw[1064:1096]) != tree.Root {
+		t.Error("the root is not at offset 1064")
+	}
+	back, err := p.ParseTree(raw)
+	if diff := cmp.Diff(tree, back); err != nil || diff != "" {
+		t.Errorf("round trip changes the account: %v %s", err, diff)
+	}
+	if _, err := p.ParseTree(raw[:4303]); err == nil {
+		t.Error("a short account is decoded")
+	}
+	raw[4296] = 100
+	if _, err := p.ParseTree(raw); err == nil {
+		t.Error("a root index outside the ring is taken")
+	}
+	raw[4296], raw[39] = 0, 1
+	if _, err := p.ParseTree(raw); err == nil {
+		t.Error("more leaves than the tree holds are taken")
+	}
+}
+
+func TestSelfCheck(t *testing.T) {
+	t.Parallel()
+	p := ShieldPoolV1()
+	for _, n := range []int{0, 1, 2, 3, 7, 8, 130} {
+		if err := grown(t, p, n).SelfCheck(); err != nil {
+			t.Errorf("a true tree of %d leaves fails: %v", n, err)
+		}
+	}
+	breaks := map[string]func(*TreeAccount){
+		"another root":                    func(a *TreeAccount) { a.Root[31] ^= 1 },
+		"a newest history slot that lies": func(a *TreeAccount) { a.History[a.RootIndex][31] ^= 1 },
+		"a root index that is off by one": func(a *TreeAccount) { a.RootIndex++ },
+		"a frontier that lies":            func(a *TreeAccount) { a.Frontier[0][31] ^= 1 },
+		"a next index that lies":          func(a *TreeAccount) { a.NextIndex++ },
+		"a frontier that is no field":     func(a *TreeAccount) { a.Frontier[0] = modulus },
+	}
+	for name, spoil := range breaks {
+		tree := grown(t, p, 3)
+		spoil(tree)
+		if err := tree.SelfCheck(); !errors.Is(err, ErrSelfCheck) {
+			t.Errorf("a tree with %s passes: %v", name, err)
+		}
+	}
+}
+
+func TestEmptyTree(t *testing.T) {
+	t.Parallel()
+	tree := ShieldPoolV1().NewTree(solana.PublicKey{})
+	empty := merkle.Zero(merkle.Height)
+	if tree.Root != merkle.Bytes(&empty) || tree.Headroom(tree.Root) != 99 {
+		t.Errorf("the empty root has headroom %d, want 99", tree.Headroom(tree.Root))
+	}
+	if tree.Headroom([32]byte{}) != -1 {
+		t.Error("the all-zero root is known, although it fills the unused ring")
+	}
+}
+
+func TestHeadroomCountsDownAcrossTheRing(t *testing.T) {
+	t.Parallel()
+	p := ShieldPoolV1()
+	tree := grown(t, p, 60)
+	root := tree.Root
+	for i := range 100 {
+		if got := tree.Headroom(root); got != 99-i {
+			t.Fatalf("after %d leaves headroom is %d, want %d", i, got, 99-i)
+		}
+		if err := tree.Append([32]byte{29: 1, 30: byte(i >> 8), 31: byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := tree.Headroom(root); got != -1 {
+		t.Errorf("a root that has left the ring has headroom %d, want -1", got)
+	}
+	if err := tree.Append(modulus); err == nil {
+		t.Error("a leaf that is no field element is appended")
+	}
+}
