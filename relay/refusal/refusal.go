@@ -6,7 +6,9 @@ package refusal
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -68,37 +70,65 @@ const (
 	SpendCapReached     Code = "spend_cap_reached"
 )
 
-// statuses lists every code whose status is not 400, the status of all bad input.
+// statuses is the documented interface's table: every code and its status.
 var statuses = map[Code]int{
-	InvalidSignature:     http.StatusUnauthorized,
-	NotFound:             http.StatusNotFound,
-	RouteNotFound:        http.StatusNotFound,
-	MethodNotAllowed:     http.StatusMethodNotAllowed,
-	BodyTooLarge:         http.StatusRequestEntityTooLarge,
-	UnsupportedMediaType: http.StatusUnsupportedMediaType,
-	NullifierSpent:       http.StatusConflict,
-	NullifierReserved:    http.StatusConflict,
-	IdentifierConflict:   http.StatusConflict,
-	IdempotencyKeyReused: http.StatusConflict,
-	ProgramError:         http.StatusUnprocessableEntity,
-	RateLimited:          http.StatusTooManyRequests,
-	Internal:             http.StatusInternalServerError,
-	NotAvailable:         http.StatusNotImplemented,
-	PoolNotInitialised:   http.StatusServiceUnavailable,
-	PoolBusy:             http.StatusServiceUnavailable,
-	ChainUnavailable:     http.StatusServiceUnavailable,
-	DatabaseUnavailable:  http.StatusServiceUnavailable,
-	FeePayerEmpty:        http.StatusServiceUnavailable,
-	SpendCapReached:      http.StatusServiceUnavailable,
+	InvalidJSON:               http.StatusBadRequest,
+	InvalidRequest:            http.StatusBadRequest,
+	InvalidEncoding:           http.StatusBadRequest,
+	InvalidProofLength:        http.StatusBadRequest,
+	InvalidPublicInputsLength: http.StatusBadRequest,
+	NonCanonicalField:         http.StatusBadRequest,
+	DuplicateNullifier:        http.StatusBadRequest,
+	NoInput:                   http.StatusBadRequest,
+	InvalidPublicAmount:       http.StatusBadRequest,
+	DepositNotRelayed:         http.StatusBadRequest,
+	WithdrawalRequired:        http.StatusBadRequest,
+	AmountBelowFee:            http.StatusBadRequest,
+	RecipientRequired:         http.StatusBadRequest,
+	InvalidRecipient:          http.StatusBadRequest,
+	RecipientBelowRent:        http.StatusBadRequest,
+	ExtDataMismatch:           http.StatusBadRequest,
+	UnknownMint:               http.StatusBadRequest,
+	TooManyNotes:              http.StatusBadRequest,
+	NotesTooLarge:             http.StatusBadRequest,
+	InvalidSwap:               http.StatusBadRequest,
+	ProofInvalid:              http.StatusBadRequest,
+	RootNotFound:              http.StatusBadRequest,
+	InvalidViewingKey:         http.StatusBadRequest,
+	InvalidIdentifier:         http.StatusBadRequest,
+	LegacyWithdrawRetired:     http.StatusBadRequest,
+	InvalidSignature:          http.StatusUnauthorized,
+	NotFound:                  http.StatusNotFound,
+	RouteNotFound:             http.StatusNotFound,
+	MethodNotAllowed:          http.StatusMethodNotAllowed,
+	BodyTooLarge:              http.StatusRequestEntityTooLarge,
+	UnsupportedMediaType:      http.StatusUnsupportedMediaType,
+	NullifierSpent:            http.StatusConflict,
+	NullifierReserved:         http.StatusConflict,
+	IdentifierConflict:        http.StatusConflict,
+	IdempotencyKeyReused:      http.StatusConflict,
+	ProgramError:              http.StatusUnprocessableEntity,
+	RateLimited:               http.StatusTooManyRequests,
+	Internal:                  http.StatusInternalServerError,
+	NotAvailable:              http.StatusNotImplemented,
+	PoolNotInitialised:        http.StatusServiceUnavailable,
+	PoolBusy:                  http.StatusServiceUnavailable,
+	ChainUnavailable:          http.StatusServiceUnavailable,
+	DatabaseUnavailable:       http.StatusServiceUnavailable,
+	FeePayerEmpty:             http.StatusServiceUnavailable,
+	SpendCapReached:           http.StatusServiceUnavailable,
 }
 
-// HTTPStatus is the status that the interface documents for the code; 400 for
-// every code that names bad input.
+// All returns every code, sorted.
+func All() []Code { return slices.Sorted(maps.Keys(statuses)) }
+
+// HTTPStatus is the status that the interface documents for the code; 500 for
+// a code that it does not document.
 func (c Code) HTTPStatus() int {
 	if s, ok := statuses[c]; ok {
 		return s
 	}
-	return http.StatusBadRequest
+	return http.StatusInternalServerError
 }
 
 // Refusal is an error that is meant for the client: it says what is wrong,
