@@ -74,6 +74,7 @@ func NewQueue(s *Store, o QueueOptions) (*Queue, error) {
 		CompletedJobRetentionPeriod: time.Minute,
 		CancelledJobRetentionPeriod: time.Hour,
 		DiscardedJobRetentionPeriod: time.Hour,
+		JobTimeout:                  o.StepTimeout,
 		RescueStuckJobsAfter:        10 * o.StepTimeout,
 	})
 	if err != nil {
