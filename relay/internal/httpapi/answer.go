@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// retryDefault is the Retry-After of a temporary refusal that names none.
+const retryDefault = 5 * time.Second
+
+// answer encodes v before it writes anything, so that a fault in encoding can
+// still be answered as one.
+func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	// Messages say things like "publicAmount < 0"; no browser parses them as HTML.
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	w.WriteHeader(status)
+	// A client that hung up gets nothing, and nothing is left to do about it.
+	_, _ = w.Write(body.Bytes())
+}
+
+// fail answers an error: a refusal in its own words, anything else as the
+// relay's own fault, logged here and nowhere else.
+func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if ref, ok := refusal.As(err); ok {
+		a.refuse(w, r, ref)
+		return
+	}
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		w.WriteHeader(statusClientClosed)
+		return
+	}
+	a.Log.ErrorContext(r.Context(), "Failed to answer request", "request_id", exchangeOf(r.Context()).id, "error", err)
+	a.internal(w, r)
+}
+
+// refuse sends a refusal's envelope. Its cause is for the log.
+func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusal) {
+	status, x := ref.Code.HTTPStatus(), exchangeOf(r.Context())
+	x.code = ref.Code
+	if ref.Cause != nil {
+		level := slog.LevelDebug
+		if status >= http.StatusInternalServerError {
+			level = slog.LevelWarn
+		}
+		a.Log.Log(r.Context(), level, "Refused request", "request_id", x.id, "code", string(ref.Code), "cause", ref.Cause)
+	}
+	after := ref.RetryAfter
+	if after <= 0 && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {
+		after = retryDefault
+	}
+	if after > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10))
+	}
+	envelope := make(map[string]any, len(ref.Fields)+3)
+	for name, value := range ref.Fields {
+		envelope[name] = value
+	}
+	envelope["error"], envelope["code"], envelope["message"] = true, ref.Code, ref.Message
+	a.answer(w, r, status, envelope)
+}
+
+// internal answers with the request id and nothing else of the case.
+func (a *api) internal(w http.ResponseWriter, r *http.Request) {
+	x := exchangeOf(r.Context())
+	x.code = refusal.Internal
+	a.answer(w, r, http.StatusInternalServerError, openapi.Error{
+		Error: true, Code: openapi.ErrorCodeInternal, RequestID: &x.id,
+		Message: "the relay failed to answer: this is not your request's fault. Send it again, and tell the relay's operator the request_id if it stays so",
+	})
+}
+
+// badParameter answers what the generated server refuses. Its own errors hold
+// the value, so they are told by kind.
+func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
+	var (
+		malformed *openapi.InvalidParamFormatError
+		repeated  *openapi.TooManyValuesForParamError
+	)
+	switch {
+	case errors.As(err, &malformed):
+		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is malformed: expected %s", malformed.ParamName, expected(malformed.ParamName)))
+	case errors.As(err, &repeated):
+		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is there %d times: expected it once", repeated.ParamName, repeated.Count))
+	default:
+		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "a parameter of the request is missing or malformed: expected those of relay/openapi.yaml"))
+	}
+}
+
+// expected tells what a parameter must look like.
+func expected(parameter string) string {
+	switch parameter {
+	case "id":
+		return "a UUID of 36 characters, the request_id that a submission was answered with"
+	case "from_index", "fromIndex", "limit":
+		return "one whole number"
+	default:
+		return "one text value"
+	}
+}
+
+func (a *api) routeNotFound(w http.ResponseWriter, r *http.Request) {
+	a.refuse(w, r, refusal.New(refusal.RouteNotFound, "this path is no route of the relay: GET / lists them"))
+}
+
+// methodNotAllowed tells which methods the path has. The router calls it for a
+// method that it has never heard of too, whatever the path.
+func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	if r.URL.RawPath != "" {
+		path = r.URL.RawPath
+	}
+	routes := chi.RouteContext(r.Context()).Routes
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if routes.Match(chi.NewRouteContext(), method, path) {
+			allowed = append(allowed, method)
+			if method == http.MethodGet {
+				allowed = append(allowed, http.MethodHead)
+			}
+		}
+	}
+	if len(allowed) == 0 {
+		a.routeNotFound(w, r)
+		return
+	}
+	list := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", list)
+	a.refuse(w, r, refusal.New(refusal.MethodNotAllowed, "this route does not have that method: expected %s", list))
+}

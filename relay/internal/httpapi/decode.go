@@ -1,0 +1,247 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// readBody reads a JSON body of bounded size.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if err := checkMediaType(r.Header); err != nil {
+		return nil, err
+	}
+	// The reader cuts a longer body off, so its whole length is not known.
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, refusal.New(refusal.BodyTooLarge, "the body is larger than %d bytes, the most that this relay reads: send less", MaxBody)
+	case err != nil:
+		// The cause is left out: a network error holds the client's address.
+		return nil, refusal.New(refusal.InvalidRequest, "the body broke off after %d bytes: send the whole of it", len(raw))
+	}
+	return raw, nil
+}
+
+// checkMediaType takes JSON in UTF-8, and a body that names no type, since
+// simple clients send none.
+func checkMediaType(h http.Header) error {
+	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return refusal.New(refusal.UnsupportedMediaType, "the body has a Content-Encoding: expected none; send it uncompressed")
+	}
+	value := h.Get("Content-Type")
+	if value == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(value)
+	if err != nil || media != "application/json" {
+		return refusal.New(refusal.UnsupportedMediaType, "the body's Content-Type is another: expected application/json")
+	}
+	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+		return refusal.New(refusal.UnsupportedMediaType, "the body's charset is another: expected utf-8")
+	}
+	return nil
+}
+
+// decodeSubmission reads the body of POST /transact and POST /withdraw.
+func decodeSubmission(raw []byte) (submission.Request, error) {
+	var req submission.Request
+	o, err := parseObject(raw)
+	if err != nil {
+		return req, err
+	}
+	if o.isRetiredWithdrawal() {
+		return req, refusal.New(refusal.LegacyWithdrawRetired,
+			"this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw: send proof_bytes and public_inputs to POST /withdraw or POST /transact; update the client SDK")
+	}
+	if req.Proof, err = o.bytes("proof_bytes"); err != nil {
+		return req, err
+	}
+	if req.PublicInputs, err = o.bytes("public_inputs"); err != nil {
+		return req, err
+	}
+	recipient, err := o.optionalText("recipient", "the recipient's address in base58")
+	if err != nil {
+		return req, err
+	}
+	if recipient != nil {
+		req.Recipient = *recipient
+	}
+	req.Notes, err = o.notes()
+	return req, err
+}
+
+// decodeRegistration reads the body of POST /viewing-key/register.
+func decodeRegistration(raw []byte) (viewingkey.Registration, error) {
+	var reg viewingkey.Registration
+	o, err := parseObject(raw)
+	if err != nil {
+		return reg, err
+	}
+	if reg.UserPubkey, err = o.text("user_pubkey", "the wallet's address in base58"); err != nil {
+		return reg, err
+	}
+	if reg.ViewingKeyHex, err = o.text("viewing_key", "64 hexadecimal digits"); err != nil {
+		return reg, err
+	}
+	if reg.Signature, err = o.text("signature", "the wallet's signature in base64, base58 or hexadecimal"); err != nil {
+		return reg, err
+	}
+	reg.Identifier, err = o.optionalText("identifier", "64 hexadecimal digits")
+	return reg, err
+}
+
+// object is a JSON object's members, not yet decoded: a member that is missing
+// can be told from one of the wrong kind, and names are exact.
+type object map[string]json.RawMessage
+
+// parseObject reads one JSON object and nothing after it.
+func parseObject(raw []byte) (object, error) {
+	var o object
+	err := json.Unmarshal(raw, &o)
+	var syntax *json.SyntaxError
+	switch {
+	case len(raw) == 0:
+		return nil, refusal.New(refusal.InvalidJSON, "the body is empty: expected a JSON object")
+	case errors.As(err, &syntax):
+		// The decoder's own words would quote the character.
+		return nil, refusal.New(refusal.InvalidJSON, "the body is not JSON: it goes wrong at byte %d of %d; expected one JSON object and nothing after it", syntax.Offset, len(raw))
+	case err != nil || o == nil:
+		return nil, refusal.New(refusal.InvalidRequest, "the body is a JSON %s: expected an object", kindOf(raw))
+	}
+	return o, nil
+}
+
+// kindOf names the kind of a valid JSON value.
+func kindOf(raw []byte) string {
+	switch trimmed := strings.TrimLeft(string(raw), " \t\r\n"); trimmed[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+func (o object) isRetiredWithdrawal() bool {
+	if _, current := o["proof_bytes"]; current {
+		return false
+	}
+	for _, name := range []string{"outputs", "policy", "nf"} {
+		if _, ok := o[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (o object) text(name, want string) (string, error) {
+	s, err := o.optionalText(name, want)
+	if err != nil {
+		return "", err
+	}
+	if s == nil {
+		return "", refusal.New(refusal.InvalidRequest, "%s is missing: expected a string, %s", name, want)
+	}
+	return *s, nil
+}
+
+// optionalText gives nil when the member is missing or null.
+func (o object) optionalText(name, want string) (*string, error) {
+	raw, ok := o[name]
+	if !ok || kindOf(raw) == "null" {
+		return nil, nil //nolint:nilnil // no member and no fault
+	}
+	return stringOf(raw, name, want)
+}
+
+func stringOf(raw json.RawMessage, name, want string) (*string, error) {
+	if kind := kindOf(raw); kind != "string" {
+		return nil, refusal.New(refusal.InvalidRequest, "%s is a JSON %s: expected a string, %s", name, kind, want)
+	}
+	s := new(string)
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("decode a JSON string that was found valid: %w", err)
+	}
+	return s, nil
+}
+
+const base64Text = "bytes in standard base64"
+
+func (o object) bytes(name string) ([]byte, error) {
+	s, err := o.text(name, base64Text)
+	if err != nil {
+		return nil, err
+	}
+	return decodeBase64(name, s)
+}
+
+// notes gives nil when the member is missing or null. Their number and size are
+// judged with the transaction that has to hold them.
+func (o object) notes() ([][]byte, error) {
+	const name = "encrypted_notes"
+	raw, ok := o[name]
+	if !ok || kindOf(raw) == "null" {
+		return nil, nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, refusal.New(refusal.InvalidRequest, "%s is a JSON %s: expected an array of strings, each %s", name, kindOf(raw), base64Text)
+	}
+	notes := make([][]byte, len(items))
+	for i, item := range items {
+		entry := fmt.Sprintf("%s[%d]", name, i)
+		s, err := stringOf(item, entry, base64Text)
+		if err != nil {
+			return nil, err
+		}
+		if notes[i], err = decodeBase64(entry, *s); err != nil {
+			return nil, err
+		}
+	}
+	return notes, nil
+}
+
+// decodeBase64 takes the standard alphabet with padding and no line breaks. A
+// lenient decoder would give several texts to the same bytes.
+func decodeBase64(name, s string) ([]byte, error) {
+	refuse := func(format string, args ...any) error {
+		return refusal.New(refusal.InvalidEncoding, "%s is not standard base64: %s", name, fmt.Sprintf(format, args...))
+	}
+	for i, c := range []byte(s) {
+		switch {
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/', c == '=':
+		case c == '-', c == '_':
+			return nil, refuse("byte %d is of the URL alphabet; expected + and / instead of - and _", i)
+		case c == '\r', c == '\n':
+			return nil, refuse("byte %d is a line break; expected none", i)
+		default:
+			return nil, refuse("byte %d is outside the alphabet; expected A-Z, a-z, 0-9, + and /, padded with =", i)
+		}
+	}
+	if len(s)%4 != 0 {
+		return nil, refuse("it has %d characters; expected a multiple of four, padded with =", len(s))
+	}
+	b, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err != nil {
+		return nil, refuse("its padding is wrong; expected = at the end alone, and no bits set that no byte uses")
+	}
+	return b, nil
+}

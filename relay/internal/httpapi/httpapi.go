@@ -1,0 +1,190 @@
+// Package httpapi serves the documented interface, relay/openapi.yaml, over the
+// relay's domains. It decodes and encodes; what a request means is decided
+// behind its interfaces. Nothing of a request's content reaches its log, its
+// metrics or an error body.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// MaxBody is the largest request body, in bytes: several times what the largest
+// submission needs, and little enough to read before anything is checked.
+const MaxBody = 16 << 10
+
+// Submissions takes submissions and tells of them. Refusals are
+// *refusal.Refusal; any other error is the relay's own.
+type Submissions interface {
+	// Submit accepts the request durably, or returns the submission that it repeats.
+	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
+	// Wait returns the submission once it is done, or as it is when ctx ends.
+	Wait(ctx context.Context, id uuid.UUID) (*submission.Submission, error)
+	// Get reads a submission; not_found when there is none.
+	Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error)
+	// Backlog counts the whole fleet's work.
+	Backlog(ctx context.Context) (submission.Backlog, error)
+}
+
+// Commitments lists the published leaves in order and without gaps.
+type Commitments interface {
+	List(ctx context.Context, from uint64, limit int) ([]commitments.Leaf, error)
+}
+
+// Tree reads the newest root on the chain. The mint is one of the pool's, in
+// base58, or empty for the first.
+type Tree interface {
+	Root(ctx context.Context, mint string) (ledger.Root, error)
+}
+
+// ViewingKeys registers a viewing key and returns its identifier.
+type ViewingKeys interface {
+	Register(ctx context.Context, r viewingkey.Registration) (string, error)
+}
+
+// Health looks at the relay's parts. It must answer when they do not.
+type Health interface {
+	Check(ctx context.Context) HealthReport
+}
+
+// HealthReport is how the relay is, and each part of it by name.
+type HealthReport struct {
+	Status openapi.HealthStatus
+	Checks map[string]openapi.HealthCheck
+}
+
+// Observer counts exchanges. Method and route are from fixed sets: the route is
+// the document's, such as /status/{id}, or "unmatched".
+type Observer interface {
+	Request(method, route string, status int, took time.Duration)
+}
+
+// Info is what the relay tells of itself.
+type Info struct {
+	// Version is X.Y.Z; Build is the build's identity, such as a commit.
+	Version, Build string
+	// Profile is the pool's program profile.
+	Profile *shieldpool.Profile
+	// NoteBounds are the bytes of note envelope that fit a transfer and a withdrawal.
+	NoteBounds map[shieldpool.Kind]int
+	// ComplianceKey is the X25519 public key that viewing keys are sealed to.
+	ComplianceKey [32]byte
+}
+
+// Options are the parts and settings of the API. All are needed, but for those
+// that say what leaving them out means.
+type Options struct {
+	Submissions Submissions
+	Commitments Commitments
+	Tree        Tree
+	ViewingKeys ViewingKeys
+	Health      Health
+	Info        Info
+
+	Log      *slog.Logger
+	Observer Observer
+	Now      func() time.Time
+	// NewID makes the ids that name exchanges: 1 to 64 letters, digits, '.', '_' or '-'.
+	NewID func() string
+
+	// CallTimeout bounds what a request asks of the domains, waiting for an outcome apart.
+	CallTimeout time.Duration
+	// WaitDefault is how long POST /transact waits for the outcome; WaitMax is
+	// the longest wait that a client can ask for, not below WaitDefault.
+	WaitDefault, WaitMax time.Duration
+
+	// RatePerMinute is how many requests one client address may make in a
+	// minute; 0 for no limit.
+	RatePerMinute int
+	// ClientIPHeader is the header in which the proxy in front writes the
+	// client's address, such as X-Real-IP or X-Forwarded-For; empty when clients
+	// connect directly.
+	ClientIPHeader string
+	// CORSOrigins are the browser origins that may call, such as
+	// https://app.example or *; none for no CORS at all.
+	CORSOrigins []string
+}
+
+func (o *Options) validate() error {
+	var faults []error
+	need := func(missing bool, name string) {
+		if missing {
+			faults = append(faults, fmt.Errorf("%s is missing", name))
+		}
+	}
+	need(o.Submissions == nil, "Submissions")
+	need(o.Commitments == nil, "Commitments")
+	need(o.Tree == nil, "Tree")
+	need(o.ViewingKeys == nil, "ViewingKeys")
+	need(o.Health == nil, "Health")
+	need(o.Log == nil, "Log")
+	need(o.Observer == nil, "Observer")
+	need(o.Now == nil, "Now")
+	need(o.NewID == nil, "NewID")
+	need(o.CallTimeout <= 0, "CallTimeout")
+	need(o.Info.Profile == nil || len(o.Info.Profile.Mints) == 0, "Info.Profile with a mint")
+	need(o.Info.ComplianceKey == [32]byte{}, "Info.ComplianceKey")
+	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal} {
+		need(o.Info.NoteBounds[k] <= 0, "Info.NoteBounds of a "+string(k))
+	}
+	if !regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`).MatchString(o.Info.Version) {
+		faults = append(faults, fmt.Errorf("version %q is not of the form X.Y.Z, which clients expect", o.Info.Version))
+	}
+	if o.WaitDefault < 0 || o.WaitMax < o.WaitDefault {
+		faults = append(faults, fmt.Errorf("waits of %v, at most %v: expected 0 or more, and the longest not below the default", o.WaitDefault, o.WaitMax))
+	}
+	if o.RatePerMinute < 0 {
+		faults = append(faults, fmt.Errorf("rate of %d a minute: expected 0, for no limit, or more", o.RatePerMinute))
+	}
+	return errors.Join(faults...)
+}
+
+// api implements the generated server interface.
+type api struct {
+	Options
+	info openapi.ServiceInfo
+}
+
+var _ openapi.ServerInterface = (*api)(nil)
+
+// New makes the handler of every route. Its error lists all that is wrong with
+// the options.
+func New(o Options) (http.Handler, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("http api: %w", err)
+	}
+	a := &api{Options: o, info: serviceInfo(o.Info)}
+	r := chi.NewRouter()
+	r.Use(a.identify, a.observe, a.recoverPanic)
+	if len(o.CORSOrigins) > 0 {
+		r.Use(allowOrigins(o.CORSOrigins))
+	}
+	if o.RatePerMinute > 0 {
+		r.Use(a.limitRate())
+	}
+	r.Use(middleware.GetHead, joinPrefer)
+	r.NotFound(a.routeNotFound)
+	r.MethodNotAllowed(a.methodNotAllowed)
+	return openapi.HandlerWithOptions(a, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}), nil
+}
+
+// call bounds what a request asks of the domains.
+func (a *api) call(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), a.CallTimeout)
+}

@@ -1,0 +1,225 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/go-chi/cors"
+	"github.com/go-chi/httprate"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	requestIDHeader = "X-Request-Id"
+	// unmatched is the route of what no route matches: paths are the client's text.
+	unmatched = "unmatched"
+	// statusClientClosed is what the log and the metrics show when the client
+	// left before the answer; nobody receives it.
+	statusClientClosed = 499
+	// corsMaxAge is how long a browser may remember a preflight's answer, in seconds.
+	corsMaxAge = 600
+)
+
+// exchange is what one request and its answer have in common.
+type exchange struct {
+	id string
+	// code is the refusal that was sent, if any.
+	code refusal.Code
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
+	}
+	return &exchange{}
+}
+
+// identify names the exchange and sets the headers that every answer has. A
+// client's own id is kept only when it is short and harmless in a log.
+func (a *api) identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{id: r.Header.Get(requestIDHeader)}
+		if !saneID(x.id) {
+			x.id = a.NewID()
+		}
+		h := w.Header()
+		h.Set(requestIDHeader, x.id)
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	})
+}
+
+func saneID(id string) bool {
+	const longest = 64
+	if id == "" || len(id) > longest {
+		return false
+	}
+	for _, c := range []byte(id) {
+		alphanumeric := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alphanumeric && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// observe counts the exchange and logs it: what changes state at Info, what
+// only reads at Debug. Neither path nor address is told.
+func (a *api) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := a.Now()
+		recorder := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		next.ServeHTTP(recorder, r)
+		took, method, route := a.Now().Sub(began), methodLabel(r.Method), routeLabel(r)
+		status := recorder.Status()
+		if status == 0 {
+			status = http.StatusOK
+		}
+		a.Observer.Request(method, route, status, took)
+
+		level := slog.LevelDebug
+		if r.Method == http.MethodPost || status >= http.StatusInternalServerError {
+			level = slog.LevelInfo
+		}
+		x := exchangeOf(r.Context())
+		attrs := []slog.Attr{
+			slog.String("request_id", x.id), slog.String("method", method), slog.String("route", route),
+			slog.Int("status", status), slog.Duration("duration", took),
+		}
+		if x.code != "" {
+			attrs = append(attrs, slog.String("code", string(x.code)))
+		}
+		a.Log.LogAttrs(r.Context(), level, "Answered request", attrs...)
+	})
+}
+
+// methodLabel keeps made-up methods out of logs and labels.
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return method
+	default:
+		return "other"
+	}
+}
+
+func routeLabel(r *http.Request) string {
+	if rctx := chi.RouteContext(r.Context()); rctx != nil && len(rctx.RoutePatterns) > 0 {
+		return rctx.RoutePattern()
+	}
+	return unmatched
+}
+
+// recoverPanic answers a panic as the relay's own fault. Neither the panic's
+// value nor the arguments on its stack are logged, since they may hold parts of
+// the request.
+func (a *api) recoverPanic(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(v)
+			}
+			a.Log.ErrorContext(r.Context(), "Recovered from a panic",
+				"request_id", exchangeOf(r.Context()).id, "panic", describePanic(v), "at", callers())
+			a.internal(w, r)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// describePanic tells a runtime error in its own words, which speak of lengths
+// and types, and of anything else the type alone.
+func describePanic(v any) string {
+	if err, ok := v.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("value of type %T", v)
+}
+
+// callers lists the functions on the stack below the one that panicked, as
+// file:line, without arguments.
+func callers() []string {
+	const skip, most = 3, 24
+	pcs := make([]uintptr, most)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip, pcs)])
+	var at []string
+	for {
+		f, more := frames.Next()
+		at = append(at, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
+		if !more {
+			return at
+		}
+	}
+}
+
+func allowOrigins(origins []string) func(http.Handler) http.Handler {
+	return cors.Handler(cors.Options{
+		AllowedOrigins: origins,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},
+		AllowedHeaders: []string{"Content-Type", "Prefer", "Idempotency-Key", requestIDHeader},
+		ExposedHeaders: []string{"Location", "Retry-After", "Preference-Applied", requestIDHeader},
+		MaxAge:         corsMaxAge,
+	})
+}
+
+// limitRate counts requests by client address, in memory alone.
+func (a *api) limitRate() func(http.Handler) http.Handler {
+	const window = time.Minute
+	refuse := func(w http.ResponseWriter, r *http.Request) {
+		a.refuse(w, r, refusal.New(refusal.RateLimited,
+			"too many requests from your address: expected at most %d a minute; wait for Retry-After, and poll /status every 2 to 5 seconds", a.RatePerMinute).Retry(window))
+	}
+	byAddress := func(r *http.Request) (string, error) {
+		return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader)), nil
+	}
+	return httprate.LimitBy(a.RatePerMinute, window, byAddress,
+		httprate.WithLimitHandler(refuse), httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
+}
+
+// clientIP is the last address in the header, the one that the nearest proxy
+// wrote, since a client can send the others itself; without one, the peer's.
+func clientIP(r *http.Request, header string) string {
+	if header != "" {
+		if lines := r.Header.Values(header); len(lines) > 0 {
+			line := lines[len(lines)-1]
+			last := strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
+			if ip, err := netip.ParseAddr(last); err == nil {
+				return ip.Unmap().WithZone("").String()
+			}
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// joinPrefer makes one line of several Prefer headers, which mean the same (RFC
+// 7240 §2) and which the generated server would refuse.
+func joinPrefer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lines := r.Header.Values("Prefer"); len(lines) > 1 {
+			r.Header.Set("Prefer", strings.Join(lines, ", "))
+		}
+		next.ServeHTTP(w, r)
+	})
+}

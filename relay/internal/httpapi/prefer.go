@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// preference is how long a submission's answer may wait for the outcome.
+type preference struct {
+	wait time.Duration
+	// applied is the Preference-Applied header; empty when nothing was asked.
+	applied string
+}
+
+// preferred reads a Prefer header (RFC 7240). Of a preference given twice the
+// first counts; what is unknown or malformed is ignored, as the RFC demands.
+func (a *api) preferred(header *string) preference {
+	if header == nil {
+		return preference{wait: a.WaitDefault}
+	}
+	var async, timed bool
+	var wait time.Duration
+	for _, part := range strings.Split(*header, ",") {
+		// Parameters after ';' are none that these preferences know.
+		token, _, _ := strings.Cut(part, ";")
+		name, value, _ := strings.Cut(token, "=")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "respond-async":
+			async = true
+		case "wait":
+			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+			if err == nil && !timed {
+				timed, wait = true, time.Duration(seconds)*time.Second
+			}
+		}
+	}
+	p := preference{wait: a.WaitDefault}
+	var applied []string
+	if async {
+		p.wait = 0
+		applied = append(applied, "respond-async")
+	}
+	if timed {
+		p.wait = min(wait, a.WaitMax)
+		applied = append(applied, "wait="+strconv.FormatInt(int64(p.wait/time.Second), 10))
+	}
+	p.applied = strings.Join(applied, ", ")
+	return p
+}

@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// writeMargin is for a slow client to read the largest answer.
+	writeMargin = 30 * time.Second
+	// maxHeader is the most bytes of a request's headers.
+	maxHeader = 16 << 10
+)
+
+// NewServer makes the server of the API's handler. longest is the longest that
+// the handler may take, which is Options.CallTimeout and Options.WaitMax
+// together; the write timeout is beyond it, so that a client who waits for an
+// outcome is not cut off.
+func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog.Logger) *http.Server {
+	return &http.Server{
+		Addr:              addr,
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      readTimeout + longest + writeMargin,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		// OPTIONS * is answered like any path that is no route.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(newErrorLog(l), "", 0),
+	}
+}
+
+// errorLog passes the server's own complaints on without the addresses of
+// clients that it writes into them, and without the value of a panic.
+type errorLog struct {
+	log     *slog.Logger
+	address *regexp.Regexp
+}
+
+func newErrorLog(l *slog.Logger) *errorLog {
+	return &errorLog{log: l, address: regexp.MustCompile(`\[?[0-9a-fA-F.:]*[.:][0-9a-fA-F.:]*(%\w+)?\]?:\d{1,5}`)}
+}
+
+// Write takes one complaint.
+func (e *errorLog) Write(p []byte) (int, error) {
+	text, _, _ := strings.Cut(strings.TrimSpace(string(p)), "\n")
+	if strings.HasPrefix(text, "http: panic serving") {
+		text = "http: panic outside the API's own recovery"
+	}
+	e.log.LogAttrs(context.Background(), slog.LevelWarn, "HTTP server complained",
+		slog.String("complaint", e.address.ReplaceAllString(text, "(address)")))
+	return len(p), nil
+}

@@ -1,0 +1,101 @@
+package httpapi
+
+import (
+	"encoding/hex"
+	"net/http"
+
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// serviceInfo is the service information document, which nothing changes while
+// the relay runs.
+func serviceInfo(i Info) openapi.ServiceInfo {
+	mints := make([]openapi.MintInfo, len(i.Profile.Mints))
+	for n, m := range i.Profile.Mints {
+		mints[n] = openapi.MintInfo{Address: m.Address.String(), Field: hex.EncodeToString(m.Field[:])}
+	}
+	return openapi.ServiceInfo{
+		Service: openapi.ServiceInfoServiceRelaypool,
+		Status:  openapi.ServiceInfoStatusRunning,
+		Version: i.Version,
+		Build:   i.Build,
+		Endpoints: map[string]string{
+			"service":              "GET /",
+			"transact":             "POST /transact",
+			"withdraw":             "POST /withdraw",
+			"transact_swap":        "POST /transact_swap",
+			"status":               "GET /status/:id",
+			"viewing_key_register": "POST /viewing-key/register",
+			"commitments":          "GET /commitments",
+			"merkle_root":          "GET /merkle-root",
+			"backlog":              "GET /backlog",
+			"compliance_key":       "GET /compliance-key",
+			"health":               "GET /health",
+		},
+		Limits: openapi.Limits{
+			ProofBytes: shieldpool.ProofLength, PublicInputsBytes: shieldpool.PublicInputsLength,
+			EncryptedNotesMax: shieldpool.MaxNotes, BodyBytes: MaxBody,
+			NoteEnvelopeMaxBytes: openapi.NoteEnvelopeLimits{
+				Transfer: i.NoteBounds[shieldpool.KindTransfer], Withdrawal: i.NoteBounds[shieldpool.KindWithdrawal],
+			},
+		},
+		Pool: openapi.PoolInfo{
+			ProgramID: i.Profile.ProgramID.String(), Profile: i.Profile.Name,
+			Mints: mints, ExtData: openapi.PoolInfoExtData(i.Profile.ExtData),
+		},
+	}
+}
+
+// GetServiceInfo tells what this relay is.
+func (a *api) GetServiceInfo(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, http.StatusOK, a.info)
+}
+
+// GetComplianceKey tells the key that viewing keys are sealed to.
+func (a *api) GetComplianceKey(w http.ResponseWriter, r *http.Request) {
+	a.answer(w, r, http.StatusOK, openapi.ComplianceKey{
+		Algorithm: openapi.ComplianceKeyAlgorithmX25519SealedBox,
+		PublicKey: hex.EncodeToString(a.Info.ComplianceKey[:]),
+		KeyID:     viewingkey.KeyID(a.Info.ComplianceKey),
+	})
+}
+
+// GetHealth tells how the relay is; 503 only when it is down.
+func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := a.call(r)
+	defer cancel()
+	report := a.Health.Check(ctx)
+	status := http.StatusOK
+	if report.Status == openapi.HealthStatusDown {
+		status = http.StatusServiceUnavailable
+	}
+	a.answer(w, r, status, openapi.Health{
+		Status: report.Status, Checks: report.Checks, Version: a.Info.Version, Timestamp: a.Now().UTC(),
+	})
+}
+
+// RegisterViewingKey registers a viewing key.
+func (a *api) RegisterViewingKey(w http.ResponseWriter, r *http.Request) {
+	raw, err := readBody(w, r)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	reg, err := decodeRegistration(raw)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	ctx, cancel := a.call(r)
+	defer cancel()
+	identifier, err := a.ViewingKeys.Register(ctx, reg)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.answer(w, r, http.StatusOK, openapi.RegisterAnswer{
+		Success: true, Data: openapi.RegisteredViewingKey{Registered: true, Identifier: identifier},
+	})
+}

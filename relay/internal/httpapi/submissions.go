@@ -1,0 +1,243 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// Transact relays a submission and waits for its outcome as the client prefers.
+func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.TransactParams) {
+	s, err := a.submit(w, r, params.IdempotencyKey, false)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	prefer := a.preferred(params.Prefer)
+	if prefer.applied != "" {
+		w.Header().Set("Preference-Applied", prefer.applied)
+	}
+	a.answerSubmission(w, r, a.await(r, s, prefer.wait))
+}
+
+// Withdraw relays a withdrawal without waiting for it.
+func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.WithdrawParams) {
+	s, err := a.submit(w, r, params.IdempotencyKey, true)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	location := statusPath(s.ID)
+	w.Header().Set("Location", location)
+	a.answer(w, r, http.StatusAccepted, openapi.WithdrawAnswer{
+		Success: true,
+		Data: openapi.QueuedWithdrawal{
+			RequestID: s.ID, Status: openapi.WithdrawAnswerDataStatusQueued,
+			Message: "withdrawal accepted; follow it at GET " + location,
+		},
+	})
+}
+
+// TransactSwap says that this relay has no swaps.
+func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, _ openapi.TransactSwapParams) {
+	a.refuse(w, r, refusal.New(refusal.NotAvailable, "this relay does not swap: withdraw with POST /transact or POST /withdraw, or use a relay that does"))
+}
+
+// GetStatus tells where a submission stands.
+func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
+	ctx, cancel := a.call(r)
+	defer cancel()
+	s, err := a.Submissions.Get(ctx, id)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	data, err := submissionStatus(s)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.answer(w, r, http.StatusOK, openapi.StatusAnswer{Success: true, Data: data})
+}
+
+// GetBacklog counts the whole fleet's work.
+func (a *api) GetBacklog(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := a.call(r)
+	defer cancel()
+	b, err := a.Submissions.Backlog(ctx)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.answer(w, r, http.StatusOK, openapi.Backlog{
+		PendingCount: b.Pending, ProcessingCount: b.Processing,
+		OldestAgeSeconds: int64(b.OldestAge / time.Second),
+		QueuedJobs:       append([]int64{}, b.QueuedJobs...),
+	})
+}
+
+// submit decodes the body and hands it on.
+func (a *api) submit(w http.ResponseWriter, r *http.Request, idempotencyKey *string, withdrawalOnly bool) (*submission.Submission, error) {
+	raw, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	req, err := decodeSubmission(raw)
+	if err != nil {
+		return nil, err
+	}
+	req.WithdrawalOnly = withdrawalOnly
+	if idempotencyKey != nil {
+		if err := checkIdempotencyKey(*idempotencyKey); err != nil {
+			return nil, err
+		}
+		req.IdempotencyKey = *idempotencyKey
+	}
+	ctx, cancel := a.call(r)
+	defer cancel()
+	return a.Submissions.Submit(ctx, req)
+}
+
+func checkIdempotencyKey(key string) error {
+	const longest = 255
+	fine := key != "" && len(key) <= longest
+	for _, c := range []byte(key) {
+		fine = fine && c > ' ' && c <= '~'
+	}
+	if !fine {
+		return refusal.New(refusal.InvalidRequest, "Idempotency-Key has %d bytes: expected 1 to %d printable ASCII characters without spaces, such as a UUID", len(key), longest)
+	}
+	return nil
+}
+
+// await gives the submission once it is done, or as it is when the wait is
+// over. It is accepted by now, so a fault in waiting is no fault of its: the
+// client is told what is known and follows it at /status.
+func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
+	if s.Done() || wait <= 0 {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	later, err := a.Submissions.Wait(ctx, s.ID)
+	if err != nil {
+		if r.Context().Err() == nil {
+			a.Log.WarnContext(r.Context(), "Failed to wait for an outcome", "request_id", exchangeOf(r.Context()).id, "error", err)
+		}
+		return s
+	}
+	return later
+}
+
+func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submission.Submission) {
+	status := http.StatusAccepted
+	switch s.State {
+	case submission.Failed:
+		a.fail(w, r, failure(s))
+		return
+	case submission.Completed:
+		status = http.StatusOK
+	default:
+		w.Header().Set("Location", statusPath(s.ID))
+	}
+	result := openapi.SubmissionResult{
+		RequestID: s.ID, Status: openapi.JobStatus(s.State),
+		Slot: slotOf(s), LeafIndices: leafIndices(s), Root: rootOf(s),
+	}
+	result.Signature = signatureOf(s)
+	result.TxID, result.SolanaSignature = result.Signature, result.Signature
+	a.answer(w, r, status, openapi.SubmissionAnswer{Success: true, RequestID: s.ID, Signature: result.Signature, Data: result})
+}
+
+func statusPath(id uuid.UUID) string { return "/status/" + id.String() }
+
+// failure is the refusal that a failed submission is answered with.
+func failure(s *submission.Submission) error {
+	if s.Failure == nil {
+		return errors.New("a failed submission has no reason")
+	}
+	f := s.Failure.With("request_id", s.ID.String())
+	if s.RolledBack {
+		f = f.With("rolled_back", true)
+	}
+	return f
+}
+
+func submissionStatus(s *submission.Submission) (openapi.SubmissionStatus, error) {
+	var data openapi.SubmissionStatus
+	if s.State == submission.Failed {
+		if s.Failure == nil {
+			return data, errors.New("a failed submission has no reason")
+		}
+		// The case's own fields have the same names beside the status; whatever
+		// else they hold is overwritten below.
+		fields, err := json.Marshal(s.Failure.Fields)
+		if err != nil {
+			return data, fmt.Errorf("encode the fields of a failure: %w", err)
+		}
+		if err := json.Unmarshal(fields, &data); err != nil {
+			return data, fmt.Errorf("decode the fields of a failure: %w", err)
+		}
+		message, code := s.Failure.Message, string(s.Failure.Code)
+		data.Error, data.ErrorCode = &message, &code
+	}
+	data.RequestID, data.Status = s.ID, openapi.JobStatus(s.State)
+	data.TxID = signatureOf(s)
+	data.SolanaSignature = data.TxID
+	data.Slot, data.LeafIndices, data.Root = slotOf(s), leafIndices(s), rootOf(s)
+	data.Finalized, data.RolledBack = s.Finalized, s.RolledBack
+	data.CreatedAt = s.CreatedAt.UTC()
+	data.CompletedAt = nil
+	if s.CompletedAt != nil && s.Done() {
+		at := s.CompletedAt.UTC()
+		data.CompletedAt = &at
+	}
+	return data, nil
+}
+
+// What the chain has to say of a submission is told once it is completed: an
+// attempt before that may never land.
+
+func signatureOf(s *submission.Submission) *string {
+	if s.State != submission.Completed || s.Signature == nil {
+		return nil
+	}
+	text := s.Signature.String()
+	return &text
+}
+
+func slotOf(s *submission.Submission) *int64 {
+	if s.State != submission.Completed {
+		return nil
+	}
+	slot := int64(s.Slot) //nolint:gosec // slots stay far below 2^63
+	return &slot
+}
+
+func leafIndices(s *submission.Submission) []int64 {
+	indices := []int64{}
+	if s.State == submission.Completed {
+		for _, i := range s.LeafIndices {
+			indices = append(indices, int64(i)) //nolint:gosec // the tree has 2^32 leaves
+		}
+	}
+	return indices
+}
+
+func rootOf(s *submission.Submission) *string {
+	if s.State != submission.Completed || s.Root == nil {
+		return nil
+	}
+	text := hex.EncodeToString(s.Root[:])
+	return &text
+}
