@@ -1,0 +1,218 @@
+package poolprogram
+
+import (
+	"github.com/gagliardetto/solana-go/programs/system"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// transaction is one Transact while it runs.
+type transaction struct {
+	*shieldpool.Call
+	program    *program
+	v          *bank.Invocation
+	pool       *pool
+	accounts   map[shieldpool.Role]*bank.AccountRef
+	nullifiers [2]derived
+	tree       *shieldpool.TreeAccount
+}
+
+var nullifierRoles = [2]shieldpool.Role{shieldpool.RoleNullifier0, shieldpool.RoleNullifier1}
+
+// transact spends up to two notes, appends up to two and moves the public
+// amount. Everything is checked before anything changes; the order puts what
+// costs little first.
+func (p *program) transact(v *bank.Invocation) error {
+	t := &transaction{program: p, v: v}
+	for _, step := range []func() error{
+		t.decode, t.checkAccounts, t.checkRoot, t.checkUnspent, t.checkDestination, t.checkProof,
+		t.move, t.spend, t.appendLeaves,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *transaction) decode() error {
+	call, err := t.program.profile.ParseData(t.v.Data)
+	if err != nil {
+		return refuse(t.v, errInvalidInstructionData, "want tag, proof, canonical public inputs and, if any, one whole note envelope")
+	}
+	if err := call.Inputs.CheckNullifiers(); err != nil {
+		return refuse(t.v, errInvalidInstructionData, "want two different nullifiers, not both zero")
+	}
+	t.Call = call
+	return nil
+}
+
+// checkAccounts holds every account against the address that its role has.
+func (t *transaction) checkAccounts() error {
+	var err error
+	if t.accounts, err = roles(t.v, t.program.profile.Accounts.Transact); err != nil {
+		return err
+	}
+	poolAccount := t.accounts[shieldpool.RolePool]
+	if t.pool, err = t.program.byAddress(t.v, poolAccount.Key()); err != nil {
+		return err
+	}
+	if poolAccount.Owner() != t.v.ProgramID {
+		return bank.ErrUninitializedAccount
+	}
+	mint, ok := t.program.profile.MintByField(t.Inputs.MintAddress)
+	if !ok {
+		return refuse(t.v, errInvalidInstructionData, "the mint is not one of the pool's")
+	}
+	// Without the mint in its seeds one pool serves every mint of the profile.
+	if of := t.program.poolOf(mint); of.address.key != t.pool.address.key {
+		return bank.ErrInvalidSeeds
+	}
+	expected := map[shieldpool.Role]derived{
+		shieldpool.RoleMerkleTree: t.pool.tree,
+		shieldpool.RoleTreasury:   t.pool.treasury,
+	}
+	for i, role := range nullifierRoles {
+		if t.nullifiers[i], err = t.program.nullifier(t.pool, t.Inputs.Nullifiers[i][:]); err != nil {
+			return bank.ErrInvalidSeeds
+		}
+		if err := t.v.Consume(t.nullifiers[i].units()); err != nil {
+			return err
+		}
+		expected[role] = t.nullifiers[i]
+	}
+	for role, at := range expected {
+		if t.accounts[role].Key() != at.key {
+			return bank.ErrInvalidSeeds
+		}
+	}
+	return nil
+}
+
+// poolOf gives the pool of a mint of the profile.
+func (p *program) poolOf(mint shieldpool.Mint) *pool {
+	for i := range p.pools {
+		if p.pools[i].mint == mint {
+			return &p.pools[i]
+		}
+	}
+	return &p.pools[0]
+}
+
+func (t *transaction) checkRoot() error {
+	account := t.accounts[shieldpool.RoleMerkleTree]
+	if account.Owner() != t.v.ProgramID {
+		return bank.ErrUninitializedAccount
+	}
+	tree, err := t.program.profile.ParseTree(account.Data())
+	if err != nil {
+		return bank.ErrInvalidAccountData
+	}
+	if tree.Headroom(t.Inputs.Root) < 0 {
+		return errRootNotFound
+	}
+	t.tree = tree
+	return nil
+}
+
+func (t *transaction) checkUnspent() error {
+	for i, role := range nullifierRoles {
+		// Ownership by the program is what marks a nullifier as spent: anybody
+		// can make a system account there by sending lamports.
+		if t.Inputs.HasNullifier(i) && t.accounts[role].Owner() == t.v.ProgramID {
+			return errDoubleSpend
+		}
+	}
+	return nil
+}
+
+// checkDestination holds the recipient against the proof, and the amount
+// against the fees.
+func (t *transaction) checkDestination() error {
+	recipient, fees := t.accounts[shieldpool.RoleRecipient], t.program.profile.Fees
+	if t.Inputs.PublicAmount >= 0 {
+		if recipient.Key() != t.accounts[shieldpool.RolePayer].Key() {
+			return refuse(t.v, bank.ErrInvalidArgument, "without a withdrawal the recipient's place holds the payer")
+		}
+		if t.Inputs.PublicAmount > 0 && t.Inputs.Gross() < fees.MinDeposit {
+			return refuse(t.v, errInvalidAmount, "the deposit is below the minimum")
+		}
+		return nil
+	}
+	if !t.program.profile.BindsDestination(t.Inputs, shieldpool.Destination{Recipient: recipient.Key()}) {
+		return refuse(t.v, errProofInvalid, "the proof is for another recipient")
+	}
+	if _, ok := fees.Net(t.Inputs.Gross()); !ok {
+		return refuse(t.v, errInvalidAmount, "the fee leaves nothing of the withdrawal")
+	}
+	return nil
+}
+
+func (t *transaction) checkProof() error {
+	if err := t.v.Consume(proofUnits); err != nil {
+		return err
+	}
+	if !t.program.verifier.holds(t.Proof, t.Inputs) {
+		return errProofVerificationFailed
+	}
+	return nil
+}
+
+// move moves the public amount: a deposit from the payer into the pool, a
+// withdrawal from the pool to recipient and treasury.
+func (t *transaction) move() error {
+	gross, poolAccount := t.Inputs.Gross(), t.accounts[shieldpool.RolePool]
+	switch {
+	case t.Inputs.PublicAmount > 0:
+		payer := t.accounts[shieldpool.RolePayer]
+		return t.v.Invoke(system.NewTransferInstruction(gross, payer.Key(), poolAccount.Key()).Build())
+	case t.Inputs.PublicAmount < 0:
+		net, _ := t.program.profile.Fees.Net(gross)
+		kept := bank.RentExemption(uint64(len(poolAccount.Data())))
+		if gross > poolAccount.Lamports()-min(kept, poolAccount.Lamports()) {
+			return refuse(t.v, errConservation, "the pool does not hold the withdrawal beside its rent exemption")
+		}
+		if err := poolAccount.SubLamports(gross); err != nil {
+			return err
+		}
+		if err := t.accounts[shieldpool.RoleTreasury].AddLamports(gross - net); err != nil {
+			return err
+		}
+		return t.accounts[shieldpool.RoleRecipient].AddLamports(net)
+	default:
+		return nil
+	}
+}
+
+func (t *transaction) spend() error {
+	for i, role := range nullifierRoles {
+		if !t.Inputs.HasNullifier(i) {
+			continue
+		}
+		if err := t.program.create(t.v, t.accounts[shieldpool.RolePayer], t.accounts[role], t.nullifiers[i], 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *transaction) appendLeaves() error {
+	leaves := 0
+	for _, leaf := range t.Inputs.Commitments {
+		if leaf == ([32]byte{}) {
+			continue
+		}
+		if err := t.v.Consume(appendUnits); err != nil {
+			return err
+		}
+		if err := t.tree.Append(leaf); err != nil {
+			return errMerkleTreeFull
+		}
+		leaves++
+	}
+	if leaves == 0 {
+		return nil
+	}
+	return t.accounts[shieldpool.RoleMerkleTree].SetData(t.tree.Bytes())
+}

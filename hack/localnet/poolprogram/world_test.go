@@ -1,0 +1,274 @@
+package poolprogram_test
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	walletStart = 1000 * solana.LAMPORTS_PER_SOL
+	units       = 400_000
+)
+
+// key makes the key pair that belongs to a name, so that failures repeat.
+func key(name string) solana.PrivateKey {
+	seed := sha256.Sum256([]byte(name))
+	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
+}
+
+func address(name string) solana.PublicKey { return key(name).PublicKey() }
+
+// field makes a canonical field element out of a label and a number.
+func field(label string, n uint64) (f [32]byte) {
+	f = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(label), n))
+	f[0] = 0
+	return f
+}
+
+// world is a chain with the pool program, a funded payer and a key under which
+// anything can be proven.
+type world struct {
+	*bank.Bank
+	t     testing.TB
+	pool  *shieldpool.Pool
+	payer solana.PrivateKey
+	calls uint64
+}
+
+var secrets = trapdoor.New("pool program", shieldpool.SignalCount)
+
+// secretsKey is parsed once: its tables take longer to make than a test runs.
+var secretsKey = sync.OnceValues(func() (*groth16.Key, error) {
+	raw, err := secrets.VerifyingKey()
+	if err != nil {
+		return nil, err
+	}
+	return groth16.ParseKey(raw)
+})
+
+// emptyWorld has no pool yet. The profile and key are the development profile
+// and the trapdoor's unless set; preset accounts are there from genesis.
+func emptyWorld(t testing.TB, profile *shieldpool.Profile, verifyingKey *groth16.Key, preset ...bank.Program) *world {
+	t.Helper()
+	if profile == nil {
+		profile = shieldpool.Development()
+	}
+	w := &world{t: t, payer: key("payer")}
+	var err error
+	if verifyingKey == nil {
+		if verifyingKey, err = secretsKey(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := poolprogram.New(profile, verifyingKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.pool, err = profile.Pool(profile.Mints[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.Bank, err = bank.New(bank.Options{
+		Genesis: sha256.Sum256([]byte("test")), ConfirmAfter: 1, FinalizeAfter: 32, History: 1000,
+		Clock:    func() time.Time { return time.Unix(1_700_000_000, 0) },
+		Programs: append([]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program}, preset...),
+		Faucet:   address("faucet"), FaucetLamports: 1_000_000 * solana.LAMPORTS_PER_SOL,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fund(w.payer.PublicKey(), walletStart)
+	return w
+}
+
+// newWorld has an initialised pool with a deposit of 100 SOL in it.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := emptyWorld(t, nil, nil)
+	w.initialize()
+	w.mustRun(w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) {
+		in.PublicAmount = 100 * int64(solana.LAMPORTS_PER_SOL)
+	}))
+	return w
+}
+
+func (w *world) initialize() {
+	w.t.Helper()
+	w.fund(address("admin"), 10*solana.LAMPORTS_PER_SOL)
+	ix, err := w.pool.Initialize(address("admin"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, failure := w.run(key("admin"), ix); failure != nil {
+		w.t.Fatalf("initialise: %v", failure)
+	}
+}
+
+func (w *world) fund(to solana.PublicKey, lamports uint64) {
+	w.t.Helper()
+	if _, err := w.run(key("faucet"), system.NewTransferInstruction(lamports, address("faucet"), to).Build()); err != nil {
+		w.t.Fatalf("fund: %v", err)
+	}
+	w.Advance(1)
+}
+
+// call makes a proven call on the current root, a transfer unless change says
+// otherwise.
+func (w *world) call(change func(*shieldpool.PublicInputs, *shieldpool.Destination)) *shieldpool.Call {
+	w.t.Helper()
+	w.calls++
+	in := &shieldpool.PublicInputs{
+		MintAddress:   w.pool.Mint.Field,
+		Nullifiers:    [2][32]byte{field("nullifier 0", w.calls), field("nullifier 1", w.calls)},
+		Commitments:   [2][32]byte{field("commitment 0", w.calls), field("commitment 1", w.calls)},
+		ChainNoteHash: field("chain note", w.calls),
+	}
+	if tree := w.account(w.pool.MerkleTree); tree != nil {
+		in.Root = w.tree().Root
+	}
+	c := &shieldpool.Call{Inputs: in}
+	if change != nil {
+		change(in, &c.Destination)
+	}
+	signals := in.Signals()
+	var err error
+	if c.Proof, err = secrets.Prove(signals[:], w.calls); err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// withdrawal is a change for call.
+func withdrawal(gross int64, to solana.PublicKey) func(*shieldpool.PublicInputs, *shieldpool.Destination) {
+	return func(in *shieldpool.PublicInputs, d *shieldpool.Destination) {
+		d.Recipient = to
+		in.PublicAmount = -gross
+		in.ExtDataHash = shieldpool.ExtDataHash(*d)
+	}
+}
+
+func (w *world) instruction(c *shieldpool.Call) *solana.GenericInstruction {
+	w.t.Helper()
+	ix, err := w.pool.Instruction(w.payer.PublicKey(), c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	data, err := ix.Data()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return solana.NewInstruction(ix.ProgramID(), ix.Accounts(), data)
+}
+
+// run signs and executes instructions.
+func (w *world) run(payer solana.PrivateKey, instructions ...solana.Instruction) (*bank.Transaction, *bank.TransactionError) {
+	w.t.Helper()
+	tx := w.sign(payer, instructions...)
+	_, err := w.Submit(tx)
+	return tx, err
+}
+
+func (w *world) sign(payer solana.PrivateKey, instructions ...solana.Instruction) *bank.Transaction {
+	w.t.Helper()
+	var hash solana.Hash
+	w.Read(bank.Processed, func(v bank.View) { hash, _ = v.LatestBlockhash() })
+	limit := binary.LittleEndian.AppendUint32([]byte{2}, units)
+	instructions = append([]solana.Instruction{solana.NewInstruction(solana.ComputeBudget, nil, limit)}, instructions...)
+	tx, err := solana.NewTransaction(instructions, hash, solana.TransactionPayer(payer.PublicKey()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Sign(func(of solana.PublicKey) *solana.PrivateKey {
+		for _, k := range []solana.PrivateKey{payer, w.payer} {
+			if k.PublicKey() == of {
+				return &k
+			}
+		}
+		return nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	decoded, err := bank.DecodeTransaction(raw)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return decoded
+}
+
+func (w *world) mustRun(c *shieldpool.Call) bank.Meta {
+	w.t.Helper()
+	tx, err := w.run(w.payer, w.instruction(c))
+	if err != nil {
+		w.t.Fatalf("the call failed: %v\n%v", err, w.meta(tx).Logs)
+	}
+	return w.meta(tx)
+}
+
+func (w *world) meta(tx *bank.Transaction) (meta bank.Meta) {
+	w.t.Helper()
+	w.Read(bank.Processed, func(v bank.View) {
+		landed := v.Transaction(tx.Signature())
+		if landed == nil {
+			w.t.Fatal("the transaction did not land")
+		}
+		meta = landed.Meta
+	})
+	return meta
+}
+
+func (w *world) account(at solana.PublicKey) (a *bank.Account) {
+	w.Read(bank.Processed, func(v bank.View) { a = v.Account(at) })
+	return a
+}
+
+func (w *world) balance(of solana.PublicKey) uint64 {
+	if a := w.account(of); a != nil {
+		return a.Lamports
+	}
+	return 0
+}
+
+func (w *world) tree() *shieldpool.TreeAccount {
+	w.t.Helper()
+	tree, err := w.pool.Profile.ParseTree(w.account(w.pool.MerkleTree).Data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return tree
+}
+
+func (w *world) nullifier(c *shieldpool.Call, i int) solana.PublicKey {
+	w.t.Helper()
+	at, _, err := w.pool.Nullifier(c.Inputs.Nullifiers[i])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return at
+}
+
+// wire is the error as RPC clients see it; "null" for none.
+func wire(t testing.TB, err *bank.TransactionError) string {
+	t.Helper()
+	raw, marshalErr := json.Marshal(err)
+	if marshalErr != nil {
+		t.Fatal(marshalErr)
+	}
+	return string(raw)
+}
