@@ -1,0 +1,121 @@
+package localnet
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+)
+
+const (
+	// faucetLamports exist at genesis: 500 million SOL.
+	faucetLamports = 500_000_000 * solana.LAMPORTS_PER_SOL
+	// adminLamports pay for the pool's accounts.
+	adminLamports = 10 * solana.LAMPORTS_PER_SOL
+
+	// An airdrop's compute limit starts above what it uses and differs from
+	// the last one's.
+	faucetUnits  = 1_000
+	faucetRounds = 1_000_000
+)
+
+// faucet is the account that owns everything at genesis. Its key is no secret:
+// nothing on this chain is worth anything.
+type faucet struct {
+	key solana.PrivateKey
+	// sent counts airdrops.
+	sent *atomic.Uint32
+}
+
+func newFaucet() faucet {
+	return faucet{key: wellKnownKey("relaypool local chain faucet"), sent: new(atomic.Uint32)}
+}
+
+// wellKnownKey makes the key that belongs to a name.
+func wellKnownKey(name string) solana.PrivateKey {
+	seed := sha256.Sum256([]byte(name))
+	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
+}
+
+// airdrop lands a transfer from the faucet.
+func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature, error) {
+	// Without something that differs, a second airdrop of the same amount in
+	// one slot would be the same transaction and would not land.
+	limit := binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetRounds)
+	signature, err := c.land(c.faucet.key,
+		solana.NewInstruction(solana.ComputeBudget, nil, limit),
+		system.NewTransferInstruction(lamports, c.faucet.key.PublicKey(), to).Build(),
+	)
+	if err != nil {
+		return signature, fmt.Errorf("airdrop %d lamports: %w", lamports, err)
+	}
+	return signature, nil
+}
+
+// Fund gives lamports to an account by an airdrop from the faucet, which has
+// landed but is not yet confirmed when Fund returns.
+func (c *Chain) Fund(to solana.PublicKey, lamports uint64) error {
+	_, err := c.airdrop(to, lamports)
+	return err
+}
+
+// Initialize makes the accounts of each of the profile's pools by the
+// program's own instruction. The authority is a key of the chain's own.
+func (c *Chain) Initialize() error {
+	admin := wellKnownKey("relaypool local chain admin")
+	if err := c.Fund(admin.PublicKey(), adminLamports); err != nil {
+		return err
+	}
+	made := make(map[solana.PublicKey]bool)
+	for _, mint := range c.opts.Profile.Mints {
+		pool, err := c.opts.Profile.Pool(mint)
+		if err != nil {
+			return fmt.Errorf("initialise pool: %w", err)
+		}
+		// Mints share a pool unless the profile's seeds name the mint.
+		if made[pool.Address] {
+			continue
+		}
+		made[pool.Address] = true
+		instruction, err := pool.Initialize(admin.PublicKey())
+		if err != nil {
+			return fmt.Errorf("initialise pool: %w", err)
+		}
+		if _, err := c.land(admin, instruction); err != nil {
+			return fmt.Errorf("initialise pool: %w", err)
+		}
+	}
+	return nil
+}
+
+// land signs a transaction with the latest blockhash and executes it. It is an
+// error when the transaction fails.
+func (c *Chain) land(payer solana.PrivateKey, instructions ...solana.Instruction) (solana.Signature, error) {
+	var blockhash solana.Hash
+	c.bank.Read(bank.Processed, func(v bank.View) { blockhash, _ = v.LatestBlockhash() })
+	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(payer.PublicKey()))
+	if err != nil {
+		return solana.Signature{}, fmt.Errorf("build transaction: %w", err)
+	}
+	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &payer }); err != nil {
+		return solana.Signature{}, fmt.Errorf("sign transaction: %w", err)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return solana.Signature{}, fmt.Errorf("encode transaction: %w", err)
+	}
+	decoded, err := bank.DecodeTransaction(raw)
+	if err != nil {
+		return solana.Signature{}, err
+	}
+	if _, failure := c.bank.Submit(decoded); failure != nil {
+		return decoded.Signature(), failure
+	}
+	return decoded.Signature(), nil
+}

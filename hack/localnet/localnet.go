@@ -1,0 +1,224 @@
+// Package localnet is a Solana chain on one machine, for development and
+// tests: a JSON-RPC server over HTTP with real signatures, fees, rent,
+// blockhash expiry, commitment levels and history, and the shielded pool
+// program with real proof verification.
+//
+// It holds everything in memory and knows one validator, so there is no
+// consensus and, so far, no fork. What it answers has Agave's shapes and error
+// codes; where it decides something of its own, the place says so.
+//
+// Tests import it and advance its slots by hand or by the clock; cmd/localnet
+// runs it alone.
+package localnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
+	"github.com/relaypool/relaypool/hack/localnet/rpc"
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// GenesisHash is the hash that every local chain has: the relay accepts the
+// development verifying key with it and with no other.
+var GenesisHash = shieldpool.DevelopmentGenesisHash
+
+// The defaults of Options.
+const (
+	DefaultSlotDuration  = 400 * time.Millisecond
+	DefaultConfirmAfter  = 2
+	DefaultFinalizeAfter = 32
+	DefaultHistory       = 200_000
+)
+
+// readHeaderTimeout bounds how long a connection may take over its headers.
+const readHeaderTimeout = 5 * time.Second
+
+// Options configures a Chain. VerifyingKey is required; every other field has
+// a default.
+type Options struct {
+	// VerifyingKey is the pool's key as snarkjs' verification_key.json.
+	VerifyingKey []byte
+	// Profile is the pool program's; nil is the development profile.
+	Profile *shieldpool.Profile
+	// SlotDuration is the time between slots once Start was called; 0 is
+	// DefaultSlotDuration.
+	SlotDuration time.Duration
+	// ConfirmAfter and FinalizeAfter are the numbers of blocks on top of a
+	// block that make it confirmed and finalized; 0 is the default.
+	ConfirmAfter, FinalizeAfter uint64
+	// History is the number of blocks that are kept; 0 is DefaultHistory.
+	History uint64
+	// Initialised runs the pool's Initialize at once.
+	Initialised bool
+	// Clock tells the time of blocks; nil is time.Now.
+	Clock func() time.Time
+	// Log receives what happens; nil discards it.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Profile == nil {
+		o.Profile = shieldpool.Development()
+	}
+	if o.SlotDuration == 0 {
+		o.SlotDuration = DefaultSlotDuration
+	}
+	if o.ConfirmAfter == 0 {
+		o.ConfirmAfter = DefaultConfirmAfter
+	}
+	if o.FinalizeAfter == 0 {
+		o.FinalizeAfter = max(DefaultFinalizeAfter, o.ConfirmAfter)
+	}
+	if o.History == 0 {
+		o.History = DefaultHistory
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Chain is a local chain. Its methods may be called concurrently.
+type Chain struct {
+	opts   Options
+	bank   *bank.Bank
+	server *rpc.Server
+	faucet faucet
+
+	mu      sync.Mutex
+	closing []func() error
+	running sync.WaitGroup
+}
+
+// New makes a chain at slot 1. Its slots stand still until Start or Advance.
+// The error says which option is missing or does not fit.
+func New(opts Options) (*Chain, error) {
+	opts = opts.withDefaults()
+	if len(opts.VerifyingKey) == 0 {
+		return nil, errors.New("localnet options: VerifyingKey is missing, want snarkjs' verification_key.json")
+	}
+	if opts.SlotDuration < 0 {
+		return nil, fmt.Errorf("localnet options: SlotDuration is %s, want more than 0", opts.SlotDuration)
+	}
+	key, err := groth16.ParseKey(opts.VerifyingKey)
+	if err != nil {
+		return nil, fmt.Errorf("localnet options: VerifyingKey: %w", err)
+	}
+	program, err := poolprogram.New(opts.Profile, key)
+	if err != nil {
+		return nil, fmt.Errorf("make chain: %w", err)
+	}
+	c := &Chain{opts: opts, faucet: newFaucet()}
+	c.bank, err = bank.New(bank.Options{
+		Genesis:        GenesisHash,
+		ConfirmAfter:   opts.ConfirmAfter,
+		FinalizeAfter:  opts.FinalizeAfter,
+		History:        opts.History,
+		Clock:          opts.Clock,
+		Programs:       []bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program},
+		Faucet:         c.faucet.key.PublicKey(),
+		FaucetLamports: faucetLamports,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make chain: %w", err)
+	}
+	c.server, err = rpc.New(rpc.Options{Bank: c.bank, Genesis: GenesisHash, Airdrop: c.airdrop, Log: opts.Log})
+	if err != nil {
+		return nil, fmt.Errorf("make chain: %w", err)
+	}
+	if opts.Initialised {
+		if err := c.Initialize(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Start lets the slots advance by the clock until ctx is done or the chain is
+// closed. Advance may still be called beside it.
+func (c *Chain) Start(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.onClose(func() error { cancel(); return nil })
+	c.running.Go(func() {
+		ticker := time.NewTicker(c.opts.SlotDuration)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				c.bank.Advance(1)
+			}
+		}
+	})
+}
+
+// Advance closes the open slot and opens the next, n times.
+func (c *Chain) Advance(n uint64) { c.bank.Advance(n) }
+
+// Skip closes the open slot and passes over the next n without a block, so
+// that the block height falls behind the slot as it does on a real cluster.
+func (c *Chain) Skip(n uint64) { c.bank.Skip(n) }
+
+// Finalize advances until everything that has landed is finalized.
+func (c *Chain) Finalize() { c.bank.Advance(c.opts.FinalizeAfter) }
+
+// SetSlotsBehind makes the node report itself unhealthy, that many slots
+// behind the cluster; 0 makes it healthy again.
+func (c *Chain) SetSlotsBehind(slots uint64) { c.server.SetSlotsBehind(slots) }
+
+// Stats counts the RPC calls received since the start, by method.
+func (c *Chain) Stats() map[string]uint64 { return c.server.Calls() }
+
+// ServeHTTP answers JSON-RPC calls.
+func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.ServeHTTP(w, r) }
+
+// Listen serves JSON-RPC on a TCP address until Close and returns the URL,
+// which tells the port when addr leaves it to the system with port 0.
+func (c *Chain) Listen(addr string) (url string, err error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("listen for RPC: %w", err)
+	}
+	server := &http.Server{Handler: c, ReadHeaderTimeout: readHeaderTimeout}
+	c.onClose(server.Close)
+	c.running.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			c.opts.Log.Error("RPC server stopped", "error", err)
+		}
+	})
+	return "http://" + listener.Addr().String(), nil
+}
+
+func (c *Chain) onClose(fn func() error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closing = append(c.closing, fn)
+}
+
+// Close ends what Start and Listen began and waits for it.
+func (c *Chain) Close() error {
+	c.mu.Lock()
+	closing := c.closing
+	c.closing = nil
+	c.mu.Unlock()
+	var errs []error
+	for _, fn := range closing {
+		errs = append(errs, fn())
+	}
+	c.running.Wait()
+	return errors.Join(errs...)
+}
