@@ -1,0 +1,45 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/consensys/gnark-crypto/ecc"
+	groth16 "github.com/consensys/gnark/backend/groth16/bn254"
+	cs "github.com/consensys/gnark/constraint/bn254"
+	"github.com/consensys/gnark/frontend"
+
+	"github.com/relaypool/relaypool/hack/circuit/transaction"
+)
+
+// ProofSize is the length of a proof on the wire (protocol.md §1).
+const ProofSize = 256
+
+// Prove proves a transaction and returns the proof as the wire has it: A, B and C, uncompressed,
+// A not negated. A transaction that breaks a rule of the circuit is an error that names the
+// constraint, never a value.
+func (k *Keys) Prove(assignment *transaction.Circuit) ([ProofSize]byte, error) {
+	var out [ProofSize]byte
+	witness, err := frontend.NewWitness(assignment, ecc.BN254.ScalarField())
+	if err != nil {
+		return out, fmt.Errorf("make witness: %w", err)
+	}
+	proof, err := groth16.Prove(k.Circuit, k.Proving, witness)
+	if err != nil {
+		return out, k.withoutValues(err)
+	}
+	a, b, c := proof.Ar.RawBytes(), proof.Bs.RawBytes(), proof.Krs.RawBytes()
+	copy(out[:64], a[:])
+	copy(out[64:192], b[:])
+	copy(out[192:], c[:])
+	return out, nil
+}
+
+// withoutValues replaces the solver's error, which spells out the numbers that did not match.
+func (k *Keys) withoutValues(err error) error {
+	var unsatisfied *cs.UnsatisfiedConstraintError
+	if errors.As(err, &unsatisfied) {
+		return fmt.Errorf("the transaction breaks a rule of the circuit (constraint %d of %d): check root and paths, amounts, nullifiers and hashes", unsatisfied.CID, k.Circuit.GetNbConstraints())
+	}
+	return fmt.Errorf("prove the transaction: the prover failed with %T", err)
+}

@@ -1,0 +1,156 @@
+package transaction
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+)
+
+// PublicInputsSize is the length of the public signals on the wire (protocol.md §1).
+const PublicInputsSize = 264
+
+// Witness is a transaction as JSON. Numbers are strings, decimal or hexadecimal after 0x; only the
+// public amount may be negative.
+type Witness struct {
+	Root          string               `json:"root"`
+	PublicAmount  string               `json:"public_amount"`
+	ExtDataHash   string               `json:"ext_data_hash"`
+	MintAddress   string               `json:"mint_address"`
+	Nullifiers    [Slots]string        `json:"nullifiers"`
+	Commitments   [Slots]string        `json:"commitments"`
+	ChainNoteHash string               `json:"chain_note_hash"`
+	Inputs        [Slots]WitnessInput  `json:"inputs"`
+	Outputs       [Slots]WitnessOutput `json:"outputs"`
+	Timestamp     string               `json:"timestamp"`
+	Which         string               `json:"which"`
+}
+
+// WitnessInput is a note to be spent; see Input.
+type WitnessInput struct {
+	Amount   string         `json:"amount"`
+	Secret   string         `json:"secret"`
+	Blinding string         `json:"blinding"`
+	Index    string         `json:"index"`
+	Path     [Height]string `json:"path"`
+	Used     bool           `json:"used"`
+}
+
+// WitnessOutput is a note to be made; see Output.
+type WitnessOutput struct {
+	Amount   string `json:"amount"`
+	OwnerKey string `json:"owner_key"`
+	Blinding string `json:"blinding"`
+}
+
+// Assign reads the numbers into an assignment of the circuit. The error of a bad one names its
+// place, never its value.
+func (w *Witness) Assign() (*Circuit, error) {
+	var r reader
+	c := &Circuit{
+		Root:          r.field("root", w.Root),
+		PublicAmount:  r.signed("public_amount", w.PublicAmount),
+		ExtDataHash:   r.field("ext_data_hash", w.ExtDataHash),
+		MintAddress:   r.field("mint_address", w.MintAddress),
+		ChainNoteHash: r.field("chain_note_hash", w.ChainNoteHash),
+		Timestamp:     r.field("timestamp", w.Timestamp),
+		Which:         r.field("which", w.Which),
+	}
+	for i := range Slots {
+		c.Nullifiers[i] = r.field(fmt.Sprintf("nullifiers[%d]", i), w.Nullifiers[i])
+		c.Commitments[i] = r.field(fmt.Sprintf("commitments[%d]", i), w.Commitments[i])
+		c.Inputs[i] = w.Inputs[i].assign(&r, fmt.Sprintf("inputs[%d].", i))
+		c.Outputs[i] = Output{
+			Amount:   r.field(fmt.Sprintf("outputs[%d].amount", i), w.Outputs[i].Amount),
+			OwnerKey: r.field(fmt.Sprintf("outputs[%d].owner_key", i), w.Outputs[i].OwnerKey),
+			Blinding: r.field(fmt.Sprintf("outputs[%d].blinding", i), w.Outputs[i].Blinding),
+		}
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return c, nil
+}
+
+func (in *WitnessInput) assign(r *reader, place string) Input {
+	out := Input{
+		Amount:   r.field(place+"amount", in.Amount),
+		Secret:   r.field(place+"secret", in.Secret),
+		Blinding: r.field(place+"blinding", in.Blinding),
+		Index:    r.field(place+"index", in.Index),
+		Used:     0,
+	}
+	if in.Used {
+		out.Used = 1
+	}
+	for level := range in.Path {
+		out.Path[level] = r.field(fmt.Sprintf("%spath[%d]", place, level), in.Path[level])
+	}
+	return out
+}
+
+// PublicInputs encodes the nine signals as the wire has them. Assign must accept the witness first.
+func (w *Witness) PublicInputs() ([PublicInputsSize]byte, error) {
+	var (
+		out [PublicInputsSize]byte
+		r   reader
+		b   []byte
+	)
+	element := func(place, s string) {
+		e := fr.Element{}
+		e.SetBigInt(r.field(place, s))
+		b = append(b, e.Marshal()...)
+	}
+	element("root", w.Root)
+	amount := r.signed("public_amount", w.PublicAmount)
+	if !amount.IsInt64() {
+		r.fail("public_amount", "want a signed 64-bit integer")
+	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(amount.Int64())) //nolint:gosec // two's complement is the wire's form
+	element("ext_data_hash", w.ExtDataHash)
+	element("mint_address", w.MintAddress)
+	element("nullifiers[0]", w.Nullifiers[0])
+	element("nullifiers[1]", w.Nullifiers[1])
+	element("commitments[0]", w.Commitments[0])
+	element("commitments[1]", w.Commitments[1])
+	element("chain_note_hash", w.ChainNoteHash)
+	copy(out[:], b)
+	return out, r.err
+}
+
+// reader keeps the first error, so that a long assignment reads as one.
+type reader struct {
+	err error
+}
+
+func (r *reader) fail(place, problem string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("witness: %s: %s", place, problem)
+	}
+}
+
+func (r *reader) field(place, s string) *big.Int {
+	v := r.signed(place, s)
+	if v.Sign() < 0 {
+		r.fail(place, "want a number that is not negative")
+	}
+	return v
+}
+
+func (r *reader) signed(place, s string) *big.Int {
+	digits, base := s, 10
+	if rest, ok := strings.CutPrefix(s, "0x"); ok {
+		digits, base = rest, 16
+	}
+	v, ok := new(big.Int).SetString(digits, base)
+	if !ok {
+		r.fail(place, fmt.Sprintf("want a string with a decimal number or one in hexadecimal after 0x, received %d characters that are neither", len(s)))
+		return new(big.Int)
+	}
+	if v.CmpAbs(fr.Modulus()) >= 0 {
+		r.fail(place, "want a number below the order of BN254's scalar field")
+	}
+	return v
+}
