@@ -59,16 +59,25 @@ func (c *Client) Block(ctx context.Context, slot uint64) (*ledger.Block, error) 
 	if err != nil {
 		return nil, err
 	}
-	if wire.Parent == nil || wire.Hash.IsZero() || wire.Transactions == nil {
-		return nil, malformed(method, "blockhash, parentSlot or transactions are missing")
+	b, err := wire.decode(slot)
+	if err != nil {
+		return nil, malformed(method, "%v", err)
+	}
+	return b, nil
+}
+
+func (w *wireBlock) decode(slot uint64) (*ledger.Block, error) {
+	if w.Parent == nil || w.Hash.IsZero() || w.Transactions == nil {
+		return nil, errors.New("blockhash, parentSlot or transactions are missing")
 	}
 	b := &ledger.Block{
-		Slot: slot, Parent: *wire.Parent, Hash: wire.Hash, ParentHash: wire.ParentHash,
-		Transactions: make([]ledger.BlockTransaction, len(wire.Transactions)),
+		Slot: slot, Parent: *w.Parent, Hash: w.Hash, ParentHash: w.ParentHash,
+		Transactions: make([]ledger.BlockTransaction, len(w.Transactions)),
 	}
-	for i := range wire.Transactions {
-		if b.Transactions[i], err = wire.Transactions[i].decode(); err != nil {
-			return nil, malformed(method, "transaction %d: %v", i, err)
+	for i := range w.Transactions {
+		var err error
+		if b.Transactions[i], err = w.Transactions[i].decode(); err != nil {
+			return nil, fmt.Errorf("transaction %d: %w", i, err)
 		}
 	}
 	return b, nil

@@ -1,0 +1,335 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const shortTimeout = 100 * time.Millisecond
+
+// signature is a result that sendTransaction may give.
+var signature = result(`"` + solana.Signature{1}.String() + `"`)
+
+func TestErrorsOfReads(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		answer   answer
+		wantKind string // of ledger.Unavailable
+		wantRPC  int    // code of ledger.RPCError
+		wantErr  error  // another
+		want     int    // calls
+	}{
+		"HTTP 429":                           {answer: answer{status: 429, body: `{"error":"slow down"}`}, wantKind: ledger.KindRateLimited, want: 3},
+		"HTTP 429 with a JSON-RPC error":     {answer: answer{status: 429, body: `{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}`}, wantKind: ledger.KindRateLimited, want: 3},
+		"429 inside an answer of status 200": {answer: fault(`{"code":429,"message":"Too many requests"}`), wantKind: ledger.KindRateLimited, want: 3},
+		"HTTP 500":                           {answer: answer{status: 500}, wantKind: ledger.KindServerError, want: 3},
+		"HTTP 502 with a page":               {answer: answer{status: 502, body: "<html>"}, wantKind: ledger.KindServerError, want: 3},
+		"no answer":                          {answer: answer{hang: true}, wantKind: ledger.KindTimeout, want: 3},
+		"garbage":                            {answer: answer{body: "<html>ok</html>"}, wantKind: ledger.KindBadResponse, want: 3},
+		"nothing":                            {answer: answer{}, wantKind: ledger.KindBadResponse, want: 3},
+		"neither result nor error":           {answer: answer{body: `{"jsonrpc":"2.0","id":1}`}, wantKind: ledger.KindBadResponse, want: 3},
+		"a null result":                      {answer: result(`null`), wantKind: ledger.KindBadResponse, want: 3},
+		"a result of another kind":           {answer: result(`"12"`), wantKind: ledger.KindBadResponse, want: 3},
+		"no value":                           {answer: result(`{"context":{"slot":5}}`), wantKind: ledger.KindBadResponse, want: 3},
+		"a null value":                       {answer: result(`{"context":{"slot":5},"value":null}`), wantKind: ledger.KindBadResponse, want: 3},
+		"no context slot":                    {answer: result(`{"context":{},"value":5}`), wantKind: ledger.KindBadResponse, want: 3},
+		"a node that is unhealthy":           {answer: fault(`{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}`), wantKind: ledger.KindNodeBehind, want: 3},
+		"minContextSlot not reached":         {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":4}}`), wantKind: ledger.KindNodeBehind, want: 3},
+		"an internal error":                  {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: ledger.KindServerError, want: 3},
+		"a code that nobody knows":           {answer: fault(`{"code":-31999,"message":"?"}`), wantKind: ledger.KindServerError, want: 3},
+		"HTTP 403":                           {answer: answer{status: 403, body: "forbidden"}, wantKind: ledger.KindRejected, want: 1},
+		"HTTP 404":                           {answer: answer{status: 404}, wantKind: ledger.KindRejected, want: 1},
+		"invalid params":                     {answer: fault(`{"code":-32602,"message":"Invalid param"}`), wantRPC: -32602, want: 1},
+		"invalid params with HTTP 400":       {answer: answer{status: 400, body: `{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"}}`}, wantRPC: -32602, want: 1},
+		"a method that it does not know":     {answer: fault(`{"code":-32601,"message":"Method not found"}`), wantRPC: -32601, want: 1},
+		"a block that was cleaned up":        {answer: fault(`{"code":-32001,"message":"Block 3 cleaned up"}`), wantErr: ledger.ErrBlockPruned, want: 1},
+		"a skipped slot":                     {answer: fault(`{"code":-32007,"message":"Slot 3 was skipped"}`), wantErr: ledger.ErrSlotSkipped, want: 1},
+		"a slot missing in long-term store":  {answer: fault(`{"code":-32009,"message":"Slot 3 was skipped, or missing"}`), wantErr: ledger.ErrSlotSkipped, want: 1},
+		"a block that is not there yet":      {answer: fault(`{"code":-32004,"message":"Block not available for slot 3"}`), wantKind: ledger.KindNotYet, want: 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, test.answer)
+			c := newClient(t, Options{URL: n.URL, Timeout: shortTimeout})
+			lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1})
+			if lamports != 0 || slot != 0 || err == nil {
+				t.Fatalf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
+			}
+			checkError(t, err, test.wantKind, test.wantRPC, test.wantErr)
+			if calls, _, _ := n.received(); calls != test.want {
+				t.Errorf("%d calls, want %d", calls, test.want)
+			}
+		})
+	}
+}
+
+func checkError(t *testing.T, err error, kind string, code int, other error) {
+	t.Helper()
+	if got := errors.Is(err, ledger.ErrUnavailable); got != (kind != "") {
+		t.Errorf("error %v says unknown: %v, want %v", err, got, kind != "")
+	}
+	var u *ledger.Unavailable
+	if kind != "" && (!errors.As(err, &u) || u.Kind != kind) {
+		t.Errorf("error is %v, want unavailable of kind %s", err, kind)
+	}
+	var r *ledger.RPCError
+	if code != 0 && (!errors.As(err, &r) || r.Code != code) {
+		t.Errorf("error is %v, want RPC error %d", err, code)
+	}
+	if other != nil && !errors.Is(err, other) {
+		t.Errorf("error is %v, want %v", err, other)
+	}
+}
+
+func TestErrorsOfSends(t *testing.T) {
+	t.Parallel()
+	preflight := func(err string) answer {
+		return fault(`{"code":-32002,"message":"Transaction simulation failed","data":{"accounts":null,"err":` + err + `,"logs":["Program log: canary"],"unitsConsumed":1}}`)
+	}
+	tests := map[string]struct {
+		answer   answer
+		wantSend *shieldpool.TransactionError
+		wantKind string
+		wantRPC  int
+	}{
+		"taken":                                  {answer: signature},
+		"a program's error in preflight":         {answer: preflight(`{"InstructionError":[2,{"Custom":4097}]}`), wantSend: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1001}},
+		"a dead blockhash in preflight":          {answer: preflight(`"BlockhashNotFound"`), wantSend: &shieldpool.TransactionError{Kind: "BlockhashNotFound"}},
+		"processed already":                      {answer: preflight(`"AlreadyProcessed"`), wantSend: &shieldpool.TransactionError{Kind: "AlreadyProcessed"}},
+		"rent":                                   {answer: preflight(`{"InsufficientFundsForRent":{"account_index":6}}`), wantSend: &shieldpool.TransactionError{Kind: "InsufficientFundsForRent", Account: 6}},
+		"a signature that does not verify":       {answer: fault(`{"code":-32003,"message":"Transaction signature verification failure"}`), wantSend: &shieldpool.TransactionError{Kind: "SignatureFailure"}},
+		"a preflight failure without its error":  {answer: fault(`{"code":-32002,"message":"Transaction simulation failed"}`), wantRPC: -32002},
+		"a preflight failure with a null error":  {answer: preflight(`null`), wantRPC: -32002},
+		"too large":                              {answer: fault(`{"code":-32602,"message":"base64 encoded too large"}`), wantRPC: -32602},
+		"a node that is behind the blockhash":    {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached"}`), wantKind: ledger.KindNodeBehind},
+		"an unhealthy node":                      {answer: fault(`{"code":-32005,"message":"Node is unhealthy"}`), wantKind: ledger.KindNodeBehind},
+		"a timeout, after which it may land":     {answer: answer{hang: true}, wantKind: ledger.KindTimeout},
+		"HTTP 502, after which it may land":      {answer: answer{status: 502}, wantKind: ledger.KindServerError},
+		"HTTP 429":                               {answer: answer{status: 429}, wantKind: ledger.KindRateLimited},
+		"an answer that is no signature":         {answer: result(`{"ok":true}`), wantKind: ledger.KindBadResponse},
+		"an internal error, maybe after sending": {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: ledger.KindServerError},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, test.answer)
+			c := newClient(t, Options{URL: n.URL, Timeout: shortTimeout})
+			err := c.Send(t.Context(), []byte{1}, true, 9)
+			if calls, _, _ := n.received(); calls != 1 {
+				t.Errorf("%d calls, want 1: a send is never repeated here", calls)
+			}
+			var s *ledger.SendError
+			if errors.As(err, &s) != (test.wantSend != nil) {
+				t.Fatalf("error is %v, want send error %v", err, test.wantSend)
+			}
+			if s != nil {
+				if diff := cmp.Diff(test.wantSend, s.Err); diff != "" {
+					t.Errorf("transaction error differs (-want +got):\n%s", diff)
+				}
+				return
+			}
+			if (err == nil) != (test.wantKind == "" && test.wantRPC == 0) {
+				t.Fatalf("error is %v", err)
+			}
+			checkError(t, err, test.wantKind, test.wantRPC, nil)
+		})
+	}
+}
+
+func TestReadRecoversWhenTheEndpointDoes(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, answer{status: 503}, answer{body: "garbage"}, result(`{"context":{"slot":7},"value":42}`))
+	var mu sync.Mutex
+	var seen []string
+	c := newClient(t, Options{URL: n.URL, Observe: func(method, class string, took time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		if took < 0 {
+			t.Errorf("%s took %s", method, took)
+		}
+		seen = append(seen, method+" "+class)
+	}})
+	lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1})
+	if err != nil || lamports != 42 || slot != 7 {
+		t.Errorf("balance is %d at slot %d with error %v, want 42 at slot 7", lamports, slot, err)
+	}
+	if diff := cmp.Diff([]string{"getBalance server_error", "getBalance bad_response", "getBalance ok"}, seen); diff != "" {
+		t.Errorf("observed attempts differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestCallerWhoStopsWaiting(t *testing.T) {
+	t.Parallel()
+	call := map[string]func(*Client, context.Context) error{
+		"read": func(c *Client, ctx context.Context) error {
+			_, _, err := c.Balance(ctx, solana.PublicKey{1})
+			return err
+		},
+		"send": func(c *Client, ctx context.Context) error { return c.Send(ctx, []byte{1}, false, 0) },
+	}
+	for name, do := range call {
+		t.Run("a "+name+" is unknown, and says that the caller left", func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, answer{hang: true})
+			ctx, cancel := context.WithTimeout(t.Context(), shortTimeout)
+			defer cancel()
+			err := do(newClient(t, Options{URL: n.URL}), ctx)
+			checkError(t, err, ledger.KindCancelled, 0, context.DeadlineExceeded)
+			if calls, _, _ := n.received(); calls != 1 {
+				t.Errorf("%d calls, want 1", calls)
+			}
+		})
+	}
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	elsewhere := newNode(t, signature)
+	n := newNode(t, answer{status: http.StatusTemporaryRedirect})
+	n.Config.Handler = http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect)
+	err := newClient(t, Options{URL: n.URL}).Send(t.Context(), []byte{1}, false, 0)
+	checkError(t, err, ledger.KindRejected, 0, nil)
+	if calls, _, _ := elsewhere.received(); calls != 0 {
+		t.Error("the signed transaction was sent where the redirect pointed")
+	}
+}
+
+// The canaries stand for what of a URL is secret at one provider or another.
+const (
+	canaryUser  = "canary-user"
+	canaryPass  = "canary-pass"
+	canaryPath  = "canary-path-0123456789"
+	canaryQuery = "canary-query"
+)
+
+func withCanaries(t *testing.T, base string) string {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(canaryUser, canaryPass)
+	u.Path = "/v2/" + canaryPath
+	u.RawQuery = "api-key=" + canaryQuery
+	return u.String()
+}
+
+func TestCredentialsOfTheURLAppearNowhere(t *testing.T) {
+	t.Parallel()
+	closed := "http://" + closedAddress(t)
+	echo := fmt.Sprintf(`{"code":-32602,"message":"key %s of %s:%s@host/v2/%s is not valid"}`, canaryQuery, canaryUser, canaryPass, canaryPath)
+	tests := map[string]struct {
+		url    string // empty for the node's
+		answer answer
+	}{
+		"connection refused":                {url: closed},
+		"a host that does not resolve":      {url: "http://relaypool.invalid"},
+		"TLS to a server without it":        {url: strings.Replace(newNode(t, answer{}).URL, "http:", "https:", 1)},
+		"timeout":                           {answer: answer{hang: true}},
+		"HTTP 429":                          {answer: answer{status: 429}},
+		"HTTP 403":                          {answer: answer{status: 403, body: canaryQuery}},
+		"garbage that echoes the key":       {answer: answer{body: canaryQuery}},
+		"a refusal that echoes the URL":     {answer: fault(echo)},
+		"an internal error that echoes it":  {answer: fault(strings.Replace(echo, "-32602", "-32603", 1))},
+		"a result of another kind":          {answer: result(`"` + canaryPath + `"`)},
+		"a transaction error of no shape":   {answer: result(`{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"confirmed","err":["` + canaryPath + `"]}]}`)},
+		"an account that names the secrets": {answer: result(`{"context":{"slot":1},"value":[{"owner":"` + canaryPath + `"}]}`)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target := test.url
+			if target == "" {
+				target = newNode(t, test.answer).URL
+			}
+			c := newClient(t, Options{URL: withCanaries(t, target), Timeout: shortTimeout})
+			_, _, err1 := c.Accounts(t.Context(), []solana.PublicKey{{1}}, ledger.Confirmed)
+			_, _, err2 := c.Statuses(t.Context(), []solana.Signature{{1}}, true)
+			for _, err := range []error{err1, err2, c.Send(t.Context(), []byte{1}, true, 0)} {
+				if err == nil {
+					t.Fatal("no error to look at")
+				}
+				for e := err; e != nil; e = errors.Unwrap(e) {
+					checkCanaries(t, fmt.Sprintf("%v %+v %#v", e, e, e))
+				}
+			}
+			checkCanaries(t, fmt.Sprintf("%v %+v %#v", c, c, c))
+		})
+	}
+}
+
+func checkCanaries(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(text, "canary") {
+		t.Errorf("%q shows a part of the URL", text)
+	}
+}
+
+// closedAddress is where nobody listens.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
+func TestBasicAuthenticationComesFromTheURL(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, result(`5`))
+	if _, err := newClient(t, Options{URL: withCanaries(t, n.URL)}).Slot(t.Context(), ledger.Confirmed); err != nil {
+		t.Fatal(err)
+	}
+	r := http.Request{Header: n.headers}
+	if user, pass, _ := r.BasicAuth(); user != canaryUser || pass != canaryPass {
+		t.Error("the endpoint did not get the credentials")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	full := Options{URL: "https://rpc.example", HTTP: http.DefaultClient, Now: time.Now}
+	tests := map[string]struct{ change func(*Options) }{
+		"no URL":                    {func(o *Options) { o.URL = "" }},
+		"a URL without a host":      {func(o *Options) { o.URL = "https:///" + canaryPath }},
+		"another scheme":            {func(o *Options) { o.URL = "wss://" + canaryPath }},
+		"a URL that does not parse": {func(o *Options) { o.URL = "https://" + canaryUser + "\x7f" + canaryPath }},
+		"no HTTP client":            {func(o *Options) { o.HTTP = nil }},
+		"no clock":                  {func(o *Options) { o.Now = nil }},
+		"a negative timeout":        {func(o *Options) { o.Timeout = -1 }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := full
+			test.change(&o)
+			c, err := New(o)
+			if err == nil || c != nil {
+				t.Fatalf("%s is taken", name)
+			}
+			checkCanaries(t, err.Error())
+		})
+	}
+	if _, err := New(full); err != nil {
+		t.Errorf("full options are refused: %v", err)
+	}
+}

@@ -1,0 +1,456 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// accounts is a chain state that a test changes under the reader.
+type accounts struct {
+	mu    sync.Mutex
+	held  map[solana.PublicKey]*ledger.Account
+	slot  uint64
+	err   error
+	reads int
+	delay time.Duration
+	asked [][]solana.PublicKey
+}
+
+func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment) ([]*ledger.Account, uint64, error) {
+	if commitment != ledger.Confirmed {
+		return nil, 0, errors.New("read at another commitment than confirmed")
+	}
+	// The state is what it was when the read began.
+	a.mu.Lock()
+	a.reads++
+	a.asked = append(a.asked, keys)
+	slot, err, out := a.slot, a.err, make([]*ledger.Account, len(keys))
+	for i, k := range keys {
+		out[i] = a.held[k]
+	}
+	a.mu.Unlock()
+	time.Sleep(a.delay) // virtual time: tests run in a synctest bubble
+	if err == nil {
+		err = ctx.Err()
+	}
+	return out, slot, err
+}
+
+func (a *accounts) set(slot uint64, key solana.PublicKey, account *ledger.Account) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.slot, a.err = slot, nil
+	if a.held == nil {
+		a.held = map[solana.PublicKey]*ledger.Account{}
+	}
+	a.held[key] = account
+}
+
+func (a *accounts) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+}
+
+func (a *accounts) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reads
+}
+
+func testPool(t *testing.T) *shieldpool.Pool {
+	t.Helper()
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+func owned(pool *shieldpool.Pool, data []byte) *ledger.Account {
+	return &ledger.Account{Owner: pool.Profile.ProgramID, Lamports: 1, Data: data}
+}
+
+// treeOf is a tree account with that many leaves.
+func treeOf(t *testing.T, pool *shieldpool.Pool, leaves byte) *ledger.Account {
+	t.Helper()
+	tree := pool.Profile.NewTree(keyA)
+	for i := range leaves {
+		if err := tree.Append([32]byte{31: i + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return owned(pool, tree.Bytes())
+}
+
+type change struct {
+	NextIndex uint64
+	OK        bool
+}
+
+func newPool(t *testing.T, a *accounts) (*PoolReader, *[]change) {
+	t.Helper()
+	changes := new([]change)
+	p, err := NewPool(PoolOptions{
+		Accounts: a, Pool: testPool(t), Now: time.Now, MinInterval: 200 * time.Millisecond,
+		Changed: func(s ledger.Snapshot, err error) {
+			if errors.Is(err, shieldpool.ErrSelfCheck) != (err != nil) || s.Checked != (err == nil) {
+				t.Errorf("snapshot is checked: %v, with error %v", s.Checked, err)
+			}
+			*changes = append(*changes, change{s.Tree.NextIndex, err == nil})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, changes
+}
+
+// bubble runs a test with virtual time.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// tick lets the virtual clock move, as a real one does between two calls.
+func tick() { time.Sleep(time.Nanosecond) }
+
+func mustTree(t *testing.T, p *PoolReader, maxAge time.Duration) ledger.Snapshot {
+	t.Helper()
+	tick()
+	s, err := p.Tree(t.Context(), maxAge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func checkRefusal(t *testing.T, err error, want refusal.Code) *refusal.Refusal {
+	t.Helper()
+	r, ok := refusal.As(err)
+	if !ok || r.Code != want {
+		t.Fatalf("error is %v, want refusal %s", err, want)
+	}
+	if want.HTTPStatus() == 503 && r.RetryAfter <= 0 {
+		t.Errorf("refusal %s has no Retry-After", want)
+	}
+	return r
+}
+
+func TestTreeIsReadAgainOnlyWhenTooOld(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &accounts{delay: 50 * time.Millisecond}
+		p, changes := newPool(t, a)
+		pool := p.pool
+		a.set(10, pool.MerkleTree, treeOf(t, pool, 2))
+		first := mustTree(t, p, time.Minute)
+		if first.Tree.NextIndex != 2 || first.Slot != 10 || !first.Checked {
+			t.Errorf("snapshot is at index %d, slot %d, checked %v; want 2, 10, true", first.Tree.NextIndex, first.Slot, first.Checked)
+		}
+		if got := time.Since(first.At); got != a.delay {
+			t.Errorf("snapshot is %s old, want the %s since its read began", got, a.delay)
+		}
+
+		a.set(11, pool.MerkleTree, treeOf(t, pool, 4))
+		time.Sleep(time.Second)
+		if s := mustTree(t, p, 2*time.Second); s.Slot != 10 {
+			t.Errorf("slot is %d, want 10 from the cache", s.Slot)
+		}
+		if s := mustTree(t, p, time.Second-time.Nanosecond); s.Slot != 11 || s.Tree.NextIndex != 4 {
+			t.Errorf("slot is %d and index %d, want 11 and 4 from a new read", s.Slot, s.Tree.NextIndex)
+		}
+		if a.count() != 2 {
+			t.Errorf("%d reads, want 2", a.count())
+		}
+		if diff := cmp.Diff([]change{{2, true}, {4, true}}, *changes); diff != "" {
+			t.Errorf("changes differ (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAgeZeroNeverGivesAReadThatBeganBefore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &accounts{delay: time.Second}
+		p, _ := newPool(t, a)
+		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		var group sync.WaitGroup
+		group.Go(func() { mustTree(t, p, 0) })
+		time.Sleep(a.delay / 2)
+		// The tree changes while the first read is under way.
+		a.set(11, p.pool.MerkleTree, treeOf(t, p.pool, 4))
+		for range 20 {
+			group.Go(func() {
+				if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 {
+					t.Errorf("index is %d, want 4: the caller asked after the change", s.Tree.NextIndex)
+				}
+			})
+		}
+		group.Wait()
+		if a.count() != 2 {
+			t.Errorf("%d reads, want 2: one for all who came later", a.count())
+		}
+	})
+}
+
+func TestReadsAreRateLimited(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, _ := newPool(t, a)
+		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		start := time.Now()
+		for range 11 {
+			mustTree(t, p, 0)
+		}
+		if took := time.Since(start).Truncate(time.Millisecond); took != 2*time.Second || a.count() != 11 {
+			t.Errorf("%d reads took %s, want 11 in 2 s", a.count(), took)
+		}
+		a.fail(errors.New("down"))
+		before := a.count()
+		start = time.Now()
+		for range 5 {
+			tick()
+			_, err := p.Tree(t.Context(), 0)
+			checkRefusal(t, err, refusal.ChainUnavailable)
+		}
+		if took := time.Since(start).Truncate(time.Millisecond); took != time.Second || a.count()-before != 5 {
+			t.Errorf("%d failing reads took %s, want 5 in 1 s: failure is no reason to hurry", a.count()-before, took)
+		}
+	})
+}
+
+func TestCallerWhoLeavesDoesNotCancelTheRead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &accounts{delay: time.Second}
+		p, _ := newPool(t, a)
+		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() {
+			_, err := p.Tree(ctx, time.Minute)
+			checkRefusal(t, err, refusal.ChainUnavailable)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error is %v, want the caller's deadline in it", err)
+			}
+		})
+		synctest.Wait()
+		group.Go(func() { mustTree(t, p, time.Minute) })
+		group.Wait()
+		if a.count() != 1 {
+			t.Errorf("%d reads, want 1", a.count())
+		}
+	})
+}
+
+func TestSelfCheckRunsOncePerChange(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, changes := newPool(t, a)
+		good, bad := treeOf(t, p.pool, 2), treeOf(t, p.pool, 2)
+		bad.Data[40+32+31] ^= 1 // level 1 of the frontier, which two leaves use
+		for slot, account := range []*ledger.Account{good, good, bad, bad, good} {
+			a.set(uint64(slot+1), p.pool.MerkleTree, account)
+			s := mustTree(t, p, 0)
+			if s.Checked != (account == good) || s.Slot != uint64(slot+1) {
+				t.Errorf("at slot %d: checked %v at slot %d", slot+1, s.Checked, s.Slot)
+			}
+		}
+		if diff := cmp.Diff([]change{{2, true}, {2, false}, {2, true}}, *changes); diff != "" {
+			t.Errorf("changes differ (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, _ := newPool(t, a)
+		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 4))
+		mustTree(t, p, 0)
+		a.set(9, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		if s := mustTree(t, p, 0); s.Slot != 10 || s.Tree.NextIndex != 4 || !s.Checked {
+			t.Errorf("slot %d, index %d, checked %v; want the newer 10, 4, true", s.Slot, s.Tree.NextIndex, s.Checked)
+		}
+		a.set(8, p.pool.MerkleTree, nil)
+		if s := mustTree(t, p, 0); s.Slot != 10 {
+			t.Errorf("slot is %d, want 10: a node behind does not un-initialise the pool", s.Slot)
+		}
+	})
+}
+
+func TestTreeThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	good := treeOf(t, pool, 2)
+	tests := map[string]struct {
+		account *ledger.Account
+		err     error
+		want    refusal.Code
+		says    string
+	}{
+		"no account":               {want: refusal.PoolNotInitialised, says: "does not exist"},
+		"an account of another":    {account: &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1, Data: good.Data}, want: refusal.PoolNotInitialised, says: "not owned by the program"},
+		"an account that is short": {account: owned(pool, good.Data[:100]), want: refusal.PoolNotInitialised, says: "profile development"},
+		"an endpoint that is down": {err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindTimeout}, want: refusal.ChainUnavailable, says: "later"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := new(accounts)
+				p, _ := newPool(t, a)
+				a.set(10, pool.MerkleTree, test.account)
+				a.fail(test.err)
+				_, err := p.Tree(t.Context(), 0)
+				r := checkRefusal(t, err, test.want)
+				if !strings.Contains(r.Message, test.says) {
+					t.Errorf("message is %q, want %q in it", r.Message, test.says)
+				}
+				if test.err != nil && !errors.Is(err, ledger.ErrUnavailable) {
+					t.Errorf("the cause is lost: %v", r.Cause)
+				}
+				if test.account == nil && test.err == nil {
+					for _, want := range []string{"Initialise", pool.MerkleTree.String(), pool.Profile.ProgramID.String()} {
+						if !strings.Contains(r.Message, want) {
+							t.Errorf("message is %q, want %q in it", r.Message, want)
+						}
+					}
+				}
+				// What mends it works at once.
+				a.set(11, pool.MerkleTree, good)
+				if s := mustTree(t, p, 0); s.Slot != 11 {
+					t.Errorf("slot is %d, want 11", s.Slot)
+				}
+			})
+		})
+	}
+}
+
+func TestRoot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, _ := newPool(t, a)
+		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		tree := mustTree(t, p, 0).Tree
+		want := ledger.Root{Root: tree.Root, Tree: p.pool.MerkleTree, NextIndex: 2, Slot: 10}
+		for _, mint := range []string{"", p.pool.Mint.Address.String()} {
+			got, err := p.Root(t.Context(), mint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("root for mint %q differs (-want +got):\n%s", mint, diff)
+			}
+		}
+		for _, mint := range []string{keyA.String(), "canary", strings.Repeat("1", 100)} {
+			_, err := p.Root(t.Context(), mint)
+			r := checkRefusal(t, err, refusal.UnknownMint)
+			if strings.Contains(r.Message, mint) {
+				t.Errorf("message %q repeats the mint", r.Message)
+			}
+		}
+	})
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	nullifiers := [2][32]byte{{31: 7}, {31: 8}}
+	var addresses [2]solana.PublicKey
+	for i := range nullifiers {
+		var err error
+		if addresses[i], _, err = pool.Nullifier(nullifiers[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recipient := solana.PublicKey{77}
+	tests := map[string]struct {
+		nullifiers [2][32]byte
+		recipient  solana.PublicKey
+		held       map[solana.PublicKey]*ledger.Account
+		want       ledger.Inspection
+		wantKeys   int
+	}{
+		"nothing there": {
+			nullifiers: nullifiers, recipient: recipient, wantKeys: 3,
+			want: ledger.Inspection{Slot: 5},
+		},
+		"the second is spent, the recipient exists": {
+			nullifiers: nullifiers, recipient: recipient, wantKeys: 3,
+			held: map[solana.PublicKey]*ledger.Account{addresses[1]: owned(pool, nil), recipient: {Owner: solana.SystemProgramID, Lamports: 42}},
+			want: ledger.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 42, RecipientExists: true, Slot: 5},
+		},
+		"a lamport on the address spends nothing": {
+			nullifiers: nullifiers, wantKeys: 2,
+			held: map[solana.PublicKey]*ledger.Account{addresses[0]: {Owner: solana.SystemProgramID, Lamports: 1}},
+			want: ledger.Inspection{Slot: 5},
+		},
+		"a zero nullifier is not asked for": {
+			nullifiers: [2][32]byte{{}, nullifiers[1]}, recipient: recipient, wantKeys: 2,
+			held: map[solana.PublicKey]*ledger.Account{addresses[1]: owned(pool, nil), recipient: {Lamports: 3}},
+			want: ledger.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 3, RecipientExists: true, Slot: 5},
+		},
+		"no input at all": {want: ledger.Inspection{Slot: 5}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &accounts{held: test.held, slot: 5}
+			p, _ := newPool(t, a)
+			got, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: test.nullifiers}, test.recipient)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("inspection differs (-want +got):\n%s", diff)
+			}
+			if len(a.asked) != 1 || len(a.asked[0]) != test.wantKeys {
+				t.Errorf("asked for %v, want %d accounts in one call", a.asked, test.wantKeys)
+			}
+		})
+	}
+	t.Run("an endpoint that is down says nothing of spent", func(t *testing.T) {
+		t.Parallel()
+		a := &accounts{err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindConnection}}
+		p, _ := newPool(t, a)
+		_, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: nullifiers}, recipient)
+		checkRefusal(t, err, refusal.ChainUnavailable)
+	})
+}
+
+func TestNewPoolNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	full := PoolOptions{Accounts: new(accounts), Pool: testPool(t), Now: time.Now}
+	tests := map[string]struct{ change func(*PoolOptions) }{
+		"no reader":           {func(o *PoolOptions) { o.Accounts = nil }},
+		"no pool":             {func(o *PoolOptions) { o.Pool = nil }},
+		"no clock":            {func(o *PoolOptions) { o.Now = nil }},
+		"a negative interval": {func(o *PoolOptions) { o.MinInterval = -1 }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := full
+			test.change(&o)
+			if p, err := NewPool(o); err == nil || p != nil {
+				t.Errorf("%s is taken", name)
+			}
+		})
+	}
+	if _, err := NewPool(full); err != nil {
+		t.Errorf("full options are refused: %v", err)
+	}
+}

@@ -1,0 +1,280 @@
+package chain
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+var (
+	keyA, keyB = solana.PublicKey{1}, solana.PublicKey{2}
+	sigA, sigB = solana.Signature{1}, solana.Signature{2}
+	hashA      = solana.Hash{3}
+)
+
+// TestCalls holds what each method asks, in Agave's words, and what it makes
+// of Agave's answer.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	type slotted struct {
+		Value any
+		Slot  uint64
+	}
+	tests := map[string]struct {
+		do         func(context.Context, *Client) (any, error)
+		answer     string
+		wantMethod string
+		wantParams string
+		want       any
+	}{
+		"accounts, one of which does not exist": {
+			do: func(ctx context.Context, c *Client) (any, error) {
+				v, slot, err := c.Accounts(ctx, []solana.PublicKey{keyA, keyB}, ledger.Finalized)
+				return slotted{v, slot}, err
+			},
+			answer:     fmt.Sprintf(`{"context":{"apiVersion":"2.3.0","slot":9},"value":[{"data":["AQID","base64"],"executable":false,"lamports":5,"owner":%q,"rentEpoch":18446744073709551615,"space":3},null]}`, keyB),
+			wantMethod: "getMultipleAccounts",
+			wantParams: fmt.Sprintf(`[[%q,%q],{"commitment":"finalized","encoding":"base64"}]`, keyA, keyB),
+			want:       slotted{[]*ledger.Account{{Owner: keyB, Lamports: 5, Data: []byte{1, 2, 3}}, nil}, 9},
+		},
+		"balance": {
+			do: func(ctx context.Context, c *Client) (any, error) {
+				v, slot, err := c.Balance(ctx, keyA)
+				return slotted{v, slot}, err
+			},
+			answer:     `{"context":{"slot":9},"value":18446744073709551615}`,
+			wantMethod: "getBalance",
+			wantParams: fmt.Sprintf(`[%q,{"commitment":"confirmed"}]`, keyA),
+			want:       slotted{uint64(1<<64 - 1), 9},
+		},
+		"latest blockhash": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.LatestBlockhash(ctx) },
+			answer:     fmt.Sprintf(`{"context":{"slot":9},"value":{"blockhash":%q,"lastValidBlockHeight":159}}`, hashA),
+			wantMethod: "getLatestBlockhash",
+			wantParams: `[{"commitment":"confirmed"}]`,
+			want:       ledger.Blockhash{Hash: hashA, Slot: 9, LastValidBlockHeight: 159},
+		},
+		"block height": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.BlockHeight(ctx, ledger.Finalized) },
+			answer:     `77`,
+			wantMethod: "getBlockHeight", wantParams: `[{"commitment":"finalized"}]`, want: uint64(77),
+		},
+		"slot": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Slot(ctx, ledger.Processed) },
+			answer:     `78`,
+			wantMethod: "getSlot", wantParams: `[{"commitment":"processed"}]`, want: uint64(78),
+		},
+		"first available block": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.FirstAvailableBlock(ctx) },
+			answer:     `0`,
+			wantMethod: "getFirstAvailableBlock", wantParams: ``, want: uint64(0),
+		},
+		"genesis hash": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.GenesisHash(ctx) },
+			answer:     fmt.Sprintf(`%q`, hashA),
+			wantMethod: "getGenesisHash", wantParams: ``, want: hashA,
+		},
+		"priority fees": {
+			do: func(ctx context.Context, c *Client) (any, error) {
+				return c.PriorityFees(ctx, []solana.PublicKey{keyA})
+			},
+			answer:     `[{"slot":4,"prioritizationFee":0},{"slot":5,"prioritizationFee":900}]`,
+			wantMethod: "getRecentPrioritizationFees",
+			wantParams: fmt.Sprintf(`[[%q]]`, keyA),
+			want:       []uint64{0, 900},
+		},
+		"send with preflight, not before the blockhash's slot": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return nil, c.Send(ctx, []byte{1, 2, 3}, true, 44) },
+			answer:     fmt.Sprintf(`%q`, sigA),
+			wantMethod: "sendTransaction",
+			wantParams: `["AQID",{"encoding":"base64","maxRetries":0,"minContextSlot":44,"preflightCommitment":"confirmed","skipPreflight":false}]`,
+		},
+		"send without preflight": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return nil, c.Send(ctx, []byte{1, 2, 3}, false, 0) },
+			answer:     fmt.Sprintf(`%q`, sigA),
+			wantMethod: "sendTransaction",
+			wantParams: `["AQID",{"encoding":"base64","maxRetries":0,"preflightCommitment":"confirmed","skipPreflight":true}]`,
+		},
+		"simulation of a failure": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1, 2, 3}, true) },
+			answer:     `{"context":{"slot":9},"value":{"accounts":null,"err":{"InstructionError":[2,{"Custom":4128}]},"innerInstructions":null,"logs":[],"replacementBlockhash":null,"returnData":null,"unitsConsumed":123}}`,
+			wantMethod: "simulateTransaction",
+			wantParams: `["AQID",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":true,"sigVerify":false}]`,
+			want:       ledger.Simulation{Err: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1020}, UnitsConsumed: 123, Slot: 9},
+		},
+		"simulation of a success": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false) },
+			answer:     `{"context":{"slot":9},"value":{"err":null,"logs":[],"unitsConsumed":150000}}`,
+			wantMethod: "simulateTransaction",
+			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
+			want:       ledger.Simulation{UnitsConsumed: 150000, Slot: 9},
+		},
+		"simulation that fails before it runs": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false) },
+			answer:     `{"context":{"slot":9},"value":{"err":"AccountNotFound","logs":null}}`,
+			wantMethod: "simulateTransaction",
+			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
+			want:       ledger.Simulation{Err: &shieldpool.TransactionError{Kind: "AccountNotFound"}, Slot: 9},
+		},
+		"statuses: landed, failed, not known": {
+			do: func(ctx context.Context, c *Client) (any, error) {
+				v, slot, err := c.Statuses(ctx, []solana.Signature{sigA, sigB, {9}}, true)
+				return slotted{v, slot}, err
+			},
+			answer: `{"context":{"apiVersion":"2.3.0","slot":82},"value":[
+				{"confirmationStatus":"confirmed","confirmations":10,"err":null,"slot":72,"status":{"Ok":null}},
+				{"confirmationStatus":"finalized","confirmations":null,"err":{"InstructionError":[2,"UninitializedAccount"]},"slot":48,"status":{"Err":{}}},
+				null]}`,
+			wantMethod: "getSignatureStatuses",
+			wantParams: fmt.Sprintf(`[[%q,%q,%q],{"searchTransactionHistory":true}]`, sigA, sigB, solana.Signature{9}),
+			want: slotted{[]*ledger.Status{
+				{Slot: 72, Confirmation: ledger.Confirmed},
+				{Slot: 48, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "UninitializedAccount"}},
+				nil,
+			}, 82},
+		},
+		"signatures of an address, a page": {
+			do: func(ctx context.Context, c *Client) (any, error) { return c.SignaturesFor(ctx, keyA, sigA, sigB, 2) },
+			answer: fmt.Sprintf(`[{"blockTime":null,"confirmationStatus":"finalized","err":null,"memo":null,"signature":%q,"slot":114},
+				{"blockTime":1,"confirmationStatus":"confirmed","err":{"InstructionError":[0,{"Custom":1}]},"memo":null,"signature":%q,"slot":113}]`, sigA, sigB),
+			wantMethod: "getSignaturesForAddress",
+			wantParams: fmt.Sprintf(`[%q,{"before":%q,"commitment":"confirmed","limit":2,"until":%q}]`, keyA, sigA, sigB),
+			want:       []ledger.SignatureInfo{{Signature: sigA, Slot: 114}, {Signature: sigB, Slot: 113, Failed: true}},
+		},
+		"signatures of an address, from the newest": {
+			do: func(ctx context.Context, c *Client) (any, error) {
+				return c.SignaturesFor(ctx, keyA, solana.Signature{}, solana.Signature{}, 0)
+			},
+			answer:     `[]`,
+			wantMethod: "getSignaturesForAddress",
+			wantParams: fmt.Sprintf(`[%q,{"commitment":"confirmed"}]`, keyA),
+			want:       []ledger.SignatureInfo{},
+		},
+		"blocks": {
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Blocks(ctx, 5, 8) },
+			answer:     `[5,8]`,
+			wantMethod: "getBlocks", wantParams: `[5,8,{"commitment":"confirmed"}]`, want: []uint64{5, 8},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, result(test.answer))
+			got, err := test.do(t.Context(), newClient(t, Options{URL: n.URL}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("result differs (-want +got):\n%s", diff)
+			}
+			_, method, params := n.received()
+			if method != test.wantMethod || string(params) != test.wantParams {
+				t.Errorf("asked %s %s, want %s %s", method, params, test.wantMethod, test.wantParams)
+			}
+		})
+	}
+}
+
+// TestAnswersThatDecodeAndSayNothing are those that a lax decoder would take
+// for zero, for nobody or for success.
+func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
+	t.Parallel()
+	accounts := func(ctx context.Context, c *Client) error {
+		_, _, err := c.Accounts(ctx, []solana.PublicKey{keyA}, ledger.Confirmed)
+		return err
+	}
+	statuses := func(ctx context.Context, c *Client) error {
+		_, _, err := c.Statuses(ctx, []solana.Signature{sigA}, false)
+		return err
+	}
+	blockhash := func(ctx context.Context, c *Client) error { _, err := c.LatestBlockhash(ctx); return err }
+	simulate := func(ctx context.Context, c *Client) error { _, err := c.Simulate(ctx, nil, false); return err }
+	fees := func(ctx context.Context, c *Client) error { _, err := c.PriorityFees(ctx, nil); return err }
+	history := func(ctx context.Context, c *Client) error {
+		_, err := c.SignaturesFor(ctx, keyA, sigA, sigB, 1)
+		return err
+	}
+	owner := fmt.Sprintf(`"owner":%q`, keyA)
+	tests := map[string]struct {
+		do     func(context.Context, *Client) error
+		answer string
+	}{
+		"fewer accounts than asked for":              {accounts, `{"context":{"slot":1},"value":[]}`},
+		"more accounts than asked for":               {accounts, `{"context":{"slot":1},"value":[null,null]}`},
+		"an account without lamports":                {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],` + owner + `}]}`},
+		"an account without owner":                   {accounts, `{"context":{"slot":1},"value":[{"data":["","base64"],"lamports":1}]}`},
+		"an account without data":                    {accounts, `{"context":{"slot":1},"value":[{"lamports":1,` + owner + `}]}`},
+		"an account in another encoding":             {accounts, `{"context":{"slot":1},"value":[{"data":["","base64+zstd"],"lamports":1,` + owner + `}]}`},
+		"an account whose data is not base64":        {accounts, `{"context":{"slot":1},"value":[{"data":["?","base64"],"lamports":1,` + owner + `}]}`},
+		"fewer statuses than asked for":              {statuses, `{"context":{"slot":1},"value":[]}`},
+		"a status without slot":                      {statuses, `{"context":{"slot":1},"value":[{"confirmationStatus":"confirmed","err":null}]}`},
+		"a status without confirmation":              {statuses, `{"context":{"slot":1},"value":[{"slot":1,"err":null}]}`},
+		"a status with a confirmation nobody knows":  {statuses, `{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"max","err":null}]}`},
+		"a status whose error has no shape":          {statuses, `{"context":{"slot":1},"value":[{"slot":1,"confirmationStatus":"confirmed","err":[1]}]}`},
+		"a blockhash without a last height":          {blockhash, fmt.Sprintf(`{"context":{"slot":1},"value":{"blockhash":%q}}`, hashA)},
+		"a last height without a blockhash":          {blockhash, `{"context":{"slot":1},"value":{"lastValidBlockHeight":5}}`},
+		"a simulation that consumed nothing we know": {simulate, `{"context":{"slot":1},"value":{"err":null}}`},
+		"a simulation whose error has no shape":      {simulate, `{"context":{"slot":1},"value":{"err":7,"unitsConsumed":1}}`},
+		"a fee without its figure":                   {fees, `[{"slot":1}]`},
+		"a transaction of the history without slot":  {history, fmt.Sprintf(`[{"signature":%q}]`, sigA)},
+		"a transaction of the history without name":  {history, `[{"slot":1}]`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := test.do(t.Context(), newClient(t, Options{URL: newNode(t, result(test.answer)).URL}))
+			checkError(t, err, ledger.KindBadResponse, 0, nil)
+		})
+	}
+}
+
+func TestLimitsAreKeptWithoutACall(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, result(`null`))
+	c := newClient(t, Options{URL: n.URL})
+	_, _, errAccounts := c.Accounts(t.Context(), make([]solana.PublicKey, MaxAccounts+1), ledger.Confirmed)
+	_, _, errStatuses := c.Statuses(t.Context(), make([]solana.Signature, MaxStatuses+1), false)
+	for _, err := range []error{errAccounts, errStatuses} {
+		if err == nil || errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("error is %v, want one that blames the caller", err)
+		}
+	}
+	if calls, _, _ := n.received(); calls != 0 {
+		t.Errorf("%d calls, want none", calls)
+	}
+}
+
+func FuzzDecodeBlock(f *testing.F) {
+	tx, err := testTransaction()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(blockJSON(tx)))
+	f.Add([]byte(`{"blockhash":"11111111111111111111111111111112","parentSlot":1,"transactions":[]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var w wireBlock
+		if json.Unmarshal(raw, &w) != nil {
+			return
+		}
+		b, err := w.decode(1)
+		if (err == nil) == (b == nil) {
+			t.Errorf("block is %v with error %v, want one of them", b, err)
+		}
+	})
+}
+
+// blockJSON is a block of one successful transaction, as Agave gives it.
+func blockJSON(tx []byte) string {
+	return fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":6,"blockHeight":5,"blockTime":1,"transactions":[
+		{"transaction":[%q,"base64"],"version":"legacy","meta":{"err":null,"innerInstructions":[],"loadedAddresses":{"readonly":[],"writable":[]}}}]}`,
+		hashA, solana.Hash{2}, base64.StdEncoding.EncodeToString(tx))
+}
