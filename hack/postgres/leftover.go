@@ -32,6 +32,15 @@ func lockDir(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("lock the state folder: %w", err)
 }
 
+// unlock frees the folder. Closing the file alone is not enough: a child that
+// another goroutine is just starting holds a copy of it until its exec.
+func unlock(file *os.File) error {
+	if err := errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close()); err != nil {
+		return fmt.Errorf("unlock the state folder: %w", err)
+	}
+	return nil
+}
+
 // stopLeftover stops a server that a killed run left on the cluster. A stale
 // postmaster.pid, whose process is gone or is another program, is
 // PostgreSQL's own business: it checks and replaces the file.

@@ -171,7 +171,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		err = s.proc.stop(ctx)
 		s.proc = nil
 	}
-	err = errors.Join(err, s.lock.Close())
+	err = errors.Join(err, unlock(s.lock))
 	s.lock = nil
 	if err != nil {
 		return fmt.Errorf("stop postgres: %w", err)

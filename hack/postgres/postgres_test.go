@@ -271,7 +271,7 @@ func TestStartStopsALeftoverServer(t *testing.T) {
 	first := start(t, Options{DataDir: dir})
 	keep(t, first)
 	// What a killed parent leaves where the kernel sends no parent-death signal.
-	if err := first.lock.Close(); err != nil {
+	if err := unlock(first.lock); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer

@@ -55,6 +55,6 @@ func removeAbandoned(parent string, before time.Time) {
 		if pid, err := postmasterPid(filepath.Join(dir, "data")); err == nil && (pid == 0 || !serves(pid, filepath.Join(dir, "data"))) {
 			_ = os.RemoveAll(dir)
 		}
-		_ = lock.Close()
+		_ = unlock(lock)
 	}
 }

@@ -49,7 +49,7 @@ func TestRemoveAbandoned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = lock.Close() })
+			t.Cleanup(func() { _ = unlock(lock) })
 		}
 		if err := os.Chtimes(dir, now.Add(-tt.age), now.Add(-tt.age)); err != nil {
 			t.Fatal(err)
