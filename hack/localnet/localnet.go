@@ -189,7 +189,11 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.Ser
 // Listen serves JSON-RPC on a TCP address until Close and returns the URL,
 // which tells the port when addr leaves it to the system with port 0.
 func (c *Chain) Listen(addr string) (url string, err error) {
-	listener, err := net.Listen("tcp", addr)
+	at, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("listen for RPC: %w", err)
+	}
+	listener, err := net.ListenTCP("tcp", at)
 	if err != nil {
 		return "", fmt.Errorf("listen for RPC: %w", err)
 	}

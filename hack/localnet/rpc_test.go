@@ -182,7 +182,7 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 		return base64.StdEncoding.EncodeToString(raw)
 	}
 	params := func(tx *solana.Transaction, config string) string {
-		return fmt.Sprintf(`["%s",{"encoding":"base64","preflightCommitment":"processed"%s}]`, encode(tx), config)
+		return fmt.Sprintf(`[%q,{"encoding":"base64","preflightCommitment":"processed"%s}]`, encode(tx), config)
 	}
 	tests := map[string]struct {
 		prepare     func(*fixture) string
@@ -208,7 +208,7 @@ func TestSendTransactionFollowsAgavesRules(t *testing.T) {
 		},
 		"a blockhash newer than the preflight's level is not found": {
 			prepare: func(f *fixture) string {
-				return fmt.Sprintf(`["%s",{"encoding":"base64"}]`, encode(f.sign(f.blockhash("processed"), f.transfer(1_000_000))))
+				return fmt.Sprintf(`[%q,{"encoding":"base64"}]`, encode(f.sign(f.blockhash("processed"), f.transfer(1_000_000))))
 			},
 			wantCode: -32002, wantMessage: "Transaction simulation failed: Blockhash not found",
 			wantData: `{"accounts":null,"err":"BlockhashNotFound","innerInstructions":null,"logs":[],"replacementBlockhash":null,"returnData":null,"unitsConsumed":0}`,

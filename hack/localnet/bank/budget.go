@@ -59,7 +59,7 @@ func (m *Message) Budget() (Budget, *TransactionError) {
 			return b, failed(i, ErrInvalidInstructionData)
 		}
 		if seen[tag] {
-			return b, &TransactionError{Kind: DuplicateInstruction, Index: uint8(i)}
+			return b, &TransactionError{Kind: DuplicateInstruction, Index: i}
 		}
 		seen[tag] = true
 		switch tag {

@@ -116,7 +116,7 @@ type TransactionError struct {
 	Kind TransactionErrorKind
 	// Index is the instruction of InstructionFailed and DuplicateInstruction,
 	// and the account of InsufficientFundsForRent; 0 for the others.
-	Index uint8
+	Index int
 	// Instruction is the InstructionError or CustomError of InstructionFailed;
 	// nil for the others.
 	Instruction error
@@ -163,9 +163,9 @@ func (e *TransactionError) MarshalJSON() ([]byte, error) {
 	case InstructionFailed:
 		return json.Marshal(map[string][2]any{"InstructionError": {e.Index, e.Instruction}})
 	case DuplicateInstruction:
-		return json.Marshal(map[string]uint8{"DuplicateInstruction": e.Index})
+		return json.Marshal(map[string]int{"DuplicateInstruction": e.Index})
 	case InsufficientFundsForRent:
-		return json.Marshal(map[string]any{"InsufficientFundsForRent": map[string]uint8{"account_index": e.Index}})
+		return json.Marshal(map[string]any{"InsufficientFundsForRent": map[string]int{"account_index": e.Index}})
 	default:
 		return json.Marshal(string(e.Kind))
 	}
@@ -180,7 +180,7 @@ func failed(i int, err error) *TransactionError {
 	if !errors.As(err, &builtin) && !errors.As(err, &custom) {
 		err = ErrGenericError
 	}
-	return &TransactionError{Kind: InstructionFailed, Index: uint8(i), Instruction: err}
+	return &TransactionError{Kind: InstructionFailed, Index: i, Instruction: err}
 }
 
 func refused(kind TransactionErrorKind) *TransactionError {

@@ -177,11 +177,12 @@ func (x *execution) index(key solana.PublicKey) int {
 func (x *execution) record(program int, accounts []instructionAccount, data []byte, height int) {
 	indices := make([]uint16, len(accounts))
 	for i, a := range accounts {
-		indices[i] = uint16(a.index)
+		indices[i] = uint16(a.index) //nolint:gosec // an account index is one byte on the wire
 	}
 	last := &x.inner[len(x.inner)-1]
 	last.Instructions = append(last.Instructions, CompiledInstruction{
-		ProgramIDIndex: uint16(program), Accounts: indices, Data: data, StackHeight: height,
+		ProgramIDIndex: uint16(program), //nolint:gosec // as above
+		Accounts:       indices, Data: data, StackHeight: height,
 	})
 }
 

@@ -157,7 +157,7 @@ func (x *execution) runAll(tx *Transaction) *TransactionError {
 	}
 	for i := range x.accounts {
 		if tx.Writable[i] && belowRent(&x.accounts[i].Account) {
-			return &TransactionError{Kind: InsufficientFundsForRent, Index: uint8(i)}
+			return &TransactionError{Kind: InsufficientFundsForRent, Index: i}
 		}
 	}
 	return nil

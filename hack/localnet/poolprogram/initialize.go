@@ -33,7 +33,8 @@ func (p *program) initialize(v *bank.Invocation) error {
 	if err := p.create(v, payer, poolAccount, of.address, authoritySize); err != nil {
 		return err
 	}
-	if err := p.create(v, payer, tree, of.tree, uint64(p.profile.TreeLength())); err != nil {
+	size := uint64(p.profile.TreeLength()) //nolint:gosec // a length is not negative
+	if err := p.create(v, payer, tree, of.tree, size); err != nil {
 		return err
 	}
 	if err := p.create(v, payer, treasury, of.treasury, 0); err != nil {

@@ -247,9 +247,9 @@ func TestTransactRefuses(t *testing.T) {
 		"the zero root, with which the ring's unused slots are filled": {
 			inputs: func(_ *world, in *inputs, _ *destination) { in.Root = [32]byte{} }, want: custom(rootNotFound)},
 		"a first nullifier that was spent": {
-			inputs: func(w *world, in *inputs, _ *destination) { in.Nullifiers[0] = field("nullifier 1", 1) }, want: custom(doubleSpend)},
+			inputs: func(_ *world, in *inputs, _ *destination) { in.Nullifiers[0] = field("nullifier 1", 1) }, want: custom(doubleSpend)},
 		"a second nullifier that was spent": {
-			inputs: func(w *world, in *inputs, _ *destination) { in.Nullifiers[1] = field("nullifier 0", 1) }, want: custom(doubleSpend)},
+			inputs: func(_ *world, in *inputs, _ *destination) { in.Nullifiers[1] = field("nullifier 0", 1) }, want: custom(doubleSpend)},
 
 		"a proof of other inputs": {
 			altered: func(_ *world, ix *solana.GenericInstruction) { ix.DataBytes[1+256+263]++ }, want: custom(proofFailed)},
@@ -321,7 +321,7 @@ func TestARecipientLeftBelowRentFailsAtItsIndex(t *testing.T) {
 	tx, err := w.run(w.payer, w.instruction(w.call(withdrawal(5_100_000, address("recipient")))))
 	for i, k := range tx.Keys {
 		if k == address("recipient") {
-			want := bank.TransactionError{Kind: bank.InsufficientFundsForRent, Index: uint8(i)}
+			want := bank.TransactionError{Kind: bank.InsufficientFundsForRent, Index: i}
 			if diff := cmp.Diff(&want, err); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -94,7 +94,7 @@ func (s *Server) getBalance(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
-	key, err := p.key(0)
+	key, err := p.key()
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *Server) getAccountInfo(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
-	key, err := p.key(0)
+	key, err := p.key()
 	if err != nil {
 		return nil, err
 	}

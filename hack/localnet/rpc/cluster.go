@@ -89,7 +89,7 @@ func (s *Server) isBlockhashValid(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
-	hash, err := p.key(0)
+	hash, err := p.key()
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (s *Server) getSignaturesForAddress(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
-	address, err := p.key(0)
+	address, err := p.key()
 	if err != nil {
 		return nil, err
 	}

@@ -59,9 +59,10 @@ func plain(err error) string {
 	return err.Error()
 }
 
-func (p params) key(i int) (solana.PublicKey, *Error) {
+// key reads the first parameter as 32 bytes in base58, which an address is.
+func (p params) key() (solana.PublicKey, *Error) {
 	var text string
-	if err := p.decode(i, &text); err != nil {
+	if err := p.decode(0, &text); err != nil {
 		return solana.PublicKey{}, err
 	}
 	return parseKey(text)

@@ -209,7 +209,7 @@ func (s *Server) requestAirdrop(p params) (any, *Error) {
 	if err := p.want(2, 3); err != nil {
 		return nil, err
 	}
-	to, err := p.key(0)
+	to, err := p.key()
 	if err != nil {
 		return nil, err
 	}

@@ -125,11 +125,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		http.Error(w, "Payload too large", http.StatusRequestEntityTooLarge)
+		return
+	}
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			http.Error(w, "Payload too large", http.StatusRequestEntityTooLarge)
-		}
+		// The client is gone: nobody reads an answer.
 		return
 	}
 	answer := s.answer(body)
