@@ -167,3 +167,17 @@ func connectionError(err error) bool {
 	return errors.As(err, &connect) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, context.DeadlineExceeded) || isNetwork(err)
 }
+
+// WarnUnreplicated warns when a commit does not survive the loss of the
+// primary: what was accepted could then be lost with it.
+func WarnUnreplicated(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	var names, commit string
+	err := pool.QueryRow(ctx, `SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit')`).Scan(&names, &commit)
+	if err != nil {
+		return fmt.Errorf("read replication settings: %w", err)
+	}
+	if commit == "off" || names == "" {
+		log.WarnContext(ctx, "The database does not replicate synchronously: accepted submissions survive a crash of the relay, but not the loss of the primary", "synchronous_commit", commit)
+	}
+	return nil
+}

@@ -30,6 +30,9 @@ type Desk struct {
 
 	mu      sync.Mutex
 	waiting map[uuid.UUID]map[chan struct{}]struct{}
+	// closing ends all waits.
+	closing chan struct{}
+	closed  sync.Once
 }
 
 // NewDesk makes a desk.
@@ -37,7 +40,7 @@ func NewDesk(store Store, log *slog.Logger) (*Desk, error) {
 	if store == nil || log == nil {
 		return nil, errors.New("the desk needs a store and a log")
 	}
-	return &Desk{store: store, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}}, nil
+	return &Desk{store: store, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}, closing: make(chan struct{})}, nil
 }
 
 // Run passes notifications on until ctx ends.
@@ -66,7 +69,8 @@ func (d *Desk) tell(id uuid.UUID) {
 	}
 }
 
-// Wait returns the submission once it is done, or as it is when ctx ends. It
+// Wait returns the submission once it is done, or as it is when ctx ends or the
+// desk closes. It
 // sits a database that is away out: what was accepted is still under way.
 func (d *Desk) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	ch := make(chan struct{}, 1)
@@ -82,11 +86,17 @@ func (d *Desk) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 		}
 		select {
 		case <-ctx.Done():
+		case <-d.closing:
+			return d.read(ctx, id)
 		case <-ch:
 		case <-again.C:
 		}
 	}
 }
+
+// Close ends all waits, those to come too: while the relay drains, clients are
+// told where to follow what they have submitted.
+func (d *Desk) Close() { d.closed.Do(func() { close(d.closing) }) }
 
 func (d *Desk) read(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	const patience = 5 * time.Second

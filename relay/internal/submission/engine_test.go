@@ -1,0 +1,259 @@
+package submission_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func TestAWithdrawalLandsAndIsFinalized(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(nil)
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	s := w.done(w.submit(r, req).ID)
+	if s.State != submission.Completed || s.Signature == nil || s.Slot == 0 || s.Root == nil {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	if got, want := w.balance(to), uint64(sol-5_000_000-3_000_000); got != want {
+		t.Errorf("the recipient holds %d lamports, want %d", got, want)
+	}
+	w.eventually("it is finalized", func() bool { return w.get(s.ID).Finalized })
+	if sign, err := w.store.PinnedSign(t.Context(), w.key.Hash()); err != nil || sign != "plain" {
+		t.Errorf("the pinned sign is %q, want plain (%v)", sign, err)
+	}
+	if r.of("signed") != 1 {
+		t.Errorf("%d transactions were signed, want one", r.of("signed"))
+	}
+	again, err := r.Submit(t.Context(), req)
+	if err != nil || again.ID != s.ID || again.State != submission.Completed {
+		t.Errorf("repeating it gives %+v, %v, want the first one", again, err)
+	}
+}
+
+// lossy loses what an engine sends: fate says, for each send, whether it
+// reaches the chain, and whether the engine hears of it.
+type lossy struct {
+	submission.Chain
+	fate func(n int64) (arrives, heard bool)
+	n    atomic.Int64
+}
+
+func (l *lossy) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+	arrives, heard := l.fate(l.n.Add(1))
+	if arrives {
+		if err := l.Chain.Send(ctx, raw, preflight, minContextSlot); err != nil {
+			return err
+		}
+	}
+	if !heard {
+		return &ledger.Unavailable{Method: "sendTransaction", Kind: "timeout"}
+	}
+	return nil
+}
+
+func TestATimeoutThatActedIsNeitherFailureNorASecondSend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(func(c submission.Chain) submission.Chain {
+		return &lossy{Chain: c, fate: func(int64) (bool, bool) { return true, false }}
+	})
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	if r.of("signed") != 1 || w.balance(to) != sol-8_000_000 {
+		t.Errorf("%d transactions were signed and the recipient holds %d", r.of("signed"), w.balance(to))
+	}
+}
+
+func TestALostSendIsSentAgainByteForByte(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(func(c submission.Chain) submission.Chain {
+		return &lossy{Chain: c, fate: func(n int64) (bool, bool) { return n > 2, true }}
+	})
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	if r.of("signed") != 1 || r.of("rebroadcast") < 2 {
+		t.Errorf("signed %d times, sent again %d times, want one signature and at least two sends", r.of("signed"), r.of("rebroadcast"))
+	}
+}
+
+func TestANewSignatureIsMadeOnlyWhenTheOldOneIsDead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var deaf atomic.Bool
+	deaf.Store(true)
+	r := w.relay(func(c submission.Chain) submission.Chain {
+		return &lossy{Chain: c, fate: func(int64) (bool, bool) { return !deaf.Load(), true }}
+	})
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("the first attempt is signed", func() bool { return r.of("signed") == 1 })
+	w.clock.advance(time.Minute)
+	w.eventually("it was sent again", func() bool { return r.of("rebroadcast") > 1 })
+	if r.of("expired") != 0 || r.of("signed") != 1 {
+		t.Fatal("a clock that says so killed an attempt whose blockhash lives")
+	}
+	w.chain.Advance(150 + 32)
+	deaf.Store(false)
+	w.eventually("the first attempt is dead", func() bool { return r.of("expired") == 1 })
+	if s := w.done(id); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	if r.of("signed") != 2 || w.balance(to) != sol-8_000_000 {
+		t.Errorf("%d transactions were signed and the recipient holds %d", r.of("signed"), w.balance(to))
+	}
+}
+
+func TestAnotherRelayFinishesWhatADeadOneBegan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dead, heir := w.relay(nil), w.relay(nil)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(dead, req).ID
+	// It claims, signs and sends, and is never heard of again: nothing renews its lease.
+	must(t, dead.Advance(t.Context(), id))
+	if dead.of("signed") != 1 {
+		t.Fatal("the dead relay signed nothing")
+	}
+	w.run(heir)
+	if s := w.done(id); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	if heir.of("signed") != 0 {
+		t.Error("the heir signed anew although the first transaction landed")
+	}
+}
+
+func TestAStoppedRelayHandsOverAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.relay(func(c submission.Chain) submission.Chain {
+		return &lossy{Chain: c, fate: func(int64) (bool, bool) { return false, true }}
+	})
+	stop := w.run(first)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(first, req).ID
+	w.eventually("the first relay has signed", func() bool { return first.of("signed") == 1 })
+	w.eventually("and follows it", func() bool { return first.Watching() == 1 })
+	stop()
+	if due, err := w.store.Due(t.Context(), 1); err != nil || len(due) != 1 {
+		t.Fatalf("after the hand-over %v are due (%v), want the one", due, err)
+	}
+	second := w.relay(nil)
+	w.run(second)
+	if s := w.done(id); s.State != submission.Completed || second.of("signed") != 0 {
+		t.Errorf("the submission ended as %+v after %d new signatures", s, second.of("signed"))
+	}
+}
+
+func TestADryFeePayerHoldsTheQueueAndFundsResumeIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(nil)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.payer = w.newKey()
+	dry := w.relay(nil)
+	w.run(dry)
+	w.eventually("the submission is held", func() bool { return dry.of("held") > 1 })
+	if s := w.get(id); s.Done() {
+		t.Fatalf("a dry payer ended the submission: %+v", s)
+	}
+	other, _ := w.withdrawal(sol)
+	_, err := dry.Submit(t.Context(), other)
+	wantCode(t, err, refusal.FeePayerEmpty)
+	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
+	if s := w.done(id); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v", s)
+	}
+}
+
+func TestARootThatLeavesTheRingFailsUnsignedAndFreesItsNotes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(nil)
+	req, _ := w.withdrawal(sol)
+	s := w.submit(r, req)
+	for range 50 {
+		w.depositQuietly()
+	}
+	w.run(r)
+	done := w.done(s.ID)
+	if done.State != submission.Failed || done.Failure.Code != refusal.RootNotFound || r.of("signed") != 0 {
+		t.Fatalf("the submission ended as %+v after %d signatures", done, r.of("signed"))
+	}
+	if current, ok := done.Failure.Fields["current_root"].(string); !ok || len(current) != 64 {
+		t.Errorf("the failure does not name the current root: %v", done.Failure.Fields)
+	}
+	in := done.Call.Inputs
+	snap, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	in.Root = snap.Tree.Root
+	req.PublicInputs, req.Proof = in.Bytes(), w.prove(in)
+	if again := w.done(w.submit(r, req).ID); again.ID == s.ID || again.State != submission.Completed {
+		t.Errorf("proven again it ends as %+v", again)
+	}
+}
+
+// depositQuietly appends two leaves without waiting for the confirmation.
+func (w *world) depositQuietly() {
+	w.t.Helper()
+	w.deposit(10_000_000)
+}
+
+func TestANoteSpentBySomebodyElseFailsWithItsIndex(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(nil)
+	req, to := w.withdrawal(sol)
+	s := w.submit(r, req)
+	w.land(w.payer, w.get(s.ID).Call)
+	w.run(r)
+	done := w.done(s.ID)
+	if done.State != submission.Failed || done.Failure.Code != refusal.NullifierSpent || done.Failure.Fields["nullifier_index"] != 0.0 {
+		t.Fatalf("the submission ended as %+v, failure %+v", done, done.Failure)
+	}
+	if w.balance(to) != sol-8_000_000 {
+		t.Error("the recipient was not paid exactly once")
+	}
+}
+
+func TestWaitTellsAtOnceAndReturnsWhatThereIsWhenTimeIsUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(nil)
+	listening, end := context.WithCancel(t.Context())
+	defer end()
+	go r.Desk.Run(listening, w.store)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	short, cancel := context.WithTimeout(t.Context(), 3*slot)
+	defer cancel()
+	if s, err := r.Wait(short, id); err != nil || s.State != submission.Pending {
+		t.Errorf("the wait gives %+v, %v, want it pending", s, err)
+	}
+	w.run(r)
+	if s, err := r.Wait(t.Context(), id); err != nil || s.State != submission.Completed {
+		t.Errorf("the wait gives %+v, %v, want it completed", s, err)
+	}
+	r.Close()
+	if _, err := r.Wait(t.Context(), uuid.New()); err == nil {
+		t.Error("an unknown submission is waited for")
+	}
+}

@@ -1,0 +1,297 @@
+package submission_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	slot   = 20 * time.Millisecond
+	sol    = 1_000_000_000
+	patien = 60 * time.Second
+)
+
+// world is a pool on a local chain, a database, and relays to come. Proofs are
+// made with a key whose secrets are known, so that any statement has one; the
+// verification of them is real.
+type world struct {
+	t       *testing.T
+	chain   *localnet.Chain
+	rpc     *chain.Client
+	pool    *shieldpool.Pool
+	state   *chain.PoolReader
+	store   *store.Store
+	secrets *trapdoor.Key
+	key     *groth16.Key
+	payer   *feepayer.Key
+	clock   *clock
+	nonce   atomic.Uint64
+}
+
+// clock is the machine's, moved forward.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock)}
+	raw, err := w.secrets.VerifyingKey()
+	must(t, err)
+	w.key, err = groth16.ParseKey(raw)
+	must(t, err)
+	w.chain, err = localnet.New(localnet.Options{VerifyingKey: raw, SlotDuration: slot, Initialised: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, w.chain.Close()) })
+	url, err := w.chain.Listen("127.0.0.1:0")
+	must(t, err)
+	w.chain.Start(t.Context())
+	w.rpc, err = chain.New(chain.Options{URL: url, HTTP: chain.NewHTTPClient(), Now: time.Now})
+	must(t, err)
+	profile := shieldpool.Development()
+	w.pool, err = profile.Pool(profile.Mints[0])
+	must(t, err)
+	w.state, err = chain.NewPool(chain.PoolOptions{Accounts: w.rpc, Pool: w.pool, Now: time.Now, MinInterval: slot})
+	must(t, err)
+	db := pgtest.Pool(t)
+	must(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
+	w.store, err = store.New(db)
+	must(t, err)
+	w.payer = w.newKey()
+	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
+	w.deposit(10 * sol)
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) newKey() *feepayer.Key {
+	key, err := solana.NewRandomPrivateKey()
+	must(w.t, err)
+	k, err := feepayer.Parse([]byte(key.String()))
+	must(w.t, err)
+	return k
+}
+
+// inputs are public inputs over the newest root with fresh notes.
+func (w *world) inputs(amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
+	w.t.Helper()
+	snap, err := w.state.Tree(w.t.Context(), 0)
+	must(w.t, err)
+	n := byte(w.nonce.Add(1))
+	return &shieldpool.PublicInputs{
+		Root: snap.Tree.Root, PublicAmount: amount, MintAddress: w.pool.Mint.Field,
+		ExtDataHash: shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient}),
+		Nullifiers:  [2][32]byte{{30: n, 31: 1}, {30: n, 31: 2}},
+		Commitments: [2][32]byte{{30: n, 31: 3}, {30: n, 31: 4}},
+	}
+}
+
+func (w *world) prove(in *shieldpool.PublicInputs) []byte {
+	w.t.Helper()
+	signals := in.Signals()
+	proof, err := w.secrets.Prove(signals[:], w.nonce.Load())
+	must(w.t, err)
+	return proof
+}
+
+// deposit puts lamports into the pool, signed by a depositor's own wallet.
+func (w *world) deposit(lamports int64) {
+	w.t.Helper()
+	wallet := w.newKey()
+	must(w.t, w.chain.Fund(wallet.PublicKey(), uint64(lamports)+sol))
+	in := w.inputs(lamports, solana.PublicKey{})
+	w.land(wallet, &shieldpool.Call{Proof: w.prove(in), Inputs: in})
+}
+
+// land sends a transaction past the relay and waits until it is confirmed.
+func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	hash, err := w.rpc.LatestBlockhash(ctx)
+	must(w.t, err)
+	tx, err := w.pool.Transaction(wallet.PublicKey(), c, shieldpool.Compute{Limit: 400_000}, hash.Hash, nil)
+	must(w.t, err)
+	message, err := tx.Message.MarshalBinary()
+	must(w.t, err)
+	sig, err := wallet.Sign(message)
+	must(w.t, err)
+	tx.Signatures = []solana.Signature{sig}
+	raw, err := tx.MarshalBinary()
+	must(w.t, err)
+	must(w.t, w.rpc.Send(ctx, raw, false, 0))
+	w.eventually("the transaction is confirmed", func() bool {
+		st, _, err := w.rpc.Statuses(ctx, []solana.Signature{sig}, true)
+		must(w.t, err)
+		if st[0] != nil && st[0].Err != nil {
+			w.t.Fatalf("the transaction failed: %v", st[0].Err)
+		}
+		return st[0] != nil && st[0].Confirmation.AtLeast(ledger.Confirmed)
+	})
+}
+
+func (w *world) eventually(what string, ok func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patien); !ok(); time.Sleep(slot / 2) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s", patien, what)
+		}
+	}
+}
+
+// withdrawal is a request to pay a new wallet, and that wallet.
+func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey) {
+	w.t.Helper()
+	to := w.newKey().PublicKey()
+	in := w.inputs(-lamports, to)
+	return submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes(), Recipient: to.String(), Notes: [][]byte{{1}}}, to
+}
+
+// noLeaves is an index that has read nothing.
+type noLeaves struct{}
+
+func (noLeaves) Sync(context.Context) error { return nil }
+func (noLeaves) Find(context.Context, [32]byte) (uint64, bool, error) {
+	return 0, false, nil
+}
+
+// counts keeps what the engine tells its observer.
+type counts struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *counts) add(s string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[s]++
+}
+
+func (c *counts) of(s string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[s]
+}
+
+func (c *counts) Stage(string, time.Duration)         {}
+func (c *counts) Outcome(_ shieldpool.Kind, o string) { c.add(o) }
+func (c *counts) Attempt(e string)                    { c.add(e) }
+
+// relay is one process's half of the world.
+type relay struct {
+	*submission.Admission
+	*submission.Engine
+	*submission.Desk
+	*counts
+}
+
+type payer struct {
+	*feepayer.Key
+	*feepayer.Watcher
+}
+
+// relay makes a relay; wrap may put something between it and the chain.
+func (w *world) relay(wrap func(submission.Chain) submission.Chain) *relay {
+	w.t.Helper()
+	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	watcher, err := feepayer.NewWatcher(feepayer.Options{Payer: w.payer.PublicKey(), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
+	must(w.t, err)
+	signs, err := submission.NewSignPolicy("auto", w.store, w.key.Hash(), w.clock.now)
+	must(w.t, err)
+	r := &relay{counts: &counts{n: map[string]int{}}}
+	pays := payer{w.payer, watcher}
+	r.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
+		Store: w.store, Pool: w.pool, State: w.state, FeePayer: pays, Key: w.key, Signs: signs, Observer: r.counts, Now: w.clock.now, NewID: uuid.New,
+	})
+	must(w.t, err)
+	var c submission.Chain = w.rpc
+	if wrap != nil {
+		c = wrap(c)
+	}
+	r.Engine, err = submission.NewEngine(submission.EngineOptions{
+		Store: w.store, Chain: c, State: w.state, Pool: w.pool, FeePayer: pays, Leaves: noLeaves{}, Signs: signs, Observer: r.counts, Log: log,
+		Now: w.clock.now, Owner: uuid.New(), Price: submission.PriceRule{Cap: 1000, Percentile: 50},
+		Timing: submission.Timing{Lease: time.Second, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot},
+	})
+	must(w.t, err)
+	r.Desk, err = submission.NewDesk(w.store, log)
+	must(w.t, err)
+	return r
+}
+
+// run works the relay until stop, which waits for its hand-over.
+func (w *world) run(r *relay) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Engine.Run(ctx)
+	}()
+	var once sync.Once
+	stop = func() { once.Do(func() { cancel(); <-done }) }
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) get(id uuid.UUID) *submission.Submission {
+	w.t.Helper()
+	s, err := w.store.Get(w.t.Context(), id)
+	must(w.t, err)
+	return s
+}
+
+func (w *world) balance(key solana.PublicKey) uint64 {
+	w.t.Helper()
+	lamports, _, err := w.rpc.Balance(w.t.Context(), key)
+	must(w.t, err)
+	return lamports
+}
+
+func (w *world) submit(r *relay, req submission.Request) *submission.Submission {
+	w.t.Helper()
+	s, err := r.Submit(w.t.Context(), req)
+	must(w.t, err)
+	return s
+}
+
+func (w *world) done(id uuid.UUID) *submission.Submission {
+	w.t.Helper()
+	w.eventually("the submission is done", func() bool { return w.get(id).Done() })
+	return w.get(id)
+}
+
+func wantCode(t *testing.T, err error, code refusal.Code) *refusal.Refusal {
+	t.Helper()
+	r, ok := refusal.As(err)
+	if !ok || r.Code != code {
+		t.Fatalf("error is %v, want a refusal with code %s", err, code)
+	}
+	return r
+}
