@@ -58,7 +58,8 @@ type Options struct {
 	ConfirmAfter, FinalizeAfter uint64
 	// History is the number of blocks that are kept; 0 is DefaultHistory.
 	History uint64
-	// Initialised runs the pool's Initialize at once.
+	// Initialised runs the pool's Initialize and finalizes it before New
+	// returns, so that the pool is there at every commitment level.
 	Initialised bool
 	// Clock tells the time of blocks; nil is time.Now.
 	Clock func() time.Time
@@ -143,6 +144,7 @@ func New(opts Options) (*Chain, error) {
 		if err := c.Initialize(); err != nil {
 			return nil, err
 		}
+		c.Finalize()
 	}
 	return c, nil
 }

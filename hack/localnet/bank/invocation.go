@@ -82,7 +82,10 @@ func (v *Invocation) Account(i int) (*AccountRef, error) {
 }
 
 // Consume meters units of compute and gives ErrComputationalBudgetExceeded
-// once the transaction's limit is passed.
+// once the transaction's limit is passed. That is what Agave reports when a
+// syscall passes the limit; when a program's own instructions do, it reports
+// ProgramFailedToComplete, which cannot happen here: programs are not metered
+// by the instruction.
 func (v *Invocation) Consume(units uint64) error {
 	if v.x.unitsLeft < units {
 		v.x.unitsLeft = 0

@@ -1,9 +1,11 @@
 package bank_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // webTransaction is the transaction that @solana/web3.js signed.
-func webTransaction(t testing.TB) (raw []byte, recipient, blockhash string) {
+func webTransaction(t testing.TB) (raw []byte, recipient, blockhash, dataHash string) {
 	t.Helper()
 	file, err := os.ReadFile("testdata/solana.json")
 	if err != nil {
@@ -25,17 +27,19 @@ func webTransaction(t testing.TB) (raw []byte, recipient, blockhash string) {
 			Recipient   string `json:"recipient"`
 			Blockhash   string `json:"blockhash"`
 			Transaction []byte `json:"transaction_base64"`
+			DataSHA256  string `json:"instruction_data_sha256"`
 		} `json:"transact"`
 	}
 	if err := json.Unmarshal(file, &vectors); err != nil {
 		t.Fatal(err)
 	}
-	return vectors.Transact.Transaction, vectors.Transact.Recipient, vectors.Transact.Blockhash
+	v := vectors.Transact
+	return v.Transaction, v.Recipient, v.Blockhash, v.DataSHA256
 }
 
 func TestATransactionOfWeb3JSKeepsItsMeaning(t *testing.T) {
 	t.Parallel()
-	raw, recipient, blockhash := webTransaction(t)
+	raw, recipient, blockhash, dataHash := webTransaction(t)
 	tx, err := bank.DecodeTransaction(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +60,9 @@ func TestATransactionOfWeb3JSKeepsItsMeaning(t *testing.T) {
 	}
 	if n := len(tx.Instructions); n != 3 {
 		t.Fatalf("%d instructions, want 3", n)
+	}
+	if got := fmt.Sprintf("%x", sha256.Sum256(tx.Instructions[2].Data)); got != dataHash {
+		t.Errorf("sha256 of Transact's data is %s, want %s", got, dataHash)
 	}
 	type account struct {
 		Key      string
@@ -183,7 +190,7 @@ func TestProgramsAreNeverWritable(t *testing.T) {
 }
 
 func FuzzDecodeTransaction(f *testing.F) {
-	raw, _, _ := webTransaction(f)
+	raw, _, _, _ := webTransaction(f)
 	f.Add(raw)
 	f.Add(raw[:65])
 	v0, err := base64.StdEncoding.DecodeString("AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAgAEAAAEBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")

@@ -17,9 +17,6 @@ type sendConfig struct {
 	PreflightCommitment level    `json:"preflightCommitment"`
 	Encoding            encoding `json:"encoding"`
 	MinContextSlot      *uint64  `json:"minContextSlot"`
-	// MaxRetries is accepted and has nothing to do: a transaction executes on
-	// arrival or never.
-	MaxRetries *uint64 `json:"maxRetries"`
 }
 
 func (s *Server) sendTransaction(p params) (any, *Error) {
@@ -45,7 +42,8 @@ func (s *Server) sendTransaction(p params) (any, *Error) {
 		}
 	}
 	// Like a node that forwards to a leader, the answer is the signature
-	// whatever becomes of the transaction: one that cannot land vanishes.
+	// whatever becomes of the transaction: one that cannot land vanishes. It
+	// executes now or never, so maxRetries has nothing to say.
 	if verified {
 		landed, outcome := s.bank.Submit(tx)
 		s.log.Debug("Transaction received", "landed", landed, "failed", outcome != nil)
