@@ -55,8 +55,7 @@ type Options struct {
 }
 
 // Server is a running, or stopped and restartable, private PostgreSQL server.
-// Its methods must not be called concurrently, URL and Pid apart from each
-// other's results.
+// Its methods, apart from URL, must not be called concurrently.
 type Server struct {
 	bin        binaries
 	account    *account
