@@ -1,67 +1,51 @@
-// Package contract names what the relay and those who run it must agree on:
-// ports, paths, environment variables, metrics and the timing of a shutdown.
-// The relay, the builders of its pods, charts and documents all take them from
-// here. It depends on the standard library alone, so that everybody can.
+// Package contract is what operator and relay agree on: ports, paths,
+// environment, metric names and drain timings. Each stands here once, and
+// nowhere else; the package needs the standard library only.
 package contract
 
-// Version is this release of the relay, X.Y.Z under semantic versioning, as
-// the service information document and GET /health give it. What exactly was
-// built is in the build identity beside it.
+// Default ports.
+const (
+	// APIPort serves clients.
+	APIPort = 8080
+	// OperationsPort serves metrics and probes.
+	OperationsPort = 9090
+	// LocalChainPort is where the local chain listens.
+	LocalChainPort = 8899
+)
+
+// Paths of the operations port.
+const (
+	MetricsPath   = "/metrics"
+	LivenessPath  = "/livez"
+	ReadinessPath = "/readyz"
+)
+
+// Version is this release of the relay, X.Y.Z under semantic versioning, as the
+// service information document and GET /health give it. Exactly what was built
+// is in the build identity beside it.
 const Version = "0.1.0"
 
-// ServiceName is the relay's name in the service information document.
-const ServiceName = "relaypool"
-
-// The default TCP ports.
+// Paths of the documented interface, as relay/openapi.yaml and chi's patterns
+// write them.
 const (
-	// APIPort serves the documented interface.
-	APIPort = 8080
-	// OperationsPort serves /metrics, /livez and /readyz, and is not for clients.
-	OperationsPort = 9090
-	// ChainPort is where the local chain answers JSON-RPC, as a Solana validator does.
-	ChainPort = 8899
-)
-
-// The paths of the operations port.
-const (
-	// PathMetrics gives Prometheus metrics.
-	PathMetrics = "/metrics"
-	// PathLivez answers 200 while the process answers at all.
-	PathLivez = "/livez"
-	// PathReadyz answers 200 while the relay takes requests, else 503.
-	PathReadyz = "/readyz"
-)
-
-// The paths of the documented interface, in the form of relay/openapi.yaml and
-// of chi's patterns.
-const (
-	PathServiceInfo        = "/"
-	PathTransact           = "/transact"
-	PathWithdraw           = "/withdraw"
-	PathTransactSwap       = "/transact_swap"
-	PathStatus             = "/status/{id}"
-	PathViewingKeyRegister = "/viewing-key/register"
-	PathCommitments        = "/commitments"
-	PathMerkleRoot         = "/merkle-root"
-	PathBacklog            = "/backlog"
-	PathComplianceKey      = "/compliance-key"
-	PathHealth             = "/health"
+	ServiceInfoPath        = "/"
+	TransactPath           = "/transact"
+	WithdrawPath           = "/withdraw"
+	TransactSwapPath       = "/transact_swap"
+	StatusPath             = "/status/{id}"
+	ViewingKeyRegisterPath = "/viewing-key/register"
+	CommitmentsPath        = "/commitments"
+	MerkleRootPath         = "/merkle-root"
+	BacklogPath            = "/backlog"
+	ComplianceKeyPath      = "/compliance-key"
+	HealthPath             = "/health"
 )
 
 // APIPaths lists every path of the documented interface: the values that a
-// metric's label or a log's field may have for a route.
+// metric's route label has, besides "unmatched".
 func APIPaths() []string {
 	return []string{
-		PathServiceInfo,
-		PathTransact,
-		PathWithdraw,
-		PathTransactSwap,
-		PathStatus,
-		PathViewingKeyRegister,
-		PathCommitments,
-		PathMerkleRoot,
-		PathBacklog,
-		PathComplianceKey,
-		PathHealth,
+		ServiceInfoPath, TransactPath, WithdrawPath, TransactSwapPath, StatusPath, ViewingKeyRegisterPath,
+		CommitmentsPath, MerkleRootPath, BacklogPath, ComplianceKeyPath, HealthPath,
 	}
 }

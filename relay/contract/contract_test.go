@@ -31,36 +31,37 @@ func TestAPIPathsAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// The lists are what other packages' tests go by, so a constant that is missing
+// The lists are what other packages' tests go by, so a name that is missing
 // from its list would be held against nothing.
 func TestListsAreComplete(t *testing.T) {
 	t.Parallel()
+	metrics := make([]string, 0, len(contract.Metrics()))
+	for _, m := range contract.Metrics() {
+		metrics = append(metrics, m.Name)
+	}
 	tests := map[string]struct {
 		file, prefix string
 		form         *regexp.Regexp
 		got          []string
 	}{
 		"environment variables": {"environment.go", "Env", regexp.MustCompile(`^RELAYPOOL_[A-Z]+(_[A-Z]+)*$`), contract.EnvironmentVariables()},
-		"metrics":               {"metrics.go", "Metric", regexp.MustCompile(`^relaypool_[a-z]+(_[a-z]+)*$`), contract.MetricNames()},
+		"metrics":               {"metrics.go", "Metric", regexp.MustCompile(`^relaypool_[a-z]+(_[a-z]+)*$`), metrics},
+		"paths":                 {"contract.go", "", regexp.MustCompile(`^/[a-z_/{}-]*$`), append(contract.APIPaths(), contract.MetricsPath, contract.LivenessPath, contract.ReadinessPath)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := constants(t, tc.file, tc.prefix)
-			if diff := cmp.Diff(want, slices.Sorted(slices.Values(tc.got))); diff != "" {
-				t.Errorf("list (-constants +list):\n%s", diff)
-			}
-			for _, v := range tc.got {
-				if !tc.form.MatchString(v) {
-					t.Errorf("%q: want the form %s", v, tc.form)
-				}
+			declared := declaredStrings(t, tc.file, tc.prefix, tc.form)
+			if diff := cmp.Diff(declared, slices.Sorted(slices.Values(tc.got))); diff != "" {
+				t.Errorf("names (-declared in %s +listed):\n%s", tc.file, diff)
 			}
 		})
 	}
 }
 
-// constants gives the sorted values of a file's string constants whose name has the prefix.
-func constants(t *testing.T, file, prefix string) []string {
+// declaredStrings gives, sorted, the first string of each constant or variable
+// whose name starts with prefix and whose value has the form.
+func declaredStrings(t *testing.T, file, prefix string, form *regexp.Regexp) []string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -68,16 +69,28 @@ func constants(t *testing.T, file, prefix string) []string {
 	}
 	var out []string
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, prefix) || spec.Names[0].Name == "EnvPrefix" {
+		declared, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(declared.Names[0].Name, prefix) {
 			return true
 		}
-		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		value := declared.Values[0]
+		if composite, ok := value.(*ast.CompositeLit); ok {
+			value = composite.Elts[0]
+		}
+		literal, ok := value.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return false
+		}
+		text, err := strconv.Unquote(literal.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, value)
-		return true
+		if form.MatchString(text) {
+			out = append(out, text)
+		} else if prefix != "" {
+			t.Errorf("%s is %q: want the form %s", declared.Names[0].Name, text, form)
+		}
+		return false
 	})
 	slices.Sort(out)
 	return out
@@ -86,11 +99,11 @@ func constants(t *testing.T, file, prefix string) []string {
 func TestTerminationGraceCoversEveryPhase(t *testing.T) {
 	t.Parallel()
 	phases := map[string]time.Duration{
-		"pre-stop":      contract.DrainPreStop,
-		"HTTP shutdown": contract.DrainHTTPShutdown,
-		"soft stop":     contract.DrainSoftStop,
-		"hard grace":    contract.DrainHardGrace,
-		"margin":        contract.DrainMargin,
+		"pre-stop":      contract.PreStop,
+		"HTTP shutdown": contract.HTTPShutdown,
+		"queue stop":    contract.QueueStop,
+		"hand-over":     contract.HandOver,
+		"margin":        contract.Margin,
 	}
 	left := contract.TerminationGrace
 	for name, d := range phases {

@@ -1,52 +1,39 @@
 package contract
 
-// EnvPrefix starts the name of every environment variable of the relay.
-const EnvPrefix = "RELAYPOOL_"
-
-// The environment variables of `relay serve`. Each is the flag of the same
-// name, upper case and with underscores; docs/configuration.md explains them.
-// Those that end in _FILE hold a path.
+// Names of the environment variables that relay serve reads. A flag of the
+// same meaning wins.
 const (
-	EnvListen           = "RELAYPOOL_LISTEN"
-	EnvOperationsListen = "RELAYPOOL_OPERATIONS_LISTEN"
-
-	EnvDatabaseURLFile  = "RELAYPOOL_DATABASE_URL_FILE"
-	EnvDatabaseMaxConns = "RELAYPOOL_DATABASE_MAX_CONNS"
-
-	EnvRPCURL      = "RELAYPOOL_RPC_URL"
-	EnvRPCURLFile  = "RELAYPOOL_RPC_URL_FILE"
-	EnvGenesisHash = "RELAYPOOL_GENESIS_HASH"
-	EnvCommitment  = "RELAYPOOL_COMMITMENT"
-
-	EnvProfile                = "RELAYPOOL_PROFILE"
-	EnvProgramID              = "RELAYPOOL_PROGRAM_ID"
-	EnvVerifyingKeyFile       = "RELAYPOOL_VERIFYING_KEY_FILE"
-	EnvProofA                 = "RELAYPOOL_PROOF_A"
-	EnvAllowOffCurveRecipient = "RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT"
-
-	EnvFeePayerKeyFile       = "RELAYPOOL_FEE_PAYER_KEY_FILE"
-	EnvFeePayerMinBalance    = "RELAYPOOL_FEE_PAYER_MIN_BALANCE"
-	EnvPriorityFeeFloor      = "RELAYPOOL_PRIORITY_FEE_FLOOR"
-	EnvPriorityFeeCap        = "RELAYPOOL_PRIORITY_FEE_CAP"
-	EnvPriorityFeePercentile = "RELAYPOOL_PRIORITY_FEE_PERCENTILE"
-	EnvComputeMargin         = "RELAYPOOL_COMPUTE_MARGIN"
-
+	EnvListen                  = "RELAYPOOL_LISTEN"
+	EnvOperationsListen        = "RELAYPOOL_OPERATIONS_LISTEN"
+	EnvDatabaseURLFile         = "RELAYPOOL_DATABASE_URL_FILE"
+	EnvDatabaseMaxConns        = "RELAYPOOL_DATABASE_MAX_CONNECTIONS"
+	EnvRPCURL                  = "RELAYPOOL_RPC_URL"
+	EnvRPCURLFile              = "RELAYPOOL_RPC_URL_FILE"
+	EnvGenesisHash             = "RELAYPOOL_GENESIS_HASH"
+	EnvProfile                 = "RELAYPOOL_PROFILE"
+	EnvProgramID               = "RELAYPOOL_PROGRAM_ID"
+	EnvVerifyingKey            = "RELAYPOOL_VERIFYING_KEY"
+	EnvProofA                  = "RELAYPOOL_PROOF_A"
+	EnvOffCurveRecipient       = "RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT"
+	EnvFeePayerKeyFile         = "RELAYPOOL_FEE_PAYER_KEY_FILE"
+	EnvFeePayerMinBalance      = "RELAYPOOL_FEE_PAYER_MIN_BALANCE"
+	EnvPriorityFloor           = "RELAYPOOL_PRIORITY_FEE_FLOOR"
+	EnvPriorityCap             = "RELAYPOOL_PRIORITY_FEE_CAP"
+	EnvPriorityPercentile      = "RELAYPOOL_PRIORITY_FEE_PERCENTILE"
 	EnvCompliancePublicKey     = "RELAYPOOL_COMPLIANCE_PUBLIC_KEY"
 	EnvCompliancePublicKeyFile = "RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE"
-	EnvSignInMessage           = "RELAYPOOL_SIGN_IN_MESSAGE"
-
-	EnvWaitDefault    = "RELAYPOOL_WAIT_DEFAULT"
-	EnvWaitMax        = "RELAYPOOL_WAIT_MAX"
-	EnvRateLimit      = "RELAYPOOL_RATE_LIMIT"
-	EnvClientIPHeader = "RELAYPOOL_CLIENT_IP_HEADER"
-	EnvCORSOrigin     = "RELAYPOOL_CORS_ORIGIN"
-	EnvConcurrency    = "RELAYPOOL_CONCURRENCY"
-
-	EnvLogLevel  = "RELAYPOOL_LOG_LEVEL"
-	EnvLogFormat = "RELAYPOOL_LOG_FORMAT"
+	EnvSignInMessages          = "RELAYPOOL_SIGN_IN_MESSAGES"
+	EnvConcurrency             = "RELAYPOOL_CONCURRENCY"
+	EnvWait                    = "RELAYPOOL_WAIT"
+	EnvWaitMax                 = "RELAYPOOL_WAIT_MAX"
+	EnvRateLimit               = "RELAYPOOL_RATE_LIMIT"
+	EnvClientIPHeader          = "RELAYPOOL_CLIENT_IP_HEADER"
+	EnvCORSOrigins             = "RELAYPOOL_CORS_ORIGINS"
+	EnvLogLevel                = "RELAYPOOL_LOG_LEVEL"
+	EnvLogFormat               = "RELAYPOOL_LOG_FORMAT"
 )
 
-// EnvironmentVariables lists every variable above.
+// EnvironmentVariables lists every variable of relay serve.
 func EnvironmentVariables() []string {
 	return []string{
 		EnvListen,
@@ -56,27 +43,25 @@ func EnvironmentVariables() []string {
 		EnvRPCURL,
 		EnvRPCURLFile,
 		EnvGenesisHash,
-		EnvCommitment,
 		EnvProfile,
 		EnvProgramID,
-		EnvVerifyingKeyFile,
+		EnvVerifyingKey,
 		EnvProofA,
-		EnvAllowOffCurveRecipient,
+		EnvOffCurveRecipient,
 		EnvFeePayerKeyFile,
 		EnvFeePayerMinBalance,
-		EnvPriorityFeeFloor,
-		EnvPriorityFeeCap,
-		EnvPriorityFeePercentile,
-		EnvComputeMargin,
+		EnvPriorityFloor,
+		EnvPriorityCap,
+		EnvPriorityPercentile,
 		EnvCompliancePublicKey,
 		EnvCompliancePublicKeyFile,
-		EnvSignInMessage,
-		EnvWaitDefault,
+		EnvSignInMessages,
+		EnvConcurrency,
+		EnvWait,
 		EnvWaitMax,
 		EnvRateLimit,
 		EnvClientIPHeader,
-		EnvCORSOrigin,
-		EnvConcurrency,
+		EnvCORSOrigins,
 		EnvLogLevel,
 		EnvLogFormat,
 	}

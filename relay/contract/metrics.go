@@ -1,80 +1,47 @@
 package contract
 
-// The names of the relay's own metrics; docs/metrics.md explains them. Gauges
-// of shared state (backlog, held) are the same figure on every pod: take
-// max by (namespace, pool), not sum.
-const (
-	// MetricBuildInfo is 1, with what was built in its labels.
-	MetricBuildInfo = "relaypool_build_info"
+// Metric is one of the relay's own metrics: its name, what it counts, and its labels.
+type Metric struct {
+	Name, Help string
+	Labels     []string
+}
 
-	// MetricHTTPRequests counts answers by route, method and status.
-	MetricHTTPRequests = "relaypool_http_requests_total"
-	// MetricHTTPRequestDuration times answers by route and method.
-	MetricHTTPRequestDuration = "relaypool_http_request_duration_seconds"
+// The relay's metrics. Labels take values from fixed sets; nothing of a
+// request's content is among them.
+var (
+	MetricBuildInfo = Metric{"relaypool_build_info", "Always 1; the labels tell what runs.", []string{"version", "revision"}}
 
-	// MetricSubmissionOutcomes counts submissions that ended, by kind and outcome.
-	MetricSubmissionOutcomes = "relaypool_submission_outcomes_total"
-	// MetricSubmissionStageDuration times the stages of submissions.
-	MetricSubmissionStageDuration = "relaypool_submission_stage_duration_seconds"
-	// MetricProofVerificationDuration times the verification of proofs.
-	MetricProofVerificationDuration = "relaypool_proof_verification_duration_seconds"
-	// MetricAttemptEvents counts what happens to signed transactions, rebroadcasts among it.
-	MetricAttemptEvents = "relaypool_attempt_events_total"
+	MetricHTTPRequests = Metric{"relaypool_http_requests_total", "Requests answered, by route and status.", []string{"route", "method", "status"}}
+	MetricHTTPDuration = Metric{"relaypool_http_request_duration_seconds", "Time to answer, waits for outcomes included.", []string{"route", "method"}}
 
-	// MetricRPCCalls counts calls of the chain's RPC by method and class of answer.
-	MetricRPCCalls = "relaypool_rpc_calls_total"
-	// MetricRPCCallDuration times calls of the chain's RPC by method.
-	MetricRPCCallDuration = "relaypool_rpc_call_duration_seconds"
+	MetricSubmissions = Metric{"relaypool_submissions_total", "Submissions done, by kind and outcome: completed, finalized, or the code of the failure.", []string{"kind", "outcome"}}
+	MetricStages      = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, confirm, finalize.", []string{"stage"}}
+	MetricAttempts    = Metric{"relaypool_attempts_total", "What happened to signed transactions: signed, refused, rebroadcast, expired, reopened, held.", []string{"event"}}
+	MetricWatching    = Metric{"relaypool_watched_submissions", "Submissions that this pod holds and follows.", nil}
+	MetricPending     = Metric{"relaypool_backlog_pending", "Submissions of the whole fleet that wait for a worker.", nil}
+	MetricProcessing  = Metric{"relaypool_backlog_processing", "Submissions of the whole fleet under way.", nil}
+	MetricOldest      = Metric{"relaypool_backlog_oldest_age_seconds", "Age of the fleet's oldest pending submission.", nil}
 
-	// MetricFeePayerBalance is the last good reading of a fee payer's balance.
-	MetricFeePayerBalance = "relaypool_fee_payer_balance_lamports"
-	// MetricFeePayerBalanceTimestamp is when that reading was made.
-	MetricFeePayerBalanceTimestamp = "relaypool_fee_payer_balance_timestamp_seconds"
+	MetricRPCCalls    = Metric{"relaypool_rpc_calls_total", "RPC calls by method and class of answer.", []string{"method", "class"}}
+	MetricRPCDuration = Metric{"relaypool_rpc_call_duration_seconds", "Time of RPC calls by method.", []string{"method"}}
 
-	// MetricBacklog is how many submissions are due, unclaimed and not held.
-	MetricBacklog = "relaypool_backlog_jobs"
-	// MetricBacklogOldestAge is the age of the oldest of them.
-	MetricBacklogOldestAge = "relaypool_backlog_oldest_age_seconds"
-	// MetricBacklogTimestamp is when backlog and held work were counted.
-	MetricBacklogTimestamp = "relaypool_backlog_timestamp_seconds"
-	// MetricHeld is how many submissions wait for the deployment, by reason.
-	MetricHeld = "relaypool_held_jobs"
+	MetricPayerBalance = Metric{"relaypool_fee_payer_balance_lamports", "The fee payer's last balance that could be read.", nil}
+	MetricPayerAge     = Metric{"relaypool_fee_payer_balance_age_seconds", "Age of that reading; a failed one leaves the last good one, growing older.", nil}
 
-	// MetricTreeNextIndex is the number of leaves in the tree on the chain.
-	MetricTreeNextIndex = "relaypool_tree_next_index"
-	// MetricTreeSelfCheck is 1 while the tree account agrees with itself.
-	MetricTreeSelfCheck = "relaypool_tree_self_check_ok"
-
-	// MetricCommitmentsPublished is the number of leaves that GET /commitments serves.
-	MetricCommitmentsPublished = "relaypool_commitments_published_leaves"
-	// MetricCommitmentsLag is how many leaves the served list is behind the chain.
-	MetricCommitmentsLag = "relaypool_commitments_lag_leaves"
-	// MetricCommitmentsVerified is 1 while the list read from the chain has a root that the chain confirms.
-	MetricCommitmentsVerified = "relaypool_commitments_verified"
+	MetricTreeLeaves    = Metric{"relaypool_tree_leaves", "Leaves of the pool's Merkle tree on the chain.", nil}
+	MetricTreeCheck     = Metric{"relaypool_tree_self_check", "1 when the tree account agrees with itself, 0 when the profile does not fit the program.", nil}
+	MetricIndexLeaves   = Metric{"relaypool_index_leaves", "Leaves that the commitment index has read.", nil}
+	MetricIndexServed   = Metric{"relaypool_index_published_leaves", "Leaves whose root the chain confirmed: what GET /commitments serves.", nil}
+	MetricIndexVerified = Metric{"relaypool_index_verified", "1 when all that the index has read is confirmed by the chain's root.", nil}
 )
 
-// MetricNames lists every metric above.
-func MetricNames() []string {
-	return []string{
-		MetricBuildInfo,
-		MetricHTTPRequests,
-		MetricHTTPRequestDuration,
-		MetricSubmissionOutcomes,
-		MetricSubmissionStageDuration,
-		MetricProofVerificationDuration,
-		MetricAttemptEvents,
-		MetricRPCCalls,
-		MetricRPCCallDuration,
-		MetricFeePayerBalance,
-		MetricFeePayerBalanceTimestamp,
-		MetricBacklog,
-		MetricBacklogOldestAge,
-		MetricBacklogTimestamp,
-		MetricHeld,
-		MetricTreeNextIndex,
-		MetricTreeSelfCheck,
-		MetricCommitmentsPublished,
-		MetricCommitmentsLag,
-		MetricCommitmentsVerified,
+// Metrics lists all of them, in the order of the documentation.
+func Metrics() []Metric {
+	return []Metric{
+		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration,
+		MetricSubmissions, MetricStages, MetricAttempts, MetricWatching,
+		MetricPending, MetricProcessing, MetricOldest,
+		MetricRPCCalls, MetricRPCDuration, MetricPayerBalance, MetricPayerAge,
+		MetricTreeLeaves, MetricTreeCheck, MetricIndexLeaves, MetricIndexServed, MetricIndexVerified,
 	}
 }
