@@ -1,0 +1,114 @@
+package wallet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	modulePath = "github.com/relaypool/relaypool"
+	lockPoll   = 100 * time.Millisecond
+)
+
+// build returns the circuit's program for the sources as they are, built unless the cache has it.
+func build(ctx context.Context, source, cache string, progress io.Writer) (string, error) {
+	sum, err := hashSources(source)
+	if err != nil {
+		return "", fmt.Errorf("read the circuit's sources: %w", err)
+	}
+	folder := filepath.Join(cache, "bin", sum)
+	program := filepath.Join(folder, "circuit")
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return "", fmt.Errorf("make the cache folder of the circuit's program: %w", err)
+	}
+	fmt.Fprintln(progress, "wallet: building the circuit's program; the first time this fetches and compiles gnark, which takes a minute")
+	temporary := fmt.Sprintf("%s.%d", program, os.Getpid())
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", temporary, ".")
+	cmd.Dir = source
+	// A workspace or flags of the caller's module are not the circuit's.
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the circuit's program in %s: %w\n%s", source, err, output)
+	}
+	// Renamed into place, so that nobody starts half a program.
+	if err := os.Rename(temporary, program); err != nil {
+		return "", fmt.Errorf("keep the circuit's program: %w", err)
+	}
+	return program, nil
+}
+
+// hashSources tells programs apart by everything that goes into them.
+func hashSources(source string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	err := filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := entry.Name()
+		isCode := strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
+		if !isCode && name != "go.mod" && name != "go.sum" {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%s %d\n", strings.TrimPrefix(path, source), len(content))
+		h.Write(content)
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// findSource asks the go command for the checkout around the working folder.
+func findSource(ctx context.Context) (string, error) {
+	output, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
+	if err != nil {
+		return "", fmt.Errorf("find the checkout of %s (run inside it, or set Options.Source): %w", modulePath, err)
+	}
+	return filepath.Join(strings.TrimSpace(string(output)), "hack", "circuit"), nil
+}
+
+// lock waits until no other process builds the program or makes its keys: test binaries start at the
+// same time, and each would do the same minute of work.
+func lock(ctx context.Context, folder string) (unlock func(), err error) {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return nil, fmt.Errorf("make the circuit's cache folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock of the circuit's cache: %w", err)
+	}
+	poll := time.NewTicker(lockPoll)
+	defer poll.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // closing releases it
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock the circuit's cache: %w", err), f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("wait for another process that builds the circuit: %w", ctx.Err()), f.Close())
+		case <-poll.C:
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// Package wallet is the client side of the shielded pool for tests and demonstrations: notes, the
+// transactions that spend and make them, and a prover that drives hack/circuit.
+//
+// It keeps secrets in memory and proves under keys that anybody can forge for: development only.
+package wallet
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Note is an amount in the pool, in the mint's smallest unit, that belongs to whoever knows Secret.
+// Index is the place of its commitment among the pool's leaves, meaningful once it is there.
+type Note struct {
+	Amount   uint64
+	Secret   fr.Element
+	Blinding fr.Element
+	Mint     fr.Element
+	Index    uint64
+}
+
+// NewNote returns a note with a secret and a blinding drawn from random. It fails when random does.
+func NewNote(random io.Reader, amount uint64, mint fr.Element) (Note, error) {
+	n := Note{Amount: amount, Mint: mint}
+	for _, e := range []*fr.Element{&n.Secret, &n.Blinding} {
+		if err := draw(random, e); err != nil {
+			return Note{}, err
+		}
+	}
+	return n, nil
+}
+
+// draw reads 48 bytes for 254 bits, so that reducing them favours no value noticeably.
+func draw(random io.Reader, e *fr.Element) error {
+	var b [48]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return fmt.Errorf("draw a random field element: %w", err)
+	}
+	e.SetBytes(b[:])
+	return nil
+}
+
+// OwnerKey is P2(secret, 0), which a payer needs to make a note for this owner (protocol.md §3).
+func (n *Note) OwnerKey() fr.Element {
+	return merkle.Hash2(&n.Secret, new(fr.Element))
+}
+
+// Commitment is P4(amount, owner key, blinding, mint): the leaf that stands for the note.
+func (n *Note) Commitment() fr.Element {
+	amount, owner := fr.NewElement(n.Amount), n.OwnerKey()
+	return merkle.Hash4(&amount, &owner, &n.Blinding, &n.Mint)
+}
+
+// Nullifier is P3(commitment, index, P3(secret, commitment, index)): what spending the note reveals.
+// It depends on Index.
+func (n *Note) Nullifier() fr.Element {
+	commitment, index := n.Commitment(), fr.NewElement(n.Index)
+	signature := merkle.Hash3(&n.Secret, &commitment, &index)
+	return merkle.Hash3(&commitment, &index, &signature)
+}
+
+// Locate sets Index to the note's place among the pool's leaves. It is an error when it is not there
+// (yet).
+func (n *Note) Locate(leaves []fr.Element) error {
+	i := slices.Index(leaves, n.Commitment())
+	if i < 0 {
+		return fmt.Errorf("note is not among the pool's %d leaves: fetch the commitments again once its transaction is confirmed", len(leaves))
+	}
+	n.Index = uint64(i)
+	return nil
+}
+
+// ExtDataHash binds a withdrawal to its recipient under the development profile: 0x00 and the first
+// 31 bytes of sha256(recipient), as a field element (protocol.md §2).
+func ExtDataHash(recipient solana.PublicKey) fr.Element {
+	b := shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient})
+	var e fr.Element
+	e.SetBytes(b[:])
+	return e
+}

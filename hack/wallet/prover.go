@@ -1,0 +1,269 @@
+package wallet
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// closeWithin is how long Close waits for a proof under way before it kills the program.
+const closeWithin = 10 * time.Second
+
+// Options of StartProver.
+type Options struct {
+	// Progress gets what takes its time, and the program's warnings. Required.
+	Progress io.Writer
+	// Source is the folder of hack/circuit; by default that of the checkout around the working
+	// folder.
+	Source string
+	// Cache is where program and lock are kept; by default relaypool/circuit in the user's cache
+	// folder, where the program keeps its keys.
+	Cache string
+}
+
+// Prover is a running circuit program. It is safe for concurrent use; proofs are made one after the
+// other, because each uses every core.
+type Prover struct {
+	// Constraints is the size of the circuit.
+	Constraints int
+	// KeySHA256 is the hash of the verifying key, in lower-case hex, by which a relay knows it.
+	KeySHA256 string
+
+	program  string
+	cmd      *exec.Cmd
+	stdin    io.WriteCloser
+	stdout   *bufio.Reader
+	requests chan request
+	quit     chan struct{}
+	done     chan struct{}
+	close    func() error
+}
+
+type request struct {
+	witness wireWitness
+	reply   chan<- reply
+}
+
+type reply struct {
+	answer answer
+	err    error
+}
+
+type wireRequest struct {
+	ID      int64       `json:"id"`
+	Witness wireWitness `json:"witness"`
+}
+
+// answer is a line of the program: the ready message or the result of a request.
+type answer struct {
+	Ready        bool   `json:"ready"`
+	Constraints  int    `json:"constraints"`
+	KeySHA256    string `json:"vk_sha256"`
+	ID           int64  `json:"id"`
+	Proof        string `json:"proof"`
+	PublicInputs string `json:"public_inputs"`
+	Millis       int64  `json:"millis"`
+	Error        string `json:"error"`
+}
+
+// errStopped is returned by Prove after Close, or after the program died.
+var errStopped = errors.New("the circuit's program has stopped: start a new prover")
+
+// StartProver builds hack/circuit when its sources changed, starts it and waits until it has its
+// keys. It fails with the compiler's output when the sources do not build. The context bounds the
+// start alone; Close ends the program.
+func StartProver(ctx context.Context, o Options) (*Prover, error) {
+	if o.Progress == nil {
+		return nil, errors.New("start prover: Options.Progress is missing: set it, io.Discard for silence")
+	}
+	var err error
+	if o.Source == "" {
+		if o.Source, err = findSource(ctx); err != nil {
+			return nil, fmt.Errorf("start prover: %w", err)
+		}
+	}
+	if o.Cache == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("start prover: find the user's cache folder (set XDG_CACHE_HOME or HOME, or Options.Cache): %w", err)
+		}
+		o.Cache = filepath.Join(cache, "relaypool", "circuit")
+	}
+	unlock, err := lock(ctx, o.Cache)
+	if err != nil {
+		return nil, fmt.Errorf("start prover: %w", err)
+	}
+	defer unlock()
+	program, err := build(ctx, o.Source, o.Cache, o.Progress)
+	if err != nil {
+		return nil, fmt.Errorf("start prover: %w", err)
+	}
+	p, err := launch(ctx, program, o.Progress)
+	if err != nil {
+		return nil, fmt.Errorf("start prover: %w", err)
+	}
+	return p, nil
+}
+
+func launch(ctx context.Context, program string, progress io.Writer) (*Prover, error) {
+	p := &Prover{
+		program:  program,
+		requests: make(chan request),
+		quit:     make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	p.close = sync.OnceValue(p.stop)
+	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), program, "serve")
+	p.cmd.Stderr = progress
+	// In a group of its own, so that Ctrl-C reaches us alone and we end it in order.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.stdout = bufio.NewReader(stdout)
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	// Until the program is ready, the end of the context ends it, and with it the read below.
+	cancel := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	ready, err := p.readLine()
+	if !cancel() {
+		err = ctx.Err()
+	}
+	if err == nil && !ready.Ready {
+		err = errors.New("its first line is not the ready message")
+	}
+	go p.loop()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("wait until the circuit's program is ready (its own words are in the progress output): %w", err), p.Close())
+	}
+	p.Constraints, p.KeySHA256 = ready.Constraints, ready.KeySHA256
+	return p, nil
+}
+
+// Prove returns the proof and the public inputs as POST /transact takes them, and how long the
+// circuit's program took. A witness that breaks a rule is an error.
+func (p *Prover) Prove(ctx context.Context, w *Witness) (proof [shieldpool.ProofLength]byte, publicInputs [shieldpool.PublicInputsLength]byte, took time.Duration, err error) {
+	replies := make(chan reply, 1)
+	select {
+	case p.requests <- request{witness: w.wire(), reply: replies}:
+	case <-p.done:
+		return proof, publicInputs, 0, errStopped
+	case <-ctx.Done():
+		return proof, publicInputs, 0, fmt.Errorf("wait for the prover: %w", ctx.Err())
+	}
+	select {
+	case r := <-replies:
+		if r.err == nil {
+			r.err = r.answer.decode(proof[:], publicInputs[:])
+		}
+		return proof, publicInputs, time.Duration(r.answer.Millis) * time.Millisecond, r.err
+	case <-ctx.Done():
+		return proof, publicInputs, 0, fmt.Errorf("wait for the proof: %w", ctx.Err())
+	}
+}
+
+func (a *answer) decode(proof, publicInputs []byte) error {
+	if a.Error != "" {
+		return fmt.Errorf("prove: %s", a.Error)
+	}
+	for _, field := range []struct {
+		name, text string
+		into       []byte
+	}{{"proof", a.Proof, proof}, {"public inputs", a.PublicInputs, publicInputs}} {
+		b, err := hex.DecodeString(field.text)
+		if err != nil || len(b) != len(field.into) {
+			return fmt.Errorf("prove: %s must be %d bytes in hex, the circuit's program sent %d characters", field.name, len(field.into), len(field.text))
+		}
+		copy(field.into, b)
+	}
+	return nil
+}
+
+// VerificationKey returns the verifying key as snarkjs' verification_key.json.
+func (p *Prover) VerificationKey(ctx context.Context) ([]byte, error) {
+	output, err := exec.CommandContext(ctx, p.program, "vk").Output()
+	if err != nil {
+		return nil, fmt.Errorf("export the verifying key: %w", err)
+	}
+	return output, nil
+}
+
+// Close lets a proof under way finish, ends the program and waits for it. Further calls return what
+// the first did.
+func (p *Prover) Close() error {
+	return p.close()
+}
+
+func (p *Prover) stop() error {
+	kill := time.AfterFunc(closeWithin, func() { _ = p.cmd.Process.Kill() })
+	defer kill.Stop()
+	close(p.quit)
+	<-p.done
+	// The end of its input ends the program; the pipe may be closed already if it died.
+	_ = p.stdin.Close()
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("stop the circuit's program: %w", err)
+	}
+	return nil
+}
+
+// loop passes one request at a time to the program, until Close or the program's death.
+func (p *Prover) loop() {
+	defer close(p.done)
+	for id := int64(1); ; id++ {
+		select {
+		case <-p.quit:
+			return
+		case r := <-p.requests:
+			a, err := p.exchange(id, r.witness)
+			r.reply <- reply{answer: a, err: err}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (p *Prover) exchange(id int64, w wireWitness) (answer, error) {
+	if err := json.NewEncoder(p.stdin).Encode(wireRequest{ID: id, Witness: w}); err != nil {
+		return answer{}, errors.Join(errStopped, err)
+	}
+	a, err := p.readLine()
+	if err != nil {
+		return answer{}, errors.Join(errStopped, err)
+	}
+	if a.ID != id {
+		return answer{}, fmt.Errorf("the circuit's program answered request %d instead of %d", a.ID, id)
+	}
+	return a, nil
+}
+
+func (p *Prover) readLine() (answer, error) {
+	line, err := p.stdout.ReadBytes('\n')
+	if err != nil {
+		return answer{}, fmt.Errorf("read from the circuit's program: %w", err)
+	}
+	var a answer
+	if err := json.Unmarshal(line, &a); err != nil {
+		return answer{}, fmt.Errorf("the circuit's program sent %d bytes that are not a JSON object", len(line))
+	}
+	return a, nil
+}

@@ -1,0 +1,156 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	module  = "module example.org/circuit\n\ngo 1.26\n"
+	silent  = "package main\n\nimport \"io\"\nimport \"os\"\n\nfunc main() { io.Copy(io.Discard, os.Stdin) }\n"
+	garbage = "package main\n\nfunc main() {}\n"
+	chatty  = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"hello\\n\") }\n"
+	dying   = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"{\\\"ready\\\":true}\\n\"); os.Exit(3) }\n"
+	wrong   = "package main\n\nfunc main() { undefined() }\n"
+)
+
+// source makes a circuit of its own for a test.
+func source(t *testing.T, program string) string {
+	t.Helper()
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "go.mod"), module)
+	put(t, filepath.Join(folder, "main.go"), program)
+	return folder
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStartProverFails(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		program string
+		want    []string
+	}{
+		"with the compiler's output when the sources do not build": {wrong, []string{"main.go:3:15", "undefined: undefined"}},
+		"when the program ends before it is ready":                 {garbage, []string{"read from the circuit's program", "EOF"}},
+		"when the program says something else first":               {chatty, []string{"6 bytes that are not a JSON object"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := StartProver(t.Context(), Options{Progress: io.Discard, Source: source(t, tc.program), Cache: t.TempDir()})
+			if err == nil {
+				t.Fatalf("it started: %v", p.Close())
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %v, want one with %q", err, want)
+				}
+			}
+		})
+	}
+	if _, err := StartProver(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "Options.Progress is missing") {
+		t.Errorf("without options: error %v", err)
+	}
+}
+
+func TestStartProverEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	cache, folder := t.TempDir(), source(t, silent)
+	if _, err := build(t.Context(), folder, cache, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := StartProver(ctx, Options{Progress: io.Discard, Source: folder, Cache: cache})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a program that is never ready: error %v, want the deadline's", err)
+	}
+}
+
+func TestProveSaysThatTheProgramDied(t *testing.T) {
+	t.Parallel()
+	p, err := StartProver(t.Context(), Options{Progress: io.Discard, Source: source(t, dying), Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, _, _, err := p.Prove(t.Context(), new(Witness)); !errors.Is(err, errStopped) {
+			t.Errorf("error %v, want %v", err, errStopped)
+		}
+	}
+	if err := p.Close(); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("close: error %v, want the program's exit status", err)
+	}
+}
+
+func TestBuildIsNeverStale(t *testing.T) {
+	t.Parallel()
+	cache, folder := t.TempDir(), source(t, silent)
+	built := func() (program string, compiled bool) {
+		var progress strings.Builder
+		program, err := build(t.Context(), folder, cache, &progress)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program, progress.Len() > 0
+	}
+	first, compiled := built()
+	if !compiled {
+		t.Error("an empty cache had a program")
+	}
+	put(t, filepath.Join(folder, "main_test.go"), "package main\n")
+	put(t, filepath.Join(folder, "README"), "words")
+	if again, compiled := built(); compiled || again != first {
+		t.Error("files that do not go into the program had it built again")
+	}
+	for _, path := range []string{"main.go", "inner/inner.go", "go.mod"} {
+		before, err := os.ReadFile(filepath.Join(folder, path))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if path == "inner/inner.go" {
+			before = []byte("package inner\n")
+		}
+		put(t, filepath.Join(folder, path), string(before)+"\n// changed\n")
+		changed, compiled := built()
+		if !compiled || changed == first {
+			t.Errorf("a change in %s did not have the program built", path)
+		}
+		first = changed
+	}
+}
+
+func TestLockKeepsOthersOut(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	unlock, err := lock(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
+	defer cancel()
+	if _, err := lock(ctx, folder); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second lock: error %v, want the deadline's", err)
+	}
+	unlock()
+	unlock, err = lock(t.Context(), folder)
+	if err != nil {
+		t.Fatalf("after the first was released: %v", err)
+	}
+	unlock()
+}

@@ -1,0 +1,294 @@
+package wallet_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/wallet"
+	"github.com/relaypool/relaypool/hack/wallet/wallettest"
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func mint(t *testing.T) fr.Element {
+	t.Helper()
+	e, err := merkle.FromBytes(shieldpool.Development().Mints[0].Field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func note(t *testing.T, amount uint64) wallet.Note {
+	t.Helper()
+	n, err := wallet.NewNote(rand.Reader, amount, mint(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// pool puts the notes among those of strangers and locates them.
+func pool(t *testing.T, notes ...*wallet.Note) []fr.Element {
+	t.Helper()
+	leaves := []fr.Element{fr.NewElement(11), fr.NewElement(12), fr.NewElement(13)}
+	for _, n := range notes {
+		leaves = append(leaves, n.Commitment())
+	}
+	for _, n := range notes {
+		if err := n.Locate(leaves); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return leaves
+}
+
+func witness(t *testing.T, s wallet.Spend) *wallet.Witness {
+	t.Helper()
+	w, err := s.Witness(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// proves checks a proof with the relay's own verifier and returns the public inputs as it reads them.
+func proves(t *testing.T, w *wallet.Witness) *shieldpool.PublicInputs {
+	t.Helper()
+	prover := wallettest.Prover(t)
+	proofBytes, public, took, err := prover.Prove(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took <= 0 {
+		t.Errorf("the proof took %v", took)
+	}
+	if !bytes.Equal(public[:], w.PublicInputs.Bytes()) {
+		t.Error("the prover's public inputs are not the witness'")
+	}
+	in, err := shieldpool.ParsePublicInputs(public[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyJSON, err := prover.VerificationKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := groth16.ParseKey(keyJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hash := key.Hash(); hex.EncodeToString(hash[:]) != prover.KeySHA256 {
+		t.Error("the relay's hash of the verifying key is not the prover's")
+	}
+	proof, err := groth16.ParseProof(proofBytes[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	signals := in.Signals()
+	sign, err := key.Verify(proof, signals[:])
+	if err != nil || sign != groth16.Plain {
+		t.Errorf("the relay's verifier: sign %v, error %v, want a plain proof that holds", sign, err)
+	}
+	return in
+}
+
+func TestDepositAndWithdrawal(t *testing.T) {
+	t.Parallel()
+	// A deposit into an empty pool.
+	mine := note(t, 1_000_000_000)
+	in := proves(t, witness(t, wallet.Spend{
+		Outputs: []wallet.Note{mine}, PublicAmount: 1_000_000_000, Mint: mint(t), At: noon,
+	}))
+	emptyRoot, commitment, mintField := merkle.Zero(merkle.Height), mine.Commitment(), mint(t)
+	want := &shieldpool.PublicInputs{
+		Root:         merkle.Bytes(&emptyRoot),
+		PublicAmount: 1_000_000_000,
+		MintAddress:  merkle.Bytes(&mintField),
+		Commitments:  [2][32]byte{merkle.Bytes(&commitment), in.Commitments[1]},
+		Nullifiers:   in.Nullifiers, ChainNoteHash: in.ChainNoteHash,
+	}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Errorf("the deposit's public inputs (-want +got):\n%s", diff)
+	}
+	if err := in.CheckNullifiers(); err != nil || !in.HasNullifier(0) || !in.HasNullifier(1) {
+		t.Errorf("inputs that hold nothing have no two nullifiers of their own: %v", err)
+	}
+
+	// Its two commitments are on the chain; a part leaves the pool.
+	var leaves []fr.Element
+	for _, b := range in.Commitments {
+		leaf, err := merkle.FromBytes(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leaf)
+	}
+	if err := mine.Locate(leaves); err != nil {
+		t.Fatal(err)
+	}
+	recipient := solana.NewWallet().PublicKey()
+	change := note(t, 400_000_000)
+	in = proves(t, witness(t, wallet.Spend{
+		Inputs: []wallet.Note{mine}, Outputs: []wallet.Note{change}, PublicAmount: -600_000_000,
+		ExtDataHash: wallet.ExtDataHash(recipient), Mint: mint(t), Leaves: leaves, At: noon, Unused: true,
+	}))
+	root, nullifier, commitment := merkle.Hash2(&leaves[0], &leaves[1]), mine.Nullifier(), change.Commitment()
+	for level := 1; level < merkle.Height; level++ {
+		zero := merkle.Zero(level)
+		root = merkle.Hash2(&root, &zero)
+	}
+	want = &shieldpool.PublicInputs{
+		Root:         merkle.Bytes(&root),
+		PublicAmount: -600_000_000,
+		ExtDataHash:  shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient}),
+		MintAddress:  merkle.Bytes(&mintField),
+		Nullifiers:   [2][32]byte{merkle.Bytes(&nullifier), {}},
+		Commitments:  [2][32]byte{merkle.Bytes(&commitment), in.Commitments[1]}, ChainNoteHash: in.ChainNoteHash,
+	}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Errorf("the withdrawal's public inputs (-want +got):\n%s", diff)
+	}
+}
+
+func TestProverRefusesAWitnessThatBreaksARule(t *testing.T) {
+	t.Parallel()
+	mine := note(t, 100)
+	leaves := pool(t, &mine)
+	tests := map[string]func(*shieldpool.PublicInputs){
+		"another root":                func(in *shieldpool.PublicInputs) { in.Root[31] ^= 1 },
+		"a larger withdrawal":         func(in *shieldpool.PublicInputs) { in.PublicAmount-- },
+		"another recipient":           func(in *shieldpool.PublicInputs) { in.ExtDataHash[31] ^= 1 },
+		"another mint":                func(in *shieldpool.PublicInputs) { in.MintAddress[31] ^= 1 },
+		"a nullifier of another note": func(in *shieldpool.PublicInputs) { in.Nullifiers[0][31] ^= 1 },
+		"another commitment":          func(in *shieldpool.PublicInputs) { in.Commitments[1][31] ^= 1 },
+		"another chain note":          func(in *shieldpool.PublicInputs) { in.ChainNoteHash[31] ^= 1 },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := witness(t, wallet.Spend{Inputs: []wallet.Note{mine}, PublicAmount: -100, Mint: mint(t), Leaves: leaves, At: noon})
+			change(&w.PublicInputs)
+			_, _, _, err := wallettest.Prover(t).Prove(t.Context(), w)
+			if err == nil || !strings.Contains(err.Error(), "breaks a rule of the circuit") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestSpendRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	a, b, elsewhere := note(t, 70), note(t, 30), note(t, 30)
+	leaves := pool(t, &a, &b)
+	foreign := note(t, 100)
+	foreign.Mint = fr.NewElement(8)
+	valid := func() wallet.Spend {
+		return wallet.Spend{
+			Inputs: []wallet.Note{a, b}, Outputs: []wallet.Note{note(t, 60)},
+			PublicAmount: -40, Mint: mint(t), Leaves: leaves, At: noon,
+		}
+	}
+	tests := map[string]struct {
+		change func(*wallet.Spend)
+		want   string
+	}{
+		"three inputs":                {func(s *wallet.Spend) { s.Inputs = append(s.Inputs, b) }, "received 3 and 1"},
+		"three outputs":               {func(s *wallet.Spend) { s.Outputs = make([]wallet.Note, 3) }, "received 2 and 3"},
+		"the smallest public amount":  {func(s *wallet.Spend) { s.PublicAmount = math.MinInt64 }, "smallest 64-bit integer"},
+		"no time":                     {func(s *wallet.Spend) { s.At = time.Time{} }, "set At"},
+		"a third output's chain note": {func(s *wallet.Spend) { s.NoteOf = 2 }, "received 2"},
+		"an input of another mint":    {func(s *wallet.Spend) { s.Inputs[0] = foreign }, "input 0 is a note of another mint"},
+		"an output of another mint":   {func(s *wallet.Spend) { s.Outputs[0] = foreign }, "output 0 is a note of another mint"},
+		"an input that is nowhere":    {func(s *wallet.Spend) { s.Inputs[1] = elsewhere }, "input 1 is not where its index says among the 5 leaves"},
+		"an index past the leaves":    {func(s *wallet.Spend) { s.Inputs[1].Index = math.MaxUint64 }, "input 1 is not where"},
+		"one note twice":              {func(s *wallet.Spend) { s.Inputs[1] = a }, "same note"},
+		"more out than in":            {func(s *wallet.Spend) { s.PublicAmount = -41 }, "must equal the outputs"},
+		"less out than in":            {func(s *wallet.Spend) { s.Outputs = nil }, "must equal the outputs"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := valid()
+			tc.change(&s)
+			_, err := s.Witness(rand.Reader)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+	s := valid()
+	if _, err := s.Witness(rand.Reader); err != nil {
+		t.Errorf("what all of these change is refused itself: %v", err)
+	}
+	broken := errors.New("no entropy")
+	if _, err := s.Witness(brokenReader{broken}); !errors.Is(err, broken) {
+		t.Errorf("a random source that fails: error %v", err)
+	}
+	if err := elsewhere.Locate(leaves); err == nil || !strings.Contains(err.Error(), "among the pool's 5 leaves") {
+		t.Errorf("a note that is nowhere was located: error %v", err)
+	}
+}
+
+type brokenReader struct{ err error }
+
+func (r brokenReader) Read([]byte) (int, error) { return 0, r.err }
+
+func TestNotesDiffer(t *testing.T) {
+	t.Parallel()
+	a, b := note(t, 5), note(t, 5)
+	if a.Commitment() == b.Commitment() || a.OwnerKey() == b.OwnerKey() {
+		t.Error("two new notes share a commitment or an owner key")
+	}
+	moved := a
+	moved.Index++
+	if a.Nullifier() == moved.Nullifier() {
+		t.Error("the nullifier does not depend on the index")
+	}
+}
+
+func TestProverServesManyAtOnceUntilItIsClosed(t *testing.T) {
+	t.Parallel()
+	wallettest.Prover(t) // so that program and keys are in the cache
+	prover, err := wallet.StartProver(t.Context(), wallet.Options{Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	amounts := []int64{1, 2, 3}
+	var wait sync.WaitGroup
+	for _, amount := range amounts {
+		w := witness(t, wallet.Spend{Outputs: []wallet.Note{note(t, uint64(amount))}, PublicAmount: amount, Mint: mint(t), At: noon})
+		wait.Go(func() {
+			_, public, _, err := prover.Prove(t.Context(), w)
+			if err != nil || !bytes.Equal(public[:], w.PublicInputs.Bytes()) {
+				t.Errorf("amount %d: another's answer, or error %v", amount, err)
+			}
+		})
+	}
+	wait.Wait()
+	if err := prover.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := prover.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+	w := witness(t, wallet.Spend{Mint: mint(t), At: noon})
+	if _, _, _, err := prover.Prove(t.Context(), w); err == nil || !strings.Contains(err.Error(), "start a new prover") {
+		t.Errorf("prove after close: error %v", err)
+	}
+}

@@ -1,0 +1,32 @@
+// Package wallettest starts the circuit's program once for a test binary.
+package wallettest
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/wallet"
+)
+
+// startWithin allows for fetching and compiling gnark on a slow machine.
+const startWithin = 10 * time.Minute
+
+// start runs once. The program ends with the test binary, which closes its input.
+var start = sync.OnceValues(func() (*wallet.Prover, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	return wallet.StartProver(ctx, wallet.Options{Progress: os.Stderr})
+})
+
+// Prover returns the test binary's prover. It fails the test when the circuit does not build.
+func Prover(t testing.TB) *wallet.Prover {
+	t.Helper()
+	p, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
