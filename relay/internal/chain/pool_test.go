@@ -139,7 +139,7 @@ func mustTree(t *testing.T, p *PoolReader, maxAge time.Duration) ledger.Snapshot
 	return s
 }
 
-func checkRefusal(t *testing.T, err error, want refusal.Code) *refusal.Refusal {
+func checkRefusal(t *testing.T, err error, want refusal.Code) refusal.Refusal {
 	t.Helper()
 	r, ok := refusal.As(err)
 	if !ok || r.Code != want {
@@ -148,7 +148,7 @@ func checkRefusal(t *testing.T, err error, want refusal.Code) *refusal.Refusal {
 	if want.HTTPStatus() == 503 && r.RetryAfter <= 0 {
 		t.Errorf("refusal %s has no Retry-After", want)
 	}
-	return r
+	return *r
 }
 
 func TestTreeIsReadAgainOnlyWhenTooOld(t *testing.T) {
