@@ -56,7 +56,8 @@ func build(ctx context.Context, source, cache string, progress io.Writer) (strin
 func hashSources(source string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	err := filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+	files := os.DirFS(source)
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -65,11 +66,11 @@ func hashSources(source string) (string, error) {
 		if !isCode && name != "go.mod" && name != "go.sum" {
 			return nil
 		}
-		content, err := os.ReadFile(path)
+		content, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(h, "%s %d\n", strings.TrimPrefix(path, source), len(content))
+		fmt.Fprintf(h, "%s %d\n", path, len(content))
 		h.Write(content)
 		return nil
 	})
