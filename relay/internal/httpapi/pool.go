@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/hex"
 	"net/http"
+	"net/url"
 
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -13,7 +14,11 @@ const maxCommitments = 100_000
 
 // ListCommitments lists published leaves.
 func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params openapi.ListCommitmentsParams) {
-	from, limit, err := a.page(params)
+	if err := a.checkQuery(r, params.Mint); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	from, limit, err := page(params)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -35,10 +40,7 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	a.answer(w, r, http.StatusOK, list)
 }
 
-func (a *api) page(params openapi.ListCommitmentsParams) (from uint64, limit int, err error) {
-	if err := a.checkMint(params.Mint); err != nil {
-		return 0, 0, err
-	}
+func page(params openapi.ListCommitmentsParams) (from uint64, limit int, err error) {
 	start := params.FromIndex
 	if start == nil {
 		start = params.FromIndexOld
@@ -63,7 +65,7 @@ func (a *api) page(params openapi.ListCommitmentsParams) (from uint64, limit int
 
 // GetMerkleRoot reads the newest root on the chain.
 func (a *api) GetMerkleRoot(w http.ResponseWriter, r *http.Request, params openapi.GetMerkleRootParams) {
-	if err := a.checkMint(params.Mint); err != nil {
+	if err := a.checkQuery(r, params.Mint); err != nil {
 		a.fail(w, r, err)
 		return
 	}
@@ -85,8 +87,13 @@ func (a *api) GetMerkleRoot(w http.ResponseWriter, r *http.Request, params opena
 	})
 }
 
-// checkMint refuses a mint that the pool does not have; none means the first.
-func (a *api) checkMint(mint *string) error {
+// checkQuery refuses a query string that does not parse, of which the generated
+// server would drop the broken part, and a mint that the pool does not have; no
+// mint means the first.
+func (a *api) checkQuery(r *http.Request, mint *string) error {
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		return refusal.New(refusal.InvalidRequest, "the query string is malformed: expected name=value pairs joined by &, percent-encoded")
+	}
 	if mint == nil || *mint == "" {
 		return nil
 	}

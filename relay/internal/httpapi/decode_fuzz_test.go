@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// FuzzDecodeSubmission: whatever the bytes, the answer is a request or a
+// refusal of the client's fault whose message holds nothing of the body; and
+// what is decoded has one text only.
+func FuzzDecodeSubmission(f *testing.F) {
+	for _, seed := range []string{
+		`{"proof_bytes":"AAEC","public_inputs":"AwQ=","recipient":"x","encrypted_notes":["qrvM",""]}`,
+		`{"proof_bytes":"","public_inputs":"","recipient":null,"encrypted_notes":null}`,
+		`{"proof_bytes":"AA-_"}`, `{"proof_bytes":"AB=="}`, `{"proof_bytes":"AAAA\n"}`, `{"proof_bytes":1}`, `{"proof_bytes":"\ud800"}`,
+		`{"outputs":[],"policy":{},"nf":""}`, `{"public_inputs":"","proof_bytes":"","encrypted_notes":[null]}`,
+		``, ` `, `null`, `[]`, `"x"`, `{}x`, `{"a":{"b":[[[]]]}}`, "\xef\xbb\xbf{}", "{\"\xff\":1}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		req, err := decodeSubmission(raw)
+		if err != nil {
+			checkRefusal(t, raw, err)
+			return
+		}
+		for _, b := range append([][]byte{req.Proof, req.PublicInputs}, req.Notes...) {
+			// The text may be escaped in the JSON, but a plain one must be this one.
+			if text := base64.StdEncoding.EncodeToString(b); !bytes.Contains(raw, []byte(text)) && !bytes.ContainsRune(raw, '\\') {
+				t.Errorf("%d bytes were decoded from another text than their own", len(b))
+			}
+		}
+	})
+}
+
+// FuzzDecodeRegistration: as FuzzDecodeSubmission, without bytes to decode.
+func FuzzDecodeRegistration(f *testing.F) {
+	for _, seed := range []string{
+		`{"user_pubkey":"a","viewing_key":"b","signature":"c","identifier":"d"}`, `{"user_pubkey":"a","viewing_key":"b","signature":"c","identifier":null}`,
+		`{"user_pubkey":[]}`, `{"user_pubkey":"a","viewing_key":"b","signature":"c","identifier":1}`, `null`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if _, err := decodeRegistration(raw); err != nil {
+			checkRefusal(t, raw, err)
+		}
+	})
+}
+
+func checkRefusal(t *testing.T, raw []byte, err error) {
+	t.Helper()
+	ref, ok := refusal.As(err)
+	if !ok || ref.Code.HTTPStatus() != http.StatusBadRequest {
+		t.Fatalf("error %v is no refusal of the client's fault", err)
+	}
+	if !utf8.ValidString(ref.Message) || ref.Cause != nil {
+		t.Errorf("message %q or cause %v", ref.Message, ref.Cause)
+	}
+	// The message is a known sentence, so a long piece of the body in it is a leak.
+	const piece = 24
+	for i := 0; i+piece <= len(raw); i++ {
+		if strings.Contains(ref.Message, string(raw[i:i+piece])) && !strings.Contains(strings.Join(sentences, ""), string(raw[i:i+piece])) {
+			t.Errorf("the message repeats the body: %q", ref.Message)
+		}
+	}
+}
+
+// sentences are what messages say by themselves; a fuzzer finds them sooner or later.
+var sentences = []string{
+	"proof_bytes is missing: expected a string, bytes in standard base64",
+	"public_inputs is missing: expected a string, bytes in standard base64",
+	"this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw",
+}

@@ -1,0 +1,256 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// domains stands for everything behind the API. A test sets the functions that
+// its request reaches; the others must not be called.
+type domains struct {
+	submit   func(context.Context, submission.Request) (*submission.Submission, error)
+	wait     func(context.Context, uuid.UUID) (*submission.Submission, error)
+	get      func(context.Context, uuid.UUID) (*submission.Submission, error)
+	backlog  func() (submission.Backlog, error)
+	list     func(from uint64, limit int) ([]commitments.Leaf, error)
+	root     func(mint string) (ledger.Root, error)
+	register func(viewingkey.Registration) (string, error)
+	health   func() httpapi.HealthReport
+}
+
+func (d *domains) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
+	return d.submit(ctx, r)
+}
+
+func (d *domains) Wait(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
+	return d.wait(ctx, id)
+}
+
+func (d *domains) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
+	return d.get(ctx, id)
+}
+
+func (d *domains) Backlog(context.Context) (submission.Backlog, error) { return d.backlog() }
+
+func (d *domains) List(_ context.Context, from uint64, limit int) ([]commitments.Leaf, error) {
+	return d.list(from, limit)
+}
+
+func (d *domains) Root(_ context.Context, mint string) (ledger.Root, error) { return d.root(mint) }
+
+func (d *domains) Register(_ context.Context, r viewingkey.Registration) (string, error) {
+	return d.register(r)
+}
+
+func (d *domains) Check(context.Context) httpapi.HealthReport { return d.health() }
+
+// observed is what the API told its observer.
+type observed struct {
+	mu   sync.Mutex
+	seen []seen
+}
+
+type seen struct {
+	Method, Route string
+	Status        int
+}
+
+func (o *observed) Request(method, route string, status int, _ time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, seen{method, route, status})
+}
+
+// fixture is an API over fake domains, with all that it logs and counts.
+type fixture struct {
+	handler http.Handler
+	log     *syncBuffer
+	seen    *observed
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("CET", 3600)) // a zone, so that UTC shows
+
+func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
+	var ids int
+	var mu sync.Mutex
+	return httpapi.Options{
+		Submissions: d, Commitments: d, Tree: d, ViewingKeys: d, Health: d,
+		Info: httpapi.Info{
+			Version: "0.1.0", Build: "abc1234", Profile: shieldpool.Development(),
+			NoteBounds:    map[shieldpool.Kind]int{shieldpool.KindTransfer: 257, shieldpool.KindWithdrawal: 256},
+			ComplianceKey: [32]byte{1, 2, 3},
+		},
+		Log:      slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Observer: o,
+		Now:      func() time.Time { return now },
+		NewID: func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			ids++
+			return "exchange-" + strconv.Itoa(ids)
+		},
+		CallTimeout: time.Minute, WaitDefault: 30 * time.Second, WaitMax: time.Minute,
+	}
+}
+
+func newFixture(t testing.TB, d *domains, change ...func(*httpapi.Options)) *fixture {
+	t.Helper()
+	f := &fixture{log: &syncBuffer{}, seen: &observed{}}
+	o := options(d, f.log, f.seen)
+	for _, c := range change {
+		c(&o)
+	}
+	var err error
+	if f.handler, err = httpapi.New(o); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// do answers a request and holds the answer against the document.
+func (f *fixture) do(t testing.TB, r *http.Request) (*http.Response, []byte) {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	f.handler.ServeHTTP(rec, r)
+	resp := rec.Result()
+	return resp, httpapitest.Validate(t, r, resp)
+}
+
+func post(path, body string, header ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, bytes.NewBufferString(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	return r
+}
+
+func get(path string) *http.Request { return httptest.NewRequest(http.MethodGet, path, nil) }
+
+func object(t testing.TB, body []byte) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatalf("the body is no JSON object: %v: %s", err, body)
+	}
+	return v
+}
+
+func b64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// transactBody is a well-formed body; what is in it does not matter here.
+func transactBody(change ...func(map[string]any)) string {
+	body := map[string]any{
+		"proof_bytes":   b64(bytes.Repeat([]byte{7}, shieldpool.ProofLength)),
+		"public_inputs": b64(bytes.Repeat([]byte{8}, shieldpool.PublicInputsLength)),
+	}
+	for _, c := range change {
+		c(body)
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+func with(name string, value any) func(map[string]any) {
+	return func(body map[string]any) { body[name] = value }
+}
+
+func registerBody(change ...func(map[string]any)) string {
+	body := map[string]any{"user_pubkey": "wallet", "viewing_key": "key", "signature": "signature"}
+	for _, c := range change {
+		c(body)
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+var (
+	submissionID = uuid.MustParse("0b0f6f0e-64d5-4f6c-9a3b-6a2f4a9f3f10")
+	signature    = solana.Signature(bytes.Repeat([]byte{9}, 64))
+	hex32        = "0101010101010101010101010101010101010101010101010101010101010101"
+)
+
+func pending() *submission.Submission {
+	return &submission.Submission{ID: submissionID, State: submission.Pending, CreatedAt: now}
+}
+
+func completed() *submission.Submission {
+	s := pending()
+	root, at := [32]byte(bytes.Repeat([]byte{1}, 32)), now.Add(2*time.Second)
+	s.State, s.Signature, s.Slot, s.LeafIndices = submission.Completed, &signature, 42, []uint64{6, 7}
+	s.Root, s.CompletedAt = &root, &at
+	return s
+}
+
+func failed(r *refusal.Refusal) *submission.Submission {
+	s := pending()
+	at := now.Add(3 * time.Second)
+	s.State, s.Failure, s.CompletedAt = submission.Failed, r, &at
+	return s
+}
+
+func submits(s *submission.Submission, err error) *domains {
+	return &domains{submit: func(context.Context, submission.Request) (*submission.Submission, error) { return s, err }}
+}
+
+func healthy() httpapi.HealthReport {
+	return httpapi.HealthReport{Status: openapi.HealthStatusOk, Checks: map[string]openapi.HealthCheck{
+		"database": {Status: openapi.HealthStatusOk, Message: "answers"},
+	}}
+}
+
+// merge joins objects, later ones over earlier ones.
+func merge(objects ...map[string]any) map[string]any {
+	all := map[string]any{}
+	for _, o := range objects {
+		maps.Copy(all, o)
+	}
+	return all
+}
