@@ -7,8 +7,8 @@ import "time"
 const (
 	// PreStop lets endpoints forget the pod before it gets SIGTERM.
 	PreStop = 5 * time.Second
-	// HTTPShutdown lets waiting clients hear their outcome.
-	HTTPShutdown = 35 * time.Second
+	// HTTPShutdown lets requests end; those that wait for an outcome are told where to follow it.
+	HTTPShutdown = 20 * time.Second
 	// QueueStop lets running steps end.
 	QueueStop = 10 * time.Second
 	// HandOver gives the leases of what is still under way back.

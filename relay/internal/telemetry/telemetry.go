@@ -121,8 +121,8 @@ func (r *reading) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// HTTP counts an answered request. route is the pattern, never the path.
-func (m *Metrics) HTTP(route, method string, status int, took time.Duration) {
+// Request implements httpapi.Observer.
+func (m *Metrics) Request(method, route string, status int, took time.Duration) {
 	m.httpRequests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.httpDuration.WithLabelValues(route, method).Observe(took.Seconds())
 }

@@ -1,0 +1,67 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// developmentKeyHash is the hash of the development circuit's verifying key.
+// Its set-up comes from a published seed, so anybody can forge proofs under it.
+const developmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
+
+// genesisReader reads which chain an endpoint serves.
+type genesisReader interface {
+	GenesisHash(ctx context.Context) (solana.Hash, error)
+}
+
+// gate lets submissions in once the chain is known to be the one that the
+// configuration means: the wrong one would take proofs for another's money.
+type gate struct {
+	admission *submission.Admission
+	chain     genesisReader
+	want      solana.Hash
+	keyHash   [32]byte
+	open      atomic.Bool
+}
+
+func newGate(chain genesisReader, want solana.Hash, keyHash [32]byte) *gate {
+	return &gate{chain: chain, want: want, keyHash: keyHash}
+}
+
+// errWrongChain says that the relay must not run against this chain.
+var errWrongChain = errors.New("the RPC endpoint serves another chain than this relay may use")
+
+// check reads the chain's genesis once. errWrongChain is final, other errors are not.
+func (g *gate) check(ctx context.Context) (solana.Hash, error) {
+	got, err := g.chain.GenesisHash(ctx)
+	if err != nil {
+		return got, err
+	}
+	if !g.want.IsZero() && got != g.want {
+		return got, fmt.Errorf("%w: its genesis hash is %s, expected %s: correct --rpc-url or --genesis-hash", errWrongChain, got, g.want)
+	}
+	if hexHash(g.keyHash) == developmentKeyHash && got != shieldpool.DevelopmentGenesisHash {
+		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is taken with the local chain's %s alone; give the pool's own --verifying-key",
+			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
+	}
+	g.open.Store(true)
+	return got, nil
+}
+
+// Submit implements httpapi.Submissions.
+func (g *gate) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
+	if !g.open.Load() {
+		return nil, refusal.New(refusal.ChainUnavailable,
+			"the relay has not reached its chain since it started, so it takes no submissions: send the same request again").Retry(2 * time.Second)
+	}
+	return g.admission.Submit(ctx, r)
+}

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// indexInterval is how often the commitment index looks at the tree when no
+// submission makes it look.
+const indexInterval = 500 * time.Millisecond
+
+func (a *App) newFollower(p *shieldpool.Pool) (*commitments.Follower, error) {
+	return commitments.New(commitments.Options{
+		Store: a.store.Commitments(p.Address), Chain: a.rpc, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexInterval,
+	})
+}
+
+func (a *App) checkIndex(context.Context) error {
+	r := a.leaves.Status()
+	switch {
+	case r.Problem != "":
+		return errors.New(r.Problem)
+	case r.Lag() > indexLagAllowed:
+		return fmt.Errorf("GET /commitments serves %d of %d leaves", r.Published, r.ChainNext)
+	}
+	return nil
+}
+
+// readIndexGauges registers what the index says of itself.
+func (a *App) readIndexGauges() {
+	seen := func(value func(commitments.Report) float64) func() (float64, bool) {
+		return func() (float64, bool) {
+			r := a.leaves.Status()
+			return value(r), !r.At.IsZero()
+		}
+	}
+	a.metrics.Read(contract.MetricIndexLeaves, seen(func(r commitments.Report) float64 { return float64(r.Indexed) }))
+	a.metrics.Read(contract.MetricIndexServed, seen(func(r commitments.Report) float64 { return float64(r.Published) }))
+	a.metrics.Read(contract.MetricIndexVerified, seen(func(r commitments.Report) float64 {
+		if r.Verified {
+			return 1
+		}
+		return 0
+	}))
+}

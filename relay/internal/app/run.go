@@ -1,0 +1,143 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	queueStop = contract.QueueStop
+	// genesisRetry is the pause between tries to read the chain's genesis at start.
+	genesisRetry = time.Second
+)
+
+// errDraining makes /readyz fail while the relay stops.
+var errDraining = errors.New("draining: this relay is stopping and takes no new work")
+
+// ready is nil unless the relay is draining: that it is configured and
+// migrated is what New did, and a sick RPC never empties the Service.
+func (a *App) ready() error {
+	if a.draining.Load() {
+		return errDraining
+	}
+	return nil
+}
+
+// Run serves until ctx ends, then drains: not ready, no new connections,
+// waiting clients hear their outcome, running steps end, leases are handed
+// over, and the database is closed last. It gives an error when the relay
+// cannot go on.
+func (a *App) Run(ctx context.Context) error {
+	defer a.close()
+	fatal := make(chan error, 4)
+	serve := func(s *http.Server, l net.Listener) {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			fatal <- err
+		}
+	}
+	go serve(a.operations, a.opsListener)
+	go serve(a.api, a.apiListener)
+
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	engine, stopEngine := context.WithCancel(background)
+	queue, stopQueue := context.WithCancel(background)
+	defer stopBackground()
+	defer stopEngine()
+	defer stopQueue()
+
+	var support, working, queueing sync.WaitGroup
+	support.Go(func() { a.payer.Run(background) })
+	support.Go(func() { a.desk.Run(background, a.store) })
+	support.Go(func() { a.leaves.Run(background) })
+	opened := make(chan error, 1)
+	support.Go(func() { opened <- a.openGate(ctx) })
+	a.log.InfoContext(ctx, "Serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
+
+	err := a.await(ctx, fatal, opened, func() {
+		working.Go(func() { a.engine.Run(engine) })
+		queueing.Go(func() {
+			if err := a.queue.Run(queue); err != nil {
+				fatal <- err
+			}
+		})
+	})
+	a.draining.Store(true)
+	a.desk.Close() // clients that wait are told where to follow what they submitted
+	a.shutdown(context.WithoutCancel(ctx), a.api)
+	stopQueue()
+	queueing.Wait()
+	stopEngine()
+	working.Wait()
+	stopBackground()
+	support.Wait()
+	a.shutdown(context.WithoutCancel(ctx), a.operations)
+	a.log.InfoContext(ctx, "Stopped")
+	return err
+}
+
+// await returns when the relay has to stop: because it is told to (nil), or
+// because it cannot go on. It starts the work once the chain is the right one.
+func (a *App) await(ctx context.Context, fatal, opened <-chan error, work func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			a.log.InfoContext(ctx, "Draining")
+			return nil
+		case err := <-fatal:
+			return err
+		case err := <-opened:
+			if err != nil {
+				return err
+			}
+			opened = nil
+			if ctx.Err() == nil {
+				work()
+			}
+		}
+	}
+}
+
+// shutdown lets the server's requests end, for as long as the contract gives them.
+func (a *App) shutdown(ctx context.Context, s *http.Server) {
+	ctx, cancel := context.WithTimeout(ctx, contract.HTTPShutdown)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		a.log.WarnContext(ctx, "Cut off requests that outlived the drain", "error", err)
+		_ = s.Close() // there is nobody left to tell
+	}
+}
+
+// openGate reads the chain's genesis until the chain answers. Its error says
+// that the relay must not run against this chain.
+func (a *App) openGate(ctx context.Context) error {
+	told := false
+	for ctx.Err() == nil {
+		genesis, err := a.gate.check(ctx)
+		if err == nil {
+			a.log.InfoContext(ctx, "Reached the chain", "genesis_hash", genesis)
+			if a.o.Config.Profile.ExtData == shieldpool.ExtDataOpaque {
+				a.log.WarnContext(ctx, "The profile has no formula for extDataHash: the program alone protects a withdrawal's destination")
+			}
+			return nil
+		}
+		if errors.Is(err, errWrongChain) {
+			return err
+		}
+		if !told && ctx.Err() == nil {
+			a.log.WarnContext(ctx, "Could not reach the chain; asking until it answers", "error", err)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(genesisRetry):
+		}
+	}
+	return nil
+}
