@@ -3,126 +3,242 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// secretFile reads a secret, less the white space around it.
-func secretFile(flag, path string) (Secret, error) {
+const (
+	maxConcurrency = 10_000
+	// minConnections: one listens for wake-ups, the queue needs two, and requests one.
+	minConnections = 4
+	// maxWait keeps a waiting client below the usual patience of proxies in between.
+	maxWait = 10 * time.Minute
+	maxPort = 1<<16 - 1
+)
+
+// setting names a flag and its variable.
+func setting(flag string) string {
+	return "--" + flag + " ($" + contract.EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
+}
+
+func problem(flag, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", setting(flag), fmt.Errorf(format, args...))
+}
+
+// readFile reads the file that a required flag names. Its errors leave the path
+// out: who gives the content instead would find it in the log.
+func readFile(flag, path, advice string) ([]byte, error) {
 	if path == "" {
-		return Secret{}, fmt.Errorf("%s is missing: write the value to a file of mode 0600 and name it here", flag)
+		return nil, problem(flag, "is missing: %s", advice)
 	}
-	raw, err := os.ReadFile(path) //nolint:gosec // the path is the operator's own
+	content, err := os.ReadFile(path) //nolint:gosec // the path is the operator's own
+	var fault *fs.PathError
+	switch {
+	case errors.As(err, &fault):
+		return nil, problem(flag, "the file that it names cannot be read: %w; it takes a path, not the content", fault.Err)
+	case err != nil:
+		return nil, problem(flag, "the file that it names cannot be read; it takes a path, not the content")
+	case len(strings.TrimSpace(string(content))) == 0:
+		return nil, problem(flag, "the file that it names is empty: %s", advice)
+	}
+	return content, nil
+}
+
+// Load reads the database's URL from its file. Nothing of it is in an error.
+func (d Database) Load() (Secret, error) {
+	const flag = "database-url-file"
+	content, err := readFile(flag, d.URLFile, "write the database's URL to a file of mode 0600 and name it")
 	if err != nil {
-		return Secret{}, fmt.Errorf("%s: %w", flag, err)
+		return Secret{}, err
 	}
-	value := strings.TrimSpace(string(raw))
-	if value == "" {
-		return Secret{}, fmt.Errorf("%s: the file %s is empty", flag, path)
+	url := strings.TrimSpace(string(content))
+	if _, err := pgconn.ParseConfig(url); err != nil { // its error can hold the password
+		return Secret{}, problem(flag, "its content of %d bytes is no Postgres URL: expected postgres://user:password@host:port/name", len(url))
 	}
-	return Secret{value}, nil
+	return NewSecret(url), nil
 }
 
 func (r RPC) endpoint() (Secret, error) {
-	s := Secret{r.URL}
+	flag, text := "rpc-url", r.URL.Reveal()
 	switch {
-	case r.URL != "" && r.URLFile != "":
-		return Secret{}, errors.New("--rpc-url and --rpc-url-file are both set: give one")
-	case r.URL == "" && r.URLFile == "":
-		return Secret{}, errors.New("--rpc-url is missing: give the Solana RPC endpoint, or --rpc-url-file when its URL holds credentials")
-	case r.URLFile != "":
-		var err error
-		if s, err = secretFile("--rpc-url-file", r.URLFile); err != nil {
-			return s, err
+	case text != "" && r.URLFile != "":
+		return Secret{}, problem(flag, "is set, and so is %s: give one", setting("rpc-url-file"))
+	case text == "" && r.URLFile == "":
+		return Secret{}, problem(flag, "is missing: give the Solana RPC endpoint, or %s when its URL holds credentials", setting("rpc-url-file"))
+	case text == "":
+		flag = "rpc-url-file"
+		content, err := readFile(flag, r.URLFile, "write the endpoint's URL to a file of mode 0600 and name it")
+		if err != nil {
+			return Secret{}, err
 		}
+		text = strings.TrimSpace(string(content))
 	}
-	u, err := url.Parse(s.value)
+	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return Secret{}, fmt.Errorf("the RPC endpoint of %d characters is no URL: expected http:// or https:// and a host", len(s.value))
+		return Secret{}, problem(flag, "%d characters that are no URL of an endpoint: expected http:// or https:// and a host", len(text))
 	}
-	return s, nil
+	if flag == "rpc-url" && (u.User != nil || u.RawQuery != "") {
+		return Secret{}, problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", setting("rpc-url-file"))
+	}
+	return NewSecret(text), nil
+}
+
+func (s Serve) genesis() (solana.Hash, error) {
+	if s.GenesisHash == "" {
+		return solana.Hash{}, nil
+	}
+	h, err := solana.HashFromBase58(s.GenesisHash)
+	if err != nil {
+		return solana.Hash{}, problem("genesis-hash", "expected 32 bytes in base58, received %d characters that are not", len(s.GenesisHash))
+	}
+	return h, nil
 }
 
 func (s Serve) profile() (*shieldpool.Profile, error) {
 	p, err := shieldpool.BuiltIn(s.Profile)
 	if err != nil {
-		return nil, fmt.Errorf("--profile: %w", err)
+		return nil, problem("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))
 	}
 	if s.ProgramID != "" {
 		if p.ProgramID, err = solana.PublicKeyFromBase58(s.ProgramID); err != nil {
-			return nil, fmt.Errorf("--program-id is not 32 bytes in base58, it has %d characters", len(s.ProgramID))
+			return nil, problem("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
 		}
 	}
 	p.AllowOffCurveRecipient = s.AllowOffCurveRecipient
 	if len(s.SignInMessages) > 0 {
-		p.SignInMessages = s.SignInMessages
+		p.SignInMessages = slices.Clone(s.SignInMessages)
+	}
+	if slices.Contains(p.SignInMessages, "") {
+		return nil, problem("sign-in-messages", "a message is empty: give its text, or leave it out for the profile's")
 	}
 	return p, nil
 }
 
 func verifyingKey(path string) (*groth16.Key, error) {
-	if path == "" {
-		return nil, errors.New("--verifying-key is missing: give snarkjs' verification_key.json of the pool's circuit")
-	}
-	raw, err := os.ReadFile(path) //nolint:gosec // the path is the operator's own
+	const flag = "verifying-key"
+	content, err := readFile(flag, path, "name the file of snarkjs' verification_key.json for the pool's circuit")
 	if err != nil {
-		return nil, fmt.Errorf("--verifying-key: %w", err)
+		return nil, err
 	}
-	k, err := groth16.ParseKey(raw)
+	k, err := groth16.ParseKey(content)
 	if err != nil {
-		return nil, fmt.Errorf("--verifying-key %s: %w", path, err)
+		return nil, problem(flag, "%w", err)
 	}
 	if k.NPublic() != shieldpool.SignalCount {
-		return nil, fmt.Errorf("--verifying-key %s has %d public signals, the pool's circuit has %d", path, k.NPublic(), shieldpool.SignalCount)
+		return nil, problem(flag, "the key has %d public signals, the pool's circuit has %d: name the key of that circuit", k.NPublic(), shieldpool.SignalCount)
 	}
 	return k, nil
 }
 
+func (s Serve) complianceKey() (key [32]byte, err error) {
+	flag, text := "compliance-public-key", s.CompliancePublicKey
+	switch {
+	case text != "" && s.CompliancePublicKeyFile != "":
+		return key, problem(flag, "is set, and so is %s: give one", setting("compliance-public-key-file"))
+	case text == "" && s.CompliancePublicKeyFile == "":
+		return key, problem(flag, "is missing: make a pair with relay compliance keygen on the officer's own machine, and give the public half, or name its file with %s", setting("compliance-public-key-file"))
+	case text == "":
+		flag = "compliance-public-key-file"
+		content, err := readFile(flag, s.CompliancePublicKeyFile, "write the public key that relay compliance keygen printed to it")
+		if err != nil {
+			return key, err
+		}
+		text = strings.TrimSpace(string(content))
+	}
+	if key, err = viewingkey.ParsePublicKey(text); err != nil {
+		return key, problem(flag, "%w", err)
+	}
+	return key, nil
+}
+
 func (s Serve) checkNumbers() (problems []error) {
-	fail := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
 	if s.PriorityFeeFloor > s.PriorityFeeCap {
-		fail("--priority-fee-floor is %d, above --priority-fee-cap of %d", s.PriorityFeeFloor, s.PriorityFeeCap)
+		note("priority-fee-floor", "expected at most %s, which is %d, received %d", setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor)
 	}
 	if s.PriorityFeePercentile < 0 || s.PriorityFeePercentile > 100 {
-		fail("--priority-fee-percentile is %d, expected 0 to 100", s.PriorityFeePercentile)
+		note("priority-fee-percentile", "expected 0 to 100, received %d", s.PriorityFeePercentile)
 	}
-	if s.Concurrency < 1 || s.Concurrency > 10_000 {
-		fail("--concurrency is %d, expected 1 to 10000", s.Concurrency)
+	if s.Concurrency < 1 || s.Concurrency > maxConcurrency {
+		note("concurrency", "expected 1 to %d, received %d", maxConcurrency, s.Concurrency)
 	}
-	const leastConnections = 4
-	if s.Database.MaxConnections < leastConnections {
-		fail("--database-max-connections is %d, expected at least %d: one listens, and the queue needs two", s.Database.MaxConnections, leastConnections)
+	if s.Database.MaxConnections < minConnections {
+		note("database-max-connections", "expected at least %d, received %d: one listens, the queue needs two, and requests one", minConnections, s.Database.MaxConnections)
 	}
-	if s.Wait < 0 || s.WaitMax < time.Second || s.Wait > s.WaitMax {
-		fail("--wait is %s and --wait-max %s: expected 0 ≤ wait ≤ wait-max, and wait-max of a second or more", s.Wait, s.WaitMax)
+	if s.WaitMax < time.Second || s.WaitMax > maxWait {
+		note("wait-max", "expected %s to %s, received %s", time.Second, maxWait, s.WaitMax)
+	}
+	if s.Wait < 0 || s.Wait > s.WaitMax {
+		note("wait", "expected 0s up to %s, which is %s, received %s", setting("wait-max"), s.WaitMax, s.Wait)
 	}
 	if s.RateLimit < 0 {
-		fail("--rate-limit is %d, expected 0 or more requests a minute", s.RateLimit)
+		note("rate-limit", "expected 0, for no limit, or more requests a minute, received %d", s.RateLimit)
+	}
+	if !slices.Contains([]string{"auto", "plain", "negated"}, s.ProofA) {
+		note("proof-a", "expected auto, plain or negated, received %d characters that are none of them", len(s.ProofA))
 	}
 	return problems
 }
 
-func (s Serve) checkAddresses() (problems []error) {
-	for _, a := range []struct{ flag, address string }{{"--listen", s.Listen}, {"--operations-listen", s.OperationsListen}} {
-		if _, _, err := net.SplitHostPort(a.address); err != nil {
-			problems = append(problems, fmt.Errorf("%s %q is no address: expected host:port, such as 127.0.0.1:8080", a.flag, a.address))
+func (s Serve) checkClients() (problems []error) {
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	for flag, address := range map[string]string{"listen": s.Listen, "operations-listen": s.OperationsListen} {
+		if !isAddress(address) {
+			note(flag, "expected host:port, such as 127.0.0.1:%d, received %d characters that are not", contract.APIPort, len(address))
 		}
 	}
 	if s.Listen == s.OperationsListen && !strings.HasSuffix(s.Listen, ":0") {
-		problems = append(problems, errors.New("--listen and --operations-listen are the same address: metrics and probes need one of their own"))
+		note("operations-listen", "is the same address as %s: metrics and probes need one of their own", setting("listen"))
 	}
-	for _, o := range s.CORSOrigins {
-		if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "") {
-			problems = append(problems, fmt.Errorf("--cors-origins: %q is no origin: expected scheme://host[:port], or *", o))
+	for i, o := range s.CORSOrigins {
+		if !isOrigin(o) {
+			note("cors-origins", "expected scheme://host[:port] or *, received %d characters that are not in origin %d of %d", len(o), i+1, len(s.CORSOrigins))
 		}
+	}
+	if s.ClientIPHeader != "" && !regexp.MustCompile(`^[A-Za-z0-9-]+$`).MatchString(s.ClientIPHeader) {
+		note("client-ip-header", "expected a header's name of letters, digits and hyphens, received %d characters that are not", len(s.ClientIPHeader))
+	}
+	return problems
+}
+
+func isAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 0 && n <= maxPort
+}
+
+func isOrigin(o string) bool {
+	if o == "*" {
+		return true
+	}
+	u, err := url.Parse(o)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && o == u.Scheme+"://"+u.Host
+}
+
+func (l Logging) check() (problems []error) {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.Level) {
+		problems = append(problems, problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
+	}
+	if !slices.Contains([]string{"auto", "json", "text"}, l.Format) {
+		problems = append(problems, problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
 	}
 	return problems
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+)
+
+type keygenCmd struct {
+	File string `arg:"" help:"File to write, as Solana's JSON array. It must not exist." type:"path"`
+}
+
+// Run makes a fee payer's key.
+func (c *keygenCmd) Run(env *environment) error {
+	key, err := feepayer.Generate(rand.Reader)
+	if err != nil {
+		return err
+	}
+	if err := key.WriteFile(c.File); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(env.out, key.PublicKey())
+	return err
+}
+
+// complianceCmd is the officer's half. Only export touches the relay's database;
+// keygen and open are for a machine that nothing else reaches.
+type complianceCmd struct {
+	Keygen complianceKeygenCmd `cmd:"" help:"Make a pair on the officer's own machine: writes the private half, prints the public one for relay serve."`
+	Export complianceExportCmd `cmd:"" help:"Write every sealed viewing key of the database to standard output, a line each."`
+	Open   complianceOpenCmd   `cmd:"" help:"Open an export with the private key, offline: prints identifier and viewing key, a line each."`
+}
+
+type complianceKeygenCmd struct {
+	File string `arg:"" help:"File to write the private key to. It must not exist." type:"path"`
+}
+
+// Run makes the officer's pair.
+func (c *complianceKeygenCmd) Run(env *environment) error {
+	public, private, err := viewingkey.GenerateComplianceKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	if err := viewingkey.WritePrivateKeyFile(c.File, private); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(env.out, hex.EncodeToString(public[:]))
+	return err
+}
+
+type complianceExportCmd struct {
+	config.Database `embed:"" prefix:"database-"`
+}
+
+// Run exports what is sealed. It stays sealed.
+func (c *complianceExportCmd) Run(env *environment) error {
+	url, err := c.Database.Secret()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfiguration, err)
+	}
+	pool, err := store.Open(env, url.Reveal(), c.MaxConnections)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	s, err := store.New(pool)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(env.out)
+	if err := s.EachViewingKey(env, func(r viewingkey.Record) error { return viewingkey.WriteRecord(out, r) }); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+type complianceOpenCmd struct {
+	Key    string `required:"" help:"File of the private key." type:"path"`
+	Export string `arg:"" optional:"" help:"File of the export; standard input when left out." type:"path"`
+}
+
+// Run opens what was sealed to the officer's key.
+func (c *complianceOpenCmd) Run(env *environment) error {
+	content, err := os.ReadFile(c.Key)
+	if err != nil {
+		return fmt.Errorf("%w: --key: %w", errConfiguration, err)
+	}
+	private, err := viewingkey.ParsePrivateKey(content)
+	if err != nil {
+		return fmt.Errorf("%w: --key: %w", errConfiguration, err)
+	}
+	in := env.in
+	if c.Export != "" {
+		f, err := os.Open(c.Export)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errConfiguration, err)
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
+	}
+	out := bufio.NewWriter(env.out)
+	sum, err := viewingkey.OpenExport(private, io.Reader(in), out)
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(env.err, "opened %d; sealed to another key %d; damaged %d\n", sum.Opened, sum.OtherKey, len(sum.Faults)); err != nil {
+		return err
+	}
+	return errors.Join(sum.Faults...)
+}

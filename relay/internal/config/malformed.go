@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Malformed collects the values that do not parse, so that they are listed with
+// every other problem: kong alone stops at the first, and repeats the value.
+type Malformed struct{ found map[*kong.Value]error }
+
+// NewMalformed gives an empty collection.
+func NewMalformed() *Malformed { return &Malformed{found: map[*kong.Value]error{}} }
+
+// Options make kong leave what does not parse to the collection.
+func (m *Malformed) Options() []kong.Option {
+	return []kong.Option{
+		decode(m, "a whole number of 0 or more", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }),
+		decode(m, "a whole number", strconv.Atoi),
+		decode(m, "a whole number", func(s string) (int32, error) {
+			n, err := strconv.ParseInt(s, 10, 32)
+			return int32(n), err //nolint:gosec // parsed as one of 32 bits
+		}),
+		decode(m, "a duration such as 30s or 1m30s", time.ParseDuration),
+		decode(m, "text", func(s string) (Secret, error) { return NewSecret(s), nil }),
+		kong.KindMapper(reflect.Bool, boolean{m}),
+	}
+}
+
+// Of gives the problems with the flags, in their order. A variable counts even
+// where a flag overrides it.
+func (m *Malformed) Of(flags []*kong.Flag) []error {
+	var problems []error
+	for _, f := range flags {
+		if err := m.found[f.Value]; err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}
+
+// decode maps values of type T. A value that does not parse is noted, and the
+// default stands in for it, so that it is not reported again for its range.
+func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		token, err := ctx.Scan.PopValue(want)
+		if err != nil {
+			return err
+		}
+		value, err := parse(token.String())
+		if err != nil {
+			m.note(ctx.Value, want, token.String())
+			if value, err = parse(ctx.Value.Default); err != nil {
+				return fmt.Errorf("default is not %s", want)
+			}
+		}
+		target.Set(reflect.ValueOf(value))
+		return nil
+	}))
+}
+
+func (m *Malformed) note(v *kong.Value, want, received string) {
+	m.found[v] = problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
+}
+
+// boolean maps flags that need no value.
+type boolean struct{ *Malformed }
+
+// Decode implements kong.Mapper.
+func (b boolean) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		target.SetBool(true)
+		return nil
+	}
+	text := ctx.Scan.Pop().String()
+	value, err := strconv.ParseBool(text)
+	if err != nil {
+		b.note(ctx.Value, "true or false", text)
+	}
+	target.SetBool(value)
+	return nil
+}
+
+// IsBool implements kong.BoolMapper.
+func (boolean) IsBool() bool { return true }

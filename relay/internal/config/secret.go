@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+const redacted = "(secret)"
+
+// Secret is a value that no print, log or encoding shows.
+type Secret struct {
+	// reveal is a function because fmt prints the fields of what it reaches
+	// through an unexported field without asking any method.
+	reveal func() string
+}
+
+// NewSecret hides the value.
+func NewSecret(value string) Secret { return Secret{func() string { return value }} }
+
+// Reveal gives the value to the one place that needs it; empty for the zero Secret.
+func (s Secret) Reveal() string {
+	if s.reveal == nil {
+		return ""
+	}
+	return s.reveal()
+}
+
+// Format shows a placeholder, whatever the verb.
+func (Secret) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, redacted) // fmt gives no way to report it
+}
+
+// LogValue shows a placeholder.
+func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText shows a placeholder, to encoding/json too.
+func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// LogValue tells what a relay runs with: what was set, and of secrets only
+// where they come from.
+func (c *Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("listen", c.Listen),
+		slog.String("operations_listen", c.OperationsListen),
+		slog.String("database_url_file", c.Database.URLFile),
+		slog.Int("database_max_connections", int(c.Database.MaxConnections)),
+		slog.String("rpc_url_file", c.RPC.URLFile),
+		slog.String("genesis_hash", c.GenesisHash),
+		slog.String("profile", c.Serve.Profile),
+		slog.String("program_id", c.Profile.ProgramID.String()),
+		slog.String("verifying_key", c.VerifyingKey),
+		slog.String("proof_a", c.ProofA),
+		slog.Bool("allow_off_curve_recipient", c.AllowOffCurveRecipient),
+		slog.String("fee_payer_key_file", c.FeePayerKeyFile),
+		slog.Uint64("fee_payer_min_balance", c.FeePayerMinBalance),
+		slog.Uint64("priority_fee_floor", c.PriorityFeeFloor),
+		slog.Uint64("priority_fee_cap", c.PriorityFeeCap),
+		slog.Int("priority_fee_percentile", c.PriorityFeePercentile),
+		slog.String("compliance_public_key", fmt.Sprintf("%x", c.CompliancePublicKey)),
+		slog.Int("sign_in_messages", len(c.Profile.SignInMessages)),
+		slog.Int("concurrency", c.Concurrency),
+		slog.Duration("wait", c.Wait),
+		slog.Duration("wait_max", c.WaitMax),
+		slog.Int("rate_limit", c.RateLimit),
+		slog.String("client_ip_header", c.ClientIPHeader),
+		slog.Any("cors_origins", c.CORSOrigins),
+		slog.String("log_level", c.Level),
+		slog.String("log_format", c.Logging.Format),
+	)
+}
