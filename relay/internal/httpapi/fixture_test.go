@@ -148,13 +148,20 @@ func newFixture(t testing.TB, d *domains, change ...func(*httpapi.Options)) *fix
 	return f
 }
 
+// head is an answer without its body.
+type head struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // do answers a request and holds the answer against the document.
-func (f *fixture) do(t testing.TB, r *http.Request) (*http.Response, []byte) {
+func (f *fixture) do(t testing.TB, r *http.Request) (head, []byte) {
 	t.Helper()
 	rec := httptest.NewRecorder()
 	f.handler.ServeHTTP(rec, r)
 	resp := rec.Result()
-	return resp, httpapitest.Validate(t, r, resp)
+	body := httpapitest.Validate(t, r, resp)
+	return head{resp.StatusCode, resp.Header}, body
 }
 
 func post(path, body string, header ...string) *http.Request {

@@ -185,6 +185,6 @@ func New(o Options) (http.Handler, error) {
 }
 
 // call bounds what a request asks of the domains.
-func (a *api) call(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), a.CallTimeout)
+func (a *api) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, a.CallTimeout)
 }

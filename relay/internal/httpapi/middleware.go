@@ -130,19 +130,21 @@ func routeLabel(r *http.Request) string {
 func (a *api) recoverPanic(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			v := recover()
-			if v == nil {
-				return
+			if v := recover(); v != nil {
+				a.panicked(w, r, v)
 			}
-			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(v)
-			}
-			a.Log.ErrorContext(r.Context(), "Recovered from a panic",
-				"request_id", exchangeOf(r.Context()).id, "panic", describePanic(v), "at", callers())
-			a.internal(w, r)
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v)
+	}
+	a.Log.ErrorContext(r.Context(), "Recovered from a panic",
+		"request_id", exchangeOf(r.Context()).id, "panic", describePanic(v), "at", callers())
+	a.internal(w, r)
 }
 
 // describePanic tells a runtime error in its own words, which speak of lengths
@@ -157,7 +159,7 @@ func describePanic(v any) string {
 // callers lists the functions on the stack below the one that panicked, as
 // file:line, without arguments.
 func callers() []string {
-	const skip, most = 3, 24
+	const skip, most = 4, 24
 	pcs := make([]uintptr, most)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip, pcs)])
 	var at []string

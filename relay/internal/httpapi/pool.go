@@ -23,7 +23,7 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		a.fail(w, r, err)
 		return
 	}
-	ctx, cancel := a.call(r)
+	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	leaves, err := a.Commitments.List(ctx, from, limit)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *api) GetMerkleRoot(w http.ResponseWriter, r *http.Request, params opena
 	if params.Mint != nil {
 		mint = *params.Mint
 	}
-	ctx, cancel := a.call(r)
+	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	root, err := a.Tree.Root(ctx, mint)
 	if err != nil {

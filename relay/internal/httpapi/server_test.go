@@ -98,6 +98,7 @@ func TestPathsOnTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer func() { _ = resp.Body.Close() }()
 			body := httpapitest.Validate(t, req, resp)
 			if resp.StatusCode != tt.wantStatus {
 				t.Errorf("status %d, want %d: %s", resp.StatusCode, tt.wantStatus, body)

@@ -64,7 +64,7 @@ func (a *api) GetComplianceKey(w http.ResponseWriter, r *http.Request) {
 
 // GetHealth tells how the relay is; 503 only when it is down.
 func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := a.call(r)
+	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	report := a.Health.Check(ctx)
 	status := http.StatusOK
@@ -88,7 +88,7 @@ func (a *api) RegisterViewingKey(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
-	ctx, cancel := a.call(r)
+	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	identifier, err := a.ViewingKeys.Register(ctx, reg)
 	if err != nil {

@@ -55,7 +55,7 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, _ openapi.Tra
 
 // GetStatus tells where a submission stands.
 func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
-	ctx, cancel := a.call(r)
+	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	s, err := a.Submissions.Get(ctx, id)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 
 // GetBacklog counts the whole fleet's work.
 func (a *api) GetBacklog(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := a.call(r)
+	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	b, err := a.Submissions.Backlog(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, idempotencyKey *str
 		}
 		req.IdempotencyKey = *idempotencyKey
 	}
-	ctx, cancel := a.call(r)
+	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	return a.Submissions.Submit(ctx, req)
 }
