@@ -34,7 +34,8 @@ const MaxBody = 16 << 10
 type Submissions interface {
 	// Submit accepts the request durably, or returns the submission that it repeats.
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
-	// Wait returns the submission once it is done, or as it is when ctx ends.
+	// Wait returns the submission once it is done, or as it is when ctx ends or
+	// the relay drains.
 	Wait(ctx context.Context, id uuid.UUID) (*submission.Submission, error)
 	// Get reads a submission; not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error)
