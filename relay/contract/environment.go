@@ -1,5 +1,9 @@
 package contract
 
+// VariablePrefix starts the name of every environment variable of the relay; the rest
+// is the flag's name in upper case, with underscores.
+const VariablePrefix = "RELAYPOOL_"
+
 // Names of the environment variables that relay serve reads. A flag of the
 // same meaning wins.
 const (

@@ -33,7 +33,7 @@ const (
 
 // setting names a flag and its variable.
 func setting(flag string) string {
-	return "--" + flag + " ($" + contract.EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
+	return "--" + flag + " ($" + contract.VariablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
 }
 
 func problem(flag, format string, args ...any) error {
@@ -109,14 +109,16 @@ func (s Serve) genesis() (solana.Hash, error) {
 	return h, nil
 }
 
-func (s Serve) profile() (*shieldpool.Profile, error) {
+func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
 	p, err := shieldpool.BuiltIn(s.Profile)
 	if err != nil {
-		return nil, problem("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))
+		note("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))
+		p = &shieldpool.Profile{} // the rest is checked all the same
 	}
 	if s.ProgramID != "" {
 		if p.ProgramID, err = solana.PublicKeyFromBase58(s.ProgramID); err != nil {
-			return nil, problem("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
+			note("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
 		}
 	}
 	p.AllowOffCurveRecipient = s.AllowOffCurveRecipient
@@ -124,9 +126,9 @@ func (s Serve) profile() (*shieldpool.Profile, error) {
 		p.SignInMessages = slices.Clone(s.SignInMessages)
 	}
 	if slices.Contains(p.SignInMessages, "") {
-		return nil, problem("sign-in-messages", "a message is empty: give its text, or leave it out for the profile's")
+		note("sign-in-messages", "a message is empty: give its text, or leave it out for the profile's")
 	}
-	return p, nil
+	return p, problems
 }
 
 func verifyingKey(path string) (*groth16.Key, error) {
@@ -197,9 +199,9 @@ func (s Serve) checkNumbers() (problems []error) {
 
 func (s Serve) checkClients() (problems []error) {
 	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
-	for flag, address := range map[string]string{"listen": s.Listen, "operations-listen": s.OperationsListen} {
-		if !isAddress(address) {
-			note(flag, "expected host:port, such as 127.0.0.1:%d, received %d characters that are not", contract.APIPort, len(address))
+	for _, l := range []struct{ flag, address string }{{"listen", s.Listen}, {"operations-listen", s.OperationsListen}} {
+		if !isAddress(l.address) {
+			note(l.flag, "expected host:port, such as 127.0.0.1:%d, received %d characters that are not", contract.APIPort, len(l.address))
 		}
 	}
 	if s.Listen == s.OperationsListen && !strings.HasSuffix(s.Listen, ":0") {

@@ -106,8 +106,9 @@ func (s Serve) Load() (*Config, error) {
 	note(err)
 	c.Genesis, err = s.genesis()
 	note(err)
-	c.Profile, err = s.profile()
-	note(err)
+	var found []error
+	c.Profile, found = s.profile()
+	problems = append(problems, found...)
 	c.Key, err = verifyingKey(s.VerifyingKey)
 	note(err)
 	c.CompliancePublicKey, err = s.complianceKey()
@@ -121,6 +122,30 @@ func (s Serve) Load() (*Config, error) {
 		return nil, problems
 	}
 	return c, nil
+}
+
+// Admin holds the flags of the commands that need the database alone.
+type Admin struct {
+	Database `embed:"" prefix:"database-"`
+	Logging  `embed:"" prefix:"log-"`
+
+	// Found are problems known before Load, which lists them with its own.
+	Found []error `kong:"-"`
+}
+
+// Load checks the flags and reads the database's URL from its file. Its error
+// is Problems.
+func (a Admin) Load() (Secret, error) {
+	problems := append(Problems{}, a.Found...)
+	url, err := a.Database.Load()
+	if err != nil {
+		problems = append(problems, err)
+	}
+	problems = append(problems, a.Logging.check()...)
+	if len(problems) > 0 {
+		return Secret{}, problems
+	}
+	return url, nil
 }
 
 // Problems is everything that is wrong with a configuration.

@@ -1,0 +1,336 @@
+package config_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	canary        = "c4n4ryc4n4ry"
+	verifyingKey  = "../../groth16/testdata/verification_key.json"
+	complianceKey = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a" // RFC 7748 §6.1, Alice's
+)
+
+// file writes content to a file of the test's own and gives its path.
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// flags are those that a relay cannot do without, and then the others; a later
+// one of the same name wins.
+func flags(t *testing.T, others ...string) []string {
+	t.Helper()
+	return append([]string{
+		"--database-url-file=" + file(t, "postgres://relay:"+canary+"@db.example:5432/relay\n"),
+		"--rpc-url=http://127.0.0.1:8899",
+		"--verifying-key=" + verifyingKey,
+		"--fee-payer-key-file=" + file(t, "["+canary+"]"),
+		"--compliance-public-key=" + complianceKey,
+	}, others...)
+}
+
+// parse reads the flags as relay serve does, malformed ones included.
+func parse(t *testing.T, args []string) config.Serve {
+	t.Helper()
+	var s config.Serve
+	malformed := config.NewMalformed()
+	parser, err := kong.New(&s, malformed.Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := parser.Parse(args)
+	if err != nil {
+		t.Fatalf("kong refuses %d flags: %v", len(args), err)
+	}
+	s.Found = malformed.Of(ctx.Flags())
+	return s
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	rpcFile := file(t, "https://rpc.example/?api-key="+canary+"\n")
+	keyFile := file(t, complianceKey+"\n")
+	program := solana.MustPublicKeyFromBase58("3LXJBnZqS85UumKKw98SjKZFhtBhExiBXkdEDL1doWWA")
+	tests := map[string]struct {
+		args []string
+		want any
+		got  func(*config.Config) any
+	}{
+		"the essential settings are enough": {
+			want: "postgres://relay:" + canary + "@db.example:5432/relay",
+			got:  func(c *config.Config) any { return c.DatabaseURL.Reveal() },
+		},
+		"a plain RPC URL is taken": {
+			want: "http://127.0.0.1:8899",
+			got:  func(c *config.Config) any { return c.RPCEndpoint.Reveal() },
+		},
+		"an RPC URL with credentials is read from its file": {
+			args: []string{"--rpc-url=", "--rpc-url-file=" + rpcFile},
+			want: "https://rpc.example/?api-key=" + canary,
+			got:  func(c *config.Config) any { return c.RPCEndpoint.Reveal() },
+		},
+		"the compliance key is read from its file": {
+			args: []string{"--compliance-public-key=", "--compliance-public-key-file=" + keyFile},
+			want: byte(0x85),
+			got:  func(c *config.Config) any { return c.CompliancePublicKey[0] },
+		},
+		"the profile is the public deployment's by default": {
+			want: "shield-pool-v1",
+			got:  func(c *config.Config) any { return c.Profile.Name },
+		},
+		"a program id replaces the profile's": {
+			args: []string{"--program-id=" + program.String()},
+			want: program,
+			got:  func(c *config.Config) any { return c.Profile.ProgramID },
+		},
+		"no genesis hash takes any chain": {
+			want: true,
+			got:  func(c *config.Config) any { return c.Genesis.IsZero() },
+		},
+		"a genesis hash is parsed": {
+			args: []string{"--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String()},
+			want: shieldpool.DevelopmentGenesisHash,
+			got:  func(c *config.Config) any { return c.Genesis },
+		},
+		"sign-in messages are the profile's by default": {
+			want: []string{shieldpool.DefaultSignInMessage},
+			got:  func(c *config.Config) any { return c.Profile.SignInMessages },
+		},
+		"sign-in messages may be several and hold commas and lines": {
+			args: []string{"--sign-in-messages=One, two,\nthree", "--sign-in-messages=Four"},
+			want: []string{"One, two,\nthree", "Four"},
+			got:  func(c *config.Config) any { return c.Profile.SignInMessages },
+		},
+		"off-curve recipients are admitted when asked for": {
+			args: []string{"--allow-off-curve-recipient"},
+			want: true,
+			got:  func(c *config.Config) any { return c.Profile.AllowOffCurveRecipient },
+		},
+		"origins may be several": {
+			args: []string{"--cors-origins=https://a.example,http://localhost:3000"},
+			want: []string{"https://a.example", "http://localhost:3000"},
+			got:  func(c *config.Config) any { return c.CORSOrigins },
+		},
+		"waits are durations": {
+			args: []string{"--wait=1m30s", "--wait-max=2m"},
+			want: 90 * time.Second,
+			got:  func(c *config.Config) any { return c.Wait },
+		},
+		"two servers may both take a free port": {
+			args: []string{"--listen=127.0.0.1:0", "--operations-listen=127.0.0.1:0"},
+			want: "127.0.0.1:0",
+			got:  func(c *config.Config) any { return c.OperationsListen },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := parse(t, flags(t, tc.args...)).Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, tc.got(c)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLoadingDoesNotChangeABuiltInProfile(t *testing.T) {
+	t.Parallel()
+	if _, err := parse(t, flags(t, "--allow-off-curve-recipient", "--sign-in-messages=Other")).Load(); err != nil {
+		t.Fatal(err)
+	}
+	if p := shieldpool.ShieldPoolV1(); p.AllowOffCurveRecipient || p.SignInMessages[0] != shieldpool.DefaultSignInMessage {
+		t.Error("the built-in profile has one relay's settings")
+	}
+}
+
+// Each value but the numbers holds the canary, as if two settings had been mixed up.
+func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), canary)
+	tests := map[string]struct {
+		args []string
+		flag string
+		want string // a part of the message
+	}{
+		"an address without a port":             {[]string{"--listen=" + canary}, "--listen ($RELAYPOOL_LISTEN)", "expected host:port, such as 127.0.0.1:8080, received 12 characters"},
+		"a port that is none":                   {[]string{"--operations-listen=127.0.0.1:70000"}, "--operations-listen", "expected host:port"},
+		"one address for both":                  {[]string{"--operations-listen=127.0.0.1:8080"}, "--operations-listen", "the same address as --listen"},
+		"no database":                           {[]string{"--database-url-file="}, "--database-url-file", "is missing"},
+		"a database URL instead of its file":    {[]string{"--database-url-file=postgres://u:" + canary + "@h/d"}, "--database-url-file", "no such file or directory; it takes a path"},
+		"an empty database file":                {[]string{"--database-url-file=" + file(t, "\n")}, "--database-url-file", "is empty"},
+		"a database file of another kind":       {[]string{"--database-url-file=" + file(t, "mysql://"+canary+"@h:port/d")}, "--database-url-file", "no Postgres URL: expected postgres://"},
+		"a folder for a file":                   {[]string{"--database-url-file=" + t.TempDir()}, "--database-url-file", "is a directory"},
+		"too few connections":                   {[]string{"--database-max-connections=3"}, "--database-max-connections", "expected at least 4, received 3"},
+		"connections beyond 32 bits":            {[]string{"--database-max-connections=99999999999"}, "--database-max-connections", "expected a whole number"},
+		"no RPC endpoint":                       {[]string{"--rpc-url="}, "--rpc-url", "is missing"},
+		"two RPC endpoints":                     {[]string{"--rpc-url-file=" + missing}, "--rpc-url", "give one"},
+		"an RPC endpoint over WebSocket":        {[]string{"--rpc-url=ws://" + canary}, "--rpc-url", "no URL of an endpoint: expected http:// or https://"},
+		"an RPC URL with a password":            {[]string{"--rpc-url=https://u:" + canary + "@rpc.example"}, "--rpc-url", "name that with --rpc-url-file"},
+		"an RPC URL with a key in its query":    {[]string{"--rpc-url=https://rpc.example/?key=" + canary}, "--rpc-url", "name that with --rpc-url-file"},
+		"an RPC file that is not there":         {[]string{"--rpc-url=", "--rpc-url-file=" + missing}, "--rpc-url-file", "no such file"},
+		"an RPC file of another kind":           {[]string{"--rpc-url=", "--rpc-url-file=" + file(t, canary)}, "--rpc-url-file", "no URL of an endpoint"},
+		"a genesis hash that is none":           {[]string{"--genesis-hash=" + canary}, "--genesis-hash", "expected 32 bytes in base58, received 12 characters"},
+		"an unknown profile":                    {[]string{"--profile=" + canary}, "--profile", "expected shield-pool-v1 or development"},
+		"a program id that is none":             {[]string{"--program-id=" + canary}, "--program-id", "expected 32 bytes in base58"},
+		"no verifying key":                      {[]string{"--verifying-key="}, "--verifying-key", "is missing"},
+		"a verifying key that is no JSON":       {[]string{"--verifying-key=" + file(t, canary)}, "--verifying-key", "want the JSON of snarkjs"},
+		"an unknown sign":                       {[]string{"--proof-a=" + canary}, "--proof-a", "expected auto, plain or negated"},
+		"no fee payer":                          {[]string{"--fee-payer-key-file="}, "--fee-payer-key-file", "make a key with relay keygen"},
+		"a fee payer's key instead of its file": {[]string{"--fee-payer-key-file=[" + canary + "]"}, "--fee-payer-key-file", "it takes a path, not the content"},
+		"an overlong path":                      {[]string{"--fee-payer-key-file=" + strings.Repeat(canary, 999)}, "--fee-payer-key-file", "file name too long"},
+		"a negative balance":                    {[]string{"--fee-payer-min-balance=-1"}, "--fee-payer-min-balance", "expected a whole number of 0 or more, received 2 characters"},
+		"a floor above the cap":                 {[]string{"--priority-fee-floor=2000000"}, "--priority-fee-floor", "expected at most --priority-fee-cap ($RELAYPOOL_PRIORITY_FEE_CAP), which is 1000000, received 2000000"},
+		"a cap that is no number":               {[]string{"--priority-fee-cap=" + canary}, "--priority-fee-cap", "expected a whole number of 0 or more, received 12 characters"},
+		"a percentile above 100":                {[]string{"--priority-fee-percentile=101"}, "--priority-fee-percentile", "expected 0 to 100, received 101"},
+		"no compliance key":                     {[]string{"--compliance-public-key="}, "--compliance-public-key", "make a pair with relay compliance keygen"},
+		"two compliance keys":                   {[]string{"--compliance-public-key-file=" + missing}, "--compliance-public-key", "give one"},
+		"a compliance key that is none":         {[]string{"--compliance-public-key=" + canary}, "--compliance-public-key", "64 hexadecimal digits"},
+		"a compliance key that seals nothing":   {[]string{"--compliance-public-key=" + strings.Repeat("0", 64)}, "--compliance-public-key", "anybody could open"},
+		"a compliance file of another kind":     {[]string{"--compliance-public-key=", "--compliance-public-key-file=" + file(t, canary)}, "--compliance-public-key-file", "64 hexadecimal digits"},
+		"an empty sign-in message":              {[]string{"--sign-in-messages="}, "--sign-in-messages", "is empty"},
+		"no steps":                              {[]string{"--concurrency=0"}, "--concurrency", "expected 1 to 10000, received 0"},
+		"steps that are no number":              {[]string{"--concurrency=" + canary}, "--concurrency", "expected a whole number, received 12 characters"},
+		"a wait above the longest":              {[]string{"--wait=2m"}, "--wait ($RELAYPOOL_WAIT)", "which is 1m0s, received 2m0s"},
+		"a wait without a unit":                 {[]string{"--wait=30"}, "--wait ($RELAYPOOL_WAIT)", "expected a duration such as 30s"},
+		"a longest wait beyond patience":        {[]string{"--wait-max=1h"}, "--wait-max", "expected 1s to 10m0s, received 1h0m0s"},
+		"a negative rate":                       {[]string{"--rate-limit=-1"}, "--rate-limit", "expected 0, for no limit, or more"},
+		"a header with a space":                 {[]string{"--client-ip-header=X " + canary}, "--client-ip-header", "expected a header's name"},
+		"an origin with a path":                 {[]string{"--cors-origins=*,https://a.example/" + canary}, "--cors-origins", "in origin 2 of 2"},
+		"a switch that is neither on nor off":   {[]string{"--allow-off-curve-recipient=" + canary}, "--allow-off-curve-recipient", "expected true or false, received 12 characters"},
+		"an unknown log level":                  {[]string{"--log-level=" + canary}, "--log-level", "expected debug, info, warn or error"},
+		"an unknown log format":                 {[]string{"--log-format=" + canary}, "--log-format", "expected auto, json or text"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := parse(t, flags(t, tc.args...)).Load()
+			var problems config.Problems
+			if !errors.As(err, &problems) || len(problems) != 1 {
+				t.Fatalf("want one problem, received %v", err)
+			}
+			if got := problems[0].Error(); !strings.HasPrefix(got, tc.flag) || !strings.Contains(got, tc.want) {
+				t.Errorf("want %s … %s …, received %s", tc.flag, tc.want, got)
+			}
+			if strings.Contains(err.Error(), canary) {
+				t.Errorf("the value is told: %v", err)
+			}
+		})
+	}
+	t.Run("all at once", func(t *testing.T) {
+		t.Parallel()
+		var args []string
+		seen := map[string]bool{}
+		for _, key := range slices.Sorted(maps.Keys(tests)) {
+			tc := tests[key]
+			// A flag has one value, and a file beside a value is one problem with both.
+			name, _, _ := strings.Cut(tc.args[0], "=")
+			if len(tc.args) == 1 && !seen[name] && !strings.HasSuffix(name, "-file") && name != "--operations-listen" && name != "--wait" {
+				seen[name] = true
+				args = append(args, tc.args[0])
+			}
+		}
+		_, err := parse(t, args).Load()
+		for name := range seen {
+			if !strings.Contains(err.Error(), name+" ($") {
+				t.Errorf("%s is not among the problems:\n%v", name, err)
+			}
+		}
+		for _, missing := range []string{"--database-url-file", "--fee-payer-key-file"} {
+			if !strings.Contains(err.Error(), "\n  "+missing) {
+				t.Errorf("%s is not among the problems:\n%v", missing, err)
+			}
+		}
+		if strings.Contains(err.Error(), canary) {
+			t.Errorf("a value is told:\n%v", err)
+		}
+	})
+}
+
+func TestAVariableIsReadAndAFlagWins(t *testing.T) {
+	t.Setenv(contract.EnvConcurrency, "7")
+	t.Setenv(contract.EnvRateLimit, "9")
+	c, err := parse(t, flags(t, "--rate-limit=11")).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Concurrency != 7 || c.RateLimit != 11 {
+		t.Errorf("concurrency %d and rate limit %d, want 7 of the variable and 11 of the flag", c.Concurrency, c.RateLimit)
+	}
+}
+
+func TestAMalformedVariableIsListedWithoutItsValue(t *testing.T) {
+	t.Setenv(contract.EnvWait, canary)
+	t.Setenv(contract.EnvOffCurveRecipient, canary)
+	_, err := parse(t, flags(t)).Load()
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems) != 2 || strings.Contains(err.Error(), canary) {
+		t.Errorf("want two problems without their values, received %v", err)
+	}
+}
+
+func TestFlagsVariablesAndContractAgree(t *testing.T) {
+	t.Parallel()
+	parser, err := kong.New(&config.Serve{}, config.NewMalformed().Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variables []string
+	for _, f := range parser.Model.Flags {
+		if f.Name == "help" {
+			continue
+		}
+		want := contract.VariablePrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if diff := cmp.Diff([]string{want}, f.Envs); diff != "" {
+			t.Errorf("variable of --%s (-want +got):\n%s", f.Name, diff)
+		}
+		if !strings.HasSuffix(f.Help, ".") {
+			t.Errorf("--%s: the help is no sentence: %q", f.Name, f.Help)
+		}
+		if f.PlaceHolder == "" && !f.IsBool() {
+			t.Errorf("--%s: no placeholder says what kind of value it takes", f.Name)
+		}
+		variables = append(variables, f.Envs...)
+	}
+	slices.Sort(variables)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(contract.EnvironmentVariables())), variables); diff != "" {
+		t.Errorf("variables (-contract +flags):\n%s", diff)
+	}
+}
+
+func TestAdmin(t *testing.T) {
+	t.Parallel()
+	url, err := config.Admin{
+		Database: config.Database{URLFile: file(t, "postgres://h/d")},
+		Logging:  config.Logging{Level: "info", Format: "json"},
+	}.Load()
+	if err != nil || url.Reveal() != "postgres://h/d" {
+		t.Errorf("%v, want the file's URL", err)
+	}
+	_, err = config.Admin{Found: []error{errors.New("earlier")}}.Load()
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems) != 4 {
+		t.Errorf("want the earlier problem, the file's, the level's and the format's, received %v", err)
+	}
+}

@@ -1,0 +1,79 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/internal/config"
+)
+
+// holder reaches a configuration through an unexported field, where fmt asks no
+// method of what it prints.
+type holder struct{ c config.Config }
+
+func TestNoWayOfPrintingShowsASecret(t *testing.T) {
+	t.Parallel()
+	c, err := parse(t, flags(t, "--rpc-url=", "--rpc-url-file="+file(t, "https://rpc.example/"+canary))).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyed, err := parse(t, flags(t, "--rpc-url=https://rpc.example/"+canary)).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []config.Secret{c.DatabaseURL, c.RPCEndpoint, keyed.RPCEndpoint} {
+		if !strings.Contains(s.Reveal(), canary) {
+			t.Fatal("the secret does not hold the canary, so this test proves nothing")
+		}
+	}
+	var out bytes.Buffer
+	for _, c := range []*config.Config{c, keyed} {
+		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.RPCEndpoint, holder{*c}, &holder{*c}, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL}}
+		for _, v := range values {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p"} {
+				fmt.Fprintf(&out, verb+"\n", v)
+			}
+			fmt.Fprintln(&out, v)
+			for _, h := range []slog.Handler{slog.NewJSONHandler(&out, nil), slog.NewTextHandler(&out, nil)} {
+				slog.New(h).Info("Loaded configuration", "config", v)
+			}
+		}
+		for _, v := range []any{c.Serve, c.DatabaseURL, map[string]any{"url": c.RPCEndpoint}} {
+			if err := json.NewEncoder(&out).Encode(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// fmt writes bytes in other ways too.
+	for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary), strings.Trim(fmt.Sprint([]byte(canary)), "[]")} {
+		if i := strings.Index(out.String(), form); i >= 0 {
+			t.Errorf("a secret is shown: …%s…", out.String()[max(0, i-80):i+len(form)])
+		}
+	}
+}
+
+func TestTheLogTellsWhatWasSet(t *testing.T) {
+	t.Parallel()
+	c, err := parse(t, flags(t, "--rate-limit=77")).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("Loaded configuration", "config", c)
+	for _, want := range []string{`"rate_limit":77`, `"profile":"shield-pool-v1"`, `"compliance_public_key":"` + complianceKey} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is not in %s", want, out.String())
+		}
+	}
+}
+
+func TestTheZeroSecretIsEmpty(t *testing.T) {
+	t.Parallel()
+	if got := (config.Secret{}).Reveal(); got != "" {
+		t.Errorf("%d characters, want none", len(got))
+	}
+}
