@@ -1,0 +1,349 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	slot     = 20 * time.Millisecond
+	sol      = 1_000_000_000
+	patience = 60 * time.Second
+)
+
+// stand is a whole relay on a real database and a local chain, reached over HTTP.
+type stand struct {
+	t     *testing.T
+	chain *localnet.Chain
+	rpc   *chain.Client
+	pool  *shieldpool.Pool
+	payer *feepayer.Key
+	db    *pgxpool.Pool
+	base  string
+	ops   string
+	log   *lockedBuffer
+	stop  func()
+	ended chan error
+}
+
+// standOptions vary a stand; the zero value is a relay that is ready.
+type standOptions struct {
+	vk            []byte
+	bare          bool // the pool is not initialised
+	poor          bool // the fee payer has nothing
+	change        func(*config.Serve)
+	databaseURL   string
+	alsoRefuseRPC bool // the RPC endpoint is a closed port
+}
+
+func newStand(t *testing.T, o standOptions) *stand {
+	t.Helper()
+	s := &stand{t: t, log: new(lockedBuffer), ended: make(chan error, 1)}
+	var err error
+	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: slot, Initialised: !o.bare})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.chain.Close()) })
+	url, err := s.chain.Listen("127.0.0.1:0")
+	must(t, err)
+	s.chain.Start(t.Context())
+	s.rpc, err = chain.New(chain.Options{URL: url, HTTP: chain.NewHTTPClient(), Now: time.Now})
+	must(t, err)
+	profile := shieldpool.Development()
+	s.pool, err = profile.Pool(profile.Mints[0])
+	must(t, err)
+	s.payer = newKey(t)
+	if !o.poor {
+		must(t, s.chain.Fund(s.payer.PublicKey(), 10*sol))
+	}
+	if o.alsoRefuseRPC {
+		url = "http://127.0.0.1:1/"
+	}
+	if o.databaseURL == "" {
+		o.databaseURL = pgtest.URL(t)
+	}
+	s.serve(s.configure(o, url))
+	return s
+}
+
+func (s *stand) configure(o standOptions, url string) *config.Config {
+	t, dir := s.t, s.t.TempDir()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, content, 0o600))
+		return path
+	}
+	key := filepath.Join(dir, "payer.json")
+	must(t, s.payer.WriteFile(key))
+	public, _, err := viewingkey.GenerateComplianceKey(random)
+	must(t, err)
+	c := config.Serve{
+		Listen: "127.0.0.1:0", OperationsListen: "127.0.0.1:0", Profile: "development", ProofA: "auto",
+		Database: config.Database{URLFile: write("database-url", []byte(o.databaseURL)), MaxConnections: 10},
+		RPC:      config.RPC{URL: config.NewSecret(url)}, VerifyingKey: write("vk.json", o.vk), FeePayerKeyFile: key, FeePayerMinBalance: sol / 100,
+		PriorityFeeCap: 1000, PriorityFeePercentile: 50, CompliancePublicKey: hex.EncodeToString(public[:]),
+		Logging: config.Logging{Level: "debug", Format: "json"}, Concurrency: 16, Wait: 20 * time.Second, WaitMax: time.Minute,
+	}
+	if o.change != nil {
+		o.change(&c)
+	}
+	cfg, err := c.Load()
+	must(t, err)
+	s.db, err = pgxpool.New(t.Context(), o.databaseURL)
+	must(t, err)
+	t.Cleanup(s.db.Close)
+	return cfg
+}
+
+func (s *stand) serve(cfg *config.Config) {
+	t := s.t
+	a, err := New(t.Context(), Options{
+		Config: cfg, Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "0.0.1", Build: "test",
+		Timing: submission.Timing{Lease: 2 * time.Second, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot},
+	})
+	must(t, err)
+	s.base, s.ops = "http://"+a.Address(), "http://"+a.OperationsAddress()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { s.ended <- a.Run(ctx) }()
+	var stopped atomic.Bool
+	s.stop = func() {
+		cancel()
+		if stopped.Swap(true) {
+			return
+		}
+		select {
+		case err := <-s.ended:
+			s.ended <- err
+		case <-time.After(patience):
+			t.Error("the relay does not stop")
+		}
+		if t.Failed() {
+			t.Log(s.log.String())
+		}
+	}
+	t.Cleanup(s.stop)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newKey(t *testing.T) *feepayer.Key {
+	t.Helper()
+	key, err := feepayer.Generate(random)
+	must(t, err)
+	return key
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(slot) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// answer is a relay's, held against the document.
+type answer struct {
+	status int
+	header http.Header
+	body   map[string]any
+}
+
+// at digs into the body: at("data", "status").
+func (a *answer) at(path ...string) any {
+	var v any = a.body
+	for _, p := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[p]
+	}
+	return v
+}
+
+// call sends a request; body is JSON text or a value to encode; header holds pairs.
+func (s *stand) call(method, path string, body any, header ...string) *answer {
+	s.t.Helper()
+	var raw []byte
+	switch b := body.(type) {
+	case nil:
+	case string:
+		raw = []byte(b)
+	default:
+		var err error
+		raw, err = json.Marshal(b)
+		must(s.t, err)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, bytes.NewReader(raw))
+	must(s.t, err)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	must(s.t, err)
+	defer resp.Body.Close()
+	// The validator reads the request's body once more.
+	req.Body = http.NoBody
+	if raw != nil {
+		req.Body = readCloser{bytes.NewReader(raw)}
+	}
+	a := &answer{status: resp.StatusCode, header: resp.Header}
+	must(s.t, json.Unmarshal(httpapitest.Validate(s.t, req, resp), &a.body))
+	return a
+}
+
+type readCloser struct{ *bytes.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// fields is a submission's body.
+func fields(proof, inputs []byte, more map[string]any) map[string]any {
+	b := map[string]any{
+		"proof_bytes": base64.StdEncoding.EncodeToString(proof), "public_inputs": base64.StdEncoding.EncodeToString(inputs),
+	}
+	maps.Copy(b, more)
+	return b
+}
+
+func (s *stand) balance(key solana.PublicKey) uint64 {
+	s.t.Helper()
+	lamports, _, err := s.rpc.Balance(s.t.Context(), key)
+	must(s.t, err)
+	return lamports
+}
+
+// deposit sends a call signed by a depositor's own wallet and waits for it.
+func (s *stand) deposit(c *shieldpool.Call) {
+	s.t.Helper()
+	wallet := newKey(s.t)
+	must(s.t, s.chain.Fund(wallet.PublicKey(), c.Inputs.Gross()+sol))
+	s.land(wallet, c)
+}
+
+// land sends a call past the relay, paid and signed by wallet.
+func (s *stand) land(wallet *feepayer.Key, c *shieldpool.Call) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	hash, err := s.rpc.LatestBlockhash(ctx)
+	must(s.t, err)
+	tx, err := s.pool.Transaction(wallet.PublicKey(), c, shieldpool.Compute{Limit: 400_000}, hash.Hash, nil)
+	must(s.t, err)
+	message, err := tx.Message.MarshalBinary()
+	must(s.t, err)
+	sig, err := wallet.Sign(message)
+	must(s.t, err)
+	tx.Signatures = []solana.Signature{sig}
+	raw, err := tx.MarshalBinary()
+	must(s.t, err)
+	must(s.t, s.rpc.Send(ctx, raw, false, 0))
+	eventually(s.t, "the transaction is confirmed", func() bool {
+		st, _, err := s.rpc.Statuses(ctx, []solana.Signature{sig}, true)
+		must(s.t, err)
+		if st[0] != nil && st[0].Err != nil {
+			s.t.Fatalf("the transaction failed: %v", st[0].Err)
+		}
+		return st[0] != nil && st[0].Confirmation.AtLeast(ledger.Confirmed)
+	})
+}
+
+// forger proves whatever a test states, under a key whose secrets are known:
+// for refusals that no honest prover can provoke.
+type forger struct {
+	secrets *trapdoor.Key
+	n       byte
+}
+
+func newForger(t *testing.T) (*forger, []byte) {
+	t.Helper()
+	f := &forger{secrets: trapdoor.New(t.Name(), shieldpool.SignalCount)}
+	vk, err := f.secrets.VerifyingKey()
+	must(t, err)
+	return f, vk
+}
+
+// inputs are of a withdrawal with fresh notes under the pool's newest root.
+func (f *forger) inputs(s *stand, amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
+	s.t.Helper()
+	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, ledger.Confirmed)
+	must(s.t, err)
+	in := &shieldpool.PublicInputs{PublicAmount: amount, MintAddress: s.pool.Mint.Field}
+	if accounts[0] != nil {
+		tree, err := s.pool.Profile.ParseTree(accounts[0].Data)
+		must(s.t, err)
+		in.Root = tree.Root
+	}
+	f.n++
+	in.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient})
+	in.Nullifiers = [2][32]byte{{30: f.n, 31: 1}, {30: f.n, 31: 2}}
+	in.Commitments = [2][32]byte{{30: f.n, 31: 3}, {30: f.n, 31: 4}}
+	return in
+}
+
+func (f *forger) prove(t *testing.T, in *shieldpool.PublicInputs) []byte {
+	t.Helper()
+	signals := in.Signals()
+	proof, err := f.secrets.Prove(signals[:], uint64(f.n))
+	must(t, err)
+	return proof
+}
+
+// rows counts what submissions leave in the database.
+func (s *stand) rows() (n int) {
+	s.t.Helper()
+	must(s.t, s.db.QueryRow(s.t.Context(), `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM reservations)
+		+ (SELECT count(*) FROM attempts) + (SELECT count(*) FROM idempotency_keys) + (SELECT count(*) FROM viewing_keys)`).Scan(&n))
+	return n
+}
+
+func wantRefused(t *testing.T, a *answer, status int, code string, words ...string) {
+	t.Helper()
+	message, _ := a.body["message"].(string)
+	if a.status != status || a.body["code"] != code || a.body["error"] != true {
+		t.Fatalf("the answer is %d %v, want %d %s", a.status, a.body, status, code)
+	}
+	for _, w := range words {
+		if !strings.Contains(message, w) {
+			t.Errorf("message %q does not say %q", message, w)
+		}
+	}
+	if status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "" {
+		t.Error("a 503 does not say when to come back")
+	}
+}
