@@ -52,6 +52,7 @@ type stand struct {
 	ops   string
 	log   *lockedBuffer
 	stop  func()
+	again func()
 	ended chan error
 }
 
@@ -90,7 +91,8 @@ func newStand(t *testing.T, o standOptions) *stand {
 	if o.databaseURL == "" {
 		o.databaseURL = pgtest.URL(t)
 	}
-	s.serve(s.configure(o, url))
+	s.again = func() { s.serve(s.configure(o, url)) }
+	s.again()
 	return s
 }
 

@@ -1,0 +1,188 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/wallet/wallettest"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestADatabaseThatIsDown stops the server under a running relay, and starts it again.
+func TestADatabaseThatIsDown(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t)
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, databaseURL: server.URL("postgres")})
+	s.ready()
+	in := f.inputs(s, 5*sol, solana.PublicKey{})
+	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
+	to := newKey(t).PublicKey()
+	in = f.inputs(s, -sol, to)
+	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+
+	must(t, server.Stop(t.Context()))
+	wantRefused(t, s.call(http.MethodPost, "/transact", body), 503, "database_unavailable")
+	wantRefused(t, s.call(http.MethodGet, "/commitments", nil), 503, "database_unavailable")
+	wantRefused(t, s.call(http.MethodGet, "/backlog", nil), 503, "database_unavailable")
+	if a := s.call(http.MethodGet, "/health", nil); a.status != 503 || a.body["status"] != "down" {
+		t.Errorf("health is %d %v, want down", a.status, a.body)
+	}
+	if resp := s.get(s.ops + contract.ReadinessPath); resp != http.StatusOK {
+		t.Errorf("readiness is %d: a sick database empties the Service", resp)
+	}
+	must(t, server.Restart(t.Context()))
+	eventually(t, "the relay takes the same request again", func() bool {
+		return s.call(http.MethodPost, "/transact", body).status == http.StatusOK
+	})
+}
+
+func (s *stand) get(url string) int {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, nil)
+	must(s.t, err)
+	resp, err := http.DefaultClient.Do(req)
+	must(s.t, err)
+	must(s.t, resp.Body.Close())
+	return resp.StatusCode
+}
+
+// TestAShutdownTellsWaitingClientsAndLosesNothing stops a relay while a client
+// waits; a second relay on the same database finishes the work.
+func TestAShutdownTellsWaitingClientsAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, databaseURL: pgtest.URL(t)})
+	s.ready()
+	in := f.inputs(s, 5*sol, solana.PublicKey{})
+	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
+	var paths []string
+	for range 5 {
+		to := newKey(t).PublicKey()
+		in := f.inputs(s, -sol/2, to)
+		a := s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
+		if a.status != http.StatusAccepted {
+			t.Fatalf("a withdrawal is answered %d %v", a.status, a.body)
+		}
+		paths = append(paths, a.header.Get("Location"))
+	}
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Errorf("the relay ended with %v", err)
+	} else {
+		s.ended <- nil
+	}
+	s.again()
+	for _, path := range paths {
+		eventually(t, "the second relay finishes it", func() bool {
+			return s.call(http.MethodGet, path, nil).at("data", "status") == "completed"
+		})
+	}
+	var attempts int
+	must(t, s.db.QueryRow(t.Context(), "SELECT count(*) FROM attempts").Scan(&attempts))
+	if attempts != len(paths) {
+		t.Errorf("%d transactions were signed for %d submissions", attempts, len(paths))
+	}
+}
+
+// TestTheDevelopmentKeyIsRefusedElsewhere: proofs under it can be forged by anybody.
+func TestTheDevelopmentKeyIsRefusedElsewhere(t *testing.T) {
+	t.Parallel()
+	vk, err := wallettest.Prover(t).VerificationKey(t.Context())
+	must(t, err)
+	key, err := groth16.ParseKey(vk)
+	must(t, err)
+	for name, tt := range map[string]struct {
+		served, wanted solana.Hash
+		key            [32]byte
+		wrong          bool
+	}{
+		"the development key on the local chain":  {shieldpool.DevelopmentGenesisHash, solana.Hash{}, key.Hash(), false},
+		"the development key on another":          {solana.Hash{1}, solana.Hash{}, key.Hash(), true},
+		"the development key, and another wanted": {solana.Hash{1}, solana.Hash{1}, key.Hash(), true},
+		"another key on another chain":            {solana.Hash{1}, solana.Hash{1}, [32]byte{1}, false},
+		"another chain than configured":           {solana.Hash{2}, solana.Hash{1}, [32]byte{1}, true},
+	} {
+		g := newGate(genesis(tt.served), tt.wanted, tt.key)
+		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() == tt.wrong {
+			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
+		}
+	}
+}
+
+type genesis solana.Hash
+
+func (g genesis) GenesisHash(context.Context) (solana.Hash, error) { return solana.Hash(g), nil }
+
+// TestNothingOfARequestIsLogged sends canaries through every route and looks
+// for them in the log and the metrics.
+func TestNothingOfARequestIsLogged(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk})
+	s.ready()
+	in := f.inputs(s, 5*sol, solana.PublicKey{})
+	s.deposit(&shieldpool.Call{Proof: f.prove(t, in), Inputs: in})
+	to := newKey(t).PublicKey()
+	in = f.inputs(s, -sol, to)
+	in.Nullifiers[0], in.Commitments[0] = [32]byte([]byte("\x00canary-nullifier-canary-nullifi")), [32]byte([]byte("\x00canary-commitment-canary-commit"))
+	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String(), "encrypted_notes": []string{"Y2FuYXJ5LW5vdGU="}})
+	if a := s.call(http.MethodPost, "/transact", body, "Idempotency-Key", "canary-key", "X-Forwarded-For", "203.0.113.77"); a.status != http.StatusOK {
+		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
+	}
+	s.call(http.MethodPost, "/transact", body)
+	in.Commitments[1] = [32]byte{31: 5}
+	s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}))
+	for _, r := range f.badRequests(t, s) {
+		s.call(r.method, r.path, r.body, r.header...)
+	}
+	metrics := s.text(s.ops + contract.MetricsPath)
+	for name, canary := range map[string]string{
+		"recipient": to.String(), "note": "canary-note", "encoded note": "Y2FuYXJ5LW5vdGU", "idempotency key": "canary-key", "address": "203.0.113.77",
+		"nullifier": "canary-nullifier", "nullifier in hex": "63616e6172792d6e756c6c", "commitment in hex": "63616e6172792d636f6d6d",
+		"proof": body["proof_bytes"].(string)[:40], "inputs": body["public_inputs"].(string)[:40],
+	} {
+		if strings.Contains(s.log.String(), canary) {
+			t.Errorf("the log holds the %s", name)
+		}
+		if strings.Contains(metrics, canary) {
+			t.Errorf("the metrics hold the %s", name)
+		}
+	}
+	for _, m := range []string{"relaypool_submissions_total", "relaypool_rpc_calls_total", "relaypool_tree_self_check 1", "relaypool_fee_payer_balance_lamports"} {
+		if !strings.Contains(metrics, m) {
+			t.Errorf("the metrics lack %s", m)
+		}
+	}
+}
+
+func (s *stand) text(url string) string {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, nil)
+	must(s.t, err)
+	resp, err := http.DefaultClient.Do(req)
+	must(s.t, err)
+	defer resp.Body.Close()
+	var b strings.Builder
+	_, err = io.Copy(&b, resp.Body)
+	must(s.t, err)
+	return b.String()
+}
+
+// TestStartNeedsItsParts: what is missing is an error, not a crash.
+func TestStartNeedsItsParts(t *testing.T) {
+	t.Parallel()
+	if _, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler)}); err == nil {
+		t.Error("a relay without a configuration is made")
+	}
+}
