@@ -6,8 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
@@ -57,34 +58,30 @@ func (c *complianceKeygenCmd) Run(env *environment) error {
 	return err
 }
 
-type complianceExportCmd struct {
-	config.Database `embed:"" prefix:"database-"`
-}
+type complianceExportCmd struct{ config.Admin }
 
 // Run exports what is sealed. It stays sealed.
 func (c *complianceExportCmd) Run(env *environment) error {
-	url, err := c.Database.Secret()
-	if err != nil {
-		return fmt.Errorf("%w: %w", errConfiguration, err)
-	}
-	pool, err := store.Open(env, url.Reveal(), c.MaxConnections)
+	c.Found = env.malformed
+	url, err := c.Load()
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	s, err := store.New(pool)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(env.out)
-	if err := s.EachViewingKey(env, func(r viewingkey.Record) error { return viewingkey.WriteRecord(out, r) }); err != nil {
-		return err
-	}
-	return out.Flush()
+	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		out := bufio.NewWriter(env.out)
+		if err := s.EachViewingKey(env, func(r viewingkey.Record) error { return viewingkey.WriteRecord(out, r) }); err != nil {
+			return err
+		}
+		return out.Flush()
+	})
 }
 
 type complianceOpenCmd struct {
-	Key    string `required:"" help:"File of the private key." type:"path"`
+	Key    string `required:"" placeholder:"FILE" help:"Required. File of the private key." type:"path"`
 	Export string `arg:"" optional:"" help:"File of the export; standard input when left out." type:"path"`
 }
 
@@ -92,28 +89,26 @@ type complianceOpenCmd struct {
 func (c *complianceOpenCmd) Run(env *environment) error {
 	content, err := os.ReadFile(c.Key)
 	if err != nil {
-		return fmt.Errorf("%w: --key: %w", errConfiguration, err)
+		return fmt.Errorf("%w: --key: %w", errUsage, err)
 	}
 	private, err := viewingkey.ParsePrivateKey(content)
 	if err != nil {
-		return fmt.Errorf("%w: --key: %w", errConfiguration, err)
+		return fmt.Errorf("%w: --key: %w", errUsage, err)
 	}
 	in := env.in
 	if c.Export != "" {
 		f, err := os.Open(c.Export)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errConfiguration, err)
+			return fmt.Errorf("%w: %w", errUsage, err)
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer func() { _ = f.Close() }() // it was only read
 		in = f
 	}
 	out := bufio.NewWriter(env.out)
-	sum, err := viewingkey.OpenExport(private, io.Reader(in), out)
+	sum, err := viewingkey.OpenExport(private, in, out)
 	if err = errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(env.err, "opened %d; sealed to another key %d; damaged %d\n", sum.Opened, sum.OtherKey, len(sum.Faults)); err != nil {
-		return err
-	}
+	fmt.Fprintf(env.err, "opened %d; sealed to another key %d; damaged %d\n", sum.Opened, sum.OtherKey, len(sum.Faults))
 	return errors.Join(sum.Faults...)
 }

@@ -9,15 +9,18 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
-// Exit codes: a configuration that is wrong is told from a relay that failed.
+// Exit codes: a command that is used wrongly is told from one that failed.
 const (
-	exitFailed        = 1
-	exitConfiguration = 2
+	exitFailed = 1
+	exitUsage  = 2
 )
 
 // cli is every command and its flags.
@@ -34,50 +37,97 @@ type environment struct {
 	context.Context
 	in       io.Reader
 	out, err io.Writer
+	// malformed are the values of the command's flags that do not parse.
+	malformed []error
 }
 
-// errConfiguration marks what is wrong with flags, environment or the files they name.
-var errConfiguration = errors.New("the configuration is not valid")
+// errUsage marks what whoever ran the command has to change, flags or files.
+var errUsage = errors.New("wrong use")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(&environment{ctx, os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	code := run(&environment{Context: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
 // run parses and runs one command line and gives the exit code.
 func run(env *environment, args []string) int {
-	exited := -1
-	parser, err := newParser(env, func(code int) { exited = code })
+	exited := false
+	malformed := config.NewMalformed()
+	parser, err := newParser(env, malformed, func(int) { exited = true })
 	if err != nil {
-		fmt.Fprintln(env.err, "relay:", err) //nolint:errcheck // there is nowhere else to say it
+		fmt.Fprintln(env.err, "relay:", err)
 		return exitFailed
 	}
 	command, err := parser.Parse(args)
-	if exited >= 0 { // --help has been printed
-		return exited
-	}
-	if err == nil {
+	switch {
+	case exited: // --help has been printed
+		return 0
+	case err != nil:
+		err = usage(err)
+	default:
+		env.malformed = malformed.Of(command.Flags())
 		err = command.Run(env)
-	} else {
-		err = fmt.Errorf("%w: %w; relay --help lists commands and flags", errConfiguration, err)
 	}
+	var problems config.Problems
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errConfiguration):
-		fmt.Fprintln(env.err, "relay:", err) //nolint:errcheck // there is nowhere else to say it
-		return exitConfiguration
+	case errors.As(err, &problems), errors.Is(err, errUsage):
+		fmt.Fprintln(env.err, "relay:", err)
+		return exitUsage
 	default:
-		fmt.Fprintln(env.err, "relay:", err) //nolint:errcheck // there is nowhere else to say it
+		fmt.Fprintln(env.err, "relay:", err)
 		return exitFailed
 	}
 }
 
-func newParser(env *environment, exit func(int)) (*kong.Kong, error) {
-	return kong.New(new(cli), kong.Name("relay"),
+// usage gives kong's error, but for an argument that no command takes: kong
+// repeats it, and it may be a secret that a flag's file should hold.
+func usage(err error) error {
+	if strings.HasPrefix(err.Error(), "unexpected argument") {
+		err = errors.New("expected a command and its flags, received an argument that is neither")
+	}
+	return fmt.Errorf("%w: %w; relay --help explains every command and flag", errUsage, err)
+}
+
+func newParser(env *environment, malformed *config.Malformed, exit func(int)) (*kong.Kong, error) {
+	options := append(malformed.Options(),
+		kong.Name("relay"),
 		kong.Description("Relaypool's relay takes a client's zero-knowledge proof, pays the network's fee and puts the transaction on the chain, so that the client's own wallet never appears."),
-		kong.Writers(env.out, env.err), kong.Exit(exit), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Bind(env))
+		kong.Writers(env.out, env.err), kong.Exit(exit), kong.Bind(env),
+		kong.Help(help), kong.ValueFormatter(describe), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
+	return kong.New(new(cli), options...)
+}
+
+// help prints a command's help, and without a command that of all of them.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
+		return err
+	}
+	for _, leaf := range ctx.Model.Leaves(true) {
+		sub, err := kong.Trace(ctx.Kong, strings.Fields(leaf.FullPath())[1:])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(ctx.Stdout, "\n\n")
+		if err := kong.DefaultHelpPrinter(options, sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe is a flag's or an argument's help, with its default and its variable.
+func describe(v *kong.Value) string {
+	text := v.Help
+	if v.HasDefault {
+		text += " Default: " + v.Default + "."
+	}
+	for _, name := range v.Tag.Envs {
+		text += " [$" + name + "]"
+	}
+	return text
 }

@@ -1,48 +1,36 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"runtime/debug"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
-
-// revision is set when a release is linked (-ldflags "-X main.revision=…"); other
-// builds tell the version control's.
-var revision string
-
-// build is the identity of what runs.
-func build() string {
-	if revision != "" {
-		return revision
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
-			}
-		}
-	}
-	return "development"
-}
 
 type serveCmd struct{ config.Serve }
 
 // Run serves until the process is told to stop.
 func (c *serveCmd) Run(env *environment) error {
+	c.Found = env.malformed
+	if err := checkFeePayerKey(c.FeePayerKeyFile); err != nil {
+		c.Found = append(c.Found, err)
+	}
 	cfg, err := c.Load()
 	if err != nil {
-		return fmt.Errorf("%w:\n%w", errConfiguration, err)
+		return err
 	}
 	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errConfiguration, err)
+		return fmt.Errorf("%w: %w", errUsage, err)
 	}
+	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", build(), "config", cfg)
 	a, err := app.New(env, app.Options{Config: cfg, Log: log, Version: contract.Version, Build: build()})
 	if err != nil {
 		return err
@@ -50,42 +38,47 @@ func (c *serveCmd) Run(env *environment) error {
 	return a.Run(env)
 }
 
-type migrateCmd struct {
-	config.Database `embed:"" prefix:"database-"`
-	config.Logging  `embed:"" prefix:"log-"`
+// checkFeePayerKey looks into the key's file, so that a damaged one is listed
+// with the other problems. That there is none is for the configuration to say.
+func checkFeePayerKey(path string) error {
+	content, err := os.ReadFile(path) //nolint:gosec // the path is the operator's own
+	if err != nil || len(content) == 0 {
+		return nil //nolint:nilerr // config.Serve.Load lists it
+	}
+	if _, err := feepayer.Parse(content); err != nil {
+		return fmt.Errorf("--fee-payer-key-file ($%s): %w", contract.EnvFeePayerKeyFile, err)
+	}
+	return nil
 }
+
+type migrateCmd struct{ config.Admin }
 
 // Run migrates and ends.
 func (c *migrateCmd) Run(env *environment) error {
-	url, err := c.Database.Secret()
+	c.Found = env.malformed
+	url, err := c.Load()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errConfiguration, err)
+		return err
 	}
 	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errConfiguration, err)
+		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	pool, err := store.Open(env, url.Reveal(), c.MaxConnections)
+	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		if err := store.Migrate(env, pool, log); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(env.out, "the schema is up to date")
+		return err
+	})
+}
+
+// withDatabase lends a connection pool to f.
+func withDatabase(env *environment, url config.Secret, maxConnections int32, f func(*pgxpool.Pool) error) error {
+	pool, err := store.Open(env, url.Reveal(), maxConnections)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if err := store.Migrate(env, pool, log); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(env.out, "the schema is up to date")
-	return err
-}
-
-type versionCmd struct {
-	JSON bool `help:"Print JSON."`
-}
-
-// Run prints the version.
-func (c *versionCmd) Run(env *environment) error {
-	if c.JSON {
-		return json.NewEncoder(env.out).Encode(map[string]string{"version": contract.Version, "build": build()})
-	}
-	_, err := fmt.Fprintf(env.out, "relay %s (%s)\n", contract.Version, build())
-	return err
+	return f(pool)
 }
