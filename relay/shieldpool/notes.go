@@ -42,7 +42,7 @@ func EncodeNotes(notes [][]byte) ([]byte, error) {
 	}
 	b := make([]byte, 0, NoteEnvelopeSize(notes))
 	b = append(b, noteMagic...)
-	b = append(b, noteVersion, byte(len(notes)))
+	b = append(b, noteVersion, byte(len(notes))) //nolint:gosec // at most MaxNotes
 	for i, n := range notes {
 		if len(n) > math.MaxUint16 {
 			return nil, refusal.New(refusal.NotesTooLarge, "encrypted_notes[%d] has %d bytes, more than a note can have", i, len(n))

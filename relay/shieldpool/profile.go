@@ -28,9 +28,9 @@ type Tags struct {
 type ExtDataRule string
 
 const (
-	// ExtDataOpaque: the formula is not known; the program alone protects the destination.
+	// ExtDataOpaque says that the formula is not known; the program alone protects the destination.
 	ExtDataOpaque ExtDataRule = "opaque"
-	// ExtDataSHA256: 0x00 ‖ the first 31 bytes of sha256(destination).
+	// ExtDataSHA256 is 0x00 ‖ the first 31 bytes of sha256(destination).
 	ExtDataSHA256 ExtDataRule = "sha256-31"
 )
 

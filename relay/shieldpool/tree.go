@@ -54,7 +54,7 @@ func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 	for i := range t.History {
 		t.History[i] = [32]byte(data[treeHistoryAt+32*i:])
 	}
-	if t.RootIndex >= uint64(p.RootHistory) {
+	if t.RootIndex >= uint64(len(t.History)) {
 		return nil, fmt.Errorf("merkle tree's root index is %d, expected below the ring's length %d", t.RootIndex, p.RootHistory)
 	}
 	if t.NextIndex > 1<<merkle.Height {

@@ -29,7 +29,8 @@ func ParseTransactionError(raw []byte) (*TransactionError, error) {
 	}
 	if raw[0] == '"' {
 		e := new(TransactionError)
-		return e, json.Unmarshal(raw, &e.Kind)
+		err := json.Unmarshal(raw, &e.Kind)
+		return e, err
 	}
 	var outer map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &outer); err != nil || len(outer) != 1 {
@@ -39,7 +40,8 @@ func ParseTransactionError(raw []byte) (*TransactionError, error) {
 		e := &TransactionError{Kind: kind}
 		switch kind {
 		case "InstructionError":
-			return e, e.parseInstruction(body)
+			err := e.parseInstruction(body)
+			return e, err
 		case "InsufficientFundsForRent":
 			var b struct {
 				AccountIndex int `json:"account_index"`

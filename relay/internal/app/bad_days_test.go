@@ -172,7 +172,7 @@ func (s *stand) text(url string) string {
 	must(s.t, err)
 	resp, err := http.DefaultClient.Do(req)
 	must(s.t, err)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	var b strings.Builder
 	_, err = io.Copy(&b, resp.Body)
 	must(s.t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
@@ -207,14 +208,7 @@ func TestTheDevelopmentKeyIsKnown(t *testing.T) {
 	var a, b any
 	must(t, json.Unmarshal(committed, &a))
 	must(t, json.Unmarshal(made, &b))
-	if string(mustJSON(t, a)) != string(mustJSON(t, b)) {
-		t.Error("the committed key is not the circuit's")
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("the committed key is not the circuit's (-committed +made):\n%s", diff)
 	}
-}
-
-func mustJSON(t *testing.T, v any) []byte {
-	t.Helper()
-	b, err := json.Marshal(v)
-	must(t, err)
-	return b
 }

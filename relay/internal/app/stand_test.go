@@ -220,7 +220,7 @@ func (s *stand) call(method, path string, body any, header ...string) *answer {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	must(s.t, err)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	// The validator reads the request's body once more.
 	req.Body = http.NoBody
 	if raw != nil {

@@ -34,7 +34,7 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, o)), nil
 	case "auto":
-		if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is small
+		if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return slog.New(slog.NewTextHandler(w, o)), nil
 		}
 		return slog.New(slog.NewJSONHandler(w, o)), nil
