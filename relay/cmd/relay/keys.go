@@ -106,7 +106,7 @@ func (c *complianceOpenCmd) Run(env *environment) error {
 	}
 	out := bufio.NewWriter(env.out)
 	sum, err := viewingkey.OpenExport(private, in, out)
-	if err = errors.Join(err, out.Flush()); err != nil {
+	if err := errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.err, "opened %d; sealed to another key %d; damaged %d\n", sum.Opened, sum.OtherKey, len(sum.Faults))

@@ -46,7 +46,7 @@ func readFile(flag, path, advice string) ([]byte, error) {
 	if path == "" {
 		return nil, problem(flag, "is missing: %s", advice)
 	}
-	content, err := os.ReadFile(path) //nolint:gosec // the path is the operator's own
+	content, err := os.ReadFile(path)
 	var fault *fs.PathError
 	switch {
 	case errors.As(err, &fault):

@@ -48,7 +48,7 @@ type Serve struct {
 	WaitMax        time.Duration `default:"60s" env:"RELAYPOOL_WAIT_MAX" placeholder:"DURATION" group:"Clients" help:"Longest wait that a client may ask for."`
 	RateLimit      int           `default:"600" env:"RELAYPOOL_RATE_LIMIT" placeholder:"REQUESTS" group:"Clients" help:"Requests a minute from one client address; 0 for no limit. Behind a proxy, set the client IP header as well, or all clients share one limit."`
 	ClientIPHeader string        `env:"RELAYPOOL_CLIENT_IP_HEADER" placeholder:"NAME" group:"Clients" help:"Header in which the proxy in front writes the client's address, such as X-Real-IP. Empty takes the connection's. Without such a proxy clients could write it themselves and evade the limit."`
-	CORSOrigins    []string      `env:"RELAYPOOL_CORS_ORIGINS" placeholder:"ORIGIN" group:"Clients" help:"Origins of web pages that may call the interface, such as https://app.example, or *. Empty for none."`
+	CORSOrigins    []string      `env:"RELAYPOOL_CORS_ORIGINS" placeholder:"ORIGIN" group:"Clients" help:"Origins of web pages that may call the interface, such as https://app.example, or *. Several with commas between them. Empty for none."`
 
 	Logging `embed:"" prefix:"log-"`
 

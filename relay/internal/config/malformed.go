@@ -23,7 +23,7 @@ func (m *Malformed) Options() []kong.Option {
 		decode(m, "a whole number", strconv.Atoi),
 		decode(m, "a whole number", func(s string) (int32, error) {
 			n, err := strconv.ParseInt(s, 10, 32)
-			return int32(n), err //nolint:gosec // parsed as one of 32 bits
+			return int32(n), err
 		}),
 		decode(m, "a duration such as 30s or 1m30s", time.ParseDuration),
 		decode(m, "text", func(s string) (Secret, error) { return NewSecret(s), nil }),
