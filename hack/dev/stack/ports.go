@@ -1,0 +1,43 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+const loopback = "127.0.0.1"
+
+// Ports are the TCP ports on 127.0.0.1 of what serves. 0 lets Claim choose.
+type Ports struct {
+	Relay, Operations, Chain int
+}
+
+// Claim checks that the ports are free and fills in free ones for zeros. Its
+// error names the port, what it is for and what to do. A port is not held: the
+// program that it is for opens it.
+func (p Ports) Claim(ctx context.Context) (Ports, error) {
+	var listen net.ListenConfig
+	for _, want := range []struct {
+		what, flag string
+		port       *int
+	}{{"relay", "relay-port", &p.Relay}, {"relay's operations", "operations-port", &p.Operations}, {"local chain", "chain-port", &p.Chain}} {
+		l, err := listen.Listen(ctx, "tcp", address(*want.port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return p, fmt.Errorf("port %d of the %s is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--%s=%d",
+				*want.port, want.what, want.flag, *want.port+1)
+		}
+		if err != nil {
+			return p, fmt.Errorf("open port %d of the %s: %w; choose another with --%s", *want.port, want.what, err, want.flag)
+		}
+		// Held until all are chosen, so that they differ.
+		defer func() { _ = l.Close() }()
+		*want.port = l.Addr().(*net.TCPAddr).Port
+	}
+	return p, nil
+}
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

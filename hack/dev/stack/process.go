@@ -1,0 +1,121 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// killGrace is how long a killed process may take to end.
+const killGrace = 5 * time.Second
+
+// process is a child: the relay or the local chain. It is signalled by its own
+// process id, and by no name.
+type process struct {
+	name, log string
+	pid       int
+	exited    chan struct{}    // closed when it has ended and been reaped
+	state     *os.ProcessState // how it ended; read after exited
+}
+
+// spawn starts a program whose output goes to the log file. The child ends with
+// us, however we end; see attributes.
+func spawn(name, log, program string, args ...string) (*process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	defer func() { _ = out.Close() }()    // the child has its own descriptor
+	cmd := exec.Command(program, args...) //nolint:noctx // stop ends it, in its order and with its grace
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Env = ownEnvironment(os.Environ())
+	cmd.SysProcAttr = attributes()
+	p := &process{name: name, log: log, exited: make(chan struct{})}
+	// The kernel sends the parent-death signal when the thread that started the
+	// child ends, and Go ends idle threads at will: this one lives as long.
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = cmd.Wait() // its error repeats the state
+		p.state = cmd.ProcessState
+		close(p.exited)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p.pid = cmd.Process.Pid
+	return p, nil
+}
+
+// ownEnvironment leaves the caller's RELAYPOOL_ variables out: they belong to
+// another relay, and a flag that we do not give would come from there.
+func ownEnvironment(env []string) []string {
+	var own []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "RELAYPOOL_") {
+			own = append(own, v)
+		}
+	}
+	return own
+}
+
+// ended is the error of a process that stopped by itself: nil while it runs.
+func (p *process) ended() error {
+	select {
+	case <-p.exited:
+		return fmt.Errorf("%s ended by itself (%s); the end of %s:\n%s", p.name, p.state, p.log, lastLines(p.log))
+	default:
+		return nil
+	}
+}
+
+// stop asks the process to end, and kills it when it has not after the grace.
+func (p *process) stop(grace time.Duration) error {
+	if p == nil {
+		return nil
+	}
+	for _, try := range []struct {
+		signal syscall.Signal
+		grace  time.Duration
+	}{{syscall.SIGTERM, grace}, {syscall.SIGKILL, killGrace}} {
+		select {
+		case <-p.exited: // reaped: the id may already be somebody else's
+			return nil
+		default:
+		}
+		if err := syscall.Kill(p.pid, try.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("stop %s: %w", p.name, err)
+		}
+		select {
+		case <-p.exited:
+			if try.signal == syscall.SIGKILL {
+				return fmt.Errorf("%s did not stop within %s and was killed; its log is %s", p.name, grace, p.log)
+			}
+			return nil
+		case <-time.After(try.grace):
+		}
+	}
+	return fmt.Errorf("%s (process %d) did not end, not even by a kill", p.name, p.pid)
+}
+
+// lastLines is the end of a log, indented, for an error message.
+func lastLines(path string) string {
+	content, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return "  (the log cannot be read)"
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return "  " + strings.Join(lines[max(0, len(lines)-10):], "\n  ")
+}

@@ -1,0 +1,12 @@
+//go:build unix && !linux
+
+package stack
+
+import "syscall"
+
+// attributes put a child into a process group of its own, so that Ctrl-C in a
+// terminal reaches us alone and we stop the children in their order. This
+// system has no parent-death signal: a kill -9 of us leaves the children.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

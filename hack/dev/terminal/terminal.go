@@ -1,0 +1,186 @@
+// Package terminal prints a demonstration for a person: titles, aligned
+// figures, and a line that keeps moving while something takes its time. Without
+// a terminal it prints the same as plain lines.
+package terminal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+const (
+	// labelWidth is the column of labels.
+	labelWidth = 18
+	// redrawEvery moves the live line on a terminal, remindEvery repeats what is
+	// under way where there is none, so that a log shows that nothing hangs.
+	redrawEvery = 100 * time.Millisecond
+	remindEvery = 10 * time.Second
+
+	bold, dim, green, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[0m"
+	clearLine               = "\r\x1b[K"
+)
+
+// Style says what the reader's screen can do.
+type Style struct {
+	// Live redraws a line while something is under way.
+	Live bool
+	// Colour marks titles and labels.
+	Colour bool
+}
+
+// StyleOf asks the system what f is. NO_COLOR (https://no-color.org) turns
+// colours off.
+func StyleOf(f *os.File) Style {
+	live := term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	return Style{Live: live, Colour: live && os.Getenv("NO_COLOR") == ""}
+}
+
+// Printer prints to one writer. It is safe for concurrent use.
+type Printer struct {
+	style Style
+
+	mu      sync.Mutex
+	out     io.Writer
+	live    string // the moving line, which every other line has to make way for
+	partial []byte // what Write has got of a line that is not complete
+}
+
+// New makes a printer.
+func New(out io.Writer, style Style) *Printer {
+	return &Printer{out: out, style: style}
+}
+
+// Title starts a section.
+func (p *Printer) Title(text string) {
+	p.line("\n" + p.paint(bold, text))
+}
+
+// Step starts a numbered section.
+func (p *Printer) Step(number int, text string) {
+	p.line(fmt.Sprintf("\n%s %s", p.paint(green, fmt.Sprintf("%2d", number)), p.paint(bold, text)))
+}
+
+// Fact prints a figure beside its label.
+func (p *Printer) Fact(label, format string, args ...any) {
+	p.line("   " + p.paint(dim, pad(label)) + fmt.Sprintf(format, args...))
+}
+
+// Say prints a line of text.
+func (p *Printer) Say(format string, args ...any) {
+	p.line("   " + fmt.Sprintf(format, args...))
+}
+
+// pad measures in characters, not bytes.
+func pad(label string) string {
+	return label + strings.Repeat(" ", max(1, labelWidth-len([]rune(label))))
+}
+
+// Busy shows that something is under way until done is called.
+func (p *Printer) Busy(format string, args ...any) (done func()) {
+	text, began := fmt.Sprintf(format, args...), time.Now()
+	every := redrawEvery
+	if !p.style.Live {
+		every = remindEvery
+		p.line("   " + text + " …")
+	}
+	quit, quitted := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(quitted)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				p.redraw("")
+				return
+			case <-tick.C:
+				p.moved(text, time.Since(began))
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(quit); <-quitted })
+}
+
+func (p *Printer) moved(text string, elapsed time.Duration) {
+	if p.style.Live {
+		p.redraw(fmt.Sprintf("   %s … %s", text, p.paint(dim, fmt.Sprintf("%.1f s", elapsed.Seconds()))))
+		return
+	}
+	p.line(fmt.Sprintf("   %s … %.0f s", text, elapsed.Seconds()))
+}
+
+// Write prints the complete lines of what other programs say, indented. The
+// rest waits for its end of line.
+func (p *Printer) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	p.partial = append(p.partial, b...)
+	end := bytes.LastIndexByte(p.partial, '\n')
+	var lines []string
+	if end >= 0 {
+		lines = strings.Split(string(p.partial[:end]), "\n")
+		p.partial = p.partial[end+1:]
+	}
+	p.mu.Unlock()
+	for _, line := range lines {
+		p.line("   " + p.paint(dim, line))
+	}
+	return len(b), nil
+}
+
+func (p *Printer) line(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live != "" {
+		text = clearLine + text
+	}
+	fmt.Fprintln(p.out, text)
+	fmt.Fprint(p.out, p.live)
+}
+
+// redraw replaces the live line; with "" it removes it.
+func (p *Printer) redraw(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live != "" || text != "" {
+		fmt.Fprint(p.out, clearLine+text)
+	}
+	p.live = text
+}
+
+func (p *Printer) paint(colour, text string) string {
+	if !p.style.Colour {
+		return text
+	}
+	return colour + text + reset
+}
+
+// Lamports writes an amount with its thousands apart: 1 000 000 000 lamports.
+func Lamports(amount uint64) string { return Grouped(amount) + " lamports" }
+
+// Grouped writes a number with its thousands apart.
+func Grouped(n uint64) string {
+	digits := fmt.Sprint(n)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// Seconds writes a duration for a person.
+func Seconds(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
