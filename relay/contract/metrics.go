@@ -14,7 +14,7 @@ var (
 	MetricHTTPRequests = Metric{"relaypool_http_requests_total", "Requests answered, by route and status.", []string{"route", "method", "status"}}
 	MetricHTTPDuration = Metric{"relaypool_http_request_duration_seconds", "Time to answer, waits for outcomes included.", []string{"route", "method"}}
 
-	MetricSubmissions = Metric{"relaypool_submissions_total", "Submissions done, by kind and outcome: completed, finalized, or the code of the failure.", []string{"kind", "outcome"}}
+	MetricSubmissions = Metric{"relaypool_submissions_total", "Submissions done, by kind and outcome: completed and later finalized, each counted, or the code of the failure.", []string{"kind", "outcome"}}
 	MetricStages      = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, confirm, finalize.", []string{"stage"}}
 	MetricAttempts    = Metric{"relaypool_attempts_total", "What happened to signed transactions: signed, refused, rebroadcast, expired, reopened, held.", []string{"event"}}
 	MetricWatching    = Metric{"relaypool_watched_submissions", "Submissions that this pod holds and follows.", nil}

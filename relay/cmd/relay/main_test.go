@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -305,13 +306,19 @@ func TestServeIsReadyAndDrainsWhenTold(t *testing.T) {
 			t.Fatalf("the relay does not serve: %s", stderr.String())
 		}
 	}
-	resp, err := http.Get("http://" + address[1] + contract.ReadinessPath)
-	if err != nil {
-		t.Fatal(err)
+	if status, body := get(t, "http://"+address[1]+contract.ReadinessPath); status != http.StatusOK {
+		t.Errorf("%s answers %d %s, want 200: a chain that is down must not empty the service", contract.ReadinessPath, status, body)
 	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.Body.Close() != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("%s answers %d %s (%v), want 200: a chain that is down must not empty the service", contract.ReadinessPath, resp.StatusCode, body, err)
+	_, metrics := get(t, "http://"+address[1]+contract.MetricsPath)
+	for _, m := range []contract.Metric{contract.MetricBuildInfo, contract.MetricWatching, contract.MetricPending, contract.MetricProcessing, contract.MetricOldest} {
+		if !strings.Contains(metrics, "\n"+m.Name) {
+			t.Errorf("%s is not told", m.Name)
+		}
+	}
+	for _, m := range []contract.Metric{contract.MetricPayerBalance, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
+		if strings.Contains(metrics, "\n"+m.Name) {
+			t.Errorf("%s is told, though the chain has never answered", m.Name)
+		}
 	}
 	stop()
 	select {
@@ -330,6 +337,19 @@ func TestServeIsReadyAndDrainsWhenTold(t *testing.T) {
 	if !strings.Contains(stderr.String(), `"profile":"shield-pool-v1"`) {
 		t.Errorf("the log does not tell the configuration: %s", stderr.String())
 	}
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(content)
 }
 
 func readFile(t *testing.T, path string) string {

@@ -25,7 +25,7 @@ import (
 func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("log level %q is not known: expected debug, info, warn or error", level)
+		return nil, fmt.Errorf("log level of %d characters is not known: expected debug, info, warn or error", len(level))
 	}
 	o := &slog.HandlerOptions{Level: l}
 	switch format {
@@ -39,7 +39,7 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 		}
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	default:
-		return nil, fmt.Errorf("log format %q is not known: expected auto, json or text", format)
+		return nil, fmt.Errorf("log format of %d characters is not known: expected auto, json or text", len(format))
 	}
 }
 
@@ -54,8 +54,10 @@ type Metrics struct {
 	attempts     *prometheus.CounterVec
 	rpcCalls     *prometheus.CounterVec
 	rpcDuration  *prometheus.HistogramVec
-	treeLeaves   prometheus.Gauge
-	treeCheck    prometheus.Gauge
+	// Without labels, but vectors: they have no sample until they are set, since
+	// unknown is not zero.
+	treeLeaves *prometheus.GaugeVec
+	treeCheck  *prometheus.GaugeVec
 }
 
 // Build names what runs.
@@ -63,20 +65,21 @@ type Build struct{ Version, Revision string }
 
 // NewMetrics registers all metrics but those that Gauges reads.
 func NewMetrics(b Build) *Metrics {
-	fast := []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	// From a proof's verification, a millisecond, to a submission that waits for its turn.
+	durations := []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 	m := &Metrics{
 		Registry:     prometheus.NewRegistry(),
 		httpRequests: counter(contract.MetricHTTPRequests),
-		httpDuration: histogram(contract.MetricHTTPDuration, fast),
+		httpDuration: histogram(contract.MetricHTTPDuration, durations),
 		submissions:  counter(contract.MetricSubmissions),
-		stages:       histogram(contract.MetricStages, fast),
+		stages:       histogram(contract.MetricStages, durations),
 		attempts:     counter(contract.MetricAttempts),
 		rpcCalls:     counter(contract.MetricRPCCalls),
-		rpcDuration:  histogram(contract.MetricRPCDuration, fast),
+		rpcDuration:  histogram(contract.MetricRPCDuration, durations),
 		treeLeaves:   gauge(contract.MetricTreeLeaves),
 		treeCheck:    gauge(contract.MetricTreeCheck),
 	}
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: contract.MetricBuildInfo.Name, Help: contract.MetricBuildInfo.Help}, contract.MetricBuildInfo.Labels)
+	info := gauge(contract.MetricBuildInfo)
 	info.WithLabelValues(b.Version, b.Revision).Set(1)
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), info,
@@ -93,8 +96,8 @@ func histogram(c contract.Metric, buckets []float64) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: c.Name, Help: c.Help, Buckets: buckets}, c.Labels)
 }
 
-func gauge(c contract.Metric) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Name: c.Name, Help: c.Help})
+func gauge(c contract.Metric) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: c.Name, Help: c.Help}, c.Labels)
 }
 
 // Reading is a gauge's value when it is scraped; ok is false when it is not
@@ -148,11 +151,12 @@ func (m *Metrics) RPC(method, class string, took time.Duration) {
 
 // Tree tells of a new state of the tree account and whether it agrees with itself.
 func (m *Metrics) Tree(leaves uint64, selfCheck error) {
-	m.treeLeaves.Set(float64(leaves))
-	m.treeCheck.Set(0)
+	check := 0.0
 	if selfCheck == nil {
-		m.treeCheck.Set(1)
+		check = 1
 	}
+	m.treeLeaves.WithLabelValues().Set(float64(leaves))
+	m.treeCheck.WithLabelValues().Set(check)
 }
 
 // OperationsHandler serves metrics and probes. ready tells why the process is

@@ -1,0 +1,147 @@
+package telemetry
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+//go:generate go test -run ^TestEveryMetricIsDocumented$ . -update
+
+var update = flag.Bool("update", false, "write docs/metrics.md anew")
+
+const reference = "../../../docs/metrics.md"
+
+// everything gives metrics with a sample of each that the contract names: what
+// the methods do not set is a gauge that is read.
+func everything(t *testing.T) *Metrics {
+	t.Helper()
+	m := NewMetrics(Build{Version: "1.2.3", Revision: "abc"})
+	m.Request("GET", contract.HealthPath, 200, time.Millisecond)
+	m.Stage("verify", time.Millisecond)
+	m.Outcome(shieldpool.KindTransfer, "completed")
+	m.Attempt("signed")
+	m.RPC("getSlot", "ok", time.Millisecond)
+	m.Tree(1, nil)
+	set := families(t, m)
+	for _, c := range contract.Metrics() {
+		if set[c.Name] == nil {
+			m.Read(c, func() (float64, bool) { return 1, true })
+		}
+	}
+	return m
+}
+
+func families(t *testing.T, m *Metrics) map[string]*dto.MetricFamily {
+	t.Helper()
+	gathered, err := m.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]*dto.MetricFamily{}
+	for _, f := range gathered {
+		out[f.GetName()] = f
+	}
+	return out
+}
+
+func TestEveryMetricIsNamedInTheContract(t *testing.T) {
+	t.Parallel()
+	named := map[string]contract.Metric{}
+	for _, c := range contract.Metrics() {
+		named[c.Name] = c
+	}
+	for name, f := range families(t, everything(t)) {
+		c, ok := named[name]
+		if !ok {
+			if strings.HasPrefix(name, "relaypool_") {
+				t.Errorf("%s is registered, but relay/contract does not name it", name)
+			}
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(c.Labels)), labels); diff != "" {
+			t.Errorf("labels of %s (-contract +registered):\n%s", name, diff)
+		}
+	}
+}
+
+func TestMetricsFollowPrometheusConventions(t *testing.T) {
+	t.Parallel()
+	problems, err := testutil.GatherAndLint(everything(t).Registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestEveryMetricIsDocumented(t *testing.T) {
+	t.Parallel()
+	want := writeReference(families(t, everything(t)))
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(reference), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(reference, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("docs/metrics.md is not current, run go generate ./relay/internal/telemetry (-want +got):\n%s", diff)
+	}
+}
+
+const introduction = `# Metrics
+
+<!-- Generated from relay/contract by go generate ./relay/internal/telemetry. Do not edit. -->
+
+A relay serves these for Prometheus at ` + "`/metrics`" + ` of its operations port, beside
+the usual ones of the Go runtime (` + "`go_*`" + `), the process (` + "`process_*`" + `) and the
+scrape itself (` + "`promhttp_*`" + `). Labels take values from fixed sets: no part of a
+request, and no client's address, is ever among them.
+
+A gauge whose value is not known has no sample: unknown is not zero. Gauges of
+the whole fleet are the same figure on every pod: take ` + "`max by (namespace, pool)`" + `,
+never the sum.
+
+| metric | type | labels | meaning |
+| --- | --- | --- | --- |
+`
+
+// writeReference writes the contract's metrics as Markdown, in its order.
+func writeReference(registered map[string]*dto.MetricFamily) []byte {
+	var b bytes.Buffer
+	b.WriteString(introduction)
+	for _, c := range contract.Metrics() {
+		kind := strings.ToLower(registered[c.Name].GetType().String())
+		var labels string
+		if len(c.Labels) > 0 {
+			labels = "`" + strings.Join(c.Labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, kind, labels, c.Help)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,218 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestNewLog(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		level, format string
+		wantJSON      bool
+		wantLines     int // of one at each of the four levels
+	}{
+		"debug shows everything":          {"debug", "json", true, 4},
+		"info leaves out debug":           {"info", "json", true, 3},
+		"warn leaves out info":            {"warn", "text", false, 2},
+		"error shows itself alone":        {"error", "text", false, 1},
+		"auto is JSON without a terminal": {"info", "auto", true, 3},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			log, err := NewLog(&out, tc.level, tc.format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.Debug("Looked")
+			log.Info("Did", "n", 1)
+			log.Warn("Doubted")
+			log.Error("Failed")
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if len(lines) != tc.wantLines {
+				t.Errorf("%d lines, want %d:\n%s", len(lines), tc.wantLines, out.String())
+			}
+			if isJSON := json.Valid([]byte(lines[0])); isJSON != tc.wantJSON {
+				t.Errorf("JSON is %t, want %t: %s", isJSON, tc.wantJSON, lines[0])
+			}
+		})
+	}
+}
+
+func TestAutoIsJSONIntoAFile(t *testing.T) {
+	t.Parallel()
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := NewLog(f, "info", "auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("Did")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(f.Name()); err != nil || !json.Valid(content) {
+		t.Errorf("no JSON (%v): %s", err, content)
+	}
+}
+
+func TestNewLogRefuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ level, format, want string }{
+		"an unknown level":  {"loud", "json", "expected debug, info, warn or error"},
+		"an unknown format": {"info", "xml", "expected auto, json or text"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := NewLog(io.Discard, tc.level, tc.format); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("received %v, want …%s…", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestMetricsCount(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(Build{Version: "1.2.3", Revision: "abc"})
+	m.Request("POST", contract.TransactPath, 200, 20*time.Millisecond)
+	m.Request("POST", contract.TransactPath, 409, 20*time.Millisecond)
+	m.Outcome(shieldpool.KindTransfer, "completed")
+	m.Attempt("signed")
+	m.Attempt("rebroadcast")
+	m.Attempt("rebroadcast")
+	m.RPC("getSlot", "ok", time.Millisecond)
+	m.Tree(42, nil)
+	m.Stage("verify", 900*time.Microsecond)
+	want := `
+# HELP relaypool_attempts_total ` + contract.MetricAttempts.Help + `
+# TYPE relaypool_attempts_total counter
+relaypool_attempts_total{event="rebroadcast"} 2
+relaypool_attempts_total{event="signed"} 1
+# HELP relaypool_build_info ` + contract.MetricBuildInfo.Help + `
+# TYPE relaypool_build_info gauge
+relaypool_build_info{revision="abc",version="1.2.3"} 1
+# HELP relaypool_http_requests_total ` + contract.MetricHTTPRequests.Help + `
+# TYPE relaypool_http_requests_total counter
+relaypool_http_requests_total{method="POST",route="/transact",status="200"} 1
+relaypool_http_requests_total{method="POST",route="/transact",status="409"} 1
+# HELP relaypool_rpc_calls_total ` + contract.MetricRPCCalls.Help + `
+# TYPE relaypool_rpc_calls_total counter
+relaypool_rpc_calls_total{class="ok",method="getSlot"} 1
+# HELP relaypool_submissions_total ` + contract.MetricSubmissions.Help + `
+# TYPE relaypool_submissions_total counter
+relaypool_submissions_total{kind="transfer",outcome="completed"} 1
+# HELP relaypool_tree_leaves ` + contract.MetricTreeLeaves.Help + `
+# TYPE relaypool_tree_leaves gauge
+relaypool_tree_leaves 42
+# HELP relaypool_tree_self_check ` + contract.MetricTreeCheck.Help + `
+# TYPE relaypool_tree_self_check gauge
+relaypool_tree_self_check 1
+`
+	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want),
+		"relaypool_attempts_total", "relaypool_build_info", "relaypool_http_requests_total", "relaypool_rpc_calls_total",
+		"relaypool_submissions_total", "relaypool_tree_leaves", "relaypool_tree_self_check")
+	if err != nil {
+		t.Error(err)
+	}
+	for name, vec := range map[string]int{
+		"stages": testutil.CollectAndCount(m.stages), "HTTP": testutil.CollectAndCount(m.httpDuration), "RPC": testutil.CollectAndCount(m.rpcDuration),
+	} {
+		if vec != 1 {
+			t.Errorf("%s: %d histograms, want 1", name, vec)
+		}
+	}
+}
+
+func TestUnknownIsNotZero(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(Build{})
+	value, known := 0.0, false
+	m.Read(contract.MetricPayerBalance, func() (float64, bool) { return value, known })
+	count := func(name string) int {
+		n, err := testutil.GatherAndCount(m.Registry, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, c := range []contract.Metric{contract.MetricPayerBalance, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
+		if count(c.Name) != 0 {
+			t.Errorf("%s has a value before anything is known", c.Name)
+		}
+	}
+	value, known = 7, true
+	m.Tree(0, errors.New("contradiction"))
+	for _, c := range []contract.Metric{contract.MetricPayerBalance, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
+		if count(c.Name) != 1 {
+			t.Errorf("%s has no value though it is known", c.Name)
+		}
+	}
+	if got := testutil.ToFloat64(m.treeCheck); got != 0 {
+		t.Errorf("a tree that contradicts itself shows %v, want 0", got)
+	}
+}
+
+func TestOperationsHandler(t *testing.T) {
+	t.Parallel()
+	var unready error
+	m := NewMetrics(Build{Version: "1.2.3"})
+	server := httptest.NewServer(m.OperationsHandler(func() error { return unready }))
+	defer server.Close()
+	get := func(method, path string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	draining := errors.New("draining: this relay is stopping")
+	tests := []struct {
+		name, method, path string
+		unready            error
+		wantStatus         int
+		wantBody           string
+	}{
+		{"a ready relay is ready", http.MethodGet, contract.ReadinessPath, nil, 200, "ok"},
+		{"a draining relay says why it is not ready", http.MethodGet, contract.ReadinessPath, draining, 503, "draining"},
+		{"a draining relay is alive", http.MethodGet, contract.LivenessPath, draining, 200, "ok"},
+		{"probes may ask by HEAD", http.MethodHead, contract.ReadinessPath, draining, 503, ""},
+		{"metrics are told", http.MethodGet, contract.MetricsPath, draining, 200, `relaypool_build_info{revision="",version="1.2.3"} 1`},
+		{"metrics of the process are told", http.MethodGet, contract.MetricsPath, nil, 200, "process_resident_memory_bytes"},
+		{"metrics of the runtime are told", http.MethodGet, contract.MetricsPath, nil, 200, "go_goroutines"},
+		{"nothing else is served", http.MethodGet, "/", nil, 404, ""},
+		{"nothing is written", http.MethodPost, contract.LivenessPath, nil, 405, ""},
+	}
+	for _, tc := range tests {
+		unready = tc.unready
+		if status, body := get(tc.method, tc.path); status != tc.wantStatus || !strings.Contains(body, tc.wantBody) {
+			t.Errorf("%s: received %d %.200s, want %d …%s…", tc.name, status, body, tc.wantStatus, tc.wantBody)
+		}
+	}
+}
