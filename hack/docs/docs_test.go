@@ -1,0 +1,284 @@
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/postgres"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const root = "../.."
+
+// documents reads README.md, CHANGELOG.md and all below docs/, by path from the root.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	tree, docs := os.DirFS(root), map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		paths, err := fs.Glob(tree, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			docs[path] = read(t, path)
+		}
+	}
+	for _, needed := range []string{"docs/README.md", "docs/decisions/README.md"} {
+		if docs[needed] == "" {
+			t.Fatalf("%s is missing: the other checks would look at nothing", needed)
+		}
+	}
+	return docs
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := fs.ReadFile(os.DirFS(root), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	docs := documents(t)
+	for path, text := range docs {
+		for _, target := range links(text) {
+			if fault := follow(path, target, docs); fault != "" {
+				t.Errorf("%s links to %s: %s", path, target, fault)
+			}
+		}
+	}
+}
+
+// Every page is found from the index: one that nobody reaches nobody keeps true.
+func TestEveryPageIsReached(t *testing.T) {
+	t.Parallel()
+	docs := documents(t)
+	reached, next := map[string]bool{}, []string{"docs/README.md"}
+	for len(next) > 0 {
+		path := next[0]
+		next = next[1:]
+		if reached[path] {
+			continue
+		}
+		reached[path] = true
+		for _, target := range links(docs[path]) {
+			file, _, _ := strings.Cut(target, "#")
+			if to := filepath.Join(filepath.Dir(path), file); docs[to] != "" {
+				next = append(next, to)
+			}
+		}
+	}
+	for path := range docs {
+		if strings.HasPrefix(path, "docs/") && !reached[path] {
+			t.Errorf("no link leads from docs/README.md to %s", path)
+		}
+	}
+}
+
+// links gives the targets of a document's links, those in code apart.
+func links(text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+var code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+
+// follow says why a link leads nowhere; empty when it does. Links out of the
+// tree are not asked for, because a test needs no network.
+func follow(from, target string, docs map[string]string) string {
+	u, err := url.Parse(target)
+	switch {
+	case err != nil:
+		return "it is no URL"
+	case u.Scheme == "http" || u.Scheme == "https":
+		return ""
+	case u.Scheme != "" || strings.HasPrefix(u.Path, "/"):
+		return "expected a relative path or https"
+	}
+	to := from
+	if u.Path != "" {
+		to = filepath.Join(filepath.Dir(from), u.Path)
+		if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+			return "there is no such file"
+		}
+	}
+	if u.Fragment != "" && !slices.Contains(anchors(docs[to]), u.Fragment) {
+		return "the page has no such heading"
+	}
+	return ""
+}
+
+// anchors are the fragments that GitHub gives a document's headings.
+func anchors(text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
+		words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		out = append(out, strings.ReplaceAll(words, " ", "-"))
+	}
+	return out
+}
+
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	docs := map[string]string{"docs/README.md": "# Hello, World's `code`\n## Two words\n"}
+	tests := map[string]struct{ target, want string }{
+		"a page beside":               {"decisions/README.md", ""},
+		"a heading of this page":      {"#two-words", ""},
+		"a heading with punctuation":  {"README.md#hello-worlds-code", ""},
+		"a page out of the tree":      {"https://example.org/x", ""},
+		"a page that is not there":    {"nowhere.md", "there is no such file"},
+		"a heading that is not there": {"#three-words", "the page has no such heading"},
+		"a path of the machine":       {"/etc/hosts", "expected a relative path or https"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := follow("docs/README.md", tt.target, docs); got != tt.want {
+				t.Errorf("%s: %q, want %q", tt.target, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNamesExist(t *testing.T) {
+	t.Parallel()
+	docs := documents(t)
+	tests := map[string]struct {
+		// pattern's first group is the name.
+		pattern string
+		exists  func(name string) bool
+	}{
+		"environment variables": {`(RELAYPOOL_[A-Z0-9_]+)`, among(append(contract.EnvironmentVariables(), postgres.TestURLVariable))},
+		"metrics":               {`\b(relaypool_[a-z0-9_]+)`, isMetric},
+		"make targets":          {"`make ([a-z-]+)", among(targets(t))},
+		"paths": {"`((?:relay|hack|docs|\\.ci)/[A-Za-z0-9_./-]+)`", func(path string) bool {
+			path = strings.ReplaceAll(path, "...", "")
+			_, err := os.Stat(filepath.Join(root, path))
+			return err == nil || strings.Contains(path, "NNN_")
+		}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := 0
+			for path, text := range docs {
+				for _, m := range regexp.MustCompile(tt.pattern).FindAllStringSubmatch(text, -1) {
+					found++
+					if !tt.exists(m[1]) {
+						t.Errorf("%s names %s, which does not exist", path, m[1])
+					}
+				}
+			}
+			if found == 0 {
+				t.Error("no document names any, so nothing was checked")
+			}
+		})
+	}
+}
+
+func among(names []string) func(string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+// isMetric takes a metric's name, and those of a histogram's series.
+func isMetric(name string) bool {
+	return slices.ContainsFunc(contract.Metrics(), func(m contract.Metric) bool {
+		return name == m.Name || slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, m.Name))
+	})
+}
+
+func targets(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):.*## `).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// The client guide is where each code says what to do.
+func TestTheTableOfCodesIsTheRelays(t *testing.T) {
+	t.Parallel()
+	want, got := map[string]int{}, map[string]int{}
+	for _, c := range refusal.All() {
+		want[string(c)] = c.HTTPStatus()
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| (\\d{3}) \\| \\S").FindAllStringSubmatch(read(t, "docs/interface.md"), -1) {
+		if _, twice := got[row[1]]; twice {
+			t.Errorf("%s is there twice", row[1])
+		}
+		got[row[1]], _ = strconv.Atoi(row[2]) // the pattern has three digits
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("codes and statuses (-relay/refusal +docs/interface.md):\n%s", diff)
+	}
+}
+
+func TestDrainTimingsAreTheContracts(t *testing.T) {
+	t.Parallel()
+	text := read(t, "docs/operations.md")
+	for phase, want := range map[string]time.Duration{
+		"before SIGTERM": contract.PreStop, "HTTP": contract.HTTPShutdown, "queue": contract.QueueStop,
+		"hand-over": contract.HandOver, "margin": contract.Margin, "grace period": contract.TerminationGrace,
+	} {
+		if row := fmt.Sprintf("| %s | %d |", phase, int(want.Seconds())); !strings.Contains(text, row) {
+			t.Errorf("docs/operations.md has no row %q: its table of the drain is not relay/contract's", row)
+		}
+	}
+}
+
+// A log line that the person on call searches for has to be one that is written.
+func TestLogLinesAreWritten(t *testing.T) {
+	t.Parallel()
+	_, section, found := strings.Cut(read(t, "docs/operations.md"), "\n## Log lines\n")
+	if !found {
+		t.Fatal("docs/operations.md has no section Log lines")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	lines := regexp.MustCompile("`([A-Z][^`]+)`").FindAllStringSubmatch(section, -1)
+	if len(lines) == 0 {
+		t.Fatal("the section names no lines")
+	}
+	source := sources(t)
+	for _, m := range lines {
+		if !strings.Contains(source, strconv.Quote(m[1])) {
+			t.Errorf("docs/operations.md names the log line %q, which nothing writes", m[1])
+		}
+	}
+}
+
+// sources is all Go code of the relay, tests apart.
+func sources(t *testing.T) string {
+	t.Helper()
+	tree, out := os.DirFS(root), new(strings.Builder)
+	err := fs.WalkDir(tree, "relay", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := fs.ReadFile(tree, path)
+		out.Write(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
