@@ -55,12 +55,12 @@ func (a *App) Run(ctx context.Context) error {
 	var support, working, queueing sync.WaitGroup
 	support.Go(func() { a.payer.Run(background) })
 	support.Go(func() { a.desk.Run(background, a.store) })
-	support.Go(func() { a.leaves.Run(background) })
 	opened := make(chan error, 1)
 	support.Go(func() { opened <- a.openGate(ctx) })
 	a.log.InfoContext(ctx, "Serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
 
 	err := a.await(ctx, fatal, opened, func() {
+		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
 		working.Go(func() { a.engine.Run(engine) })
 		queueing.Go(func() {
 			if err := a.queue.Run(queue); err != nil {
