@@ -187,7 +187,7 @@ func (a *App) openEngine(context.Context) error {
 	a.queue, err = store.NewQueue(a.store, store.QueueOptions{
 		Advance: a.engine.Advance, Workers: a.o.Config.Concurrency, StepTimeout: stepTimeout, SoftStop: queueStop, Log: a.log,
 	})
-	a.readGauges()
+	a.readGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
 	return err
 }
 

@@ -144,7 +144,7 @@ func TestRepeats(t *testing.T) {
 	}
 
 	_, err = s.Accept(t.Context(), withdrawal(5, 6), key)
-	wantCode(t, err, refusal.IdempotencyKeyReused)
+	_ = wantCode(t, err, refusal.IdempotencyKeyReused)
 	c := claim(t, s, first.ID)
 	if err := s.Fail(t.Context(), c.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", "aa")); err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func TestGetUnknownAndBacklog(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	_, err := s.Get(ctx, uuid.New())
-	wantCode(t, err, refusal.NotFound)
+	_ = wantCode(t, err, refusal.NotFound)
 	// The queue is made but not run, so that its jobs stay to be listed.
 	if _, err := NewQueue(s, QueueOptions{Advance: func(context.Context, uuid.UUID) error { return nil }, Workers: 1, StepTimeout: time.Second, SoftStop: time.Second, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)

@@ -23,8 +23,6 @@ const (
 	// treeAge is how old the tree may be when its root ring knows the proof's
 	// root; an unknown root is looked for in a fresh one.
 	treeAge = 2 * time.Second
-	// unreadyRetry is how long a client waits before it asks an unready relay again.
-	unreadyRetry = 2 * time.Second
 )
 
 // AdmissionOptions configure Admission. All fields are needed.

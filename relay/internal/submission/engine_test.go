@@ -177,7 +177,7 @@ func TestADryFeePayerHoldsTheQueueAndFundsResumeIt(t *testing.T) {
 	}
 	other, _ := w.withdrawal(sol)
 	_, err := dry.Submit(t.Context(), other)
-	wantCode(t, err, refusal.FeePayerEmpty)
+	_ = wantCode(t, err, refusal.FeePayerEmpty)
 	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
 	if s := w.done(id); s.State != submission.Completed {
 		t.Errorf("the submission ended as %+v", s)

@@ -38,7 +38,7 @@ func newComputeLimits() *computeLimits {
 func (l *computeLimits) saw(k shieldpool.Kind, units uint64) uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := uint32(min(units, maxComputeUnits)) //nolint:gosec // bounded by maxComputeUnits
+	u := uint32(min(units, maxComputeUnits))
 	l.largest[k] = max(l.largest[k], u)
 	return min(l.largest[k]+computeMargin, maxComputeUnits)
 }
