@@ -87,6 +87,8 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 // settles earlier attempts, and signs and sends a new one if none can land any
 // more. It does nothing when the row is not due or another worker holds it.
 func (e *Engine) Advance(ctx context.Context, id uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(ctx, stepPatience)
+	defer cancel()
 	c, err := e.Store.Claim(ctx, id, e.Owner, e.Timing.Lease)
 	if err != nil || c == nil {
 		return err
@@ -94,25 +96,31 @@ func (e *Engine) Advance(ctx context.Context, id uuid.UUID) error {
 	if c.State == Processing && len(c.Live)+len(c.Dead) == 0 && c.Tries == 0 {
 		e.Observer.Stage("queue", e.Now().Sub(c.CreatedAt))
 	}
-	return e.step(ctx, c)
+	w := e.tracker.hold(c)
+	defer e.tracker.end(w)
+	return e.step(ctx, w)
 }
 
+// stepPatience ends a step that hangs, on a database that is gone without a
+// word for instance; the row's lease lets it be repeated.
+const stepPatience = 30 * time.Second
+
 // step acts on a submission whose lease is held, and lets go of it on the way
-// out unless the tracker has it.
-func (e *Engine) step(ctx context.Context, c *Claimed) error {
-	watch, err := e.act(ctx, c)
+// out unless it is to be followed.
+func (e *Engine) step(ctx context.Context, w *entry) error {
+	follow, err := e.act(ctx, w.c)
 	switch {
 	case errors.Is(err, ErrLeaseLost):
-		e.Log.DebugContext(ctx, "Left a submission to the worker that took it over", "request_id", c.ID)
-		e.tracker.drop(c.ID)
+		e.Log.DebugContext(ctx, "Left a submission to the worker that took it over", "request_id", w.c.ID)
+		e.tracker.drop(w)
 		return nil
 	case err != nil:
-		e.tracker.drop(c.ID)
-		return e.retry(ctx, c, err)
-	case watch:
-		e.tracker.watch(c)
+		e.tracker.drop(w)
+		return e.retry(ctx, w.c, err)
+	case follow:
+		e.tracker.follow(w)
 	default:
-		e.tracker.drop(c.ID)
+		e.tracker.drop(w)
 	}
 	return nil
 }
@@ -151,8 +159,8 @@ func (e *Engine) retry(ctx context.Context, c *Claimed, cause error) error {
 	}
 	delay := e.backoff(c.Tries)
 	e.Log.Log(ctx, level, "Put a submission off", "request_id", c.ID, "delay", delay, "held", reason, "error", cause)
-	// A step that was cancelled still has to give its lease back.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Timing.Lease)
+	// A step that was cancelled still has to give its lease back, while there is time for it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Timing.Lease/2)
 	defer cancel()
 	if err := e.Store.Release(ctx, c.Lease(), delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {
 		return fmt.Errorf("put submission off: %w", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
@@ -255,5 +256,80 @@ func TestWaitTellsAtOnceAndReturnsWhatThereIsWhenTimeIsUp(t *testing.T) {
 	r.Close()
 	if _, err := r.Wait(t.Context(), uuid.New()); err == nil {
 		t.Error("an unknown submission is waited for")
+	}
+}
+
+// slowSends takes its time over sends and remembers whether one was cancelled.
+type slowSends struct {
+	submission.Chain
+	sending   chan struct{}
+	cancelled atomic.Bool
+}
+
+func (s *slowSends) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+	select {
+	case s.sending <- struct{}{}:
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		s.cancelled.Store(true)
+		return ctx.Err()
+	case <-time.After(10 * slot):
+	}
+	return s.Chain.Send(ctx, raw, preflight, minContextSlot)
+}
+
+func TestAShutdownNeverCancelsASend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slow := &slowSends{sending: make(chan struct{}, 1)}
+	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
+	stop := w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	<-slow.sending
+	stop()
+	if slow.cancelled.Load() {
+		t.Error("the shutdown cancelled a send")
+	}
+	heir := w.relay(nil)
+	w.run(heir)
+	if s := w.done(id); s.State != submission.Completed || heir.of("signed") != 0 {
+		t.Errorf("the submission ended as %+v after %d new signatures", s, heir.of("signed"))
+	}
+}
+
+// amnesia makes an endpoint forget every signature while it is on.
+type amnesia struct {
+	submission.Chain
+	on atomic.Bool
+}
+
+func (a *amnesia) Statuses(ctx context.Context, sigs []solana.Signature, history bool) ([]*ledger.Status, uint64, error) {
+	statuses, slot, err := a.Chain.Statuses(ctx, sigs, history)
+	if a.on.Load() {
+		clear(statuses)
+	}
+	return statuses, slot, err
+}
+
+func TestAConfirmedSubmissionWhoseForkDiesIsProcessingAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fork := new(amnesia)
+	r := w.relay(func(c submission.Chain) submission.Chain { fork.Chain = c; return fork })
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	if s := w.done(id); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	fork.on.Store(true)
+	w.eventually("it is taken back", func() bool { s := w.get(id); return s.State == submission.Processing && s.RolledBack })
+	w.eventually("its bytes are sent again", func() bool { return r.of("rebroadcast") > 0 })
+	fork.on.Store(false)
+	if s := w.done(id); s.State != submission.Completed || s.RolledBack || r.of("signed") != 1 {
+		t.Errorf("the submission ended as %+v after %d signatures", s, r.of("signed"))
 	}
 }

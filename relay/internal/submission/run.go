@@ -2,28 +2,32 @@ package submission
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 )
 
 // sweepBatch is how many due rows one sweep takes up.
 const sweepBatch = 64
 
-// sweepWorkers is how many of them run at once.
+// sweepWorkers is how many of them run at once, and how many leases are handed
+// over at once.
 const sweepWorkers = 8
 
 // Run follows submissions until ctx ends, and takes up rows that are due but
 // that no wake-up brought: those of a process that died. When ctx ends it hands
 // every lease over, so that another process goes on at once.
+//
+// Taking up, renewing leases and following the chain run beside each other, so
+// that a chain that hangs costs no lease and a database that hangs no look.
 func (e *Engine) Run(ctx context.Context) {
-	swept := make(chan struct{})
-	go func() {
-		defer close(swept)
-		e.sweep(ctx)
-	}()
-	e.tracker.run(ctx)
-	<-swept
+	var loops sync.WaitGroup
+	loops.Go(func() { e.sweep(ctx) })
+	loops.Go(func() { e.tracker.keepLeases(ctx) })
+	loops.Go(func() { e.tracker.run(ctx) })
+	loops.Wait()
 	e.handOver(context.WithoutCancel(ctx))
 }
 
@@ -36,7 +40,7 @@ func (e *Engine) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		ids, err := e.Store.Due(ctx, sweepBatch)
+		ids, err := e.due(ctx)
 		if err != nil {
 			e.Log.WarnContext(ctx, "Could not look for due submissions", "error", err)
 			continue
@@ -45,6 +49,8 @@ func (e *Engine) sweep(ctx context.Context) {
 		g.SetLimit(sweepWorkers)
 		for _, id := range ids {
 			g.Go(func() error {
+				ctx, cancel := e.unhurried(ctx)
+				defer cancel()
 				if err := e.Advance(ctx, id); err != nil && ctx.Err() == nil {
 					e.Log.WarnContext(ctx, "Could not advance a due submission", "request_id", id, "error", err)
 				}
@@ -55,18 +61,36 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
+// unhurried bounds a step by the lease alone: a shutdown lets it finish, because
+// it never cancels a send.
+func (e *Engine) unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), e.Timing.Lease)
+}
+
+func (e *Engine) due(ctx context.Context) ([]uuid.UUID, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+	defer cancel()
+	return e.Store.Due(ctx, sweepBatch)
+}
+
 // handOver gives every lease back. The attempts live on: whoever takes the row
 // settles them first.
 func (e *Engine) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
 	entries := e.tracker.idle()
+	var g errgroup.Group
+	g.SetLimit(sweepWorkers)
 	for _, w := range entries {
-		if err := e.Store.Release(ctx, w.c.Lease(), 0, ""); err != nil {
-			e.Log.DebugContext(ctx, "Left a lease to lapse", "request_id", w.c.ID, "error", err)
-		}
-		e.tracker.drop(w.c.ID)
+		g.Go(func() error {
+			if err := e.Store.Release(ctx, w.c.Lease(), 0, ""); err != nil {
+				e.Log.DebugContext(ctx, "Left a lease to lapse", "request_id", w.c.ID, "error", err)
+			}
+			e.tracker.drop(w)
+			return nil
+		})
 	}
+	_ = g.Wait() // each error is logged where it happens
 	if len(entries) > 0 {
 		e.Log.InfoContext(ctx, "Handed submissions over", "submissions", len(entries))
 	}

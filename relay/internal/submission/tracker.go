@@ -223,6 +223,8 @@ func (t *tracker) look(ctx context.Context, batch []*entry, sigs []solana.Signat
 		}
 		t.steps.Go(func() error {
 			defer t.end(w)
+			ctx, cancel := t.e.unhurried(ctx)
+			defer cancel()
 			act(ctx)
 			return nil
 		})
