@@ -22,7 +22,12 @@ var ErrMoved = errors.New("another relay has moved the commitment index")
 
 // Position is how far the index is: Leaves are stored, Published of them
 // confirmed by the chain, and every slot up to Slot is read whole.
-type Position struct{ Leaves, Published, Slot uint64 }
+type Position struct {
+	Leaves, Published, Slot uint64
+	// Generation changes whenever stored leaves are taken back: without it a
+	// pod could not tell its leaves from as many others that took their place.
+	Generation uint64
+}
 
 // Placed is a leaf read from the chain, and the slot that appended it.
 type Placed struct {
@@ -36,11 +41,20 @@ type Store interface {
 	Position(ctx context.Context) (Position, error)
 	// Append adds leaves after the position; slot is then read whole.
 	Append(ctx context.Context, from Position, leaves []Placed, slot uint64) error
+	// Publish serves the first leaves, or fewer than before.
 	Publish(ctx context.Context, from Position, published uint64) error
-	// Truncate forgets all leaves but the first ones, to be read again.
-	Truncate(ctx context.Context, from Position, leaves uint64) error
-	// Read gives the leaves of [from, to), at most limit.
-	Read(ctx context.Context, from, to uint64, limit int) ([]Leaf, error)
+	// Rewind forgets the leaves of all slots after slot, to be read again, and
+	// begins a new generation.
+	Rewind(ctx context.Context, from Position, slot uint64) error
+	// Read gives at most limit stored leaves from index from on; ErrMoved when
+	// the generation is another by now, or no leaf is there.
+	Read(ctx context.Context, generation, from uint64, limit int) ([]Placed, error)
+	// Served gives at most limit published leaves from index from on. What is
+	// published and the leaves are of one moment.
+	Served(ctx context.Context, from uint64, limit int) ([]Leaf, error)
+	// Find gives the newest place of a commitment. Leaves that are not published
+	// count once others are: before that, nothing says that the first one read
+	// was the tree's first.
 	Find(ctx context.Context, commitment [32]byte) (index uint64, ok bool, err error)
 }
 
@@ -49,7 +63,9 @@ type Chain interface {
 	// SignaturesFor lists an address's transactions, newest first, before a
 	// signature and down to another, both exclusive; zero ones do not bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error)
+	// Block gives ledger.ErrSlotSkipped or ledger.ErrBlockPruned for a block that it has not.
 	Block(ctx context.Context, slot uint64) (*ledger.Block, error)
+	FirstAvailableBlock(ctx context.Context) (uint64, error)
 }
 
 // Tree reads the pool's tree account: the checkpoint.

@@ -2,289 +2,325 @@ package commitments_test
 
 import (
 	"context"
-	"encoding/binary"
-	"log/slog"
-	"slices"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gagliardetto/solana-go"
-
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/pgtest"
-	"github.com/relaypool/relaypool/relay/internal/store"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
-// history is a chain's blocks and the tree that they make. What it answers has
-// an endpoint's shape: signatures newest first, those of one slot in any order.
-type history struct {
-	pool *shieldpool.Pool
-
-	mu     sync.Mutex
-	blocks []*ledger.Block
-	tree   *shieldpool.TreeAccount
-	next   uint64
-	// first is the first slot that the endpoint still has.
-	first uint64
-	reads int
-}
-
-func newHistory(t *testing.T) *history {
-	t.Helper()
-	p := shieldpool.ShieldPoolV1()
-	pool, err := p.Pool(p.Mints[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &history{pool: pool, tree: p.NewTree(solana.PublicKey{})}
-}
-
-// transact is a transaction that appends two leaves, and whether it failed.
-func (h *history) transact(t *testing.T, failed bool) ledger.BlockTransaction {
-	t.Helper()
-	h.next++
-	in := &shieldpool.PublicInputs{}
-	binary.BigEndian.PutUint64(in.Commitments[0][24:], 2*h.next)
-	binary.BigEndian.PutUint64(in.Commitments[1][24:], 2*h.next+1)
-	data, err := h.pool.Profile.Data(&shieldpool.Call{Proof: make([]byte, shieldpool.ProofLength), Inputs: in})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx := ledger.BlockTransaction{Failed: failed, Instructions: []ledger.Instruction{
-		{ProgramID: solana.SystemProgramID, Data: data, Accounts: []solana.PublicKey{h.pool.MerkleTree}},
-		{ProgramID: h.pool.Profile.ProgramID, Data: data, Accounts: []solana.PublicKey{h.pool.Address, h.pool.MerkleTree}},
-	}}
-	binary.BigEndian.PutUint64(tx.Signature[:], h.next)
-	if !failed {
-		for _, c := range in.Commitments {
-			if err := h.tree.Append(c); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return tx
-}
-
-func (h *history) block(slot uint64, txs ...ledger.BlockTransaction) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.blocks = append(h.blocks, &ledger.Block{Slot: slot, Transactions: txs})
-}
-
-func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _ solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var all []ledger.SignatureInfo
-	for _, b := range slices.Backward(h.blocks) {
-		if b.Slot < h.first {
-			break
-		}
-		for _, tx := range b.Transactions { // not the order of execution
-			all = append(all, ledger.SignatureInfo{Signature: tx.Signature, Slot: b.Slot, Failed: tx.Failed})
-		}
-	}
-	if before != (solana.Signature{}) {
-		i := slices.IndexFunc(all, func(s ledger.SignatureInfo) bool { return s.Signature == before })
-		all = all[i+1:]
-	}
-	return all[:min(limit, len(all))], nil
-}
-
-func (h *history) Block(_ context.Context, slot uint64) (*ledger.Block, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.reads++
-	for _, b := range h.blocks {
-		if b.Slot == slot {
-			return b, nil
-		}
-	}
-	return nil, ledger.ErrSlotSkipped
-}
-
-func (h *history) Tree(context.Context, time.Duration) (ledger.Snapshot, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return ledger.Snapshot{Tree: h.tree, Slot: 1 << 40, Checked: true}, nil
-}
-
-func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Follower {
-	t.Helper()
-	f, err := commitments.New(commitments.Options{
-		Store: s, Chain: h, Tree: h, Pool: h.pool, Log: slog.New(slog.DiscardHandler), Now: time.Now, Interval: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-func newStore(t *testing.T, h *history) commitments.Store {
-	t.Helper()
-	pool := pgtest.Pool(t)
-	if err := store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Commitments(h.pool.Address)
-}
-
-func sync1(t *testing.T, f *commitments.Follower) {
-	t.Helper()
-	if err := f.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantServed compares the whole list with the leaves 2, 3, 4, … in order.
-func wantServed(t *testing.T, f *commitments.Follower, transactions ...uint64) {
-	t.Helper()
-	got, err := f.List(t.Context(), 0, 1_000_000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 2*len(transactions) {
-		t.Fatalf("%d leaves are served, want %d", len(got), 2*len(transactions))
-	}
-	for i, n := range transactions {
-		for k := range uint64(2) {
-			l := got[2*i+int(k)]
-			if l.Index != uint64(2*i)+k || binary.BigEndian.Uint64(l.Commitment[24:]) != 2*n+k {
-				t.Fatalf("leaf %d is not output %d of transaction %d", l.Index, k, n)
-			}
-		}
-	}
-}
 
 func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	s := newStore(t, h)
 	f := newFollower(t, h, s)
-	sync1(t, f)
+	must(t, f.Sync(t.Context()))
 	wantServed(t, f)
-	h.block(5, h.transact(t, false), h.transact(t, true), h.transact(t, false))
-	h.block(7, h.transact(t, false))
-	sync1(t, f)
-	wantServed(t, f, 1, 3, 4)
-	if r := f.Status(); !r.Verified || r.Published != 6 || r.ChainNext != 6 || r.Lag() != 0 {
+	h.block(5, h.transact(), h.fail(), h.transact())
+	h.block(6, h.fail())
+	h.block(7, h.transact())
+	must(t, f.Sync(t.Context()))
+	wantServed(t, f, 1, 3, 5)
+	if r := f.Status(); !r.Verified || r.Published != 6 || r.Indexed != 6 || r.ChainNext != 6 || r.Lag() != 0 {
 		t.Errorf("status is %+v, want six leaves verified", r)
+	}
+	if h.reads != 2 {
+		t.Errorf("%d blocks were read, want the two that can hold leaves", h.reads)
 	}
 	page, err := f.List(t.Context(), 2, 3)
 	if err != nil || len(page) != 3 || page[0].Index != 2 {
 		t.Errorf("a page from 2 of 3 is %v (%v)", page, err)
 	}
-	if index, ok, err := f.Find(t.Context(), page[1].Commitment); err != nil || !ok || index != 3 {
+	if index, ok, err := f.Find(t.Context(), leaf(3, 1)); err != nil || !ok || index != 3 {
 		t.Errorf("leaf 3 is found at %d, %v (%v)", index, ok, err)
 	}
-
-	reads := h.reads
-	h.block(9, h.transact(t, false))
-	restarted := newFollower(t, h, s)
-	sync1(t, restarted)
-	wantServed(t, restarted, 1, 3, 4, 5)
-	if h.reads != reads+1 {
-		t.Errorf("after a restart %d blocks were read, want the new one alone", h.reads-reads)
+	if _, ok, err := f.Find(t.Context(), leaf(2, 0)); err != nil || ok {
+		t.Errorf("an output of a failed transaction is found: %v (%v)", ok, err)
 	}
-	sync1(t, f) // the first follower learns from the database what the second did
-	wantServed(t, f, 1, 3, 4, 5)
+
+	h.block(9, h.transact())
+	restarted := newFollower(t, h, s)
+	must(t, restarted.Sync(t.Context()))
+	wantServed(t, restarted, 1, 3, 5, 6)
+	if h.reads != 3 {
+		t.Errorf("after a restart %d blocks were read, want the new one alone", h.reads-2)
+	}
+	must(t, f.Sync(t.Context())) // the first follower learns from the database what the second did
+	wantServed(t, f, 1, 3, 5, 6)
+	if r := f.Status(); h.reads != 3 || !r.Verified || r.Indexed != 8 {
+		t.Errorf("%d blocks were read and the status is %+v, want the other's leaves taken over", h.reads, r)
+	}
+	lists := h.lists
+	must(t, f.Sync(t.Context()))
+	if h.lists != lists {
+		t.Error("nothing is new, and the chain's history was asked")
+	}
 }
 
 func TestALongHistoryIsReadInPages(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	var want []uint64
-	for slot := uint64(1); slot <= 700; slot++ {
-		h.block(slot, h.transact(t, false), h.transact(t, false))
+	for slot := uint64(1); slot <= 540; slot++ {
+		h.block(slot, h.transact(), h.transact())
 		want = append(want, h.next-1, h.next)
 	}
 	f := newFollower(t, h, newStore(t, h))
-	sync1(t, f)
+	must(t, f.Sync(t.Context()))
 	wantServed(t, f, want...)
+	if h.reads != 540 {
+		t.Errorf("%d blocks were read, want each of 540 once", h.reads)
+	}
 }
 
 func TestAWrongOrderIsNeverPublished(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
-	first := h.transact(t, false)
-	h.block(1, first)
-	sync1(t, f)
-	a, b := h.transact(t, false), h.transact(t, false)
+	h.block(1, h.transact())
+	must(t, f.Sync(t.Context()))
+	a, b := h.transact(), h.transact()
 	h.block(2, b, a) // the endpoint lies about the order
-	if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "another root") {
-		t.Errorf("a list with a wrong root gives %v", err)
+	for range 20 {
+		if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "another root") {
+			t.Errorf("a list with a wrong root gives %v", err)
+		}
+		wantServed(t, f, 1)
+		h.advance(time.Minute)
 	}
-	wantServed(t, f, 1)
-	h.mu.Lock()
-	h.blocks[1].Transactions = []ledger.BlockTransaction{a, b}
-	h.mu.Unlock()
-	sync1(t, f)
+	h.set(func() { h.blocks[1].Transactions = []ledger.BlockTransaction{a, b} })
+	h.advance(time.Hour)
+	must(t, f.Sync(t.Context()))
 	wantServed(t, f, 1, 2, 3)
 	if r := f.Status(); r.Problem != "" || !r.Verified {
 		t.Errorf("status is %+v after the mend", r)
 	}
 }
 
-func TestADeadForkIsForgotten(t *testing.T) {
+func TestForks(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		fork map[uint64][]uint64
+		want []uint64
+		// wait is true when the first try cannot succeed.
+		wait bool
+	}{
+		"the newest transaction is gone":                          {fork: map[uint64][]uint64{10: {1}, 12: {2}}, want: []uint64{1, 2}},
+		"another took its place":                                  {fork: map[uint64][]uint64{10: {1}, 12: {2}, 15: {4}}, want: []uint64{1, 2, 4}},
+		"another came before it":                                  {fork: map[uint64][]uint64{10: {1}, 12: {2}, 13: {4}, 14: {3}}, want: []uint64{1, 2, 4, 3}},
+		"two are in one slot, in another order":                   {fork: map[uint64][]uint64{10: {1}, 12: {3, 2}}, want: []uint64{1, 3, 2}},
+		"nothing is left":                                         {fork: map[uint64][]uint64{}, want: nil},
+		"nothing is as it was":                                    {fork: map[uint64][]uint64{11: {4}, 12: {5}, 13: {6}}, want: []uint64{4, 5, 6}},
+		"the same transactions are in other slots":                {fork: map[uint64][]uint64{9: {1}, 11: {2}, 13: {3}}, want: []uint64{1, 2, 3}},
+		"a new one is in a slot that was read, before the common": {fork: map[uint64][]uint64{9: {1}, 10: {2}, 11: {4}}, want: []uint64{1, 2, 4}, wait: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			f := newFollower(t, h, newStore(t, h))
+			for slot := uint64(10); slot <= 14; slot += 2 {
+				h.block(slot, h.transact())
+			}
+			must(t, f.Sync(t.Context()))
+			wantServed(t, f, 1, 2, 3)
+			h.fork(test.fork)
+			err := f.Sync(t.Context())
+			if test.wait != (err != nil) {
+				t.Errorf("the first look at the fork gives %v, want an error: %v", err, test.wait)
+			}
+			if test.wait {
+				wantServed(t, f, 1, 2) // what the chain confirms stays
+				h.advance(time.Minute)
+				must(t, f.Sync(t.Context()))
+			}
+			wantServed(t, f, test.want...)
+			if r := f.Status(); !r.Verified || r.Problem != "" {
+				t.Errorf("status is %+v", r)
+			}
+		})
+	}
+}
+
+func TestAForkBeyondTheRingIsServedNoMore(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	s := newStore(t, h)
-	f := newFollower(t, h, s)
-	h.block(1, h.transact(t, false))
-	keep := h.tree.Bytes()
-	h.block(2, h.transact(t, false))
-	sync1(t, f)
-	wantServed(t, f, 1, 2)
-
-	h.mu.Lock()
-	h.blocks = h.blocks[:1]
-	tree, err := h.pool.Profile.ParseTree(keep)
-	if err != nil {
-		t.Fatal(err)
+	f := newFollower(t, h, newStore(t, h))
+	fork := map[uint64][]uint64{}
+	var want []uint64
+	for slot := uint64(1); slot <= 80; slot++ {
+		h.block(slot, h.transact())
+		fork[slot] = []uint64{1000 + slot}
+		want = append(want, 1000+slot)
 	}
-	h.tree = tree
-	h.mu.Unlock()
-	h.block(3, h.transact(t, false))
-	for range 3 {
-		_ = f.Sync(t.Context()) // the first passes find the mismatch, a later one reads anew
+	must(t, f.Sync(t.Context()))
+	h.fork(fork)
+	h.set(func() { h.first = 81 }) // and its history does not even begin to tell
+	if err := f.Sync(t.Context()); err == nil {
+		t.Error("a list that the chain disproves gives no error")
 	}
-	wantServed(t, f, 1, 3)
+	wantServed(t, f)
+	if _, ok, err := f.Find(t.Context(), leaf(7, 0)); err != nil || ok {
+		t.Errorf("a leaf of the dead fork is found: %v (%v)", ok, err)
+	}
+	h.set(func() { h.first = 0 })
+	h.advance(time.Hour)
+	must(t, f.Sync(t.Context()))
+	wantServed(t, f, want...)
 }
 
 func TestAShortHistoryIsSaidAndPublishesNothing(t *testing.T) {
 	t.Parallel()
+	tests := map[string]struct {
+		transactions, first, pruned uint64
+	}{
+		"the first of three is missing":                 {transactions: 3, first: 2},
+		"all are missing":                               {transactions: 3, first: 10},
+		"more are missing than the ring has roots":      {transactions: 200, first: 120},
+		"all of very many are missing":                  {transactions: 200, first: 300},
+		"transactions are listed whose blocks are gone": {transactions: 200, pruned: 120},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t)
+			var want []uint64
+			for slot := uint64(1); slot <= test.transactions; slot++ {
+				h.block(slot, h.transact())
+				want = append(want, slot)
+			}
+			h.first, h.pruned = test.first, test.pruned
+			f := newFollower(t, h, newStore(t, h))
+			var err error
+			for range 40 {
+				err = f.Sync(t.Context())
+				wantServed(t, f)
+				if _, ok, err := f.Find(t.Context(), leaf(test.transactions, 0)); err != nil || ok {
+					t.Fatalf("a leaf is found in a list that does not begin at the tree's first: %v (%v)", ok, err)
+				}
+				h.advance(500 * time.Millisecond)
+			}
+			if err == nil || !strings.Contains(err.Error(), "full history") || !strings.Contains(f.Status().Problem, "full history") {
+				t.Errorf("a short history gives %v, status %+v", err, f.Status())
+			}
+			h.set(func() { h.first, h.pruned = 0, 0 })
+			for range 8 {
+				h.advance(time.Hour)
+				err = f.Sync(t.Context())
+			}
+			must(t, err)
+			wantServed(t, f, want...)
+		})
+	}
+}
+
+func TestAShortHistoryIsNotReadAllDay(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t)
-	for slot := uint64(1); slot <= 3; slot++ {
-		h.block(slot, h.transact(t, false))
+	for slot := uint64(1); slot <= 200; slot++ {
+		h.block(slot, h.transact())
 	}
-	h.first = 2
+	h.first = 101
 	f := newFollower(t, h, newStore(t, h))
-	var err error
-	for range 4 {
-		err = f.Sync(t.Context())
+	for range 2 * 60 * 10 {
+		if err := f.Sync(t.Context()); err == nil {
+			t.Fatal("a short history gives no error")
+		}
+		h.advance(500 * time.Millisecond)
 	}
-	if err == nil || !strings.Contains(err.Error(), "full history") || !strings.Contains(f.Status().Problem, "4 of 6") {
-		t.Errorf("a short history gives %v, status %+v", err, f.Status())
+	if h.reads > 12*100 {
+		t.Errorf("in ten minutes %d blocks were read of an endpoint that has 100", h.reads)
+	}
+}
+
+// TestWhatIsConfirmedOutlivesTheEndpointsHistory: an index that was down for
+// longer than its endpoint remembers must not give up what nobody else has.
+func TestWhatIsConfirmedOutlivesTheEndpointsHistory(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	for slot := uint64(1); slot <= 3; slot++ {
+		h.block(slot, h.transact())
+	}
+	must(t, f.Sync(t.Context()))
+	h.block(1000, h.transact())
+	h.block(2000, h.transact())
+	h.set(func() { h.first = 1500 })
+	for range 50 {
+		if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "full history") {
+			t.Errorf("a gap in the history gives %v", err)
+		}
+		wantServed(t, f, 1, 2, 3)
+		h.advance(10 * time.Minute)
+	}
+	h.set(func() { h.first = 0 })
+	must(t, f.Sync(t.Context()))
+	wantServed(t, f, 1, 2, 3, 4, 5)
+}
+
+func TestATransactionThatIsListedLateIsReadAfterAll(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.block(1, h.transact())
+	must(t, f.Sync(t.Context()))
+	h.block(2, h.transact())
+	h.block(3, h.transact())
+	h.unlisted[2] = true
+	if err := f.Sync(t.Context()); err == nil {
+		t.Error("a hole gives no error")
+	}
+	wantServed(t, f, 1)
+	h.set(func() { delete(h.unlisted, 2) })
+	h.advance(time.Minute)
+	must(t, f.Sync(t.Context()))
+	wantServed(t, f, 1, 2, 3)
+}
+
+func TestAMissingEndIsSaidWhenItStaysAway(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.block(1, h.transact())
+	h.block(2, h.transact())
+	h.unlisted[2] = true
+	must(t, f.Sync(t.Context())) // endpoints list a transaction moments after they show its effect
+	wantServed(t, f, 1)
+	h.advance(5 * time.Second)
+	must(t, f.Sync(t.Context()))
+	h.advance(6 * time.Second)
+	if err := f.Sync(t.Context()); err == nil || !strings.Contains(f.Status().Problem, "2 of 4 leaves") {
+		t.Errorf("an end that stays away gives %v, status %+v", err, f.Status())
+	}
+	wantServed(t, f, 1)
+	h.set(func() { delete(h.unlisted, 2) })
+	h.advance(time.Minute)
+	must(t, f.Sync(t.Context()))
+	wantServed(t, f, 1, 2)
+}
+
+func TestAnAccountThatContradictsItselfConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.block(1, h.transact())
+	h.unchecked = true
+	if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "self-check") {
+		t.Errorf("an account that fails its self-check gives %v", err)
 	}
 	wantServed(t, f)
-	h.mu.Lock()
-	h.first = 0
-	h.mu.Unlock()
-	h.block(4, h.transact(t, false))
-	for range 200 {
-		_ = f.Sync(t.Context())
+	if r := f.Status(); r.Verified || r.Indexed != 2 {
+		t.Errorf("status is %+v, want two leaves that are not verified", r)
 	}
-	wantServed(t, f, 1, 2, 3, 4)
+	h.set(func() { h.unchecked = false })
+	must(t, f.Sync(t.Context()))
+	wantServed(t, f, 1)
+	if h.reads != 1 {
+		t.Errorf("%d blocks were read, want one", h.reads)
+	}
 }
 
 func TestTwoPodsDoNotSpoilEachOthersIndex(t *testing.T) {
@@ -294,7 +330,7 @@ func TestTwoPodsDoNotSpoilEachOthersIndex(t *testing.T) {
 	a, b := newFollower(t, h, s), newFollower(t, h, s)
 	var want []uint64
 	for slot := uint64(1); slot <= 20; slot++ {
-		h.block(slot, h.transact(t, false))
+		h.block(slot, h.transact())
 		want = append(want, h.next)
 		var wg sync.WaitGroup
 		for _, f := range []*commitments.Follower{a, b, a, b} {
@@ -306,8 +342,119 @@ func TestTwoPodsDoNotSpoilEachOthersIndex(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	sync1(t, a)
+	must(t, a.Sync(t.Context()))
 	wantServed(t, a, want...)
-	sync1(t, b)
+	must(t, b.Sync(t.Context()))
 	wantServed(t, b, want...)
+}
+
+// TestAnotherPodsMistakeIsNotPublished: as many leaves as this pod knows are
+// stored, and they are others.
+func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	s := newStore(t, h)
+	f := newFollower(t, h, s)
+	h.block(1, h.transact())
+	h.block(2, h.transact(), h.transact())
+	must(t, f.Sync(t.Context()))
+
+	pos, err := s.Position(t.Context())
+	must(t, err)
+	must(t, s.Rewind(t.Context(), pos, 1))
+	rewound, err := s.Position(t.Context())
+	must(t, err)
+	if rewound != (commitments.Position{Leaves: 2, Published: 2, Slot: 1, Generation: pos.Generation + 1}) {
+		t.Fatalf("the position is %+v after a rewind", rewound)
+	}
+	must(t, s.Append(t.Context(), rewound, []commitments.Placed{
+		{Commitment: leaf(3, 0), Slot: 2}, {Commitment: leaf(3, 1), Slot: 2},
+		{Commitment: leaf(2, 0), Slot: 2}, {Commitment: leaf(2, 1), Slot: 2},
+	}, 2))
+	wantServed(t, f, 1)
+	must(t, f.Sync(t.Context()))
+	wantServed(t, f, 1, 2, 3)
+
+	for name, err := range map[string]error{
+		"append":  s.Append(t.Context(), rewound, nil, 9),
+		"publish": s.Publish(t.Context(), rewound, 2),
+		"rewind":  s.Rewind(t.Context(), rewound, 0),
+	} {
+		if !errors.Is(err, commitments.ErrMoved) {
+			t.Errorf("%s from a position of old gives %v, want ErrMoved", name, err)
+		}
+	}
+	if _, err := s.Read(t.Context(), pos.Generation, 0, 10); !errors.Is(err, commitments.ErrMoved) {
+		t.Errorf("reading the leaves of an old generation gives %v, want ErrMoved", err)
+	}
+}
+
+func TestCallsShareAPass(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.gate = make(chan struct{})
+	var wg sync.WaitGroup
+	call := func() {
+		wg.Go(func() {
+			if err := f.Sync(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	call()
+	eventually(t, "the first pass looks at the tree", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.looks == 1 })
+	for range 20 {
+		call()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Sync(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that went away gets %v", err)
+	}
+	// Calls that did not ask yet when the gate opens make a pass of their own.
+	go func() {
+		for range h.gate {
+		}
+	}()
+	wg.Wait()
+	close(h.gate)
+	if h.looks > 10 {
+		t.Errorf("21 calls looked at the tree %d times", h.looks)
+	}
+	if r := f.Status(); r.Problem != "" {
+		t.Errorf("status is %+v after a caller went away", r)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func TestRunFollowsTheChainUntilItIsToldToStop(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f, err := commitments.New(commitments.Options{
+		Store: newStore(t, h), Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Millisecond,
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { f.Run(ctx); close(done) }()
+	h.block(1, h.transact())
+	eventually(t, "two leaves are published", func() bool { return f.Status().Published == 2 })
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("Run goes on 30 s after its context ended")
+	}
+	if _, err := commitments.New(commitments.Options{}); err == nil {
+		t.Error("a follower without options is made")
+	}
 }

@@ -22,8 +22,8 @@ func (s *Store) Commitments(pool solana.PublicKey) *Commitments { return &Commit
 
 // Position implements commitments.Store.
 func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err error) {
-	err = c.store.Pool.QueryRow(ctx, `SELECT leaves, published, slot FROM commitment_index WHERE pool = $1`, c.pool.Bytes()).
-		Scan(&p.Leaves, &p.Published, &p.Slot)
+	err = c.store.Pool.QueryRow(ctx, `SELECT leaves, published, slot, generation FROM commitment_index WHERE pool = $1`, c.pool.Bytes()).
+		Scan(&p.Leaves, &p.Published, &p.Slot, &p.Generation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return commitments.Position{}, nil
 	}
@@ -39,7 +39,8 @@ func (c *Commitments) Append(ctx context.Context, from commitments.Position, lea
 		if _, err := tx.Exec(ctx, `INSERT INTO commitment_index (pool) VALUES ($1) ON CONFLICT DO NOTHING`, c.pool.Bytes()); err != nil {
 			return fmt.Errorf("begin index: %w", err)
 		}
-		to := commitments.Position{Leaves: from.Leaves + uint64(len(leaves)), Published: from.Published, Slot: slot}
+		to := from
+		to.Leaves, to.Slot = from.Leaves+uint64(len(leaves)), slot
 		if err := c.move(ctx, tx, from, to); err != nil {
 			return err
 		}
@@ -58,9 +59,9 @@ func (c *Commitments) Append(ctx context.Context, from commitments.Position, lea
 // move changes the position from what it is thought to be: another pod may
 // have changed it since.
 func (c *Commitments) move(ctx context.Context, tx pgx.Tx, from, to commitments.Position) error {
-	tag, err := tx.Exec(ctx, `UPDATE commitment_index SET leaves = $5, published = $6, slot = $7
-		WHERE pool = $1 AND leaves = $2 AND published = $3 AND slot = $4`,
-		c.pool.Bytes(), from.Leaves, from.Published, from.Slot, to.Leaves, to.Published, to.Slot)
+	tag, err := tx.Exec(ctx, `UPDATE commitment_index SET leaves = $6, published = $7, slot = $8, generation = $9
+		WHERE pool = $1 AND leaves = $2 AND published = $3 AND slot = $4 AND generation = $5`,
+		c.pool.Bytes(), from.Leaves, from.Published, from.Slot, from.Generation, to.Leaves, to.Published, to.Slot, to.Generation)
 	if err != nil {
 		return fmt.Errorf("move index: %w", err)
 	}
@@ -77,45 +78,76 @@ func (c *Commitments) Publish(ctx context.Context, from commitments.Position, pu
 	return c.store.inTx(ctx, func(tx pgx.Tx) error { return c.move(ctx, tx, from, to) })
 }
 
-// Truncate implements commitments.Store.
-func (c *Commitments) Truncate(ctx context.Context, from commitments.Position, leaves uint64) error {
+// Rewind implements commitments.Store.
+func (c *Commitments) Rewind(ctx context.Context, from commitments.Position, slot uint64) error {
 	return c.store.inTx(ctx, func(tx pgx.Tx) error {
-		to := commitments.Position{Leaves: leaves, Published: min(from.Published, leaves)}
-		err := tx.QueryRow(ctx, `SELECT COALESCE(max(slot), 0) FROM commitments WHERE pool = $1 AND leaf_index < $2`, c.pool.Bytes(), leaves).Scan(&to.Slot)
+		to := commitments.Position{Slot: slot, Generation: from.Generation + 1}
+		err := tx.QueryRow(ctx, `SELECT COALESCE(min(leaf_index), $3) FROM commitments WHERE pool = $1 AND slot > $2`,
+			c.pool.Bytes(), slot, from.Leaves).Scan(&to.Leaves)
 		if err != nil {
-			return fmt.Errorf("find slot to read again from: %w", err)
+			return fmt.Errorf("find leaves to read again: %w", err)
 		}
+		to.Published = min(from.Published, to.Leaves)
 		if err := c.move(ctx, tx, from, to); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM commitments WHERE pool = $1 AND leaf_index >= $2`, c.pool.Bytes(), leaves); err != nil {
-			return fmt.Errorf("truncate index: %w", err)
+		if _, err := tx.Exec(ctx, `DELETE FROM commitments WHERE pool = $1 AND leaf_index >= $2`, c.pool.Bytes(), to.Leaves); err != nil {
+			return fmt.Errorf("take leaves back: %w", err)
 		}
 		return nil
 	})
 }
 
 // Read implements commitments.Store.
-func (c *Commitments) Read(ctx context.Context, from, to uint64, limit int) ([]commitments.Leaf, error) {
-	rows, err := c.store.Pool.Query(ctx, `SELECT leaf_index, commitment FROM commitments
-		WHERE pool = $1 AND leaf_index >= $2 AND leaf_index < $3 ORDER BY leaf_index LIMIT $4`, c.pool.Bytes(), from, to, limit)
+func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.Placed, error) {
+	// One statement sees one moment, so leaves and generation belong together.
+	rows, err := c.store.Pool.Query(ctx, `SELECT commitment, commitments.slot FROM commitments JOIN commitment_index USING (pool)
+		WHERE pool = $1 AND generation = $2 AND leaf_index >= $3 ORDER BY leaf_index LIMIT $4`, c.pool.Bytes(), generation, from, limit)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read leaves: %w", err))
 	}
-	var out []commitments.Leaf
-	var index uint64
+	var out []commitments.Placed
 	var commitment []byte
-	_, err = pgx.ForEachRow(rows, []any{&index, &commitment}, func() error {
-		out = append(out, commitments.Leaf{Index: index, Commitment: [32]byte(commitment)})
+	var l commitments.Placed
+	_, err = pgx.ForEachRow(rows, []any{&commitment, &l.Slot}, func() error {
+		l.Commitment = [32]byte(commitment)
+		out = append(out, l)
 		return nil
 	})
-	return out, unavailable(err)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read leaves: %w", err))
+	}
+	if len(out) == 0 {
+		return nil, commitments.ErrMoved
+	}
+	return out, nil
+}
+
+// Served implements commitments.Store.
+func (c *Commitments) Served(ctx context.Context, from uint64, limit int) ([]commitments.Leaf, error) {
+	rows, err := c.store.Pool.Query(ctx, `SELECT leaf_index, commitment FROM commitments JOIN commitment_index USING (pool)
+		WHERE pool = $1 AND leaf_index >= $2 AND leaf_index < published ORDER BY leaf_index LIMIT $3`, c.pool.Bytes(), from, limit)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read published leaves: %w", err))
+	}
+	var out []commitments.Leaf
+	var commitment []byte
+	var l commitments.Leaf
+	_, err = pgx.ForEachRow(rows, []any{&l.Index, &commitment}, func() error {
+		l.Commitment = [32]byte(commitment)
+		out = append(out, l)
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read published leaves: %w", err))
+	}
+	return out, nil
 }
 
 // Find implements commitments.Store.
 func (c *Commitments) Find(ctx context.Context, commitment [32]byte) (index uint64, ok bool, err error) {
-	err = c.store.Pool.QueryRow(ctx, `SELECT leaf_index FROM commitments WHERE pool = $1 AND commitment = $2 ORDER BY leaf_index DESC LIMIT 1`,
-		c.pool.Bytes(), commitment[:]).Scan(&index)
+	err = c.store.Pool.QueryRow(ctx, `SELECT leaf_index FROM commitments JOIN commitment_index USING (pool)
+		WHERE pool = $1 AND commitment = $2 AND published > 0 ORDER BY leaf_index DESC LIMIT 1`, c.pool.Bytes(), commitment[:]).Scan(&index)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}

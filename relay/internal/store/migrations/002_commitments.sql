@@ -8,12 +8,14 @@ CREATE TABLE commitments (
 );
 CREATE INDEX commitments_by_value ON commitments (pool, commitment);
 
--- How far the index has read: all of every slot up to slot.
+-- How far the index has read: all of every slot up to slot. The generation
+-- changes whenever leaves are taken back.
 CREATE TABLE commitment_index (
-    pool      bytea PRIMARY KEY,
-    leaves    bigint NOT NULL DEFAULT 0,
-    published bigint NOT NULL DEFAULT 0 CHECK (published <= leaves),
-    slot      bigint NOT NULL DEFAULT 0
+    pool       bytea PRIMARY KEY,
+    leaves     bigint NOT NULL DEFAULT 0,
+    published  bigint NOT NULL DEFAULT 0 CHECK (published <= leaves),
+    slot       bigint NOT NULL DEFAULT 0,
+    generation bigint NOT NULL DEFAULT 0
 );
 
 ---- create above / drop below ----

@@ -1,0 +1,251 @@
+package commitments_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// history is a chain's blocks and the tree that they make. What it answers has
+// an endpoint's shape: signatures newest first, those of one slot in any order.
+type history struct {
+	t    *testing.T
+	pool *shieldpool.Pool
+
+	mu     sync.Mutex
+	blocks []*ledger.Block
+	tree   *shieldpool.TreeAccount
+	next   uint64
+	// first is the first slot that the endpoint still has; unlisted slots are
+	// not among its signatures yet, and the blocks of listed ones below pruned are gone.
+	first, pruned uint64
+	unlisted      map[uint64]bool
+	unchecked     bool
+	// lists and reads count calls, looks those for the tree; gate holds them up when it is not nil.
+	lists, reads, looks int
+	gate                chan struct{}
+	ahead               atomic.Int64
+}
+
+func newHistory(t *testing.T) *history {
+	t.Helper()
+	p := shieldpool.ShieldPoolV1()
+	pool, err := p.Pool(p.Mints[0])
+	must(t, err)
+	return &history{t: t, pool: pool, tree: p.NewTree(solana.PublicKey{}), unlisted: map[uint64]bool{}}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *history) now() time.Time {
+	return time.Unix(1_700_000_000, 0).Add(time.Duration(h.ahead.Load()))
+}
+func (h *history) advance(d time.Duration) { h.ahead.Add(int64(d)) }
+
+// leaf is output k of transaction n.
+func leaf(n, k uint64) (c [32]byte) {
+	binary.BigEndian.PutUint64(c[24:], 2*n+k)
+	return c
+}
+
+func (h *history) data(n uint64) []byte {
+	h.t.Helper()
+	in := &shieldpool.PublicInputs{Commitments: [2][32]byte{leaf(n, 0), leaf(n, 1)}}
+	data, err := h.pool.Profile.Data(&shieldpool.Call{Proof: make([]byte, shieldpool.ProofLength), Inputs: in})
+	must(h.t, err)
+	return data
+}
+
+// transaction is one of two outputs, among calls that append nothing to this
+// tree: another program's, another pool's, and one with a tag of its own.
+func (h *history) transaction(n uint64, failed bool) ledger.BlockTransaction {
+	h.t.Helper()
+	program, tree := h.pool.Profile.ProgramID, []solana.PublicKey{h.pool.Address, h.pool.MerkleTree}
+	tx := ledger.BlockTransaction{Failed: failed, Instructions: []ledger.Instruction{
+		{ProgramID: solana.SystemProgramID, Data: h.data(1_000_000), Accounts: tree},
+		{ProgramID: program, Data: h.data(1_000_001), Accounts: []solana.PublicKey{{1}, {2}}},
+		{ProgramID: program, Data: []byte{h.pool.Profile.Tags.Initialize}, Accounts: tree},
+		{ProgramID: program, Data: h.data(n), Accounts: tree},
+	}}
+	binary.BigEndian.PutUint64(tx.Signature[:], n)
+	return tx
+}
+
+// transact makes the chain's next transaction.
+func (h *history) transact() ledger.BlockTransaction {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next++
+	for k := range uint64(2) {
+		must(h.t, h.tree.Append(leaf(h.next, k)))
+	}
+	return h.transaction(h.next, false)
+}
+
+// fail makes one that appends nothing.
+func (h *history) fail() ledger.BlockTransaction {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next++
+	return h.transaction(h.next, true)
+}
+
+func (h *history) block(slot uint64, txs ...ledger.BlockTransaction) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.blocks = append(h.blocks, &ledger.Block{Slot: slot, Transactions: txs})
+}
+
+// fork replaces the chain by one of the given transactions, by slot.
+func (h *history) fork(slots map[uint64][]uint64) {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.blocks, h.tree = nil, h.pool.Profile.NewTree(solana.PublicKey{})
+	for slot, transactions := range slots {
+		b := &ledger.Block{Slot: slot}
+		for _, n := range transactions {
+			b.Transactions = append(b.Transactions, h.transaction(n, false))
+		}
+		h.blocks = append(h.blocks, b)
+	}
+	slices.SortFunc(h.blocks, func(a, b *ledger.Block) int { return cmp.Compare(a.Slot, b.Slot) })
+	for _, b := range h.blocks {
+		for _, n := range slots[b.Slot] {
+			for k := range uint64(2) {
+				must(h.t, h.tree.Append(leaf(n, k)))
+			}
+		}
+	}
+}
+
+func (h *history) set(change func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change()
+}
+
+func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _ solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lists++
+	var all []ledger.SignatureInfo
+	for _, b := range slices.Backward(h.blocks) {
+		if b.Slot < h.first {
+			break
+		}
+		if h.unlisted[b.Slot] {
+			continue
+		}
+		for _, tx := range b.Transactions { // not the order of execution
+			all = append(all, ledger.SignatureInfo{Signature: tx.Signature, Slot: b.Slot, Failed: tx.Failed})
+		}
+	}
+	if before != (solana.Signature{}) {
+		i := slices.IndexFunc(all, func(s ledger.SignatureInfo) bool { return s.Signature == before })
+		all = all[i+1:]
+	}
+	return all[:min(limit, len(all))], nil
+}
+
+func (h *history) Block(_ context.Context, slot uint64) (*ledger.Block, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reads++
+	if slot < max(h.first, h.pruned) {
+		return nil, fmt.Errorf("getBlock: %w", ledger.ErrBlockPruned)
+	}
+	for _, b := range h.blocks {
+		if b.Slot == slot {
+			copied := *b
+			return &copied, nil
+		}
+	}
+	return nil, ledger.ErrSlotSkipped
+}
+
+func (h *history) FirstAvailableBlock(context.Context) (uint64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(h.first, h.pruned), nil
+}
+
+func (h *history) Tree(ctx context.Context, _ time.Duration) (ledger.Snapshot, error) {
+	h.mu.Lock()
+	gate := h.gate
+	h.looks++
+	h.mu.Unlock()
+	if gate != nil {
+		select {
+		case gate <- struct{}{}:
+		case <-ctx.Done():
+			return ledger.Snapshot{}, ctx.Err()
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	copied := *h.tree
+	copied.History = slices.Clone(h.tree.History)
+	return ledger.Snapshot{Tree: &copied, Slot: 1 << 40, Checked: !h.unchecked}, nil
+}
+
+func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Follower {
+	t.Helper()
+	f, err := commitments.New(commitments.Options{
+		Store: s, Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Second,
+	})
+	must(t, err)
+	return f
+}
+
+func newStore(t *testing.T, h *history) commitments.Store {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	must(t, store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
+	s, err := store.New(pool)
+	must(t, err)
+	return s.Commitments(h.pool.Address)
+}
+
+// wantServed compares the whole list with the outputs of the transactions, in order.
+func wantServed(t *testing.T, f *commitments.Follower, transactions ...uint64) {
+	t.Helper()
+	got, err := f.List(t.Context(), 0, 1_000_000)
+	must(t, err)
+	if len(got) != 2*len(transactions) {
+		t.Fatalf("%d leaves are served, want %d", len(got), 2*len(transactions))
+	}
+	for i, n := range transactions {
+		for k := range uint64(2) {
+			if l := got[2*i+int(k)]; l.Index != uint64(2*i)+k || l.Commitment != leaf(n, k) {
+				t.Fatalf("leaf %d is not output %d of transaction %d", l.Index, k, n)
+			}
+		}
+	}
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,173 @@
+package commitments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/merkle"
+)
+
+const (
+	// firstPage of signatures is short, because a follower is seldom far behind;
+	// signaturePage is the most that getSignaturesForAddress gives (Solana).
+	firstPage, signaturePage = 50, 1000
+	// slotBatch is how many slots are stored at once, and readAhead how many
+	// blocks are asked for at once.
+	slotBatch, readAhead = 64, 4
+	// progressEvery is how many slots are read between two lines of the log.
+	progressEvery = 50 * slotBatch
+	// loadPage is how many stored leaves are read at once.
+	loadPage = 20_000
+)
+
+// load brings the tree in memory to what is stored, which another pod may have changed.
+func (f *Follower) load(ctx context.Context) (Position, error) {
+	pos, err := f.Store.Position(ctx)
+	if err != nil {
+		return pos, err
+	}
+	if f.generation != pos.Generation || f.tree.NextIndex() > pos.Leaves {
+		f.tree, f.generation = merkle.NewTree(), pos.Generation
+	}
+	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l Placed) error { return grow(f.tree, l) })
+}
+
+// walk visits the stored leaves from index from on.
+func (f *Follower) walk(ctx context.Context, pos Position, from uint64, visit func(Placed) error) error {
+	for from < pos.Leaves {
+		leaves, err := f.Store.Read(ctx, pos.Generation, from, int(min(loadPage, pos.Leaves-from))) //nolint:gosec // at most loadPage
+		if err != nil {
+			return err
+		}
+		for _, l := range leaves {
+			if err := visit(l); err != nil {
+				return err
+			}
+		}
+		from += uint64(len(leaves))
+		if pos.Leaves > loadPage {
+			f.Log.InfoContext(ctx, "Loading stored commitments", "loaded", from, "stored", pos.Leaves)
+		}
+	}
+	return nil
+}
+
+func grow(t *merkle.Tree, l Placed) error {
+	e, err := merkle.FromBytes(l.Commitment)
+	if err != nil {
+		return fmt.Errorf("leaf %d: %w", t.NextIndex(), err)
+	}
+	return t.Append(&e)
+}
+
+// read stores the leaves of every slot since the position, in the order of
+// slots and of transactions inside each block.
+func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
+	slots, err := f.slots(ctx, pos.Slot)
+	if err != nil {
+		return pos, err
+	}
+	var done int
+	for batch := range slices.Chunk(slots, slotBatch) {
+		leaves, err := f.blocks(ctx, batch)
+		if err != nil {
+			return pos, err
+		}
+		next := *f.tree
+		for _, l := range leaves {
+			if err := grow(&next, l); err != nil {
+				return pos, err
+			}
+		}
+		slot := batch[len(batch)-1]
+		if err := f.Store.Append(ctx, pos, leaves, slot); err != nil {
+			return pos, err
+		}
+		f.tree = &next
+		pos.Leaves, pos.Slot = pos.Leaves+uint64(len(leaves)), slot
+		if done += len(batch); done%progressEvery == 0 {
+			f.Log.InfoContext(ctx, "Reading commitments from the chain", "slots", done, "of", len(slots), "leaves", pos.Leaves)
+		}
+	}
+	return pos, nil
+}
+
+// slots lists the slots after one that hold transactions of the tree, oldest
+// first. The signatures come newest first and say nothing of the order inside a slot.
+func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
+	var out []uint64
+	var before solana.Signature
+	for limit := firstPage; ; limit = signaturePage {
+		page, err := f.Chain.SignaturesFor(ctx, f.Pool.MerkleTree, before, solana.Signature{}, limit)
+		if err != nil {
+			return nil, fmt.Errorf("list the tree's transactions: %w", err)
+		}
+		for _, s := range page {
+			if s.Slot <= after {
+				return oldestFirst(out), nil
+			}
+			if !s.Failed {
+				out = append(out, s.Slot)
+			}
+		}
+		// Endpoints may give fewer than they were asked for before the end.
+		if len(page) == 0 {
+			return oldestFirst(out), nil
+		}
+		before = page[len(page)-1].Signature
+	}
+}
+
+func oldestFirst(slots []uint64) []uint64 {
+	slices.Sort(slots)
+	return slices.Compact(slots)
+}
+
+// blocks reads the leaves of the slots, in their order.
+func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]Placed, error) {
+	found := make([][]Placed, len(slots))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readAhead)
+	for i, slot := range slots {
+		group.Go(func() error {
+			block, err := f.Chain.Block(ctx, slot)
+			switch {
+			case errors.Is(err, ledger.ErrBlockPruned):
+				return fmt.Errorf("%w: block %d is gone: %w", errShort, slot, err)
+			case err != nil:
+				return fmt.Errorf("read block %d: %w", slot, err)
+			}
+			found[i] = f.leaves(slot, block)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(found...), nil
+}
+
+// leaves are a block's, in execution order. Failed transactions appended none,
+// and other pools of the program have trees of their own.
+func (f *Follower) leaves(slot uint64, b *ledger.Block) (out []Placed) {
+	for _, tx := range b.Transactions {
+		if tx.Failed {
+			continue
+		}
+		for _, ix := range tx.Instructions {
+			if !ix.ProgramID.Equals(f.Pool.Profile.ProgramID) || !slices.Contains(ix.Accounts, f.Pool.MerkleTree) {
+				continue
+			}
+			for _, leaf := range f.Pool.Profile.Leaves(ix.Data) {
+				out = append(out, Placed{Commitment: leaf, Slot: slot})
+			}
+		}
+	}
+	return out
+}

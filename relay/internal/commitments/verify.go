@@ -1,0 +1,290 @@
+package commitments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/merkle"
+)
+
+const (
+	// firstDepth is how many slots the first rewind goes back that has nothing
+	// to hold on to, more than an unfinalized fork can span; each further one
+	// goes depthGrowth times deeper, and soon back to the tree's beginning.
+	firstDepth, depthGrowth = 512, 16
+	// firstRest and longestRest bound the wait between rewinds that did not help.
+	firstRest, longestRest, maxDoublings = time.Second, 10 * time.Minute, 10
+	// listPatience is how long an endpoint's list of transactions may trail its accounts.
+	listPatience = 10 * time.Second
+)
+
+var (
+	// errShort says that the chain has leaves that its history does not give.
+	errShort = errors.New("the RPC's history lacks transactions of the tree: give --rpc-url an endpoint with full history")
+	// errMismatch says that what was read has a root that the chain never had.
+	errMismatch = errors.New("the commitments read have another root than the chain: reading them again")
+	// errUnchecked says that the account is no measure for anything.
+	errUnchecked = errors.New("the tree account fails its self-check, so nothing can be confirmed against it: check the pool's profile")
+)
+
+// verdict is what the chain's tree says of the stored leaves.
+type verdict int
+
+const (
+	confirmed verdict = iota // their root is one that the chain remembers
+	unchecked                // the account contradicts itself
+	early                    // the account was read before the blocks were, or they before a burst of others
+	wrong                    // leaves are missing, in the wrong order, or from a dead fork
+)
+
+// judge compares the leaves' root with the newest tree account. known is the
+// number of leaves that the chain had before the blocks were read.
+func judge(pos Position, root [32]byte, known uint64, snap ledger.Snapshot) verdict {
+	switch {
+	case !snap.Checked:
+		return unchecked
+	case snap.Tree.Headroom(root) >= 0:
+		return confirmed
+	case snap.Slot < pos.Slot:
+		return early
+	case pos.Leaves >= known && snap.Tree.NextIndex >= pos.Leaves+uint64(len(snap.Tree.History)):
+		return early
+	default:
+		return wrong
+	}
+}
+
+// look is one comparison of what is stored with the chain.
+type look struct {
+	pos   Position
+	snap  ledger.Snapshot
+	known uint64 // leaves on the chain before the blocks were read
+	verdict
+}
+
+func (f *Follower) compare(pos Position, known uint64, snap ledger.Snapshot) look {
+	root := f.tree.Root()
+	return look{pos, snap, known, judge(pos, merkle.Bytes(&root), known, snap)}
+}
+
+// pass reads the slots since the position and publishes what the chain confirms.
+func (f *Follower) pass(ctx context.Context) error {
+	snap, err := f.Tree.Tree(ctx, 0)
+	if err != nil {
+		return err
+	}
+	pos, err := f.load(ctx)
+	if err != nil {
+		return err
+	}
+	l := f.compare(pos, snap.Tree.NextIndex, snap)
+	if l.verdict == confirmed && pos.Leaves == snap.Tree.NextIndex {
+		return f.conclude(ctx, l)
+	}
+	if f.Now().Before(f.retryAt) {
+		f.report(l)
+		return f.standing
+	}
+	if l, err = f.advance(ctx, pos, snap); err != nil {
+		return err
+	}
+	if l.verdict == wrong || f.stuck(l) {
+		if err = f.rewind(ctx, l.pos, l.snap); err != nil {
+			return err
+		}
+		if pos, err = f.load(ctx); err != nil {
+			return err
+		}
+		if l, err = f.advance(ctx, pos, l.snap); err != nil {
+			return err
+		}
+	}
+	return f.conclude(ctx, l)
+}
+
+// advance reads what is new and compares it with the tree as it is after that.
+func (f *Follower) advance(ctx context.Context, pos Position, snap ledger.Snapshot) (look, error) {
+	known := snap.Tree.NextIndex
+	pos, err := f.read(ctx, pos)
+	if errors.Is(err, errShort) {
+		f.report(f.compare(pos, known, snap))
+		return look{}, f.rest(err)
+	}
+	if err != nil {
+		return look{}, err
+	}
+	if snap, err = f.Tree.Tree(ctx, 0); err != nil {
+		return look{}, err
+	}
+	return f.compare(pos, known, snap), nil
+}
+
+// conclude publishes what is confirmed, and says otherwise why not.
+func (f *Follower) conclude(ctx context.Context, l look) error {
+	short := fmt.Errorf("%w: read %d of %d leaves", errShort, l.pos.Leaves, l.known)
+	switch l.verdict {
+	case confirmed:
+		if err := f.publish(ctx, &l.pos, l.pos.Leaves); err != nil {
+			return err
+		}
+		f.report(l)
+		if l.pos.Leaves < l.known && f.strikes > 0 {
+			return f.rest(short)
+		}
+		if l.pos.Leaves >= l.known {
+			f.strikes, f.rests, f.retryAt, f.standing = 0, 0, time.Time{}, nil
+		}
+		return nil
+	case wrong:
+		if _, err := f.retain(ctx, &l.pos, l.snap); err != nil {
+			return err
+		}
+		f.report(l)
+		if l.pos.Leaves < l.known {
+			return f.rest(short)
+		}
+		return f.rest(fmt.Errorf("%w: read %d leaves, the chain has %d", errMismatch, l.pos.Leaves, l.snap.Tree.NextIndex))
+	case unchecked:
+		f.report(l)
+		return errUnchecked
+	default: // early: the next pass compares again
+		f.report(l)
+		return nil
+	}
+}
+
+// stuck reports whether what was read is right, but its end does not come. An
+// endpoint's list of transactions trails its accounts by moments, which is no
+// trouble.
+func (f *Follower) stuck(l look) bool {
+	if l.verdict != confirmed || l.pos.Leaves >= l.known {
+		f.stuckSince = time.Time{}
+		return false
+	}
+	if f.stuckSince.IsZero() || l.pos.Leaves != f.stuckAt {
+		f.stuckAt, f.stuckSince = l.pos.Leaves, f.Now()
+	}
+	return f.strikes > 0 || f.Now().Sub(f.stuckSince) > listPatience
+}
+
+func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) error {
+	if pos.Published == leaves {
+		return nil
+	}
+	if err := f.Store.Publish(ctx, *pos, leaves); err != nil {
+		return err
+	}
+	pos.Published = leaves
+	return nil
+}
+
+// rest lets time pass before the next rewind: an endpoint whose history is
+// short would otherwise be read from its beginning all day.
+func (f *Follower) rest(err error) error {
+	f.retryAt = f.Now().Add(min(longestRest, firstRest<<min(f.rests, maxDoublings)))
+	f.rests++
+	f.standing = err
+	return err
+}
+
+// rewind takes back leaves to be read again: first no more than what the chain
+// disproves, then ever more, because the slots of what is right may have
+// changed on another fork too. What the endpoint can no longer give is kept,
+// unless it is disproved.
+func (f *Follower) rewind(ctx context.Context, pos Position, snap ledger.Snapshot) error {
+	kept, err := f.retain(ctx, &pos, snap)
+	if err != nil {
+		return err
+	}
+	f.strikes++
+	slot := kept.slot
+	if f.strikes > 1 || !kept.ok || kept.leaves == pos.Leaves {
+		if !kept.ok {
+			slot = pos.Slot
+		}
+		first, err := f.Chain.FirstAvailableBlock(ctx)
+		if err != nil {
+			return fmt.Errorf("find the start of the RPC's history: %w", err)
+		}
+		slot = min(slot, max(back(slot, f.strikes), first-min(first, 1)))
+	}
+	if slot >= pos.Slot {
+		return f.rest(fmt.Errorf("%w: read %d of %d leaves", errShort, pos.Leaves, snap.Tree.NextIndex))
+	}
+	f.Log.WarnContext(ctx, "Taking back commitments that the chain does not confirm",
+		"leaves", pos.Leaves, "published", pos.Published, "chain", snap.Tree.NextIndex, "read_to_slot", pos.Slot, "back_to_slot", slot)
+	return f.Store.Rewind(ctx, pos, slot)
+}
+
+// back is the slot from which the given strike reads again.
+func back(slot uint64, strike int) uint64 {
+	depth := uint64(firstDepth)
+	for n := 2; n < strike && depth < slot; n++ {
+		depth *= depthGrowth
+	}
+	return slot - min(slot, depth)
+}
+
+// window is the range of leaf counts whose roots the chain still remembers,
+// because each leaf takes one place of its ring.
+func window(snap ledger.Snapshot) (oldest, newest uint64) {
+	newest = snap.Tree.NextIndex
+	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest
+}
+
+// prefix is the longest run of whole slots, from the tree's first leaf, of which
+// the chain remembers the root. slot is its last one.
+type prefix struct {
+	ok           bool
+	leaves, slot uint64
+}
+
+// retain publishes what the chain confirms of leaves that it does not confirm
+// as a whole. When that is nothing, a list whose root the chain would remember
+// is disproved and served no more; an older one is no worse than it was when it
+// was confirmed.
+func (f *Follower) retain(ctx context.Context, pos *Position, snap ledger.Snapshot) (prefix, error) {
+	p, err := f.common(ctx, *pos, snap)
+	if err != nil {
+		return p, err
+	}
+	oldest, _ := window(snap)
+	switch {
+	case p.ok:
+		return p, f.publish(ctx, pos, p.leaves)
+	case pos.Published >= oldest:
+		return p, f.publish(ctx, pos, 0)
+	default:
+		return p, nil
+	}
+}
+
+func (f *Follower) common(ctx context.Context, pos Position, snap ledger.Snapshot) (p prefix, err error) {
+	oldest, newest := window(snap)
+	if oldest > pos.Leaves {
+		return p, nil
+	}
+	tree := merkle.NewTree()
+	var last uint64
+	endOfSlot := func() {
+		n := tree.NextIndex()
+		if n < oldest || n > newest {
+			return
+		}
+		if root := tree.Root(); snap.Tree.Headroom(merkle.Bytes(&root)) >= 0 {
+			p = prefix{true, n, last}
+		}
+	}
+	err = f.walk(ctx, pos, 0, func(l Placed) error {
+		if l.Slot != last {
+			endOfSlot()
+			last = l.Slot
+		}
+		return grow(tree, l)
+	})
+	endOfSlot()
+	return p, err
+}
