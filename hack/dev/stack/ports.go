@@ -21,6 +21,12 @@ type Ports struct {
 // program that it is for opens it.
 func (p Ports) Claim(ctx context.Context) (Ports, error) {
 	var listen net.ListenConfig
+	var held []net.Listener // until all are chosen, so that they differ
+	defer func() {
+		for _, l := range held {
+			_ = l.Close() // nobody has connected
+		}
+	}()
 	for _, want := range []struct {
 		what, flag string
 		port       *int
@@ -33,8 +39,7 @@ func (p Ports) Claim(ctx context.Context) (Ports, error) {
 		if err != nil {
 			return p, fmt.Errorf("open port %d of the %s: %w; choose another with --%s", *want.port, want.what, err, want.flag)
 		}
-		// Held until all are chosen, so that they differ.
-		defer func() { _ = l.Close() }()
+		held = append(held, l)
 		*want.port = l.Addr().(*net.TCPAddr).Port
 	}
 	return p, nil

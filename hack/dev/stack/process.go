@@ -32,7 +32,7 @@ func spawn(name, log, program string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	defer func() { _ = out.Close() }()    // the child has its own descriptor
-	cmd := exec.Command(program, args...) //nolint:noctx // stop ends it, in its order and with its grace
+	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; stop ends them, in their order and with their grace
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = ownEnvironment(os.Environ())
 	cmd.SysProcAttr = attributes()

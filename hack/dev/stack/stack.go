@@ -127,13 +127,14 @@ func (s *Stack) freshDatabase(ctx context.Context) error {
 // reader has before them.
 func (s *Stack) build(ctx context.Context) error {
 	began := time.Now()
-	defer s.o.Print.Busy("building relay and local chain; the first time this compiles their dependencies, which takes minutes")()
+	defer s.o.Print.Busy("building relay and local chain (minutes the first time)")()
 	bin := s.file("bin")
 	if err := os.MkdirAll(bin, 0o750); err != nil {
 		return fmt.Errorf("build programs: %w", err)
 	}
-	// The separator at the end makes it a folder for several programs.
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", bin+string(filepath.Separator), "./relay/cmd/relay", "./hack/localnet/cmd/localnet")
+	// The separator at the end makes it a folder for several programs. The flags
+	// are those that built us, so that what is compiled already serves again.
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", bin+string(filepath.Separator), "./relay/cmd/relay", "./hack/localnet/cmd/localnet")
 	cmd.Dir = s.o.Root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build relay and local chain: %w\n%s", err, out)

@@ -18,10 +18,11 @@ import (
 const (
 	// labelWidth is the column of labels.
 	labelWidth = 18
-	// redrawEvery moves the live line on a terminal, remindEvery repeats what is
-	// under way where there is none, so that a log shows that nothing hangs.
+	// redrawEvery moves the live line on a terminal. Where there is none,
+	// remindEvery says what is under way, so that a log shows that nothing hangs
+	// and what is quick leaves no trace.
 	redrawEvery = 100 * time.Millisecond
-	remindEvery = 10 * time.Second
+	remindEvery = 5 * time.Second
 
 	bold, dim, green, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[0m"
 	clearLine               = "\r\x1b[K"
@@ -88,7 +89,6 @@ func (p *Printer) Busy(format string, args ...any) (done func()) {
 	every := redrawEvery
 	if !p.style.Live {
 		every = remindEvery
-		p.line("   " + text + " …")
 	}
 	quit, quitted := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -116,8 +116,8 @@ func (p *Printer) moved(text string, elapsed time.Duration) {
 	p.line(fmt.Sprintf("   %s … %.0f s", text, elapsed.Seconds()))
 }
 
-// Write prints the complete lines of what other programs say, indented. The
-// rest waits for its end of line.
+// Write prints the complete lines of what other programs say, indented and
+// without the empty ones. The rest waits for its end of line.
 func (p *Printer) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	p.partial = append(p.partial, b...)
@@ -129,7 +129,9 @@ func (p *Printer) Write(b []byte) (int, error) {
 	}
 	p.mu.Unlock()
 	for _, line := range lines {
-		p.line("   " + p.paint(dim, line))
+		if line = strings.TrimSpace(line); line != "" {
+			p.line("   " + p.paint(dim, line))
+		}
 	}
 	return len(b), nil
 }

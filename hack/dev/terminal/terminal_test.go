@@ -38,7 +38,7 @@ func TestPrinter(t *testing.T) {
 		"other programs' lines are kept whole": {
 			plain,
 			func(p *terminal.Printer) {
-				for _, part := range []string{"one\ntw", "o\nthr"} {
+				for _, part := range []string{"one\n\ntw", "o\nthr"} {
 					if n, err := p.Write([]byte(part)); n != len(part) || err != nil {
 						t.Errorf("wrote %d of %d bytes, error %v", n, len(part), err)
 					}
@@ -46,16 +46,16 @@ func TestPrinter(t *testing.T) {
 			},
 			"   one\n   two\n",
 		},
-		"without a terminal what takes long is said once and every ten seconds": {
+		"without a terminal what takes long is said every five seconds": {
 			plain,
 			func(p *terminal.Printer) {
 				done := p.Busy("proving %d", 1)
-				time.Sleep(21 * time.Second)
+				time.Sleep(11 * time.Second)
 				done()
 				done()
-				p.Fact("proof", "21 s")
+				p.Fact("proof", "11 s")
 			},
-			"   proving 1 …\n   proving 1 … 10 s\n   proving 1 … 20 s\n   proof             21 s\n",
+			"   proving 1 … 5 s\n   proving 1 … 10 s\n   proof             11 s\n",
 		},
 		"on a terminal the line moves, makes way for others and goes": {
 			terminal.Style{Live: true},

@@ -1,0 +1,186 @@
+// Command dev is make run and make demo: it starts a private Postgres, a local
+// Solana chain and the relay on this machine, and walks through a deposit,
+// withdrawals, refusals and a transfer with real proofs. For development only.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/relaypool/relaypool/hack/dev/stack"
+	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/dev/tour"
+	"github.com/relaypool/relaypool/hack/wallet"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+type cli struct {
+	Run  runCmd  `cmd:"" help:"Start everything, make the tour and keep serving until Ctrl-C."`
+	Demo demoCmd `cmd:"" help:"Make the tour once, on processes, ports and a folder of its own; exits 0 or 1."`
+}
+
+type runCmd struct {
+	RelayPort      int    `default:"${relayPort}" help:"Port of the relay's interface on 127.0.0.1."`
+	OperationsPort int    `default:"${operationsPort}" help:"Port of the relay's metrics and probes."`
+	ChainPort      int    `default:"${chainPort}" help:"Port of the local chain's JSON-RPC."`
+	State          string `default:".run" type:"path" help:"Folder of programs, keys, logs and database."`
+	Tour           bool   `default:"true" negatable:"" help:"Make the tour before serving."`
+}
+
+type demoCmd struct{}
+
+// session is what every command needs of the process.
+type session struct {
+	context.Context
+	print *terminal.Printer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// From the first signal on, another one ends us at once, and the kernel the
+	// children with us.
+	context.AfterFunc(ctx, stop)
+	s := &session{ctx, terminal.New(os.Stdout, terminal.StyleOf(os.Stdout))}
+	command := kong.Parse(new(cli), kong.Name("dev"), kong.Description("Relaypool on one machine. For development only: keys and coins are worth nothing."),
+		kong.Vars{
+			"relayPort": strconv.Itoa(contract.APIPort), "operationsPort": strconv.Itoa(contract.OperationsPort), "chainPort": strconv.Itoa(contract.LocalChainPort),
+		}, kong.Bind(s))
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("interrupted: %w", err)
+		}
+		fmt.Fprintln(os.Stderr, "\ndev:", err)
+		os.Exit(1)
+	}
+}
+
+// Run serves until the process is told to stop, which is its success.
+func (c *runCmd) Run(s *session) error {
+	ports, err := stack.Ports{Relay: c.RelayPort, Operations: c.OperationsPort, Chain: c.ChainPort}.Claim(s)
+	if err != nil {
+		return err
+	}
+	return s.with(ports, c.State, func(running *stack.Stack, prover *wallet.Prover) error {
+		if c.Tour {
+			if err := s.tour(running, prover); err != nil {
+				return err
+			}
+		}
+		if err := prover.Close(); err != nil { // it holds the keys in memory, and nobody asks it any more
+			return err
+		}
+		s.serving(running)
+		return running.While(s, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	})
+}
+
+// Run makes the tour and leaves nothing behind, but for the folder when
+// something went wrong.
+func (c *demoCmd) Run(s *session) error {
+	ports, err := stack.Ports{}.Claim(s)
+	if err != nil {
+		return err
+	}
+	state, err := os.MkdirTemp("", "relaypool-demo-")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	// Postgres may run as another user, who has to pass; what is secret in the
+	// folder is closed by itself.
+	if err := os.Chmod(state, 0o711); err != nil { //nolint:gosec // see above
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	if err := s.with(ports, state, s.tour); err != nil {
+		return fmt.Errorf("%w\nwhat it left is in %s", err, state)
+	}
+	s.print.Title("All as expected")
+	return os.RemoveAll(state)
+}
+
+// with starts everything, works with it and stops it, in the order that loses
+// nothing.
+func (s *session) with(ports stack.Ports, state string, work func(*stack.Stack, *wallet.Prover) error) (err error) {
+	s.print.Title("Starting. For development only: the proofs' set-up is public and the coins are worth nothing")
+	root, err := checkout(s)
+	if err != nil {
+		return err
+	}
+	prover, err := s.prover(root)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, prover.Close()) }()
+	key, err := prover.VerificationKey(s)
+	if err != nil {
+		return err
+	}
+	running, err := stack.Start(s, stack.Options{Root: root, State: state, Ports: ports, VerifyingKey: key, Print: s.print})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.print.Title("Stopping")
+		err = errors.Join(err, running.Stop(context.WithoutCancel(s)))
+	}()
+	return work(running, prover)
+}
+
+// checkout is the folder of the module around the working folder, by the go
+// command that also builds from it.
+func checkout(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the checkout with the go command, which must be on the PATH: %w", err)
+	}
+	file := strings.TrimSpace(string(out))
+	if filepath.Base(file) != "go.mod" {
+		return "", errors.New("find the checkout: the working folder is in no Go module; run this with make, in a clone of relaypool")
+	}
+	return filepath.Dir(file), nil
+}
+
+func (s *session) prover(root string) (*wallet.Prover, error) {
+	began := time.Now()
+	done := s.print.Busy("preparing the circuit (minutes the first time)")
+	defer done()
+	prover, err := wallet.StartProver(s, wallet.Options{Progress: s.print, Source: filepath.Join(root, "hack", "circuit")})
+	if err != nil {
+		return nil, err
+	}
+	done()
+	s.print.Fact("circuit", "%s constraints, verifying key %.16s…, in %s", terminal.Grouped(uint64(prover.Constraints)), prover.KeySHA256, terminal.Seconds(time.Since(began))) //nolint:gosec // a count
+	return prover, nil
+}
+
+func (s *session) tour(running *stack.Stack, prover *wallet.Prover) error {
+	return running.While(s, func(ctx context.Context) error {
+		return tour.Run(ctx, tour.Options{
+			RelayURL: running.RelayURL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL,
+			FeePayer: running.FeePayer, Prover: prover, Print: s.print, Random: rand.Reader, Now: time.Now,
+		})
+	})
+}
+
+func (s *session) serving(running *stack.Stack) {
+	s.print.Title("Serving until Ctrl-C")
+	s.print.Fact("relay", "%s      curl %s/health", running.RelayURL, running.RelayURL)
+	s.print.Fact("operations", "%s      curl %s%s", running.OperationsURL, running.OperationsURL, contract.MetricsPath)
+	s.print.Fact("local chain", "%s", running.ChainURL)
+	s.print.Fact("logs", "%s", running.RelayLog)
+	s.print.Fact("", "%s", running.ChainLog)
+}

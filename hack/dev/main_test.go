@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/dev/stack"
+	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/dev/tour"
+	"github.com/relaypool/relaypool/hack/wallet"
+	"github.com/relaypool/relaypool/hack/wallet/wallettest"
+)
+
+// The whole of make demo, with its own processes.
+func TestDemo(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := os.Chmod(filepath.Dir(os.Getenv("TMPDIR")), 0o711); err != nil { // Postgres may run as another user
+		t.Fatal(err)
+	}
+	wallettest.Prover(t) // so that the circuit is built with the patience of a test
+	var out bytes.Buffer
+	if err := new(demoCmd).Run(&session{t.Context(), terminal.New(&out, terminal.Style{Colour: true})}); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	var titles []string
+	for line := range strings.Lines(out.String()) {
+		if _, bold, ok := strings.Cut(line, "\x1b[1m"); ok {
+			title, _, _ := strings.Cut(bold, "\x1b[0m")
+			titles = append(titles, title)
+		}
+	}
+	want := []string{
+		"Starting. For development only: the proofs' set-up is public and the coins are worth nothing",
+		"The pool is initialised",
+		"A wallet is funded",
+		"It deposits: a proof, signed by the wallet and sent to the chain by itself",
+		"It registers a viewing key: POST /viewing-key/register",
+		"It rebuilds the tree: GET /commitments against GET /merkle-root",
+		"It withdraws: POST /transact",
+		"The same request again changes nothing",
+		"The same note again is refused",
+		"A stale root is refused",
+		"A forged proof is refused before any RPC call",
+		"It withdraws without waiting: POST /withdraw, GET /status/:id",
+		"It transfers inside the pool, with an encrypted note",
+		"The books balance",
+		"Stopping",
+		"All as expected",
+	}
+	if diff := cmp.Diff(want, titles); diff != "" {
+		t.Errorf("titles (-want +got):\n%s", diff)
+	}
+	left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "relaypool-demo-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("the demonstration left %v, error %v", left, err)
+	}
+}
+
+// A demonstration that cannot fail shows nothing. The lies are told in the order
+// of the steps, because each tour wants a pool that nobody has used.
+func TestTheTourNoticesWhatIsWrong(t *testing.T) {
+	wallettest.Prover(t)
+	state := t.TempDir()
+	if err := os.Chmod(filepath.Dir(state), 0o711); err != nil { // Postgres may run as another user
+		t.Fatal(err)
+	}
+	ports, err := stack.Ports{}.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lies := []struct {
+		path, is, told string
+		want           string
+	}{
+		{"/merkle-root", `"root":"2f`, `"root":"3f`, "step 1 (The pool is initialised): root of GET /merkle-root: expected 2f"},
+		{"/merkle-root", `"merkle_tree":"G`, `"merkle_tree":"H`, "merkle_tree of GET /merkle-root: expected G"},
+		{"/viewing-key/register", `"identifier":"`, `"identifier":"00`, "step 4 (It registers a viewing key: POST /viewing-key/register): identifier: expected "},
+	}
+	var out bytes.Buffer
+	s := &session{t.Context(), terminal.New(&out, terminal.Style{})}
+	err = s.with(ports, state, func(running *stack.Stack, prover *wallet.Prover) error {
+		for _, lie := range lies {
+			liar := httptest.NewServer(altering(t, running.RelayURL, lie.path, lie.is, lie.told))
+			err := tour.Run(s, tour.Options{
+				RelayURL: liar.URL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL,
+				FeePayer: running.FeePayer, Prover: prover, Print: s.print, Random: rand.Reader, Now: time.Now,
+			})
+			liar.Close()
+			if err == nil || !strings.Contains(err.Error(), lie.want) {
+				t.Errorf("a lie in %s: error %v, want one with %q", lie.path, err, lie.want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+}
+
+// altering passes requests on to the relay, and what it answers on one path
+// with a text replaced.
+func altering(t *testing.T, relay, path, is, told string) http.Handler {
+	target, err := url.Parse(relay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(answer *http.Response) error {
+		if answer.Request.URL.Path != path {
+			return nil
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(body, []byte(is)) {
+			t.Errorf("the answer of %s does not hold what the lie replaces", path)
+		}
+		body = bytes.Replace(body, []byte(is), []byte(told), 1)
+		answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		return nil
+	}
+	return proxy
+}

@@ -1,0 +1,233 @@
+package stack
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// roleArgument makes the test binary play a child of ours: in the argument,
+// because spawn leaves such variables out of the environment.
+const roleArgument = "play-a-child="
+
+func TestMain(m *testing.M) {
+	for _, arg := range os.Args[1:] {
+		if role, ok := strings.CutPrefix(arg, roleArgument); ok {
+			play(role)
+			return
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func play(role string) {
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	switch role {
+	case "a program that ends by itself":
+		fmt.Println("first line")
+		fmt.Fprintln(os.Stderr, "last words")
+		os.Exit(3)
+	case "a program that shows its environment":
+		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "a program that stops when asked":
+		fmt.Println("ready")
+		<-terminated
+	case "a program that does not stop":
+		fmt.Println("ready")
+		select {}
+	case "a parent":
+		p, err := spawn("the child", os.DevNull, os.Args[0], roleArgument+"a program that does not stop")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(p.pid)
+		select {}
+	}
+}
+
+// child spawns the test binary in a role.
+func child(t *testing.T, role string) *process {
+	t.Helper()
+	p, err := spawn("the child", filepath.Join(t.TempDir(), "child.log"), os.Args[0], roleArgument+role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.stop(0) })
+	return p
+}
+
+// until waits for something that has to happen.
+func until(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !happened() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("gave up waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *process) said(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestAProgramThatEndsByItselfIsReportedWithItsLastWords(t *testing.T) {
+	t.Parallel()
+	p := child(t, "a program that ends by itself")
+	until(t, "it has ended", func() bool { return p.ended() != nil })
+	want := fmt.Sprintf("the child ended by itself (exit status 3); the end of %s:\n  first line\n  last words", p.log)
+	if diff := cmp.Diff(want, p.ended().Error()); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+	if err := p.stop(time.Second); err != nil {
+		t.Errorf("stop what has ended: %v", err)
+	}
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		role string
+		want string
+	}{
+		"a program that stops when asked is let":         {"a program that stops when asked", ""},
+		"a program that does not stop is killed, loudly": {"a program that does not stop", "did not stop within 200ms and was killed"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := child(t, tc.role)
+			until(t, "it is ready", func() bool { return p.said(t) == "ready\n" })
+			grace := time.Minute
+			if tc.want != "" {
+				grace = 200 * time.Millisecond
+			}
+			err := p.stop(grace)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+			if p.ended() == nil {
+				t.Error("it still runs")
+			}
+		})
+	}
+	var never *process
+	if err := never.stop(0); err != nil {
+		t.Errorf("stop what never started: %v", err)
+	}
+}
+
+func TestChildrenDoNotInheritAnotherRelaysSettings(t *testing.T) {
+	t.Setenv("RELAYPOOL_LISTEN", "0.0.0.0:1")
+	t.Setenv("OTHER_VARIABLE", "kept")
+	p := child(t, "a program that shows its environment")
+	until(t, "it has ended", func() bool { return p.ended() != nil })
+	env := strings.Split(p.said(t), "\n")
+	if !slices.Contains(env, "OTHER_VARIABLE=kept") {
+		t.Error("a variable of another name is missing")
+	}
+	for _, v := range env {
+		if strings.HasPrefix(v, "RELAYPOOL_") {
+			t.Errorf("variable %s came through", v)
+		}
+	}
+}
+
+func TestNoProgramNoProcess(t *testing.T) {
+	t.Parallel()
+	_, err := spawn("the child", filepath.Join(t.TempDir(), "child.log"), filepath.Join(t.TempDir(), "missing"))
+	if err == nil || !strings.Contains(err.Error(), "start the child: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAKilledParentLeavesNoChild(t *testing.T) {
+	t.Parallel()
+	if attributes().Pdeathsig != syscall.SIGKILL {
+		t.Fatal("children do not end with their parent")
+	}
+	parent := exec.Command(os.Args[0], roleArgument+"a parent")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatalf("the parent says %q, want its child's process id", line)
+	}
+	if !running(pid) {
+		t.Fatal("the child does not run")
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // it was killed
+	until(t, "the child has ended", func() bool { return !running(pid) })
+}
+
+// running is false for a process that has ended and waits to be reaped.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
+
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	chosen, err := Ports{}.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if chosen.Relay == 0 || chosen.Relay == chosen.Operations || chosen.Operations == chosen.Chain || chosen.Chain == chosen.Relay {
+		t.Errorf("chose %+v, want three different ports", chosen)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	taken := l.Addr().(*net.TCPAddr).Port
+	_, err = Ports{Operations: taken}.Claim(t.Context())
+	want := fmt.Sprintf("port %d of the relay's operations is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--operations-port=%d", taken, taken+1)
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, err := (Ports{Chain: 1 << 20}).Claim(t.Context()); err == nil || !strings.Contains(err.Error(), "open port 1048576 of the local chain") {
+		t.Errorf("a port that is none: error %v", err)
+	}
+}

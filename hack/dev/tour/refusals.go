@@ -1,0 +1,110 @@
+package tour
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+
+	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/wallet"
+	"github.com/relaypool/relaypool/relay/openapi"
+)
+
+// spendTwice proves the spent note again, to another recipient, against the
+// current root: a proof that holds, for money that is gone.
+func (t *tour) spendTwice(ctx context.Context) error {
+	recipient, err := t.stranger()
+	if err != nil {
+		return err
+	}
+	s, _, err := t.pay(ctx, t.spent, t.leaves, payout, recipient)
+	if err != nil {
+		return err
+	}
+	r, err := t.refused(ctx, s, http.StatusConflict, openapi.ErrorCodeNullifierSpent, openapi.ErrorCodeNullifierReserved)
+	if err != nil {
+		return err
+	}
+	t.printRefusal(http.StatusConflict, r)
+	if r.NullifierIndex == nil {
+		return errors.New("nullifier_index: expected 0, received none")
+	}
+	return equal("nullifier_index", 0, *r.NullifierIndex)
+}
+
+// staleRoot proves against a tree that the client invented: the proof holds,
+// and its root is none that the chain ever had.
+func (t *tour) staleRoot(ctx context.Context) error {
+	recipient, err := t.stranger()
+	if err != nil {
+		return err
+	}
+	note, err := wallet.NewNote(t.Random, depositAmount, t.mint)
+	if err != nil {
+		return err
+	}
+	s, _, err := t.pay(ctx, note, []fr.Element{note.Commitment()}, payout, recipient)
+	if err != nil {
+		return err
+	}
+	t.Print.Fact("against", "the root of a tree that the client made up")
+	current, err := t.chain.tree(ctx, t.pool)
+	if err != nil {
+		return err
+	}
+	r, err := t.refused(ctx, s, http.StatusBadRequest, openapi.ErrorCodeRootNotFound)
+	if err != nil {
+		return err
+	}
+	t.printRefusal(http.StatusBadRequest, r)
+	if r.CurrentRoot == nil {
+		return errors.New("current_root: expected the chain's root, received none")
+	}
+	t.Print.Fact("current_root", "%s", *r.CurrentRoot)
+	return errors.Join(
+		equal("current_root", hex.EncodeToString(current.Root[:]), *r.CurrentRoot),
+		equal("presence of the word RootNotFound in the message", true, strings.Contains(r.Message, "RootNotFound")))
+}
+
+// forge claims one lamport more than was proven. The relay reads the chain in
+// the background all the time, so one quiet exchange is looked for: if judging a
+// proof took a call, there would be none.
+func (t *tour) forge(ctx context.Context) error {
+	recipient, err := t.stranger()
+	if err != nil {
+		return err
+	}
+	s, _, err := t.pay(ctx, t.note, t.leaves, laterPayout, recipient)
+	if err != nil {
+		return err
+	}
+	s.public.PublicAmount--
+	const attempts = 50
+	for range attempts {
+		before, err := t.rpcCalls(ctx)
+		if err != nil {
+			return err
+		}
+		began := t.Now()
+		r, err := t.refused(ctx, s, http.StatusBadRequest, openapi.ErrorCodeProofInvalid)
+		if err != nil {
+			return err
+		}
+		took := t.Now().Sub(began)
+		after, err := t.rpcCalls(ctx)
+		if err != nil {
+			return err
+		}
+		if before == after {
+			t.printRefusal(http.StatusBadRequest, r)
+			t.Print.Fact("RPC calls", "%s before, %s after; refused in %s", terminal.Grouped(before), terminal.Grouped(after), terminal.Seconds(took))
+			return nil
+		}
+	}
+	return fmt.Errorf("RPC calls while a forged proof is refused: expected none in at least one of %d exchanges, received some in each", attempts)
+}

@@ -1,0 +1,127 @@
+// Package tour walks through the life of a shielded note before the reader's
+// eyes: a client of its own, with a wallet, a prover and the relay's documented
+// interface, that checks every figure it prints. It is for the local chain.
+package tour
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/wallet"
+	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// The amounts of the tour, in lamports.
+const (
+	funding       = 5_000_000_000
+	depositAmount = 3_000_000_000
+	payout        = 1_000_000_000
+	laterPayout   = 500_000_000
+	gift          = 1_000_000_000
+)
+
+// Options are what a tour visits. All are required.
+type Options struct {
+	// RelayURL, OperationsURL and ChainURL have no slash at the end.
+	RelayURL, OperationsURL, ChainURL string
+	// FeePayer is the relay's.
+	FeePayer solana.PublicKey
+	Prover   *wallet.Prover
+	Print    *terminal.Printer
+	// Random gives keys, secrets and blindings.
+	Random io.Reader
+	Now    func() time.Time
+}
+
+// tour is what the client knows as it goes.
+type tour struct {
+	Options
+	chain chain
+	relay *openapi.ClientWithResponses
+	pool  *shieldpool.Pool
+	mint  fr.Element
+
+	// wallet is the depositor, who never appears again.
+	wallet     solana.PrivateKey
+	viewingKey *viewingKey
+	opening    books
+	// leaves are the pool's commitments, as the relay lists them.
+	leaves []fr.Element
+	// note is what the wallet holds; spent is what it held before its first
+	// withdrawal, and paid that withdrawal.
+	note, spent wallet.Note
+	paid        *submission
+	signature   string
+}
+
+// Run makes the tour. Its error names the step, and for a figure that is not
+// right what was expected and received.
+func Run(ctx context.Context, o Options) error {
+	t, err := newTour(o)
+	if err != nil {
+		return err
+	}
+	steps := []struct {
+		title string
+		take  func(context.Context) error
+	}{
+		{"The pool is initialised", t.visitPool},
+		{"A wallet is funded", t.fundWallet},
+		{"It deposits: a proof, signed by the wallet and sent to the chain by itself", t.deposit},
+		{"It registers a viewing key: POST /viewing-key/register", t.register},
+		{"It rebuilds the tree: GET /commitments against GET /merkle-root", t.rebuild},
+		{"It withdraws: POST /transact", t.withdraw},
+		{"The same request again changes nothing", t.repeat},
+		{"The same note again is refused", t.spendTwice},
+		{"A stale root is refused", t.staleRoot},
+		{"A forged proof is refused before any RPC call", t.forge},
+		{"It withdraws without waiting: POST /withdraw, GET /status/:id", t.withdrawLater},
+		{"It transfers inside the pool, with an encrypted note", t.transfer},
+		{"The books balance", t.balance},
+	}
+	for i, step := range steps {
+		t.Print.Step(i+1, step.title)
+		if err := step.take(ctx); err != nil {
+			return fmt.Errorf("step %d (%s): %w", i+1, step.title, err)
+		}
+	}
+	return nil
+}
+
+func newTour(o Options) (*tour, error) {
+	if o.RelayURL == "" || o.OperationsURL == "" || o.ChainURL == "" || o.FeePayer.IsZero() || o.Prover == nil || o.Print == nil || o.Random == nil || o.Now == nil {
+		return nil, errors.New("start tour: every option is required")
+	}
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		return nil, fmt.Errorf("start tour: %w", err)
+	}
+	mint, err := merkle.FromBytes(pool.Mint.Field)
+	if err != nil {
+		return nil, fmt.Errorf("start tour: %w", err)
+	}
+	relay, err := openapi.NewClientWithResponses(o.RelayURL)
+	if err != nil {
+		return nil, fmt.Errorf("start tour: %w", err)
+	}
+	return &tour{Options: o, chain: chain{rpc.New(o.ChainURL)}, relay: relay, pool: pool, mint: mint}, nil
+}
+
+// equal is the check of every figure.
+func equal[T comparable](what string, want, got T) error {
+	if want != got {
+		return fmt.Errorf("%s: expected %v, received %v", what, want, got)
+	}
+	return nil
+}
