@@ -87,8 +87,6 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 // settles earlier attempts, and signs and sends a new one if none can land any
 // more. It does nothing when the row is not due or another worker holds it.
 func (e *Engine) Advance(ctx context.Context, id uuid.UUID) error {
-	ctx, cancel := context.WithTimeout(ctx, stepPatience)
-	defer cancel()
 	c, err := e.Store.Claim(ctx, id, e.Owner, e.Timing.Lease)
 	if err != nil || c == nil {
 		return err
@@ -100,10 +98,6 @@ func (e *Engine) Advance(ctx context.Context, id uuid.UUID) error {
 	defer e.tracker.end(w)
 	return e.step(ctx, w)
 }
-
-// stepPatience ends a step that hangs, on a database that is gone without a
-// word for instance; the row's lease lets it be repeated.
-const stepPatience = 30 * time.Second
 
 // step acts on a submission whose lease is held, and lets go of it on the way
 // out unless it is to be followed.

@@ -165,7 +165,7 @@ func (e *Engine) sign(ctx context.Context, c *Claimed, compute shieldpool.Comput
 // back, the attempt is committed and lives until it is dead: a timeout says
 // nothing, and a refusal only that this endpoint did not forward it.
 func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
-	err := e.Chain.Send(ctx, a.Raw, true, a.BlockhashSlot)
+	err := e.put(ctx, a, true)
 	var refused *ledger.SendError
 	switch {
 	case err == nil:
@@ -176,4 +176,10 @@ func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
 	default:
 		e.Log.InfoContext(ctx, "Sent an attempt whose fate is unknown", "request_id", c.ID, "error", err)
 	}
+}
+
+// put sends bytes that are committed. Once begun a send goes on to its own end:
+// neither a shutdown nor a step that ran out of time may cut it off.
+func (e *Engine) put(ctx context.Context, a *Attempt, preflight bool) error {
+	return e.Chain.Send(context.WithoutCancel(ctx), a.Raw, preflight, a.BlockhashSlot)
 }

@@ -17,6 +17,7 @@ type Chain interface {
 	BlockHeight(ctx context.Context, c ledger.Commitment) (uint64, error)
 	FirstAvailableBlock(ctx context.Context) (uint64, error)
 	// Send forwards signed bytes; a *ledger.SendError when preflight refuses them.
+	// It is called with a context that never ends, and gives up by itself within seconds.
 	Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool) (ledger.Simulation, error)
 	// Statuses answers in the order of at most 256 signatures, nil for one that

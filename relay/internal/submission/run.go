@@ -61,10 +61,15 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// unhurried bounds a step by the lease alone: a shutdown lets it finish, because
-// it never cancels a send.
+// stepPatience ends a step that hangs, on a database that is gone without a
+// word for instance; the row's lease lets it be repeated.
+const stepPatience = 30 * time.Second
+
+// unhurried is the context of a step: a shutdown leaves it half a lease to finish.
 func (e *Engine) unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), e.Timing.Lease)
+	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepPatience)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(e.Timing.Lease/2, cancel) })
+	return step, func() { stop(); cancel() }
 }
 
 func (e *Engine) due(ctx context.Context) ([]uuid.UUID, error) {

@@ -26,8 +26,9 @@ const (
 	trackerWorkers = 64
 )
 
-// tracker follows the submissions whose lease this process holds: it renews
-// leases, asks for signatures once a slot and sends the same bytes again.
+// tracker knows the submissions whose lease this process holds. It renews the
+// leases, those of running steps too, and follows what may be on the chain: it
+// asks for signatures once a slot and sends the same bytes again.
 type tracker struct {
 	e *Engine
 
@@ -38,12 +39,12 @@ type tracker struct {
 	steps errgroup.Group
 }
 
-// entry is one submission under watch. Its fields belong to the tracker's loop,
-// but for busy and gone, which mu guards.
+// entry is one submission under one lease. Its fields belong to the step that
+// is running or else to the tracker's loop, but for busy and followed, which mu guards.
 type entry struct {
 	c *Claimed
-	// busy says that a step of it is running.
-	busy bool
+	// busy says that a step of it is running; followed that there is something to look for.
+	busy, followed bool
 	// sends counts the sends since it is watched; next is when the next is due.
 	sends int
 	next  time.Time
@@ -59,30 +60,49 @@ func newTracker(e *Engine) *tracker {
 	return t
 }
 
-// watch follows a submission from now on; one that is followed under the same
-// lease keeps its schedule.
-func (t *tracker) watch(c *Claimed) {
+// hold keeps a lease that was just taken, for the step that begins.
+func (t *tracker) hold(c *Claimed) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w := t.entries[c.ID]; w != nil && w.c.Lease() == c.Lease() {
-		w.c = c
-		return
-	}
-	t.entries[c.ID] = &entry{c: c, next: t.e.Now().Add(rebroadcastAfter(0))}
+	w := &entry{c: c, busy: true}
+	t.entries[c.ID] = w
+	return w
 }
 
-// drop stops following a submission.
-func (t *tracker) drop(id uuid.UUID) {
+// follow looks for the submission on the chain from now on; one that is
+// followed already keeps its schedule.
+func (t *tracker) follow(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.entries, id)
+	if !w.followed {
+		w.followed, w.next = true, t.e.Now().Add(rebroadcastAfter(0))
+	}
+}
+
+// drop lets go of a lease. This process may hold a later one of the same
+// submission by now, which stays.
+func (t *tracker) drop(w *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(w)
+}
+
+func (t *tracker) remove(w *entry) {
+	if t.entries[w.c.ID] == w {
+		delete(t.entries, w.c.ID)
+	}
 }
 
 // size is how many submissions are followed.
-func (t *tracker) size() int {
+func (t *tracker) size() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.entries)
+	for _, w := range t.entries {
+		if w.followed {
+			n++
+		}
+	}
+	return n
 }
 
 // idle lists the entries of which no step is running.
@@ -109,10 +129,14 @@ func (t *tracker) begin(w *entry) bool {
 	return true
 }
 
+// end marks the end of a step. One that panicked has left nothing to follow.
 func (t *tracker) end(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w.busy = false
+	if !w.followed {
+		t.remove(w)
+	}
 }
 
 // rebroadcastAfter is the pause before the n-th send after the first: every
@@ -129,23 +153,34 @@ func (t *tracker) run(ctx context.Context) {
 	tick := time.NewTicker(t.e.Timing.Poll)
 	defer tick.Stop()
 	defer func() { _ = t.steps.Wait() }() // the steps log their own errors
-	renewed := t.e.Now()
 	for round := 0; ; round++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if t.e.Now().Sub(renewed) >= t.e.Timing.Lease/3 {
-			renewed = t.e.Now()
-			t.renew(ctx)
-		}
 		t.poll(ctx, round)
+	}
+}
+
+// keepLeases renews them until ctx ends.
+func (t *tracker) keepLeases(ctx context.Context) {
+	tick := time.NewTicker(t.e.Timing.Lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		t.renew(ctx)
 	}
 }
 
 // renew keeps the leases, and drops the submissions whose lease another worker has.
 func (t *tracker) renew(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, t.e.Timing.Lease/3)
+	defer cancel()
 	t.mu.Lock()
 	leases := make([]Lease, 0, len(t.entries))
 	for _, w := range t.entries {
@@ -285,8 +320,11 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	w.sends++
 	w.next = t.e.Now().Add(rebroadcastAfter(w.sends))
 	for i := range w.c.Live {
+		if ctx.Err() != nil {
+			return
+		}
 		t.e.Observer.Attempt("rebroadcast")
-		if err := t.e.Chain.Send(ctx, w.c.Live[i].Raw, false, w.c.Live[i].BlockhashSlot); err != nil {
+		if err := t.e.put(ctx, &w.c.Live[i], false); err != nil {
 			t.e.Log.DebugContext(ctx, "Sent an attempt again, to no answer", "request_id", w.c.ID, "error", err)
 		}
 	}
@@ -299,7 +337,7 @@ func (t *tracker) finish(ctx context.Context, w *entry, err error) {
 		t.e.Log.WarnContext(ctx, "Could not write an outcome, asking again", "request_id", w.c.ID, "error", err)
 		return
 	}
-	t.drop(w.c.ID)
+	t.drop(w)
 }
 
 // reopen takes a submission whose fork died back to processing. It looks with
@@ -329,7 +367,7 @@ func (t *tracker) reopen(ctx context.Context, w *entry) {
 
 // stepOn takes an entry one step further under the lease that is held.
 func (t *tracker) stepOn(ctx context.Context, w *entry) {
-	if err := t.e.step(ctx, w.c); err != nil {
+	if err := t.e.step(ctx, w); err != nil {
 		t.e.Log.WarnContext(ctx, "Left a submission until its lease lapses", "request_id", w.c.ID, "error", err)
 	}
 }
