@@ -57,7 +57,7 @@ func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
 	for {
-		_ = f.Sync(ctx) //nolint:errcheck // every pass logs a change of what is wrong, and Status tells
+		_ = f.Sync(ctx) // every pass logs a change of what is wrong, and Status tells
 		select {
 		case <-ctx.Done():
 			return

@@ -41,7 +41,7 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 // walk visits the stored leaves from index from on.
 func (f *Follower) walk(ctx context.Context, pos Position, from uint64, visit func(Placed) error) error {
 	for from < pos.Leaves {
-		leaves, err := f.Store.Read(ctx, pos.Generation, from, int(min(loadPage, pos.Leaves-from))) //nolint:gosec // at most loadPage
+		leaves, err := f.Store.Read(ctx, pos.Generation, from, int(min(loadPage, pos.Leaves-from)))
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (f *Follower) pass(ctx context.Context) error {
 		return err
 	}
 	if l.verdict == wrong || f.stuck(l) {
-		if err = f.rewind(ctx, l.pos, l.snap); err != nil {
+		if err := f.rewind(ctx, l.pos, l.snap); err != nil {
 			return err
 		}
 		if pos, err = f.load(ctx); err != nil {

@@ -1,0 +1,65 @@
+package commitments
+
+import (
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	ours, other := [32]byte{1}, [32]byte{2}
+	at := func(next, slot uint64, checked bool, roots ...[32]byte) ledger.Snapshot {
+		ring := make([][32]byte, 100)
+		copy(ring, roots)
+		return ledger.Snapshot{Tree: &shieldpool.TreeAccount{NextIndex: next, History: ring}, Slot: slot, Checked: checked}
+	}
+	tests := map[string]struct {
+		leaves uint64
+		known  uint64
+		snap   ledger.Snapshot
+		want   verdict
+	}{
+		"the root is the newest":                                        {leaves: 8, known: 8, snap: at(8, 50, true, ours), want: confirmed},
+		"the root is one of those before":                               {leaves: 6, known: 6, snap: at(8, 50, true, other, ours), want: confirmed},
+		"the account contradicts itself":                                {leaves: 8, known: 8, snap: at(8, 50, false, ours), want: unchecked},
+		"the account is of a slot before the blocks":                    {leaves: 8, known: 6, snap: at(6, 49, true, other), want: early},
+		"so many came since that the ring is full of others":            {leaves: 8, known: 8, snap: at(108, 60, true, other), want: early},
+		"not so many came, and the root should be there":                {leaves: 8, known: 8, snap: at(107, 60, true, other), want: wrong},
+		"as many are missing, and were there before":                    {leaves: 8, known: 108, snap: at(108, 60, true, other), want: wrong},
+		"the count is right and the root is not":                        {leaves: 8, known: 8, snap: at(8, 50, true, other), want: wrong},
+		"there are more than the chain has in a slot that we have read": {leaves: 10, known: 8, snap: at(8, 50, true, other), want: wrong},
+		"nothing is read of what is there":                              {leaves: 0, known: 200, snap: at(200, 60, true, other), want: wrong},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := judge(Position{Leaves: test.leaves, Slot: 50}, ours, test.known, test.snap); got != test.want {
+				t.Errorf("verdict is %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRewindsGoEverDeeper(t *testing.T) {
+	t.Parallel()
+	const newest = 400_000_000 // slots of a real cluster
+	var before uint64 = newest
+	for strike := 1; strike <= 8; strike++ {
+		slot := back(newest, strike)
+		if slot > before {
+			t.Errorf("strike %d goes back to slot %d, the one before to %d", strike, slot, before)
+		}
+		before = slot
+	}
+	if first := back(newest, 1); first != newest-firstDepth {
+		t.Errorf("the first rewind goes back %d slots, want %d", newest-first, firstDepth)
+	}
+	if before != 0 {
+		t.Errorf("the eighth goes back to slot %d, want the beginning", before)
+	}
+	if got := back(100, 1); got != 0 {
+		t.Errorf("from slot 100 it goes to %d, want 0", got)
+	}
+}
