@@ -29,6 +29,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 const (
 	slot   = 20 * time.Millisecond
 	sol    = 1_000_000_000
+	lease  = time.Second
 	patien = 60 * time.Second
 )
 
@@ -238,7 +239,7 @@ func (w *world) relay(wrap func(submission.Chain) submission.Chain) *relay {
 	r.Engine, err = submission.NewEngine(submission.EngineOptions{
 		Store: w.store, Chain: c, State: w.state, Pool: w.pool, FeePayer: pays, Leaves: noLeaves{}, Signs: signs, Observer: r.counts, Log: log,
 		Now: w.clock.now, Owner: uuid.New(), Price: submission.PriceRule{Cap: 1000, Percentile: 50},
-		Timing: submission.Timing{Lease: time.Second, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot},
+		Timing: submission.Timing{Lease: lease, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot},
 	})
 	must(w.t, err)
 	r.Desk, err = submission.NewDesk(w.store, log)

@@ -1,0 +1,152 @@
+package submission_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// gated holds calls up until their gate opens; a nil gate is open.
+type gated struct {
+	submission.Chain
+	simulate, statuses, send chan struct{}
+	// first has only the first call wait.
+	first bool
+	// waiting counts the calls that came to a closed gate; cut the sends whose
+	// context had ended when it opened.
+	waiting, cut atomic.Int64
+}
+
+func (g *gated) pass(ctx context.Context, gate chan struct{}) error {
+	if gate == nil {
+		return nil
+	}
+	if n := g.waiting.Add(1); g.first && n > 1 {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return &ledger.Unavailable{Kind: ledger.KindCancelled, Err: ctx.Err()}
+	}
+}
+
+func (g *gated) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool) (ledger.Simulation, error) {
+	if err := g.pass(ctx, g.simulate); err != nil {
+		return ledger.Simulation{}, err
+	}
+	return g.Chain.Simulate(ctx, raw, replaceBlockhash)
+}
+
+func (g *gated) Statuses(ctx context.Context, sigs []solana.Signature, history bool) ([]*ledger.Status, uint64, error) {
+	if err := g.pass(ctx, g.statuses); err != nil {
+		return nil, 0, err
+	}
+	return g.Chain.Statuses(ctx, sigs, history)
+}
+
+func (g *gated) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+	if g.send != nil {
+		g.waiting.Add(1)
+		<-g.send
+	}
+	if ctx.Err() != nil {
+		g.cut.Add(1)
+		return ctx.Err()
+	}
+	return g.Chain.Send(ctx, raw, preflight, minContextSlot)
+}
+
+// keepsItsLease lets several leases pass and wants the submission to stay with its first holder.
+func (w *world) keepsItsLease(s *submission.Submission) {
+	w.t.Helper()
+	for deadline := time.Now().Add(5 * lease / 2); time.Now().Before(deadline); time.Sleep(slot) {
+		if got := w.get(s.ID); got.Epoch != 1 {
+			w.t.Fatalf("the lease of a worker that is alive was taken: epoch %d", got.Epoch)
+		}
+	}
+}
+
+func TestAStepThatTakesLongKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slow := &gated{simulate: make(chan struct{})}
+	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	s := w.submit(r, req)
+	w.eventually("the step simulates", func() bool { return slow.waiting.Load() == 1 })
+	heir := w.relay(nil)
+	w.run(heir)
+	w.keepsItsLease(s)
+	close(slow.simulate)
+	if s = w.done(s.ID); s.State != submission.Completed || r.of("signed") != 1 || heir.of("signed") != 0 {
+		t.Errorf("the submission ended as %+v, signed %d and %d times", s, r.of("signed"), heir.of("signed"))
+	}
+}
+
+func TestAChainThatHangsCostsNoLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hung := &gated{statuses: make(chan struct{})}
+	r := w.relay(func(c submission.Chain) submission.Chain { hung.Chain = c; return hung })
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	s := w.submit(r, req)
+	w.eventually("the relay asks for the signature", func() bool { return hung.waiting.Load() > 0 })
+	w.keepsItsLease(s)
+	close(hung.statuses)
+	if s = w.done(s.ID); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v", s)
+	}
+}
+
+func TestAStepThatLostItsLeaseLeavesTheNextOneAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slow := &gated{simulate: make(chan struct{}), first: true}
+	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	// Nothing renews: the relay does not run. Both steps are its own.
+	step := make(chan error, 1)
+	go func() { step <- r.Advance(context.Background(), id) }()
+	w.eventually("the first step simulates", func() bool { return slow.waiting.Load() == 1 })
+	w.eventually("its lease has lapsed", func() bool {
+		due, err := w.store.Due(t.Context(), 1)
+		must(t, err)
+		return len(due) == 1
+	})
+	must(t, r.Advance(t.Context(), id))
+	close(slow.simulate)
+	must(t, <-step)
+	if r.of("signed") != 1 || r.Watching() != 1 {
+		t.Errorf("signed %d transactions and follows %d submissions, want one of each", r.of("signed"), r.Watching())
+	}
+}
+
+func TestAStepThatIsOutOfTimeStillSends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slow := &gated{send: make(chan struct{})}
+	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	ctx, cancel := context.WithCancel(t.Context())
+	step := make(chan error, 1)
+	go func() { step <- r.Advance(ctx, id) }()
+	w.eventually("it sends", func() bool { return slow.waiting.Load() == 1 })
+	cancel()
+	close(slow.send)
+	must(t, <-step)
+	if slow.cut.Load() != 0 {
+		t.Error("a send was cut off")
+	}
+}
