@@ -131,7 +131,7 @@ func kindOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	for _, kind := range []error{errShort, errMismatch, errUnchecked, ledger.ErrUnavailable} {
+	for _, kind := range []error{errShort, errMismatch, errUnchecked, ledger.ErrUnavailable, ledger.ErrSlotSkipped} {
 		if errors.Is(err, kind) {
 			return kind.Error()
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
@@ -389,42 +390,48 @@ func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
 	}
 }
 
+// emptyStore is an index that holds nothing yet.
+type emptyStore struct{ commitments.Store }
+
+func (emptyStore) Position(context.Context) (commitments.Position, error) {
+	return commitments.Position{}, nil
+}
+
 func TestCallsShareAPass(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	f := newFollower(t, h, newStore(t, h))
-	h.gate = make(chan struct{})
-	var wg sync.WaitGroup
-	call := func() {
-		wg.Go(func() {
-			if err := f.Sync(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	call()
-	eventually(t, "the first pass looks at the tree", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.looks == 1 })
-	for range 20 {
-		call()
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := f.Sync(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that went away gets %v", err)
-	}
-	// Calls that did not ask yet when the gate opens make a pass of their own.
-	go func() {
-		for range h.gate {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHistory(t)
+		h.gate = make(chan struct{})
+		f := newFollower(t, h, emptyStore{})
+		ended := make(chan error, 21)
+		call := func() { ended <- f.Sync(context.Background()) }
+		go call()
+		synctest.Wait() // the first pass looks at the tree
+		for range 20 {
+			go call()
 		}
-	}()
-	wg.Wait()
-	close(h.gate)
-	if h.looks > 10 {
-		t.Errorf("21 calls looked at the tree %d times", h.looks)
-	}
-	if r := f.Status(); r.Problem != "" {
-		t.Errorf("status is %+v after a caller went away", r)
-	}
+		gone, cancel := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		go func() { left <- f.Sync(gone) }()
+		synctest.Wait() // all others wait for their turn
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that went away gets %v", err)
+		}
+		<-h.gate
+		<-h.gate // for the pass that began after the other twenty calls
+		for range cap(ended) {
+			must(t, <-ended)
+		}
+		if h.looks != 2 {
+			t.Errorf("the tree was looked at %d times, want once for the first call and once for all others", h.looks)
+		}
+
+		go func() { left <- f.Sync(gone) }()
+		if err := <-left; !errors.Is(err, context.Canceled) || f.Status().Problem != "" {
+			t.Errorf("a caller that went away gets %v, and the status is %+v", err, f.Status())
+		}
+	})
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -21,6 +21,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
+// pageLimit is how many signatures the endpoint gives at most, however many it
+// is asked for, as some do.
+const pageLimit = 400
+
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // history is a chain's blocks and the tree that they make. What it answers has
@@ -169,7 +173,7 @@ func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _
 		i := slices.IndexFunc(all, func(s ledger.SignatureInfo) bool { return s.Signature == before })
 		all = all[i+1:]
 	}
-	return all[:min(limit, len(all))], nil
+	return all[:min(limit, pageLimit, len(all))], nil
 }
 
 func (h *history) Block(_ context.Context, slot uint64) (*ledger.Block, error) {
