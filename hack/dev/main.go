@@ -72,16 +72,21 @@ func (c *runCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	requests := filepath.Join(c.State, "requests")
+	// Those of an earlier run are for a chain that is gone.
+	if err := os.RemoveAll(requests); err != nil {
+		return fmt.Errorf("delete old requests: %w", err)
+	}
 	return s.with(ports, c.State, func(running *stack.Stack, prover *wallet.Prover) error {
 		if c.Tour {
-			if err := s.tour(running, prover); err != nil {
+			if err := s.tour(running, prover, requests); err != nil {
 				return err
 			}
 		}
 		if err := prover.Close(); err != nil { // it holds the keys in memory, and nobody asks it any more
 			return err
 		}
-		s.serving(running)
+		s.serving(running, requests)
 		return running.While(s, func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
@@ -105,7 +110,9 @@ func (c *demoCmd) Run(s *session) error {
 	if err := os.Chmod(state, 0o711); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("make a folder: %w", err)
 	}
-	if err := s.with(ports, state, s.tour); err != nil {
+	if err := s.with(ports, state, func(running *stack.Stack, prover *wallet.Prover) error {
+		return s.tour(running, prover, "")
+	}); err != nil {
 		return fmt.Errorf("%w\nwhat it left is in %s", err, state)
 	}
 	s.print.Title("All as expected")
@@ -167,20 +174,35 @@ func (s *session) prover(root string) (*wallet.Prover, error) {
 	return prover, nil
 }
 
-func (s *session) tour(running *stack.Stack, prover *wallet.Prover) error {
+func (s *session) tour(running *stack.Stack, prover *wallet.Prover, requests string) error {
 	return running.While(s, func(ctx context.Context) error {
 		return tour.Run(ctx, tour.Options{
 			RelayURL: running.RelayURL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL,
-			FeePayer: running.FeePayer, Prover: prover, Print: s.print, Random: rand.Reader, Now: time.Now,
+			FeePayer: running.FeePayer, Prover: prover, Print: s.print, Requests: requests, Random: rand.Reader, Now: time.Now,
 		})
 	})
 }
 
-func (s *session) serving(running *stack.Stack) {
+func (s *session) serving(running *stack.Stack, requests string) {
 	s.print.Title("Serving until Ctrl-C")
-	s.print.Fact("relay", "%s      curl %s/health", running.RelayURL, running.RelayURL)
-	s.print.Fact("operations", "%s      curl %s%s", running.OperationsURL, running.OperationsURL, contract.MetricsPath)
+	s.print.Fact("relay", "%s", running.RelayURL)
+	s.print.Fact("operations", "%s%s", running.OperationsURL, contract.MetricsPath)
 	s.print.Fact("local chain", "%s", running.ChainURL)
-	s.print.Fact("logs", "%s", running.RelayLog)
-	s.print.Fact("", "%s", running.ChainLog)
+	s.print.Fact("logs", "%s and %s", nearby(running.RelayLog), nearby(running.ChainLog))
+	s.print.Fact("try", "curl %s%s", running.RelayURL, contract.HealthPath)
+	if _, err := os.Stat(requests); err == nil {
+		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "transact.json"), running.RelayURL, contract.TransactPath)
+	}
+}
+
+// nearby is the path from the working folder, when that is shorter.
+func nearby(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(here, path); err == nil && len(relative) < len(path) {
+		return relative
+	}
+	return path
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,10 +29,7 @@ import (
 
 // The whole of make demo, with its own processes.
 func TestDemo(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	if err := os.Chmod(filepath.Dir(os.Getenv("TMPDIR")), 0o711); err != nil { // Postgres may run as another user
-		t.Fatal(err)
-	}
+	t.Setenv("TMPDIR", passable(t))
 	wallettest.Prover(t) // so that the circuit is built with the patience of a test
 	var out bytes.Buffer
 	if err := new(demoCmd).Run(&session{t.Context(), terminal.New(&out, terminal.Style{Colour: true})}); err != nil {
@@ -69,14 +69,96 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// screen is what a reader sees so far.
+type screen struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.String()
+}
+
+// make run, and what its reader is told to try.
+func TestRunServesUntilItIsStopped(t *testing.T) {
+	t.Parallel()
+	wallettest.Prover(t)
+	state := passable(t)
+	ports, err := stack.Ports{}.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out screen
+	ctx, ctrlC := context.WithCancel(t.Context())
+	defer ctrlC()
+	ended := make(chan error, 1)
+	go func() {
+		command := runCmd{RelayPort: ports.Relay, OperationsPort: ports.Operations, ChainPort: ports.Chain, State: state, Tour: true}
+		ended <- command.Run(&session{ctx, terminal.New(&out, terminal.Style{})})
+	}()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(out.String(), "Serving until Ctrl-C") {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended by itself: %v\n%s", err, out.String())
+		case <-tick.C:
+		}
+	}
+	relay := fmt.Sprintf("http://127.0.0.1:%d", ports.Relay)
+	for _, request := range []struct {
+		file, path string
+		want       int
+	}{{"transact.json", "/transact", http.StatusOK}, {"withdraw.json", "/withdraw", http.StatusAccepted}, {"viewing-key.json", "/viewing-key/register", http.StatusOK}} {
+		body, err := os.Open(filepath.Join(state, "requests", request.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.Post(relay+request.path, "application/json", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != request.want {
+			t.Errorf("POST %s: %s, error %v, want %d: %s", request.path, answer.Status, err, request.want, said)
+		}
+	}
+	ctrlC()
+	if err := <-ended; err != nil {
+		t.Errorf("stopping is no failure, received %v", err)
+	}
+	if answer, err := http.Get(relay); err == nil {
+		_ = answer.Body.Close()
+		t.Error("the relay still serves")
+	}
+}
+
+// passable is a test's folder that Postgres can reach when it runs as another
+// user.
+func passable(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.Chmod(filepath.Dir(folder), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 // A demonstration that cannot fail shows nothing. The lies are told in the order
 // of the steps, because each tour wants a pool that nobody has used.
 func TestTheTourNoticesWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	wallettest.Prover(t)
-	state := t.TempDir()
-	if err := os.Chmod(filepath.Dir(state), 0o711); err != nil { // Postgres may run as another user
-		t.Fatal(err)
-	}
+	state := passable(t)
 	ports, err := stack.Ports{}.Claim(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func (s *Stack) startPostgres(ctx context.Context) error {
 	if err := os.WriteFile(s.file("database-url"), []byte(s.postgres.URL(database)+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write the database's URL: %w", err)
 	}
-	s.o.Print.Fact("Postgres", "on a private socket below %s, in %s", s.postgres.Dir(), terminal.Seconds(time.Since(began)))
+	s.o.Print.Fact("Postgres", "on a private socket, in %s", terminal.Seconds(time.Since(began)))
 	return nil
 }
 

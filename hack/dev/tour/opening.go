@@ -150,18 +150,19 @@ func (t *tour) sendDeposit(ctx context.Context, s *submission) (solana.Signature
 // register hands the relay a viewing key, which it seals to the compliance
 // officer at once.
 func (t *tour) register(ctx context.Context) error {
-	var err error
-	if t.viewingKey, err = newViewingKey(t.Random); err != nil {
+	viewing, err := newViewingKey(t.Random)
+	if err != nil {
 		return err
 	}
-	key := hex.EncodeToString(t.viewingKey.private[:])
+	key := hex.EncodeToString(viewing.private[:])
 	signature, err := t.wallet.Sign([]byte(shieldpool.DefaultSignInMessage))
 	if err != nil {
 		return fmt.Errorf("sign the sign-in message: %w", err)
 	}
-	answer, err := t.relay.RegisterViewingKeyWithResponse(ctx, openapi.RegisterRequest{
+	t.registration = openapi.RegisterRequest{
 		UserPubkey: t.wallet.PublicKey().String(), ViewingKey: key, Signature: base64.StdEncoding.EncodeToString(signature[:]),
-	})
+	}
+	answer, err := t.relay.RegisterViewingKeyWithResponse(ctx, t.registration)
 	if err != nil {
 		return fmt.Errorf("POST %s: %w", contract.ViewingKeyRegisterPath, err)
 	}

@@ -30,7 +30,7 @@ const (
 	gift          = 1_000_000_000
 )
 
-// Options are what a tour visits. All are required.
+// Options are what a tour visits. All are required but Requests.
 type Options struct {
 	// RelayURL, OperationsURL and ChainURL have no slash at the end.
 	RelayURL, OperationsURL, ChainURL string
@@ -38,6 +38,9 @@ type Options struct {
 	FeePayer solana.PublicKey
 	Prover   *wallet.Prover
 	Print    *terminal.Printer
+	// Requests is a folder for requests that the reader may send afterwards; none
+	// are made without it.
+	Requests string
 	// Random gives keys, secrets and blindings.
 	Random io.Reader
 	Now    func() time.Time
@@ -52,16 +55,17 @@ type tour struct {
 	mint  fr.Element
 
 	// wallet is the depositor, who never appears again.
-	wallet     solana.PrivateKey
-	viewingKey *viewingKey
-	opening    books
+	wallet       solana.PrivateKey
+	registration openapi.RegisterRequest
+	opening      books
 	// leaves are the pool's commitments, as the relay lists them.
 	leaves []fr.Element
 	// note is what the wallet holds; spent is what it held before its first
 	// withdrawal, and paid that withdrawal.
-	note, spent wallet.Note
-	paid        *submission
-	signature   string
+	// given is the note that it transferred.
+	note, spent, given wallet.Note
+	paid               *submission
+	signature          string
 }
 
 // Run makes the tour. Its error names the step, and for a figure that is not
@@ -71,10 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	steps := []struct {
-		title string
-		take  func(context.Context) error
-	}{
+	steps := []step{
 		{"The pool is initialised", t.visitPool},
 		{"A wallet is funded", t.fundWallet},
 		{"It deposits: a proof, signed by the wallet and sent to the chain by itself", t.deposit},
@@ -89,6 +90,9 @@ func Run(ctx context.Context, o Options) error {
 		{"It transfers inside the pool, with an encrypted note", t.transfer},
 		{"The books balance", t.balance},
 	}
+	if o.Requests != "" {
+		steps = append(steps, step{"Requests are left for you to send", t.leaveRequests})
+	}
 	for i, step := range steps {
 		t.Print.Step(i+1, step.title)
 		if err := step.take(ctx); err != nil {
@@ -96,6 +100,11 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	return nil
+}
+
+type step struct {
+	title string
+	take  func(context.Context) error
 }
 
 func newTour(o Options) (*tour, error) {

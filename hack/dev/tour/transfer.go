@@ -61,18 +61,18 @@ func (t *tour) transfer(ctx context.Context) error {
 	if err := t.landed(ctx, result.SolanaSignature, result.Slot, result.LeafIndices, before, 0); err != nil {
 		return err
 	}
-	t.note = kept
+	t.note, t.given = kept, given
 	if err := t.follow(ctx); err != nil {
 		return err
 	}
-	if err := given.Locate(t.leaves); err != nil {
+	if err := t.given.Locate(t.leaves); err != nil {
 		return err
 	}
 	amount, err := t.openNote(ctx, *result.SolanaSignature, other)
 	if err != nil {
 		return err
 	}
-	t.Print.Fact("encrypted note", "%d bytes; the receiver's viewing key opens it on the chain: %s at leaf %d", len(sealed), terminal.Lamports(amount), given.Index)
+	t.Print.Fact("encrypted note", "%d bytes; the receiver's viewing key opens it on the chain: %s at leaf %d", len(sealed), terminal.Lamports(amount), t.given.Index)
 	return equal("amount in the encrypted note", uint64(gift), amount)
 }
 

@@ -1,0 +1,58 @@
+package tour
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/wallet"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// The names of the requests, which the README's examples send.
+const (
+	transactRequest = "transact.json"
+	withdrawRequest = "withdraw.json"
+	registerRequest = "viewing-key.json"
+)
+
+// leaveRequests proves two more withdrawals, one for each note that is left, and
+// does not send them: a reader cannot make a proof with curl.
+func (t *tour) leaveRequests(ctx context.Context) error {
+	if err := os.MkdirAll(t.Requests, 0o750); err != nil {
+		return fmt.Errorf("make the folder of requests: %w", err)
+	}
+	for _, request := range []struct {
+		name string
+		note wallet.Note
+	}{{transactRequest, t.note}, {withdrawRequest, t.given}} {
+		recipient, err := t.stranger()
+		if err != nil {
+			return err
+		}
+		s, _, err := t.pay(ctx, request.note, t.leaves, int64(request.note.Amount), recipient) //nolint:gosec // the tour's amounts are far below
+		if err != nil {
+			return err
+		}
+		if err := t.leave(request.name, s.body()); err != nil {
+			return err
+		}
+		t.Print.Fact(request.name, "a withdrawal of %s to %s", terminal.Lamports(request.note.Amount), recipient)
+	}
+	t.Print.Fact(registerRequest, "the registration of step 4, for POST %s", contract.ViewingKeyRegisterPath)
+	return t.leave(registerRequest, t.registration)
+}
+
+func (t *tour) leave(name string, body any) error {
+	content, err := json.MarshalIndent(body, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write a request: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(t.Requests, name), append(content, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write a request: %w", err)
+	}
+	return nil
+}
