@@ -42,21 +42,38 @@ func NewSignPolicy(setting string, store Store, keyHash [32]byte, now func() tim
 
 // Accepts reports whether a proof of that sign is taken.
 func (p *SignPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fixed == groth16.SignUnknown && (p.asked.IsZero() || p.now().Sub(p.asked) > signAge) {
-		pinned, err := p.store.PinnedSign(ctx, p.keyHash)
-		if err != nil {
+	fixed, known := p.known()
+	if !known {
+		var err error
+		if fixed, err = p.ask(ctx); err != nil {
 			return false, err
 		}
-		p.asked = p.now()
-		if pinned != "" {
-			if p.fixed, err = groth16.ParseSign(pinned); err != nil {
-				return false, err
-			}
+	}
+	return fixed == groth16.SignUnknown || fixed == s, nil
+}
+
+func (p *SignPolicy) known() (fixed groth16.Sign, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fixed, p.fixed != groth16.SignUnknown || (!p.asked.IsZero() && p.now().Sub(p.asked) <= signAge)
+}
+
+// ask reads the pin, for each caller within its own time: a database that hangs
+// must not have them wait for one another.
+func (p *SignPolicy) ask(ctx context.Context) (fixed groth16.Sign, err error) {
+	pinned, err := p.store.PinnedSign(ctx, p.keyHash)
+	if err != nil {
+		return fixed, err
+	}
+	if pinned != "" {
+		if fixed, err = groth16.ParseSign(pinned); err != nil {
+			return fixed, err
 		}
 	}
-	return p.fixed == groth16.SignUnknown || p.fixed == s, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fixed, p.asked = fixed, p.now()
+	return fixed, nil
 }
 
 // KeyHash is the verifying key's.
