@@ -14,10 +14,6 @@ import (
 
 // Complete implements submission.Store.
 func (s *Store) Complete(ctx context.Context, l submission.Lease, o submission.Outcome) error {
-	leaves := make([]int64, len(o.LeafIndices))
-	for i, x := range o.LeafIndices {
-		leaves[i] = int64(x) //nolint:gosec // leaf indices are below 2^32
-	}
 	var root []byte
 	if o.Root != nil {
 		root = o.Root[:]
@@ -26,7 +22,7 @@ func (s *Store) Complete(ctx context.Context, l submission.Lease, o submission.O
 		err := s.write(ctx, tx, l, `UPDATE submissions SET state = 'completed', signature = $3, slot = $4,
 			leaf_indices = $5, root = $6, rolled_back = false, tries = 0, due_at = now(), completed_at = COALESCE(completed_at, now())
 			WHERE id = $1 AND epoch = $2 AND state = 'processing'`,
-			o.Signature[:], int64(o.Slot), leaves, root) //nolint:gosec // slots are below 2^63
+			o.Signature[:], int64(o.Slot), leafIndices(o), root) //nolint:gosec // slots are below 2^63
 		if err != nil {
 			return err
 		}
@@ -34,11 +30,20 @@ func (s *Store) Complete(ctx context.Context, l submission.Lease, o submission.O
 	})
 }
 
+func leafIndices(o submission.Outcome) []int64 {
+	out := make([]int64, len(o.LeafIndices))
+	for i, x := range o.LeafIndices {
+		out[i] = int64(x) //nolint:gosec // leaf indices are below 2^32
+	}
+	return out
+}
+
 // Finalize implements submission.Store.
-func (s *Store) Finalize(ctx context.Context, l submission.Lease, pin submission.SignPin) error {
+func (s *Store) Finalize(ctx context.Context, l submission.Lease, o submission.Outcome, pin submission.SignPin) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
-		err := s.write(ctx, tx, l, `UPDATE submissions SET finalized = true, due_at = NULL, lease_owner = NULL, lease_until = NULL
-			WHERE id = $1 AND epoch = $2 AND state = 'completed'`)
+		err := s.write(ctx, tx, l, `UPDATE submissions SET finalized = true, due_at = NULL, lease_owner = NULL, lease_until = NULL,
+			slot = $3, leaf_indices = CASE WHEN cardinality($4::bigint[]) > 0 THEN $4 ELSE leaf_indices END
+			WHERE id = $1 AND epoch = $2 AND state = 'completed'`, int64(o.Slot), leafIndices(o)) //nolint:gosec // slots are below 2^63
 		if err != nil {
 			return err
 		}

@@ -224,10 +224,12 @@ func TestALeaseHasOneHolderAndEveryWriteNamesIt(t *testing.T) {
 		"complete": func(l submission.Lease) error {
 			return s.Complete(ctx, l, submission.Outcome{Signature: solana.Signature{1}})
 		},
-		"finalize": func(l submission.Lease) error { return s.Finalize(ctx, l, submission.SignPin{Sign: "plain"}) },
-		"reopen":   func(l submission.Lease) error { return s.Reopen(ctx, l) },
-		"fail":     func(l submission.Lease) error { return s.Fail(ctx, l, refusal.New(refusal.Internal, "x")) },
-		"release":  func(l submission.Lease) error { return s.Release(ctx, l, 0, "") },
+		"finalize": func(l submission.Lease) error {
+			return s.Finalize(ctx, l, submission.Outcome{}, submission.SignPin{Sign: "plain"})
+		},
+		"reopen":  func(l submission.Lease) error { return s.Reopen(ctx, l) },
+		"fail":    func(l submission.Lease) error { return s.Fail(ctx, l, refusal.New(refusal.Internal, "x")) },
+		"release": func(l submission.Lease) error { return s.Release(ctx, l, 0, "") },
 	}
 	for name, write := range writes {
 		if err := write(old.Lease()); !errors.Is(err, submission.ErrLeaseLost) {
@@ -305,10 +307,10 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	if err := s.Complete(ctx, c.Lease(), o); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Finalize(ctx, c.Lease(), submission.SignPin{KeyHash: [32]byte{8}, Sign: "negated", Signature: o.Signature}); err != nil {
+	if err := s.Finalize(ctx, c.Lease(), submission.Outcome{Signature: o.Signature, Slot: 78}, submission.SignPin{KeyHash: [32]byte{8}, Sign: "negated", Signature: o.Signature}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = s.Get(ctx, sub.ID); err != nil || !got.Finalized || got.RolledBack {
+	if got, err = s.Get(ctx, sub.ID); err != nil || !got.Finalized || got.RolledBack || got.Slot != 78 || !cmp.Equal(got.LeafIndices, o.LeafIndices) {
 		t.Errorf("finalized row is %+v (%v)", got, err)
 	}
 	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "negated" {

@@ -78,7 +78,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff {
 		return nil, errors.New("the submission engine's timing has to be above zero")
 	}
-	e := &Engine{EngineOptions: o, compute: newComputeLimits(), price: &priceCache{rule: o.Price, now: o.Now}}
+	e := &Engine{EngineOptions: o, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now)}
 	e.tracker = newTracker(e)
 	return e, nil
 }
@@ -185,17 +185,9 @@ func (e *Engine) fail(ctx context.Context, c *Claimed, why *refusal.Refusal) err
 	return nil
 }
 
-// leafPatience is how long a landed submission waits for the index to read its
-// block, so that the answer can name its leaves.
-const leafPatience = time.Second
-
 // land records that an attempt is confirmed on the chain.
 func (e *Engine) land(ctx context.Context, c *Claimed, sig solana.Signature, st *ledger.Status) error {
-	o := Outcome{Signature: sig, Slot: st.Slot, LeafIndices: e.leaves(ctx, c)}
-	// The root is for the client's convenience; a chain that does not answer now must not hold the outcome up.
-	if snap, err := e.State.Tree(ctx, e.Timing.Poll); err == nil {
-		o.Root = &snap.Tree.Root
-	}
+	o := e.outcome(ctx, c, sig, st)
 	if err := e.Store.Complete(ctx, c.Lease(), o); err != nil {
 		return err
 	}
@@ -206,12 +198,27 @@ func (e *Engine) land(ctx context.Context, c *Claimed, sig solana.Signature, st 
 	return nil
 }
 
-func (e *Engine) leaves(ctx context.Context, c *Claimed) []uint64 {
-	ctx, cancel := context.WithTimeout(ctx, leafPatience)
+// outcomePatience is how long a landed submission waits for the index to read
+// its block, so that the answer can name its leaves, and for the tree's root.
+const outcomePatience = time.Second
+
+// outcome is the landing and, for the client's convenience, leaves and root: an
+// index or a chain that does not answer now must not hold it up.
+func (e *Engine) outcome(ctx context.Context, c *Claimed, sig solana.Signature, st *ledger.Status) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, outcomePatience)
 	defer cancel()
 	if err := e.Leaves.Sync(ctx); err != nil {
 		e.Log.DebugContext(ctx, "Completed a submission before the index had read its block", "request_id", c.ID, "error", err)
 	}
+	o := Outcome{Signature: sig, Slot: st.Slot, LeafIndices: e.leaves(ctx, c)}
+	if snap, err := e.State.Tree(ctx, e.Timing.Poll); err == nil {
+		o.Root = &snap.Tree.Root
+	}
+	return o
+}
+
+// leaves are where the index has the submission's commitments; nil while it has not all.
+func (e *Engine) leaves(ctx context.Context, c *Claimed) []uint64 {
 	var out []uint64
 	for _, commitment := range c.Call.Inputs.Commitments {
 		if commitment == ([32]byte{}) {
@@ -226,14 +233,17 @@ func (e *Engine) leaves(ctx context.Context, c *Claimed) []uint64 {
 	return out
 }
 
-// finalize ends the watch: no fork can undo the landing any more.
-func (e *Engine) finalize(ctx context.Context, c *Claimed) error {
-	pin := SignPin{KeyHash: e.Signs.KeyHash(), Sign: c.ProofSign, Signature: *c.Signature}
-	if err := e.Store.Finalize(ctx, c.Lease(), pin); err != nil {
+// finalize ends the watch: no fork can undo the landing any more. Slot and
+// leaves are told again: the same bytes may have landed elsewhere on another
+// fork, and the index may have come later.
+func (e *Engine) finalize(ctx context.Context, c *Claimed, st *ledger.Status) error {
+	o := Outcome{Signature: *c.Signature, Slot: st.Slot, LeafIndices: e.leaves(ctx, c)}
+	pin := SignPin{KeyHash: e.Signs.KeyHash(), Sign: c.ProofSign, Signature: o.Signature}
+	if err := e.Store.Finalize(ctx, c.Lease(), o, pin); err != nil {
 		return err
 	}
 	e.Observer.Outcome(c.Kind, "finalized")
 	e.Observer.Stage("finalize", e.Now().Sub(c.CreatedAt))
-	e.Log.DebugContext(ctx, "Finalized a submission", "request_id", c.ID, "slot", c.Slot)
+	e.Log.DebugContext(ctx, "Finalized a submission", "request_id", c.ID, "slot", o.Slot)
 	return nil
 }

@@ -21,6 +21,8 @@ const (
 	computeStep = 100_000
 	// priceAge is how long recent fees are believed.
 	priceAge = 5 * time.Second
+	// pricePatience is how long one step waits for them.
+	pricePatience = time.Second
 )
 
 // computeLimits keeps one limit a kind, the largest seen and a margin, so that
@@ -57,23 +59,41 @@ type priceCache struct {
 
 	mu    sync.Mutex
 	price uint64
-	at    time.Time
+	asked time.Time
+}
+
+func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
+	return &priceCache{rule: rule, now: now, price: rule.of(nil)}
 }
 
 // current is the price in micro-lamports. When the chain does not say, the last
-// price holds, or the floor: a price is no reason to stop.
+// price holds, at first the floor: a price is no reason to stop. One step asks,
+// and the others go on with the last price meanwhile.
 func (p *priceCache) current(ctx context.Context, chain Chain, pool *shieldpool.Pool) uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.at.IsZero() && p.now().Sub(p.at) < priceAge {
-		return p.price
+	last, old := p.last()
+	if !old {
+		return last
 	}
+	ctx, cancel := context.WithTimeout(ctx, pricePatience)
+	defer cancel()
 	fees, err := chain.PriorityFees(ctx, []solana.PublicKey{pool.Address, pool.MerkleTree, pool.Treasury})
 	if err != nil {
-		return max(p.price, p.rule.Floor)
+		return last
 	}
-	p.price, p.at = p.rule.of(fees), p.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.price = p.rule.of(fees)
 	return p.price
+}
+
+// last gives the price that is known, and whether the caller is the one to ask anew.
+func (p *priceCache) last() (price uint64, old bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old = p.asked.IsZero() || p.now().Sub(p.asked) >= priceAge; old {
+		p.asked = p.now()
+	}
+	return p.price, old
 }
 
 // of picks the percentile of the fees within floor and cap.

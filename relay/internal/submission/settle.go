@@ -2,6 +2,8 @@ package submission
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -127,20 +129,26 @@ func (e *Engine) bury(ctx context.Context, c *Claimed, dead []solana.Signature) 
 	return nil
 }
 
+// errUnconfirmed says that an attempt succeeded in a block that is not yet
+// confirmed: whose landing a spent nullifier is shows only then.
+var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
+
 // ownLanding looks every attempt ever made up, the dead ones too: a nullifier
 // that is spent may have been spent by us.
 func (e *Engine) ownLanding(ctx context.Context, c *Claimed) (*Attempt, *ledger.Status, error) {
-	all := append(append([]Attempt(nil), c.Live...), c.Dead...)
-	if len(all) == 0 {
-		return nil, nil, nil
-	}
-	statuses, _, err := e.Chain.Statuses(ctx, signaturesOf(all), true)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i := range all {
-		if st := statuses[i]; st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed) {
-			return &all[i], st, nil
+	for some := range slices.Chunk(slices.Concat(c.Live, c.Dead), statusBatch) {
+		statuses, _, err := e.Chain.Statuses(ctx, signaturesOf(some), true)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, st := range statuses {
+			switch {
+			case st == nil || st.Err != nil:
+			case st.Confirmation.AtLeast(ledger.Confirmed):
+				return &some[i], st, nil
+			default:
+				return nil, nil, errUnconfirmed
+			}
 		}
 	}
 	return nil, nil, nil

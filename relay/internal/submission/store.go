@@ -74,8 +74,9 @@ type Store interface {
 	BuryAttempts(ctx context.Context, l Lease, signatures []solana.Signature) error
 	// Complete records the landing; the lease stays for the watch until finalized.
 	Complete(ctx context.Context, l Lease, o Outcome) error
-	// Finalize ends the watch and pins the proof's sign for the verifying key.
-	Finalize(ctx context.Context, l Lease, pin SignPin) error
+	// Finalize ends the watch and pins the proof's sign for the verifying key. It
+	// corrects the landing's slot, and its leaves when the outcome has any.
+	Finalize(ctx context.Context, l Lease, o Outcome, pin SignPin) error
 	// Reopen takes a completed submission back to processing: its fork died.
 	Reopen(ctx context.Context, l Lease) error
 	// Fail records the final failure and frees the nullifiers.

@@ -58,7 +58,7 @@ type Submission struct {
 	Tries int
 
 	// Signature, Slot, LeafIndices and Root are set once completed. LeafIndices
-	// is empty while the commitment index has not read the slot. Root is the
+	// is empty while the commitment index had not read the slot; finality fills it. Root is the
 	// tree's root when the relay saw the transaction confirmed.
 	Signature   *solana.Signature
 	Slot        uint64

@@ -291,7 +291,7 @@ func (t *tracker) decide(w *entry, statuses []*ledger.Status) func(context.Conte
 func (t *tracker) decideCompleted(w *entry, st *ledger.Status) func(context.Context) {
 	switch {
 	case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Finalized):
-		return func(ctx context.Context) { t.finish(ctx, w, t.e.finalize(ctx, w.c)) }
+		return func(ctx context.Context) { t.finish(ctx, w, t.e.finalize(ctx, w.c, st)) }
 	case st != nil && st.Err == nil:
 		w.missed = 0
 		return nil
@@ -341,17 +341,25 @@ func (t *tracker) finish(ctx context.Context, w *entry, err error) {
 }
 
 // reopen takes a submission whose fork died back to processing. It looks with
-// history search first: the recent cache alone forgets.
+// history search first: the recent cache alone forgets. Absence says nothing
+// where history itself no longer reaches back to the slot.
 func (t *tracker) reopen(ctx context.Context, w *entry) {
 	w.missed = 0
-	statuses, _, err := t.e.Chain.Statuses(ctx, w.signatures(), true)
+	first, err := t.e.Chain.FirstAvailableBlock(ctx)
+	var statuses []*ledger.Status
+	if err == nil {
+		statuses, _, err = t.e.Chain.Statuses(ctx, w.signatures(), true)
+	}
 	if err != nil {
 		t.e.Log.WarnContext(ctx, "Could not look a confirmed signature up", "request_id", w.c.ID, "error", err)
 		return
 	}
-	if st := statuses[0]; st != nil && st.Err == nil {
+	switch st := statuses[0]; {
+	case st == nil && first > w.c.Slot:
+		return
+	case st != nil && st.Err == nil:
 		if st.Confirmation.AtLeast(ledger.Finalized) {
-			t.finish(ctx, w, t.e.finalize(ctx, w.c))
+			t.finish(ctx, w, t.e.finalize(ctx, w.c, st))
 		}
 		return
 	}

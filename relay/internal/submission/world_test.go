@@ -41,7 +41,8 @@ type world struct {
 	chain   *localnet.Chain
 	rpc     *chain.Client
 	pool    *shieldpool.Pool
-	state   *chain.PoolReader
+	state   submission.PoolState
+	leaves  submission.LeafIndex
 	store   *store.Store
 	secrets *trapdoor.Key
 	key     *groth16.Key
@@ -58,7 +59,7 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock)}
+	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock), leaves: noLeaves{}}
 	raw, err := w.secrets.VerifyingKey()
 	must(t, err)
 	w.key, err = groth16.ParseKey(raw)
@@ -237,7 +238,7 @@ func (w *world) relay(wrap func(submission.Chain) submission.Chain) *relay {
 		c = wrap(c)
 	}
 	r.Engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: w.store, Chain: c, State: w.state, Pool: w.pool, FeePayer: pays, Leaves: noLeaves{}, Signs: signs, Observer: r.counts, Log: log,
+		Store: w.store, Chain: c, State: w.state, Pool: w.pool, FeePayer: pays, Leaves: w.leaves, Signs: signs, Observer: r.counts, Log: log,
 		Now: w.clock.now, Owner: uuid.New(), Price: submission.PriceRule{Cap: 1000, Percentile: 50},
 		Timing: submission.Timing{Lease: lease, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot},
 	})

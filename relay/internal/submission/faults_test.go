@@ -1,0 +1,262 @@
+package submission_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// distorted is a chain whose answers a test bends; nil fields leave them as they are.
+type distorted struct {
+	submission.Chain
+	statuses func(history bool, s []*ledger.Status)
+	height   func(h uint64) uint64
+	first    func(slot uint64) uint64
+	fees     func(ctx context.Context) error
+}
+
+func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature, history bool) ([]*ledger.Status, uint64, error) {
+	s, slot, err := d.Chain.Statuses(ctx, sigs, history)
+	if d.statuses != nil {
+		d.statuses(history, s)
+	}
+	return s, slot, err
+}
+
+func (d *distorted) BlockHeight(ctx context.Context, c ledger.Commitment) (uint64, error) {
+	h, err := d.Chain.BlockHeight(ctx, c)
+	if d.height != nil {
+		h = d.height(h)
+	}
+	return h, err
+}
+
+func (d *distorted) FirstAvailableBlock(ctx context.Context) (uint64, error) {
+	slot, err := d.Chain.FirstAvailableBlock(ctx)
+	if d.first != nil {
+		slot = d.first(slot)
+	}
+	return slot, err
+}
+
+func (d *distorted) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
+	if d.fees != nil {
+		if err := d.fees(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return d.Chain.PriorityFees(ctx, writable)
+}
+
+func (w *world) distort(d *distorted) *relay {
+	return w.relay(func(c submission.Chain) submission.Chain { d.Chain = c; return d })
+}
+
+// withhold caps every status at a commitment.
+func withhold(s []*ledger.Status, most ledger.Commitment) {
+	for i, st := range s {
+		if st != nil && st.Confirmation.AtLeast(most) {
+			capped := *st
+			capped.Confirmation = most
+			s[i] = &capped
+		}
+	}
+}
+
+func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var gone atomic.Bool
+	var searched atomic.Int64
+	r := w.distort(&distorted{
+		statuses: func(history bool, s []*ledger.Status) {
+			switch {
+			case searched.Load() > 2: // the endpoint has its history back
+			case gone.Load():
+				clear(s)
+				if history {
+					searched.Add(1)
+				}
+			default:
+				withhold(s, ledger.Confirmed)
+			}
+		},
+		first: func(slot uint64) uint64 {
+			if gone.Load() && searched.Load() <= 2 {
+				return math.MaxInt64
+			}
+			return slot
+		},
+	})
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.done(id)
+	gone.Store(true)
+	w.eventually("it is finalized", func() bool { return w.get(id).Finalized })
+	if r.of("reopened") != 0 {
+		t.Error("a confirmed submission was taken back because an endpoint forgot its slot")
+	}
+}
+
+func TestAnAttemptThatIsOnTheChainUnconfirmedIsNotANoteSpentByAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var looks atomic.Int64 // with history
+	r := w.distort(&distorted{
+		// A lagging node: it knows nothing when the attempt is judged dead, then too little.
+		statuses: func(history bool, s []*ledger.Status) {
+			if history {
+				looks.Add(1)
+			}
+			switch n := looks.Load(); {
+			case n <= 1:
+				clear(s)
+			case n <= 3:
+				withhold(s, ledger.Processed)
+			}
+		},
+		height: func(h uint64) uint64 { return h + 1_000_000 },
+	})
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
+	w.clock.advance(time.Minute)
+	if s := w.done(id); s.State != submission.Completed || r.of("signed") != 1 || r.of("expired") != 1 {
+		t.Errorf("the submission ended as %+v, failure %v, after %d signatures", s, s.Failure, r.of("signed"))
+	}
+}
+
+func TestFeesThatDoNotComeHoldNothingUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.distort(&distorted{fees: func(ctx context.Context) error {
+		<-ctx.Done()
+		return &ledger.Unavailable{Kind: ledger.KindCancelled, Err: ctx.Err()}
+	}})
+	w.run(r)
+	began := time.Now()
+	req, _ := w.withdrawal(sol)
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// stuckTree is a pool whose tree hangs once something is spent.
+type stuckTree struct {
+	submission.PoolState
+	stuck atomic.Bool
+}
+
+func (s *stuckTree) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+	if s.stuck.Load() {
+		<-ctx.Done()
+		return ledger.Snapshot{}, ctx.Err()
+	}
+	return s.PoolState.Tree(ctx, maxAge)
+}
+
+func TestATreeThatHangsDoesNotHoldAnOutcomeUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tree := &stuckTree{PoolState: w.state}
+	w.state = tree
+	r := w.relay(func(c submission.Chain) submission.Chain {
+		return &lossy{Chain: c, fate: func(int64) (bool, bool) { tree.stuck.Store(true); return true, true }}
+	})
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	began := time.Now()
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed || s.Root != nil {
+		t.Errorf("the submission ended as %+v", s)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// lateLeaves is an index that reads a block only after the submission is completed.
+type lateLeaves struct{ here atomic.Bool }
+
+func (*lateLeaves) Sync(context.Context) error { return errors.New("behind") }
+func (l *lateLeaves) Find(_ context.Context, commitment [32]byte) (uint64, bool, error) {
+	return uint64(commitment[31]), l.here.Load(), nil
+}
+
+func TestLeavesThatCameLateAreToldWithFinality(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	index := new(lateLeaves)
+	w.leaves = index
+	r := w.distort(&distorted{statuses: func(_ bool, s []*ledger.Status) {
+		if !index.here.Load() {
+			withhold(s, ledger.Confirmed)
+		}
+	}})
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	if s := w.done(id); len(s.LeafIndices) != 0 {
+		t.Fatalf("leaves %v are told before they are known", s.LeafIndices)
+	}
+	index.here.Store(true)
+	w.eventually("it is finalized", func() bool { return w.get(id).Finalized })
+	if got := w.get(id).LeafIndices; !cmp.Equal(got, []uint64{3, 4}) {
+		t.Errorf("the leaves are %v, want 3 and 4", got)
+	}
+}
+
+// deafStore is a database that does not answer when asked for the pin.
+type deafStore struct {
+	submission.Store
+	asked chan struct{}
+}
+
+func (d deafStore) PinnedSign(ctx context.Context, _ [32]byte) (string, error) {
+	d.asked <- struct{}{}
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+func TestRequestsDoNotWaitForOneAnothersPin(t *testing.T) {
+	t.Parallel()
+	deaf := deafStore{asked: make(chan struct{}, 2)}
+	p, err := submission.NewSignPolicy("auto", deaf, [32]byte{}, time.Now)
+	must(t, err)
+	long, end := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { _, err := p.Accepts(long, groth16.Plain); first <- err }()
+	<-deaf.asked
+	second := make(chan error, 1)
+	go func() {
+		short, cancel := context.WithTimeout(t.Context(), slot)
+		defer cancel()
+		_, err := p.Accepts(short, groth16.Plain)
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the second request gets %v, want its own deadline", err)
+		}
+	case err := <-first:
+		t.Errorf("the first request ended first, with %v", err)
+	case <-time.After(patien / 6):
+		t.Error("the second request waits for the first")
+	}
+	end()
+}
