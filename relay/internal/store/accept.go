@@ -11,6 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -26,12 +27,13 @@ const acceptTries = 5
 // errOverlap says that a reservation or key was taken between look and insert.
 var errOverlap = errors.New("another submission reserved first")
 
-// Accept implements submission.Store.
+// Accept implements submission.Store. Nothing is asked of the database after
+// the commit, so that what is accepted is not answered with an error.
 func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
 	for range acceptTries {
 		err := s.inTx(ctx, func(tx pgx.Tx) error { return s.insert(ctx, tx, sub, keyHash) })
 		if err == nil {
-			return s.Get(ctx, sub.ID)
+			return sub, nil
 		}
 		if !errors.Is(err, errOverlap) {
 			return nil, err
@@ -55,10 +57,10 @@ func (s *Store) insert(ctx context.Context, tx pgx.Tx, sub *submission.Submissio
 	if notes == nil {
 		notes = [][]byte{}
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO submissions
+	err := tx.QueryRow(ctx, `INSERT INTO submissions
 		(id, pool, kind, state, content_hash, proof, proof_sign, public_inputs, recipient, notes, due_at)
-		VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, now())`,
-		sub.ID, sub.Pool.Bytes(), sub.Kind, hash[:], sub.Call.Proof, sub.ProofSign, sub.Call.Inputs.Bytes(), recipient, notes)
+		VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, now()) RETURNING created_at`,
+		sub.ID, sub.Pool.Bytes(), sub.Kind, hash[:], sub.Call.Proof, sub.ProofSign, sub.Call.Inputs.Bytes(), recipient, notes).Scan(&sub.CreatedAt)
 	if err != nil {
 		return fmt.Errorf("insert submission: %w", err)
 	}
@@ -80,9 +82,15 @@ func (s *Store) insert(ctx context.Context, tx pgx.Tx, sub *submission.Submissio
 	return s.wake(ctx, tx, wakeUp{SubmissionID: sub.ID}, 0)
 }
 
+// executor is a transaction, or the pool when one statement needs none.
+type executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
 // insertKey remembers an idempotency key; one past its window is overwritten.
-func insertKey(ctx context.Context, tx pgx.Tx, keyHash, contentHash []byte, id uuid.UUID) error {
-	tag, err := tx.Exec(ctx, `INSERT INTO idempotency_keys (key_hash, content_hash, submission_id) VALUES ($1, $2, $3)
+// Each insert forgets two that are past it, so that they do not pile up.
+func insertKey(ctx context.Context, db executor, keyHash, contentHash []byte, id uuid.UUID) error {
+	tag, err := db.Exec(ctx, `INSERT INTO idempotency_keys (key_hash, content_hash, submission_id) VALUES ($1, $2, $3)
 		ON CONFLICT (key_hash) DO UPDATE SET content_hash = $2, submission_id = $3, created_at = now()
 		WHERE idempotency_keys.created_at < now() - $4::interval`, keyHash, contentHash, id, idempotencyWindow)
 	if err != nil {
@@ -90,6 +98,12 @@ func insertKey(ctx context.Context, tx pgx.Tx, keyHash, contentHash []byte, id u
 	}
 	if tag.RowsAffected() == 0 {
 		return errOverlap
+	}
+	// Skipping locked rows keeps two requests that forget the same keys from waiting for each other.
+	_, err = db.Exec(ctx, `DELETE FROM idempotency_keys WHERE key_hash IN (SELECT key_hash FROM idempotency_keys
+		WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT 2 FOR UPDATE SKIP LOCKED)`, idempotencyWindow)
+	if err != nil {
+		return fmt.Errorf("forget old idempotency keys: %w", err)
 	}
 	return nil
 }
@@ -133,7 +147,7 @@ func (s *Store) Repeat(ctx context.Context, sub *submission.Submission, keyHash 
 	}
 	for _, h := range found {
 		if h.ID != nil && bytes.Equal(h.ContentHash, hash[:]) {
-			return s.found(ctx, *h.ID)
+			return s.repeated(ctx, sub, keyHash, *h.ID)
 		}
 	}
 	if len(found) > 0 {
@@ -146,6 +160,22 @@ func (s *Store) Repeat(ctx context.Context, sub *submission.Submission, keyHash 
 			With("nullifier_index", index)
 	}
 	return nil, nil //nolint:nilnil // nil is "new", as documented
+}
+
+// repeated gives the earlier submission of the same content, which an
+// idempotency key of this request stands for from now on.
+func (s *Store) repeated(ctx context.Context, sub *submission.Submission, keyHash []byte, id uuid.UUID) (*submission.Submission, error) {
+	if keyHash != nil {
+		hash := submission.ContentHash(sub.Call)
+		err := insertKey(ctx, s.Pool, keyHash, hash[:], id)
+		if errors.Is(err, errOverlap) { // another request came with the key just now
+			return s.replay(ctx, sub, keyHash)
+		}
+		if err != nil {
+			return nil, unavailable(err)
+		}
+	}
+	return s.found(ctx, id)
 }
 
 // replay finds what an idempotency key stands for.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -151,15 +152,16 @@ func unavailable(err error) error {
 		return err
 	}
 	return refusal.New(refusal.DatabaseUnavailable,
-		"the relay's database does not answer, so nothing was accepted: send the same request again").
+		"the relay's database does not answer: send the same request again, which is safe because nothing is taken twice").
 		Retry(retryAfter).Because(err)
 }
 
-// transientState: classes 08 connection exception, 57 operator intervention
-// (shutdown, crash, starting up), 53 insufficient resources, 25006 read-only
-// (a demoted primary).
+// transientState: classes 08 connection exception, 40 transaction rollback
+// (deadlock, or a conflict of which the server says to try again), 53
+// insufficient resources, 57 operator intervention (shutdown, crash, starting
+// up), and 25006 read-only (a demoted primary).
 func transientState(code string) bool {
-	return len(code) == 5 && (code[:2] == "08" || code[:2] == "57" || code[:2] == "53" || code == "25006")
+	return len(code) == 5 && (slices.Contains([]string{"08", "40", "53", "57"}, code[:2]) || code == "25006")
 }
 
 func connectionError(err error) bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -105,9 +108,11 @@ func TestMigrateTwiceAndAtOnce(t *testing.T) {
 func TestAcceptKeepsTheSubmissionWhole(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	sub := withdrawal(1, 2)
-	got := accept(t, s, sub, nil)
-	sub.CreatedAt = got.CreatedAt
+	sub := accept(t, s, withdrawal(1, 2), nil)
+	got, err := s.Get(t.Context(), sub.ID)
+	if err != nil || sub.CreatedAt.IsZero() {
+		t.Fatalf("accepted at %s, read back with %v", sub.CreatedAt, err)
+	}
 	if diff := cmp.Diff(sub, got); diff != "" {
 		t.Errorf("what was stored is another (-want +got):\n%s", diff)
 	}
@@ -159,6 +164,82 @@ func TestRepeats(t *testing.T) {
 	}
 	if again := accept(t, s, withdrawal(1, 2), nil); again.ID == first.ID {
 		t.Error("a failed submission keeps its notes")
+	}
+}
+
+func TestAKeyStandsForTheSubmissionThatItsRequestRepeats(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	first := accept(t, s, withdrawal(1, 2), nil)
+	key := make([]byte, 32)
+	if got, err := s.Repeat(ctx, withdrawal(1, 2), key); err != nil || got == nil || got.ID != first.ID {
+		t.Fatalf("the repeat gives %+v, %v", got, err)
+	}
+	if err := s.Fail(ctx, claim(t, s, first.ID).Lease(), refusal.New(refusal.RootNotFound, "RootNotFound")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Repeat(ctx, withdrawal(1, 2), key); err != nil || got == nil || got.ID != first.ID {
+		t.Errorf("the key does not replay the failure: %+v, %v", got, err)
+	}
+	_, err := s.Repeat(ctx, withdrawal(3, 4), key)
+	_ = wantCode(t, err, refusal.IdempotencyKeyReused)
+}
+
+func TestOldKeysAreForgotten(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	for n := range byte(5) {
+		accept(t, s, withdrawal(uint64(n)+1, 0), append(make([]byte, 31), n))
+	}
+	if _, err := s.Pool.Exec(ctx, `UPDATE idempotency_keys SET created_at = now() - $1::interval`, idempotencyWindow+time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for n := range byte(3) {
+		accept(t, s, withdrawal(uint64(n)+100, 0), append(make([]byte, 31), 100+n))
+	}
+	var rows int
+	if err := s.Pool.QueryRow(ctx, "SELECT count(*) FROM idempotency_keys").Scan(&rows); err != nil || rows != 3 {
+		t.Errorf("%d keys are kept, want the three new ones (%v)", rows, err)
+	}
+}
+
+func TestALeaseThatWasGivenBackIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	c := claim(t, s, accept(t, s, withdrawal(1, 2), nil).ID)
+	if err := s.Release(ctx, c.Lease(), 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := s.Renew(ctx, []submission.Lease{c.Lease()}, time.Minute); err != nil || len(kept) != 0 {
+		t.Errorf("renewing keeps %v (%v), want nothing", kept, err)
+	}
+	claim(t, s, c.ID)
+}
+
+func TestOnlyWhatPassesIsUnavailable(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"a deadlock passes":                   {&pgconn.PgError{Code: "40P01"}, true},
+		"a server that shuts down passes":     {&pgconn.PgError{Code: "57P01"}, true},
+		"a demoted primary passes":            {&pgconn.PgError{Code: "25006"}, true},
+		"a full disk passes":                  {&pgconn.PgError{Code: "53100"}, true},
+		"a statement out of time passes":      {context.DeadlineExceeded, true},
+		"a connection that breaks passes":     {io.ErrUnexpectedEOF, true},
+		"a violated constraint is our fault":  {&pgconn.PgError{Code: "23514"}, false},
+		"a caller who left is not a database": {context.Canceled, false},
+		"a damaged row stays so":              {errors.New("stored submission is damaged"), false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, ok := refusal.As(unavailable(fmt.Errorf("read: %w", test.err)))
+			if got := ok && r.Code == refusal.DatabaseUnavailable; got != test.want {
+				t.Errorf("is database_unavailable: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 

@@ -145,7 +145,8 @@ func (s *Store) Due(ctx context.Context, limit int) ([]uuid.UUID, error) {
 	return ids, unavailable(err)
 }
 
-// Renew implements submission.Store.
+// Renew implements submission.Store. A lease that was given back in the
+// meantime stays so: renewed, it would be nobody's.
 func (s *Store) Renew(ctx context.Context, leases []submission.Lease, lease time.Duration) ([]submission.Lease, error) {
 	ids, epochs := make([]uuid.UUID, len(leases)), make([]int64, len(leases))
 	for i, l := range leases {
@@ -153,7 +154,7 @@ func (s *Store) Renew(ctx context.Context, leases []submission.Lease, lease time
 	}
 	rows, err := s.Pool.Query(ctx, `UPDATE submissions s SET lease_until = now() + $3::interval
 		FROM unnest($1::uuid[], $2::bigint[]) AS held(id, epoch)
-		WHERE s.id = held.id AND s.epoch = held.epoch AND s.due_at IS NOT NULL
+		WHERE s.id = held.id AND s.epoch = held.epoch AND s.lease_until IS NOT NULL
 		RETURNING s.id, s.epoch`, ids, epochs, lease)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("renew leases: %w", err))
