@@ -8,6 +8,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
+// lagTries is how many steps a root that the ring holds may be unknown to the
+// program, about a minute with the pauses between them: no node that is fit for
+// use lags longer.
+const lagTries = 10
+
 // afterFailure acts on a transaction error while no attempt can land: the
 // submission fails for good, turns out to have landed, is held, or (unsettled)
 // may be tried again.
@@ -70,6 +75,10 @@ func (e *Engine) afterSpentOrStale(ctx context.Context, c *Claimed, txErr *shiel
 	snap, err := e.State.Tree(ctx, 0)
 	if err != nil {
 		return unsettled, holdUnready(err)
+	}
+	if snap.Checked && snap.Tree.Headroom(c.Call.Inputs.Root) >= 0 && c.Tries < lagTries {
+		// The program's verdict came from a node that has not seen the root yet.
+		return unsettled, nil
 	}
 	return failedForGood, e.fail(ctx, c, staleRoot(c.Call.Inputs.Root, snap.Tree.Root).Because(txErr))
 }

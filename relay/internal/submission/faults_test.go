@@ -14,6 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // distorted is a chain whose answers a test bends; nil fields leave them as they are.
@@ -23,6 +24,15 @@ type distorted struct {
 	height   func(h uint64) uint64
 	first    func(slot uint64) uint64
 	fees     func(ctx context.Context) error
+	simulate func(s *ledger.Simulation)
+}
+
+func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool) (ledger.Simulation, error) {
+	s, err := d.Chain.Simulate(ctx, raw, replaceBlockhash)
+	if d.simulate != nil {
+		d.simulate(&s)
+	}
+	return s, err
 }
 
 func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature, history bool) ([]*ledger.Status, uint64, error) {
@@ -135,6 +145,34 @@ func TestAnAttemptThatIsOnTheChainUnconfirmedIsNotANoteSpentByAnother(t *testing
 	w.clock.advance(time.Minute)
 	if s := w.done(id); s.State != submission.Completed || r.of("signed") != 1 || r.of("expired") != 1 {
 		t.Errorf("the submission ended as %+v, failure %v, after %d signatures", s, s.Failure, r.of("signed"))
+	}
+}
+
+func TestANodeThatLagsBehindTheRootFailsNothing(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		lags int64 // simulations
+		want submission.State
+	}{
+		"for moments":                           {lags: 3, want: submission.Completed},
+		"for good, which is a program's own no": {lags: math.MaxInt64, want: submission.Failed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var n atomic.Int64
+			r := w.distort(&distorted{simulate: func(s *ledger.Simulation) {
+				if n.Add(1) <= test.lags {
+					s.Err = &shieldpool.TransactionError{Kind: "InstructionError", Detail: "Custom", Instruction: shieldpool.PoolInstruction, Custom: 0x1001}
+				}
+			}})
+			w.run(r)
+			req, _ := w.withdrawal(sol)
+			if s := w.done(w.submit(r, req).ID); s.State != test.want {
+				t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+			}
+		})
 	}
 }
 
