@@ -153,8 +153,15 @@ func New(code Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error gives code and message, for logs; the cause is reached by Unwrap.
-func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
+// Error gives code, message and cause, for the operator's log. Clients are sent
+// the message alone.
+func (r *Refusal) Error() string {
+	text := string(r.Code) + ": " + r.Message
+	if r.Cause != nil {
+		text += ": " + r.Cause.Error()
+	}
+	return text
+}
 
 // Unwrap gives the cause, if any.
 func (r *Refusal) Unwrap() error { return r.Cause }

@@ -69,7 +69,7 @@ func TestRefusalCopies(t *testing.T) {
 	if len(second.Fields) != 1 || len(third.Fields) != 2 {
 		t.Errorf("fields %v and %v, want one and two", second.Fields, third.Fields)
 	}
-	if !errors.Is(third, cause) || third.RetryAfter != time.Second || third.Error() != "pool_busy: busy with 3" {
+	if !errors.Is(third, cause) || third.RetryAfter != time.Second || third.Error() != "pool_busy: busy with 3: "+cause.Error() {
 		t.Errorf("the third refusal lost something: %v", third)
 	}
 	if found, ok := refusal.As(errors.Join(errors.New("other"), third)); !ok || found != third {

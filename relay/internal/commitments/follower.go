@@ -8,6 +8,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 // movedTries is how often a pass begins anew in a row because another pod was faster.
@@ -113,7 +114,7 @@ func (f *Follower) tell(ctx context.Context, o outcome) {
 	f.last = o
 	f.status.Problem = ""
 	if o.err != nil {
-		f.status.Problem = o.err.Error()
+		f.status.Problem = public(o.err)
 	}
 	kind := kindOf(o.err)
 	if kind == f.kind {
@@ -135,6 +136,15 @@ func kindOf(err error) string {
 		if errors.Is(err, kind) {
 			return kind.Error()
 		}
+	}
+	return public(err)
+}
+
+// public is what clients may read of an error at GET /health: of a refusal its
+// message, because its cause may name the database's host.
+func public(err error) string {
+	if r, ok := refusal.As(err); ok {
+		return r.Message
 	}
 	return err.Error()
 }
