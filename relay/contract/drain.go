@@ -11,8 +11,10 @@ const (
 	HTTPShutdown = 20 * time.Second
 	// QueueStop lets running steps end.
 	QueueStop = 10 * time.Second
-	// HandOver gives the leases of what is still under way back.
-	HandOver = 10 * time.Second
+	// HandOver gives the leases of what is still under way back. With a database
+	// that hangs it takes two leases: half of one for the steps that run, half to
+	// put them off, and one for the rest.
+	HandOver = 20 * time.Second
 	// Margin is for what the others do not count.
 	Margin = 5 * time.Second
 	// TerminationGrace is the pod's terminationGracePeriodSeconds.

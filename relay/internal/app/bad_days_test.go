@@ -15,6 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -177,6 +178,15 @@ func (s *stand) text(url string) string {
 	_, err = io.Copy(&b, resp.Body)
 	must(s.t, err)
 	return b.String()
+}
+
+// TestTheHandOverFitsItsTime: a pod that is killed while it gives leases back
+// leaves its work until they lapse.
+func TestTheHandOverFitsItsTime(t *testing.T) {
+	t.Parallel()
+	if worst := 2 * submission.DefaultTiming().Lease; worst > contract.HandOver {
+		t.Errorf("handing over can take %s, the contract gives it %s", worst, contract.HandOver)
+	}
 }
 
 // TestStartNeedsItsParts: what is missing is an error, not a crash.

@@ -32,7 +32,7 @@ func (e *Engine) afterFailure(ctx context.Context, c *Claimed, txErr *shieldpool
 		return failedForGood, e.fail(ctx, c, recipientBelowRent(e.Pool.Profile.RecipientMinimum).Because(txErr))
 	case shieldpool.ClassBug:
 		e.Log.ErrorContext(ctx, "Built a transaction that the network does not take", "request_id", c.ID, "error", txErr)
-		return failedForGood, e.fail(ctx, c, refusal.New(refusal.Internal, "the relay built a transaction that the network does not take: this is the relay's fault, nothing was spent").Because(txErr))
+		return failedForGood, e.fail(ctx, c, refusal.New(refusal.Internal, "the relay built a transaction that the network does not take: this is the relay's fault, and no note was spent; tell its operator").Because(txErr))
 	default:
 		return failedForGood, e.fail(ctx, c, e.programRefusal(txErr))
 	}
