@@ -61,6 +61,49 @@ type Status struct {
 	Err          *shieldpool.TransactionError
 }
 
+// Look is what one endpoint knows of some signatures, with what tells whether
+// its not knowing one means anything. All of it is from the same endpoint, and
+// the horizon was read before the statuses: a transaction that lands after its
+// blockhash's last height does not exist, so one that is still unknown then, to
+// a history that reaches back to it, is dead.
+type Look struct {
+	// Statuses are in the order of the signatures; nil for one that is not known.
+	Statuses []*Status
+	// Slot is where the endpoint stood when it answered; never below FinalizedSlot.
+	Slot uint64
+	// FinalizedSlot and FinalizedHeight are slot and block height of the newest finalized block.
+	FinalizedSlot, FinalizedHeight uint64
+	// FirstAvailable is the first slot whose history the endpoint can search.
+	FirstAvailable uint64
+}
+
+// Creation is the transaction that made a nullifier's account: whoever paid for
+// it has spent the note.
+type Creation struct {
+	Signature solana.Signature
+	Slot      uint64
+	// Confirmation is at least Confirmed.
+	Confirmation Commitment
+	FeePayer     solana.PublicKey
+	// Call is what the pool's instruction did.
+	Call *shieldpool.Call
+}
+
+// Payment is what one finalized transaction did to an account's lamports.
+type Payment struct {
+	Signature solana.Signature
+	Slot      uint64
+	// At is the block's time; zero when the endpoint does not tell.
+	At       time.Time
+	FeePayer solana.PublicKey
+	Failed   bool
+	// Fee is the network's, priority fee included; SignatureFees is the part of
+	// it that the signatures cost.
+	Fee, SignatureFees uint64
+	// Before and After are the account's lamports.
+	Before, After uint64
+}
+
 // Simulation is what a transaction would do at Slot; Err is nil when it would succeed.
 type Simulation struct {
 	Err           *shieldpool.TransactionError
