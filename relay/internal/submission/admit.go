@@ -27,7 +27,7 @@ const (
 
 // AdmissionOptions configure Admission. All fields are needed.
 type AdmissionOptions struct {
-	Store    Store
+	Store    legacyStore
 	Pool     *shieldpool.Pool
 	State    PoolState
 	FeePayer FeePayer

@@ -45,7 +45,7 @@ type PriceRule struct {
 
 // EngineOptions configure an Engine. All fields are needed.
 type EngineOptions struct {
-	Store    Store
+	Store    legacyStore
 	Chain    Chain
 	State    PoolState
 	Pool     *shieldpool.Pool

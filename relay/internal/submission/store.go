@@ -15,7 +15,8 @@ import (
 // was written, and whatever this worker holds is no longer its own.
 var ErrLeaseLost = errors.New("the submission's lease was lost to another worker")
 
-// Lease names a submission as held by one worker: every write says which.
+// Lease names a submission as held by one worker: every write says which. It is
+// valid as long as its epoch is the row's.
 type Lease struct {
 	ID    uuid.UUID
 	Epoch int64
@@ -43,47 +44,96 @@ type Outcome struct {
 	Root        *[32]byte
 }
 
+// Landing is an outcome to be written under a lease.
+type Landing struct {
+	Lease
+	Outcome
+}
+
+// Worker is a process that holds leases, as the fleet knows it.
+type Worker struct {
+	// ID is made anew by every process that starts.
+	ID uuid.UUID
+	// Hold says why the worker takes nothing up, a refusal's code; empty when it
+	// works. When every worker holds, what is due counts as held and not as backlog.
+	Hold string
+}
+
 // Store is the durable half of the engine. Errors of a lost connection are the
 // refusal database_unavailable; a write under a lease that is no longer held
-// is ErrLeaseLost and changes nothing.
+// is ErrLeaseLost and changes nothing. Which write a state allows is Next's to say.
+//
+// A process holds its leases as long as it beats: one row a process is renewed,
+// however many submissions it holds. Whoever finds a process that stopped
+// beating frees what it held, with a new epoch, so that nothing it still
+// believes to hold can be written.
 type Store interface {
-	// Accept commits row, reservations and wake-up, or gives back the earlier
-	// submission that the request repeats. keyHash is nil without an idempotency
-	// key. Refusals: nullifier_reserved, idempotency_key_reused.
-	Accept(ctx context.Context, s *Submission, keyHash []byte) (*Submission, error)
+	// Accept commits row, reservations and idempotency key, or gives back the
+	// earlier submission that the request repeats. With a worker the row is its
+	// own from the commit on: state processing, epoch 1, and s is changed to say
+	// so. keyHash is nil without an idempotency key. Refusals:
+	// nullifier_reserved, idempotency_key_reused.
+	Accept(ctx context.Context, s *Submission, keyHash []byte, worker *uuid.UUID) (*Submission, error)
 	// Repeat finds the earlier submission that the request repeats, by idempotency
 	// key or by content; nil when it is new. Refusals as for Accept.
 	Repeat(ctx context.Context, s *Submission, keyHash []byte) (*Submission, error)
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
+	// Ahead counts the pool's submissions that have not landed and whose root
+	// leaves the ring no later than that of rootSeq; it stops counting at limit.
+	Ahead(ctx context.Context, pool solana.PublicKey, rootSeq uint64, limit int) (int, error)
 
-	// Claim takes the lease of a due submission; nil when it is not due or leased.
-	Claim(ctx context.Context, id, owner uuid.UUID, lease time.Duration) (*Claimed, error)
-	// Due lists submissions that are due and leased by nobody, oldest first.
-	Due(ctx context.Context, limit int) ([]uuid.UUID, error)
-	// Renew extends leases and returns those still held.
-	Renew(ctx context.Context, leases []Lease, lease time.Duration) ([]Lease, error)
+	// Beat makes the worker known, or keeps its leases for another period; lapsed
+	// says that they had run out, so that others may have taken its submissions.
+	Beat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
+	// Reap frees what workers hold that stopped beating, and forgets them.
+	Reap(ctx context.Context) (freed int, err error)
+	// Retire gives everything back that the worker holds, due at once, and
+	// forgets the worker.
+	Retire(ctx context.Context, worker uuid.UUID) (freed int, err error)
+	// Wake tells all workers that something is due.
+	Wake(ctx context.Context) error
+
+	// Claim takes up to limit submissions that are due, held by nobody and have
+	// not landed, first those whose root is nearest to leaving the ring.
+	Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
+	// ClaimLanded takes up to limit that landed and are to be watched until finalized.
+	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// Release gives the lease back; the submission is due again after delay, and
-	// hold says why it waits ("" when it does not).
+	// hold says why it waits ("" when it does not: then the try counts).
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
 
-	// RecordAttempt commits an attempt before its first send.
+	// RecordAttempt commits an attempt before its first send, and counts its cost
+	// as spent. It ends a hold and sets tries to 0.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
-	// BuryAttempts marks attempts that can no longer land.
-	BuryAttempts(ctx context.Context, l Lease, signatures []solana.Signature) error
-	// Complete records the landing; the lease stays for the watch until finalized.
-	Complete(ctx context.Context, l Lease, o Outcome) error
-	// Finalize ends the watch and pins the proof's sign for the verifying key. It
-	// corrects the landing's slot, and its leaves when the outcome has any.
-	Finalize(ctx context.Context, l Lease, o Outcome, pin SignPin) error
+	// RefuseAttempt notes that preflight refused an attempt for good: no heir sends it again.
+	RefuseAttempt(ctx context.Context, l Lease, signature solana.Signature) error
+	// BuryAttempts marks attempts that can no longer land, and takes their cost
+	// back but for what they paid: landed ones that failed paid their fee.
+	BuryAttempts(ctx context.Context, l Lease, attempts []Burial) error
+	// Complete records landings; the leases stay for the watch until finalized.
+	// It returns the leases that were lost, of which nothing was written.
+	Complete(ctx context.Context, landings []Landing) (lost []Lease, err error)
+	// Finalize ends the watch over landings and pins the proof's sign for the
+	// verifying key. It corrects each landing's slot, and its leaves when the
+	// outcome has any. It returns the leases that were lost.
+	Finalize(ctx context.Context, landings []Landing, pins []SignPin) (lost []Lease, err error)
 	// Reopen takes a completed submission back to processing: its fork died.
 	Reopen(ctx context.Context, l Lease) error
-	// Fail records the final failure and frees the nullifiers.
+	// Fail records the final failure and frees the nullifiers. It is refused
+	// with ErrLeaseLost while an attempt is not buried.
 	Fail(ctx context.Context, l Lease, why *refusal.Refusal) error
 
 	// PinnedSign is the pinned sign of A for a verifying key; "" when none is.
 	PinnedSign(ctx context.Context, keyHash [32]byte) (string, error)
+}
+
+// Burial is an attempt that cannot land any more. Paid is what it cost all the
+// same, in lamports: the fee of one that landed and failed, else 0.
+type Burial struct {
+	Signature solana.Signature
+	Paid      uint64
 }
 
 // SignPin is what a finalized transaction teaches about the program: which

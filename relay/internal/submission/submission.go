@@ -52,10 +52,16 @@ type Submission struct {
 	// ProofSign is the sign of A with which the proof verified: "plain" or "negated".
 	ProofSign string
 
+	// RootSeq orders submissions by how soon their root leaves the ring: it is the
+	// number of leaves that the tree had when the root was its newest, 0 when
+	// that is not known.
+	RootSeq uint64
 	// Epoch counts the leases taken; every write of an attempt or an outcome names it.
 	Epoch int64
-	// Tries counts the steps since the last progress, for backoff.
+	// Tries counts the steps since the last progress that ended in an error of
+	// the submission's own, for backoff. Hold is why it waited last, "" for none.
 	Tries int
+	Hold  string
 
 	// Signature, Slot, LeafIndices and Root are set once completed. LeafIndices
 	// is empty while the commitment index had not read the slot; finality fills it. Root is the
@@ -96,14 +102,26 @@ type Attempt struct {
 	Blockhash            solana.Hash
 	BlockhashSlot        uint64
 	LastValidBlockHeight uint64
-	CreatedAt            time.Time
+	// Cost is what it takes from the fee payer when it lands, in lamports: fee,
+	// priority fee and the rent of the accounts that it makes.
+	Cost uint64
+	// Refused says that preflight refused it for good: it is not sent again.
+	Refused   bool
+	CreatedAt time.Time
 }
 
-// Backlog is the whole fleet's work, as GET /backlog tells it.
+// Backlog is the whole fleet's work.
 type Backlog struct {
+	// Pending and Processing count submissions by state, as GET /backlog tells it.
 	Pending, Processing int64
 	// OldestAge is that of the oldest pending submission; 0 without one.
 	OldestAge time.Duration
+	// Due counts what more workers could take up: due, held by no worker and by
+	// no reason. OldestDue is the age of its oldest.
+	Due       int64
+	OldestDue time.Duration
+	// Held counts what waits for something that more workers would not bring, by reason.
+	Held map[string]int64
 	// QueuedJobs are ids of queue jobs, at most 100; never request ids, which open /status.
 	QueuedJobs []int64
 }

@@ -25,7 +25,7 @@ type Listener interface {
 
 // Desk answers about submissions: it waits for outcomes and reads rows.
 type Desk struct {
-	store Store
+	store legacyStore
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ type Desk struct {
 }
 
 // NewDesk makes a desk.
-func NewDesk(store Store, log *slog.Logger) (*Desk, error) {
+func NewDesk(store legacyStore, log *slog.Logger) (*Desk, error) {
 	if store == nil || log == nil {
 		return nil, errors.New("the desk needs a store and a log")
 	}
