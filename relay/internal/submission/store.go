@@ -92,6 +92,9 @@ type Store interface {
 	// Retire gives everything back that the worker holds, due at once, and
 	// forgets the worker.
 	Retire(ctx context.Context, worker uuid.UUID) (freed int, err error)
+	// Held lists the leases that the worker holds. What the worker does not know
+	// of came from a write whose answer was lost, and is given back.
+	Held(ctx context.Context, worker uuid.UUID) ([]Lease, error)
 	// Wake tells all workers that something is due.
 	Wake(ctx context.Context) error
 
