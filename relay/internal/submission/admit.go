@@ -16,25 +16,24 @@ import (
 )
 
 const (
-	// nullifierRent is what a Transact's two nullifier accounts cost, in lamports, never returned.
-	nullifierRent = 2 * 890_880
-	// signatureFee is the network's fee for one signature, in lamports.
-	signatureFee = 5000
 	// treeAge is how old the tree may be when its root ring knows the proof's
 	// root; an unknown root is looked for in a fresh one.
-	treeAge = 2 * time.Second
+	treeAge = 400 * time.Millisecond
 )
 
 // AdmissionOptions configure Admission. All fields are needed.
 type AdmissionOptions struct {
-	Store    legacyStore
+	Store    Store
 	Pool     *shieldpool.Pool
 	State    PoolState
-	FeePayer FeePayer
+	Payers   FeePayers
+	Spending Spending
 	Key      *groth16.Key
 	Signs    *SignPolicy
 	Observer Observer
-	Now      func() time.Time
+	// Engine works on what is accepted.
+	Engine *Engine
+	Now    func() time.Time
 	// NewID makes request ids; they open /status, so they must not be guessable.
 	NewID func() uuid.UUID
 }
@@ -44,11 +43,13 @@ type AdmissionOptions struct {
 type Admission struct {
 	AdmissionOptions
 	bounds map[shieldpool.Kind]int
+	queue  queueLength
 }
 
 // NewAdmission checks the options and measures the note bounds.
 func NewAdmission(o AdmissionOptions) (*Admission, error) {
-	if o.Store == nil || o.Pool == nil || o.State == nil || o.FeePayer == nil || o.Key == nil || o.Signs == nil || o.Observer == nil || o.Now == nil || o.NewID == nil {
+	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil ||
+		o.Key == nil || o.Signs == nil || o.Observer == nil || o.Engine == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("admission needs every one of its options")
 	}
 	a := &Admission{AdmissionOptions: o, bounds: map[shieldpool.Kind]int{}}
@@ -84,20 +85,62 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 	if earlier, err := a.Store.Repeat(ctx, s, key); err != nil || earlier != nil {
 		return earlier, err
 	}
-	if err := a.rootKnown(ctx, call.Inputs.Root); err != nil {
+	place, err := a.placeOf(ctx, call.Inputs.Root)
+	if err != nil {
+		return nil, err
+	}
+	s.RootSeq = place.seq
+	if err := a.notTooLate(ctx, place); err != nil {
 		return nil, err
 	}
 	if err := a.spendable(ctx, call); err != nil {
 		return nil, err
 	}
-	if err := a.FeePayer.Ready(ctx, nullifierRent+signatureFee); err != nil {
+	if err := a.payable(ctx, call); err != nil {
 		return nil, err
 	}
-	accepted, err := a.Store.Accept(ctx, s, key)
+	accepted, err := a.accept(ctx, s, key)
 	if err == nil {
 		a.Observer.Stage("admission", a.Now().Sub(began))
 	}
 	return accepted, err
+}
+
+// accept commits the submission. When this process has a place for it, it is
+// this process's from the commit on, without a detour through the queue.
+func (a *Admission) accept(ctx context.Context, s *Submission, key []byte) (*Submission, error) {
+	if !a.Engine.Reserve() {
+		accepted, err := a.Store.Accept(ctx, s, key, nil)
+		if accepted == s {
+			a.queue.grew()
+			a.Engine.Overflow()
+		}
+		return accepted, err
+	}
+	accepted, err := a.Store.Accept(ctx, s, key, &a.Engine.Worker)
+	if err != nil || accepted != s {
+		a.Engine.Cancel()
+		return accepted, err
+	}
+	a.queue.grew()
+	if s.State != Processing { // the database did not know of this process's lease
+		a.Engine.Cancel()
+		a.Engine.Overflow()
+		return s, nil
+	}
+	// The engine's copy is its own: the caller reads this one meanwhile.
+	mine := *s
+	a.Engine.Begin(ctx, &mine)
+	return s, nil
+}
+
+// payable refuses what no fee payer, or no cap, lets the relay pay for.
+func (a *Admission) payable(ctx context.Context, c *shieldpool.Call) error {
+	cost := rentOf(c.Inputs) + signatureFee
+	if err := a.Payers.Ready(ctx, cost); err != nil {
+		return err
+	}
+	return a.Spending.Allow(ctx, c.Kind() == shieldpool.KindTransfer, cost)
 }
 
 // shape checks everything that bytes alone can tell.
@@ -157,7 +200,12 @@ func (a *Admission) recipient(text string, in *shieldpool.PublicInputs) (solana.
 	if err != nil {
 		return key, refusal.New(refusal.InvalidRecipient, "recipient is not an address: expected 32 bytes in base58, received %d characters that are not", len(text))
 	}
-	return key, a.Pool.CheckRecipient(a.FeePayer.PublicKey(), key, in)
+	for _, payer := range a.Payers.Keys() {
+		if err := a.Pool.CheckRecipient(payer, key, in); err != nil {
+			return key, err
+		}
+	}
+	return key, nil
 }
 
 // verify checks the proof on this machine, before any call leaves it.
@@ -185,25 +233,6 @@ func (a *Admission) verify(ctx context.Context, c *shieldpool.Call) (groth16.Sig
 	return sign, nil
 }
 
-// rootKnown looks the root up in the cached ring and, when it is not there, in
-// a fresh one. Without a self-checked tree nothing is known, and the
-// simulation before signing decides.
-func (a *Admission) rootKnown(ctx context.Context, root [32]byte) error {
-	for _, age := range []time.Duration{treeAge, 0} {
-		snap, err := a.State.Tree(ctx, age)
-		if err != nil {
-			return err
-		}
-		if !snap.Checked || snap.Tree.Headroom(root) >= 0 {
-			return nil
-		}
-		if age == 0 {
-			return staleRoot(root, snap.Tree.Root)
-		}
-	}
-	return nil
-}
-
 // staleRoot is the refusal that clients parse: they look for the word
 // RootNotFound and read current_root.
 func staleRoot(root, current [32]byte) *refusal.Refusal {
@@ -214,7 +243,7 @@ func staleRoot(root, current [32]byte) *refusal.Refusal {
 
 // spendable asks the chain whether the notes are unspent and the recipient can be paid.
 func (a *Admission) spendable(ctx context.Context, c *shieldpool.Call) error {
-	seen, err := a.State.Inspect(ctx, c.Inputs, c.Recipient)
+	seen, err := a.State.Inspect(ctx, c.Inputs, c.Recipient, 0)
 	if err != nil {
 		return err
 	}

@@ -5,33 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Timing is the engine's rhythm.
 type Timing struct {
-	// Lease is how long a submission stays with a worker that says nothing.
+	// Lease is how long a process that says nothing keeps its submissions.
 	Lease time.Duration
 	// Poll is how often signatures are asked for: once a slot.
 	Poll time.Duration
-	// Sweep is how often due rows are looked for that no wake-up brought.
+	// Sweep is how often due rows are looked for that nobody told of.
 	Sweep time.Duration
 	// Backoff is the first pause after a temporary failure, doubled up to BackoffCap.
 	Backoff, BackoffCap time.Duration
+	// Hold is the pause between tries while the deployment holds the queue.
+	Hold time.Duration
 }
 
 // DefaultTiming suits Solana's 400 ms slots.
 func DefaultTiming() Timing {
 	return Timing{
-		Lease: 10 * time.Second, Poll: 400 * time.Millisecond, Sweep: time.Second,
-		Backoff: 250 * time.Millisecond, BackoffCap: 10 * time.Second,
+		Lease: 5 * time.Second, Poll: 400 * time.Millisecond, Sweep: time.Second,
+		Backoff: 250 * time.Millisecond, BackoffCap: 10 * time.Second, Hold: 2 * time.Second,
 	}
 }
 
@@ -45,121 +47,210 @@ type PriceRule struct {
 
 // EngineOptions configure an Engine. All fields are needed.
 type EngineOptions struct {
-	Store    legacyStore
+	Store    Store
 	Chain    Chain
 	State    PoolState
 	Pool     *shieldpool.Pool
-	FeePayer FeePayer
+	Payers   FeePayers
+	Spending Spending
 	Leaves   LeafIndex
 	Signs    *SignPolicy
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Owner names this process among the holders of leases.
-	Owner  uuid.UUID
-	Timing Timing
-	Price  PriceRule
+	// Worker names this process among the holders of leases.
+	Worker uuid.UUID
+	// Concurrency is how many submissions this process has in flight: taken up
+	// and not yet landed.
+	Concurrency int
+	Timing      Timing
+	Price       PriceRule
 }
 
 // Engine advances submissions to their outcome.
 type Engine struct {
 	EngineOptions
-	compute *computeLimits
-	price   *priceCache
-	tracker *tracker
+	compute  *computeLimits
+	price    *priceCache
+	tracker  *tracker
+	recorder *recorder
+	slots    slots
+	hold     holding
+	// alive is since when this process's leases have not lapsed.
+	alive aliveness
+	// more says that there was more to claim than there were places.
+	more atomic.Bool
+	// strays are leases that the last audit did not know of.
+	strays map[Lease]bool
+	// nudged brings the next claim forward; waking the news to other processes.
+	nudged, waking chan struct{}
+	// closed says that nothing new is taken up.
+	closed atomic.Bool
+	steps  sync.WaitGroup
 }
 
 // NewEngine checks the options.
 func NewEngine(o EngineOptions) (*Engine, error) {
-	if o.Store == nil || o.Chain == nil || o.State == nil || o.Pool == nil || o.FeePayer == nil || o.Leaves == nil ||
-		o.Signs == nil || o.Observer == nil || o.Log == nil || o.Now == nil || o.Owner == uuid.Nil {
+	if o.Store == nil || o.Chain == nil || o.State == nil || o.Pool == nil || o.Payers == nil || o.Spending == nil || o.Leaves == nil ||
+		o.Signs == nil || o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
 		return nil, errors.New("the submission engine needs every one of its options")
 	}
-	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff {
+	if o.Concurrency < 1 {
+		return nil, fmt.Errorf("the submission engine's concurrency is %d: expected at least 1", o.Concurrency)
+	}
+	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff || t.Hold <= 0 {
 		return nil, errors.New("the submission engine's timing has to be above zero")
 	}
-	e := &Engine{EngineOptions: o, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now)}
-	e.tracker = newTracker(e)
+	e := &Engine{
+		EngineOptions: o, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
+		slots: slots{most: o.Concurrency}, nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1),
+	}
+	e.tracker, e.recorder = newTracker(e), newRecorder(e)
 	return e, nil
 }
 
-// Advance takes a submission one short step further: it claims the row,
-// settles earlier attempts, and signs and sends a new one if none can land any
-// more. It does nothing when the row is not due or another worker holds it.
-func (e *Engine) Advance(ctx context.Context, id uuid.UUID) error {
-	c, err := e.Store.Claim(ctx, id, e.Owner, e.Timing.Lease)
-	if err != nil || c == nil {
-		return err
+// Reserve gives a place for a submission about to be accepted, so that it is
+// this process's from its commit on; false when there is none, and the row then
+// waits for whoever is free. Begin or Cancel ends the reservation.
+func (e *Engine) Reserve() bool {
+	return !e.closed.Load() && e.hold.reason() == "" && e.slots.take(1) == 1
+}
+
+// Cancel gives a reserved place back.
+func (e *Engine) Cancel() { e.slots.give() }
+
+// Begin works on a submission that was accepted into a reserved place.
+func (e *Engine) Begin(ctx context.Context, s *Submission) {
+	e.start(ctx, &Claimed{Submission: s, fresh: true, accepted: e.Now()})
+}
+
+// Nudge tells that something may be due: looking for it is brought forward.
+func (e *Engine) Nudge() { ring(e.nudged) }
+
+// Overflow tells that a submission was accepted that this process had no place
+// for: all processes are told.
+func (e *Engine) Overflow() { ring(e.waking) }
+
+// PollSoon brings the next look at the chain forward.
+func (e *Engine) PollSoon() { ring(e.tracker.nudged) }
+
+// ring leaves a mark that a loop finds; one is enough.
+func ring(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
 	}
-	if c.State == Processing && len(c.Live)+len(c.Dead) == 0 && c.Tries == 0 {
-		e.Observer.Stage("queue", e.Now().Sub(c.CreatedAt))
-	}
+}
+
+// Watching is how many submissions this process holds: in flight, and landed
+// ones that are watched until finalized.
+func (e *Engine) Watching() (inFlight, watched int) { return e.slots.taken(), e.tracker.watching() }
+
+// Holding is why this process takes nothing up; "" when it works.
+func (e *Engine) Holding() string { return e.hold.reason() }
+
+// start runs the first step of a submission whose lease and place are held.
+func (e *Engine) start(ctx context.Context, c *Claimed) {
 	w := e.tracker.hold(c)
-	defer e.tracker.end(w)
-	return e.step(ctx, w)
+	e.steps.Go(func() {
+		ctx, cancel := e.unhurried(ctx)
+		defer cancel()
+		e.step(ctx, w)
+	})
 }
 
 // step acts on a submission whose lease is held, and lets go of it on the way
-// out unless it is to be followed.
-func (e *Engine) step(ctx context.Context, w *entry) error {
-	follow, err := e.act(ctx, w.c)
+// out unless it is to be followed. A step that panics must not take the
+// process with it, and with that every other submission.
+func (e *Engine) step(ctx context.Context, w *entry) {
+	defer e.tracker.end(w)
+	defer func() {
+		if p := recover(); p != nil {
+			e.Observer.Attempt("panic")
+			e.putOff(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
+		}
+	}()
+	follow, err := e.advance(ctx, w)
 	switch {
-	case errors.Is(err, ErrLeaseLost):
-		e.Log.DebugContext(ctx, "Left a submission to the worker that took it over", "request_id", w.c.ID)
-		e.tracker.drop(w)
-		return nil
 	case err != nil:
-		e.tracker.drop(w)
-		return e.retry(ctx, w.c, err)
+		e.putOff(ctx, w, err)
 	case follow:
 		e.tracker.follow(w)
 	default:
 		e.tracker.drop(w)
 	}
-	return nil
 }
 
-// act reports whether the submission has to be watched from here on.
-func (e *Engine) act(ctx context.Context, c *Claimed) (watch bool, err error) {
-	if c.State == Completed {
-		return true, nil
+// redact keeps of a panic what holds nothing of a request: an error of the
+// runtime, or the type alone.
+func redact(p any) any {
+	type runtimeError interface {
+		error
+		RuntimeError()
 	}
-	if len(c.Live) > 0 {
-		settled, err := e.settle(ctx, c)
-		if err != nil || settled != unsettled {
-			return settled == alive, err
-		}
+	if err, ok := p.(runtimeError); ok {
+		return err
 	}
-	return e.launch(ctx, c)
+	return fmt.Sprintf("%T", p)
 }
 
-// held marks a reason that is the deployment's and not the submission's: the
-// queue waits, and says what for.
+// held marks a reason that is the deployment's and not the submission's: it
+// waits, and says what for. With whole set, all submissions wait for the same.
 type held struct {
 	reason string
+	whole  bool
 	cause  error
 }
 
 func (h *held) Error() string { return "held: " + h.reason + ": " + h.cause.Error() }
 func (h *held) Unwrap() error { return h.cause }
 
-// retry gives the lease back, to come again after a pause.
-func (e *Engine) retry(ctx context.Context, c *Claimed, cause error) error {
-	var h *held
-	reason, level := "", slog.LevelInfo
-	if errors.As(cause, &h) {
-		reason, level = h.reason, slog.LevelWarn
-		e.Observer.Attempt("held")
+// patientTries is after how many failures in a row to reach the chain a
+// submission counts as held by it rather than as unlucky.
+const patientTries = 3
+
+// holdUnready tells a pool, chain or payer that is not ready from other
+// errors: the submission waits, whatever the cause. What refuses one submission
+// refuses all, but for a cap, which may be that of transfers alone, and a call
+// that failed, which says nothing about the next.
+func holdUnready(c *Claimed, err error) error {
+	r, ok := refusal.As(err)
+	switch {
+	case !ok || r.Code == refusal.DatabaseUnavailable:
+		return err
+	case r.Code == refusal.ChainUnavailable && c.Tries < patientTries:
+		return err
+	default:
+		return &held{reason: string(r.Code), whole: r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised, cause: err}
 	}
-	delay := e.backoff(c.Tries)
-	e.Log.Log(ctx, level, "Put a submission off", "request_id", c.ID, "delay", delay, "held", reason, "error", cause)
+}
+
+// putOff gives the lease back, to come again after a pause.
+func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
+	defer e.tracker.drop(w)
+	if errors.Is(cause, ErrLeaseLost) {
+		e.Observer.Lease("lost", 1)
+		e.Log.DebugContext(ctx, "Left a submission to the worker that took it over", "request_id", w.c.ID)
+		return
+	}
+	reason, level, delay := "", slog.LevelInfo, e.backoff(w.c.Tries)
+	if h := (*held)(nil); errors.As(cause, &h) {
+		reason, level, delay = h.reason, slog.LevelDebug, e.Timing.Hold
+		e.Observer.Attempt("held")
+		if w.c.Hold != h.reason {
+			level = slog.LevelWarn
+		}
+		if h.whole && e.hold.begin(h.reason) {
+			e.Log.WarnContext(ctx, "Held the queue", "reason", h.reason, "error", h.cause)
+		}
+	}
+	e.Log.Log(ctx, level, "Put a submission off", "request_id", w.c.ID, "delay", delay, "held", reason, "error", cause)
 	// A step that was cancelled still has to give its lease back, while there is time for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Timing.Lease/2)
 	defer cancel()
-	if err := e.Store.Release(ctx, c.Lease(), delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {
-		return fmt.Errorf("put submission off: %w", err)
+	if err := e.Store.Release(ctx, w.c.Lease(), delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {
+		e.Log.WarnContext(ctx, "Left a submission to be found as a stray", "request_id", w.c.ID, "error", err)
 	}
-	return nil
 }
 
 func (e *Engine) backoff(tries int) time.Duration {
@@ -182,68 +273,5 @@ func (e *Engine) fail(ctx context.Context, c *Claimed, why *refusal.Refusal) err
 	}
 	e.Observer.Outcome(c.Kind, string(why.Code))
 	e.Log.InfoContext(ctx, "Failed a submission", "request_id", c.ID, "code", why.Code, "error", why.Cause)
-	return nil
-}
-
-// land records that an attempt is confirmed on the chain.
-func (e *Engine) land(ctx context.Context, c *Claimed, sig solana.Signature, st *ledger.Status) error {
-	o := e.outcome(ctx, c, sig, st)
-	if err := e.Store.Complete(ctx, c.Lease(), o); err != nil {
-		return err
-	}
-	c.State, c.Signature, c.Slot = Completed, &sig, st.Slot
-	e.Observer.Outcome(c.Kind, "completed")
-	e.Observer.Stage("confirm", e.Now().Sub(c.CreatedAt))
-	e.Log.InfoContext(ctx, "Completed a submission", "request_id", c.ID, "slot", st.Slot)
-	return nil
-}
-
-// outcomePatience is how long a landed submission waits for the index to read
-// its block, so that the answer can name its leaves, and for the tree's root.
-const outcomePatience = time.Second
-
-// outcome is the landing and, for the client's convenience, leaves and root: an
-// index or a chain that does not answer now must not hold it up.
-func (e *Engine) outcome(ctx context.Context, c *Claimed, sig solana.Signature, st *ledger.Status) Outcome {
-	ctx, cancel := context.WithTimeout(ctx, outcomePatience)
-	defer cancel()
-	if err := e.Leaves.Sync(ctx); err != nil {
-		e.Log.DebugContext(ctx, "Completed a submission before the index had read its block", "request_id", c.ID, "error", err)
-	}
-	o := Outcome{Signature: sig, Slot: st.Slot, LeafIndices: e.leaves(ctx, c)}
-	if snap, err := e.State.Tree(ctx, e.Timing.Poll); err == nil {
-		o.Root = &snap.Tree.Root
-	}
-	return o
-}
-
-// leaves are where the index has the submission's commitments; nil while it has not all.
-func (e *Engine) leaves(ctx context.Context, c *Claimed) []uint64 {
-	var out []uint64
-	for _, commitment := range c.Call.Inputs.Commitments {
-		if commitment == ([32]byte{}) {
-			continue
-		}
-		index, ok, err := e.Leaves.Find(ctx, commitment)
-		if err != nil || !ok {
-			return nil
-		}
-		out = append(out, index)
-	}
-	return out
-}
-
-// finalize ends the watch: no fork can undo the landing any more. Slot and
-// leaves are told again: the same bytes may have landed elsewhere on another
-// fork, and the index may have come later.
-func (e *Engine) finalize(ctx context.Context, c *Claimed, st *ledger.Status) error {
-	o := Outcome{Signature: *c.Signature, Slot: st.Slot, LeafIndices: e.leaves(ctx, c)}
-	pin := SignPin{KeyHash: e.Signs.KeyHash(), Sign: c.ProofSign, Signature: o.Signature}
-	if err := e.Store.Finalize(ctx, c.Lease(), o, pin); err != nil {
-		return err
-	}
-	e.Observer.Outcome(c.Kind, "finalized")
-	e.Observer.Stage("finalize", e.Now().Sub(c.CreatedAt))
-	e.Log.DebugContext(ctx, "Finalized a submission", "request_id", c.ID, "slot", o.Slot)
 	return nil
 }

@@ -17,6 +17,8 @@ const (
 	// computeMargin covers what simulation does not see: PDA bumps spread one
 	// kind over 12 000 units.
 	computeMargin = 30_000
+	// computeGrain is the multiple to which limits are rounded up.
+	computeGrain = 10_000
 	// computeStep is added when a limit turned out too low all the same.
 	computeStep = 100_000
 	// priceAge is how long recent fees are believed.
@@ -42,7 +44,25 @@ func (l *computeLimits) saw(k shieldpool.Kind, units uint64) uint32 {
 	defer l.mu.Unlock()
 	u := uint32(min(units, maxComputeUnits))
 	l.largest[k] = max(l.largest[k], u)
-	return min(l.largest[k]+computeMargin, maxComputeUnits)
+	return l.of(k)
+}
+
+// limit is the kind's limit as far as it is known.
+func (l *computeLimits) limit(k shieldpool.Kind) uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of(k)
+}
+
+// of rounds up, so that processes which saw different transactions ask for the
+// same all the same.
+func (l *computeLimits) of(k shieldpool.Kind) uint32 {
+	largest, known := l.largest[k]
+	if !known {
+		return maxComputeUnits
+	}
+	rounded := (largest + computeMargin + computeGrain - 1) / computeGrain * computeGrain
+	return min(rounded, maxComputeUnits)
 }
 
 // raise lifts a kind's limit after it was exceeded.

@@ -4,66 +4,236 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 )
 
-// sweepBatch is how many due rows one sweep takes up.
-const sweepBatch = 64
+const (
+	// claimBatch is how many rows one claim takes up.
+	claimBatch = 64
+	// watchBatch is how many landed ones.
+	watchBatch = 256
+	// wakeEvery is the least time between two calls to the other processes.
+	wakeEvery = 50 * time.Millisecond
+	// stepPatience ends a step that hangs, on a database that is gone without a
+	// word for instance; whoever claims the row next repeats it.
+	stepPatience = 30 * time.Second
+)
 
-// sweepWorkers is how many of them run at once, and how many leases are handed
-// over at once.
-const sweepWorkers = 8
-
-// Run follows submissions until ctx ends, and takes up rows that are due but
-// that no wake-up brought: those of a process that died. When ctx ends it hands
-// every lease over, so that another process goes on at once.
-//
-// Taking up, renewing leases and following the chain run beside each other, so
-// that a chain that hangs costs no lease and a database that hangs no look.
+// Run works until ctx ends: it beats, takes up what is due, frees what dead
+// processes held, follows the chain and writes outcomes. These run beside each
+// other, so that a chain that hangs costs no lease and a database that hangs no
+// look. When ctx ends nothing new is taken up, running steps end, and
+// everything is handed over at once.
 func (e *Engine) Run(ctx context.Context) {
-	var loops sync.WaitGroup
-	loops.Go(func() { e.sweep(ctx) })
-	loops.Go(func() { e.tracker.keepLeases(ctx) })
+	// The leases are kept, and outcomes written, until the last step has ended.
+	support, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var loops, supporting sync.WaitGroup
+	e.beat(support)
+	supporting.Go(func() { e.every(support, e.Timing.Lease/3, e.beat) })
+	supporting.Go(func() { e.every(support, e.Timing.Lease, e.audit) })
+	supporting.Go(func() { e.recorder.run(support) })
+	loops.Go(func() { e.claim(ctx) })
+	loops.Go(func() { e.wake(ctx) })
+	loops.Go(func() { e.every(ctx, e.Timing.Sweep, e.reap) })
 	loops.Go(func() { e.tracker.run(ctx) })
+	<-ctx.Done()
+	e.Close()
 	loops.Wait()
+	e.steps.Wait()
+	stop()
+	supporting.Wait()
 	e.handOver(context.WithoutCancel(ctx))
 }
 
-func (e *Engine) sweep(ctx context.Context) {
-	tick := time.NewTicker(e.Timing.Sweep)
+// Close ends the taking up of new submissions.
+func (e *Engine) Close() { e.closed.Store(true) }
+
+// every calls f at each tick until ctx ends.
+func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Context)) {
+	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			f(ctx)
 		}
-		ids, err := e.due(ctx)
-		if err != nil {
-			e.Log.WarnContext(ctx, "Could not look for due submissions", "error", err)
-			continue
-		}
-		var g errgroup.Group
-		g.SetLimit(sweepWorkers)
-		for _, id := range ids {
-			g.Go(func() error {
-				ctx, cancel := e.unhurried(ctx)
-				defer cancel()
-				if err := e.Advance(ctx, id); err != nil && ctx.Err() == nil {
-					e.Log.WarnContext(ctx, "Could not advance a due submission", "request_id", id, "error", err)
-				}
-				return nil
-			})
-		}
-		_ = g.Wait() // each error is logged where it happens
 	}
 }
 
-// stepPatience ends a step that hangs, on a database that is gone without a
-// word for instance; the row's lease lets it be repeated.
-const stepPatience = 30 * time.Second
+// beat keeps this process's leases.
+func (e *Engine) beat(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease/3)
+	defer cancel()
+	began := time.Now()
+	lapsed, err := e.Store.Beat(ctx, Worker{ID: e.Worker, Hold: e.hold.reason()}, e.Timing.Lease)
+	if err != nil {
+		if ctx.Err() == nil || e.alive.lasted(began, 0) {
+			e.Log.WarnContext(ctx, "Could not keep leases", "error", err)
+		}
+		e.alive.missed()
+		return
+	}
+	if e.alive.beat(began, lapsed) && lapsed {
+		e.Observer.Lease("lapsed", 1)
+		e.Log.WarnContext(ctx, "Kept leases that had lapsed; other processes may have taken submissions over")
+	}
+}
+
+// audit compares what this process holds with what the database says. A lease
+// that it does not know of, twice in a row, came from a write whose answer was
+// lost: without the audit nobody would ever work on that row.
+func (e *Engine) audit(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+	defer cancel()
+	believed := e.tracker.leases()
+	held, err := e.Store.Held(ctx, e.Worker)
+	if err != nil {
+		e.Log.DebugContext(ctx, "Could not compare leases", "error", err)
+		return
+	}
+	has, strays := leaseSet(held), map[Lease]bool{}
+	known := e.tracker.leases()
+	for _, l := range held {
+		switch {
+		case known[l]:
+		case !e.strays[l]:
+			strays[l] = true
+		default:
+			if err := e.Store.Release(ctx, l, 0, ""); err == nil {
+				e.Observer.Lease("stray", 1)
+				e.Log.WarnContext(ctx, "Gave back a submission that nothing here worked on", "request_id", l.ID)
+				e.Nudge()
+			}
+		}
+	}
+	e.strays = strays
+	for l := range believed {
+		if !has[l] {
+			e.tracker.lose(l)
+		}
+	}
+}
+
+// reap frees what dead processes held. Whoever has just come back from a
+// database that was away waits for the others to come back, too.
+func (e *Engine) reap(ctx context.Context) {
+	if !e.alive.lasted(time.Now(), e.Timing.Lease) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+	defer cancel()
+	freed, err := e.Store.Reap(ctx)
+	if err != nil {
+		e.Log.WarnContext(ctx, "Could not look for dead workers", "error", err)
+		return
+	}
+	if freed > 0 {
+		e.Observer.Lease("reaped", freed)
+		e.Log.WarnContext(ctx, "Freed what a dead worker held", "submissions", freed)
+		e.Nudge()
+		e.Overflow()
+	}
+}
+
+// wake tells other processes of work that this one has no place for.
+func (e *Engine) wake(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.waking:
+		}
+		call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+		if err := e.Store.Wake(call); err != nil && ctx.Err() == nil {
+			e.Log.DebugContext(ctx, "Could not wake other processes; they look by themselves", "error", err)
+		}
+		cancel()
+		if !pause(ctx, wakeEvery) {
+			return
+		}
+	}
+}
+
+// claim takes up what is due whenever it is nudged, and at each sweep.
+func (e *Engine) claim(ctx context.Context) {
+	tick := time.NewTicker(e.Timing.Sweep)
+	defer tick.Stop()
+	for {
+		swept := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.nudged:
+			if e.hold.reason() != "" {
+				continue // one probe a sweep is enough
+			}
+		case <-tick.C:
+			swept = true
+		}
+		for e.take(ctx) && ctx.Err() == nil {
+		}
+		if swept {
+			for e.takeLanded(ctx) && ctx.Err() == nil {
+			}
+		}
+	}
+}
+
+// take claims as much as there are places for, one as a probe while the queue
+// is held; more says that there may be more to take.
+func (e *Engine) take(ctx context.Context) (more bool) {
+	want := claimBatch
+	if e.hold.reason() != "" {
+		want = 1
+	}
+	places := e.slots.take(want)
+	if places == 0 {
+		e.more.Store(true)
+		return false
+	}
+	call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+	defer cancel()
+	claimed, err := e.Store.Claim(call, e.Worker, places)
+	for range places - len(claimed) {
+		e.slots.give()
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			e.Log.WarnContext(ctx, "Could not claim due submissions", "error", err)
+		}
+		return false
+	}
+	e.more.Store(len(claimed) == places)
+	if len(claimed) > 0 {
+		e.Observer.Lease("claimed", len(claimed))
+	}
+	for _, c := range claimed {
+		if len(c.Live)+len(c.Dead) == 0 && c.Tries == 0 && c.Hold == "" {
+			e.Observer.Stage("queue", e.Now().Sub(c.CreatedAt))
+		}
+		e.start(ctx, c)
+	}
+	return len(claimed) == places && places == claimBatch
+}
+
+// takeLanded claims landed submissions that nobody watches.
+func (e *Engine) takeLanded(ctx context.Context) (more bool) {
+	call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+	defer cancel()
+	claimed, err := e.Store.ClaimLanded(call, e.Worker, watchBatch)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.Log.WarnContext(ctx, "Could not claim landed submissions", "error", err)
+		}
+		return false
+	}
+	for _, c := range claimed {
+		e.tracker.watch(c)
+	}
+	return len(claimed) == watchBatch
+}
 
 // unhurried is the context of a step: a shutdown leaves it half a lease to finish.
 func (e *Engine) unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -72,34 +242,22 @@ func (e *Engine) unhurried(ctx context.Context) (context.Context, context.Cancel
 	return step, func() { stop(); cancel() }
 }
 
-func (e *Engine) due(ctx context.Context) ([]uuid.UUID, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
-	defer cancel()
-	return e.Store.Due(ctx, sweepBatch)
-}
-
-// handOver gives every lease back. The attempts live on: whoever takes the row
-// settles them first.
+// handOver gives everything back at once. The attempts live on: whoever takes
+// a row settles them first.
 func (e *Engine) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
-	entries := e.tracker.idle()
-	var g errgroup.Group
-	g.SetLimit(sweepWorkers)
-	for _, w := range entries {
-		g.Go(func() error {
-			if err := e.Store.Release(ctx, w.c.Lease(), 0, ""); err != nil {
-				e.Log.DebugContext(ctx, "Left a lease to lapse", "request_id", w.c.ID, "error", err)
-			}
-			e.tracker.drop(w)
-			return nil
-		})
+	n, err := e.Store.Retire(ctx, e.Worker)
+	if err != nil {
+		e.Log.WarnContext(ctx, "Left leases to lapse", "error", err)
+		return
 	}
-	_ = g.Wait() // each error is logged where it happens
-	if len(entries) > 0 {
-		e.Log.InfoContext(ctx, "Handed submissions over", "submissions", len(entries))
+	e.Observer.Lease("handed_over", n)
+	if n == 0 {
+		return
+	}
+	e.Log.InfoContext(ctx, "Handed submissions over", "submissions", n)
+	if err := e.Store.Wake(ctx); err != nil {
+		e.Log.DebugContext(ctx, "Could not wake other processes; they look by themselves", "error", err)
 	}
 }
-
-// Watching is how many submissions this process follows.
-func (e *Engine) Watching() int { return e.tracker.size() }

@@ -17,7 +17,7 @@ const signAge = 30 * time.Second
 // in the automatic setting, either until a finalized transaction has shown
 // which one the program takes.
 type SignPolicy struct {
-	store   legacyStore
+	store   Store
 	keyHash [32]byte
 	now     func() time.Time
 
@@ -27,7 +27,7 @@ type SignPolicy struct {
 }
 
 // NewSignPolicy takes the setting "auto", "plain" or "negated".
-func NewSignPolicy(setting string, store legacyStore, keyHash [32]byte, now func() time.Time) (*SignPolicy, error) {
+func NewSignPolicy(setting string, store Store, keyHash [32]byte, now func() time.Time) (*SignPolicy, error) {
 	if store == nil || now == nil {
 		return nil, errors.New("the sign policy needs a store and a clock")
 	}

@@ -28,9 +28,12 @@ type Claimed struct {
 	// Live are the attempts that may still land; Dead those that cannot.
 	Live, Dead []Attempt
 
-	// refused says that preflight refused the newest attempt for good: sending
-	// it again would only buy a failure, so it is left to die.
-	refused bool
+	// fresh says that admission has just looked at the nullifiers.
+	fresh bool
+	// accepted is when this process accepted it; zero once its first send was timed.
+	accepted time.Time
+	// reserved are what payers keep for attempts that this process made.
+	reserved []reservation
 }
 
 // Lease is the claim's own.

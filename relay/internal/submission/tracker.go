@@ -2,7 +2,6 @@ package submission
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -11,75 +10,139 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
 	// statusBatch is how many signatures one call may ask for (Solana).
 	statusBatch = 256
-	// finalityEvery is how many polls pass between looks at a submission that
-	// is confirmed and waits only to be finalized.
+	// finalityEvery is how many polls pass between looks at submissions that
+	// are confirmed and wait only to be finalized.
 	finalityEvery = 4
 	// lostPolls is how many looks in a row must miss a confirmed signature
 	// before its fork counts as dead: a lagging endpoint misses some.
 	lostPolls = 5
-	// trackerWorkers bounds the outcomes that are written at once.
-	trackerWorkers = 64
+	// settleAge is how old the newest attempt must be before the tracker asks
+	// whether it is dead: a blockhash lives for about a minute.
+	settleAge = 30 * time.Second
+	// settleEvery is how often it then asks.
+	settleEvery = 2 * time.Second
+	// sendWorkers bounds the rebroadcasts under way at once; what finds no worker
+	// waits for the next poll, so that sends which hang stop no look.
+	sendWorkers = 64
 )
 
-// tracker knows the submissions whose lease this process holds. It renews the
-// leases, those of running steps too, and follows what may be on the chain: it
-// asks for signatures once a slot and sends the same bytes again.
+// tracker knows the submissions whose lease this process holds, and follows
+// what may be on the chain: one loop asks for all signatures at once, at most
+// once a slot, and sends the same bytes again.
 type tracker struct {
 	e *Engine
+	// nudged brings the next poll forward.
+	nudged chan struct{}
 
 	mu      sync.Mutex
 	entries map[uuid.UUID]*entry
+	landing map[uuid.UUID]*watched
 
-	// steps runs what the answers call for, beside the polling.
-	steps errgroup.Group
+	// sends repeats transactions, and settling judges old ones, beside the polling.
+	sends    errgroup.Group
+	settling sync.Mutex
 }
 
-// entry is one submission under one lease. Its fields belong to the step that
-// is running or else to the tracker's loop, but for busy and followed, which mu guards.
+// entry is one submission in flight, under one lease. Its fields belong to
+// whoever has it by its phase; mu guards phase.
 type entry struct {
-	c *Claimed
-	// busy says that a step of it is running; followed that there is something to look for.
-	busy, followed bool
-	// sends counts the sends since it is watched; next is when the next is due.
+	c     *Claimed
+	phase phase
+	// sends counts the sends since it is followed; next is when the next is due.
 	sends int
 	next  time.Time
 	// settle is when attempts that nobody has seen may be judged again.
 	settle time.Time
-	// missed counts the looks in a row that did not find a confirmed signature.
+	// look is what the tracker has just found in all history, for the step that follows.
+	look *ledger.Look
+}
+
+// phase says who has an entry.
+type phase int
+
+const (
+	// working: a step of it is running.
+	working phase = iota
+	// following: the tracker asks for its signatures.
+	following
+	// recording: it landed, and the recorder writes that.
+	recording
+)
+
+// watched is a submission that landed and is not yet final: what is left of an
+// entry, small, because thousands are watched.
+type watched struct {
+	lease       Lease
+	kind        shieldpool.Kind
+	sign        string
+	signature   solana.Signature
+	slot        uint64
+	created     time.Time
+	commitments [][32]byte
+	leaves      []uint64
+	// missed counts the looks in a row that did not find the signature. busy says
+	// that its end, or its way back, is being written; mu guards both.
 	missed int
+	busy   bool
 }
 
 func newTracker(e *Engine) *tracker {
-	t := &tracker{e: e, entries: map[uuid.UUID]*entry{}}
-	t.steps.SetLimit(trackerWorkers)
+	t := &tracker{e: e, nudged: make(chan struct{}, 1), entries: map[uuid.UUID]*entry{}, landing: map[uuid.UUID]*watched{}}
+	t.sends.SetLimit(sendWorkers)
 	return t
 }
 
-// hold keeps a lease that was just taken, for the step that begins.
+// hold keeps a submission whose lease and place were just taken, for the step that begins.
 func (t *tracker) hold(c *Claimed) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := &entry{c: c, busy: true}
+	w := &entry{c: c, phase: working}
+	if old := t.entries[c.ID]; old != nil { // an earlier lease of the same row, lost unnoticed
+		t.remove(old)
+	}
 	t.entries[c.ID] = w
 	return w
 }
 
-// follow looks for the submission on the chain from now on; one that is
-// followed already keeps its schedule.
+// follow looks for the submission on the chain from now on; one that was
+// followed before keeps its schedule.
 func (t *tracker) follow(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !w.followed {
-		w.followed, w.next = true, t.e.Now().Add(rebroadcastAfter(0))
+	if w.phase != working {
+		return
+	}
+	w.phase = following
+	if w.next.IsZero() {
+		w.next = t.e.Now().Add(rebroadcastAfter(0))
 	}
 }
 
-// drop lets go of a lease. This process may hold a later one of the same
+// record hands an entry to the recorder.
+func (t *tracker) record(w *entry, o Outcome) {
+	t.mu.Lock()
+	w.phase = recording
+	t.mu.Unlock()
+	t.e.recorder.land(w, o)
+}
+
+// end is called when a step has ended. One that neither let go of its entry nor
+// handed it on has panicked past its recovery: nothing holds it any more.
+func (t *tracker) end(w *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.phase == working {
+		t.remove(w)
+	}
+}
+
+// drop lets go of a submission in flight. This process may hold a later lease of the same
 // submission by now, which stays.
 func (t *tracker) drop(w *entry) {
 	t.mu.Lock()
@@ -87,30 +150,107 @@ func (t *tracker) drop(w *entry) {
 	t.remove(w)
 }
 
+// remove gives the place and the payers' reservations back; the caller holds mu.
 func (t *tracker) remove(w *entry) {
-	if t.entries[w.c.ID] == w {
-		delete(t.entries, w.c.ID)
+	if t.entries[w.c.ID] != w {
+		return
+	}
+	delete(t.entries, w.c.ID)
+	t.e.slots.give()
+	t.e.settlePayers(w.c, func(solana.Signature) bool { return true })
+	if t.e.more.Load() {
+		t.e.Nudge()
 	}
 }
 
-// size is how many submissions are followed.
-func (t *tracker) size() (n int) {
+// landed goes on watching a submission whose landing is written.
+func (t *tracker) landed(w *entry, o *Outcome) {
+	c := w.c
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.entries {
-		if w.followed {
-			n++
-		}
+	if t.entries[c.ID] != w {
+		return
 	}
-	return n
+	t.remove(w)
+	t.landing[c.ID] = watch(c, o)
 }
 
-// idle lists the entries of which no step is running.
-func (t *tracker) idle() []*entry {
+func watch(c *Claimed, o *Outcome) *watched {
+	return &watched{
+		lease: c.Lease(), kind: c.Kind, sign: c.ProofSign, signature: o.Signature, slot: o.Slot,
+		created: c.CreatedAt, commitments: commitmentsOf(c.Submission),
+	}
+}
+
+// watch takes up submissions that another process saw landing.
+func (t *tracker) watch(c *Claimed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.landing[c.ID] = watch(c, &Outcome{Signature: *c.Signature, Slot: c.Slot})
+}
+
+// forget ends a watch.
+func (t *tracker) forget(w *watched) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.landing[w.lease.ID] == w {
+		delete(t.landing, w.lease.ID)
+	}
+}
+
+// watching is how many landed submissions are watched.
+func (t *tracker) watching() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.landing)
+}
+
+// leases are all that this process believes to hold.
+func (t *tracker) leases() map[Lease]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make(map[Lease]bool, len(t.entries)+len(t.landing))
+	for _, w := range t.entries {
+		out[w.c.Lease()] = true
+	}
+	for _, w := range t.landing {
+		out[w.lease] = true
+	}
+	return out
+}
+
+// lose drops what was held under leases that are no longer this process's. A
+// step that is running finds out by itself.
+func (t *tracker) lose(l Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.entries[l.ID]; w != nil && w.c.Lease() == l && w.phase == following {
+		t.remove(w)
+	}
+	if w := t.landing[l.ID]; w != nil && w.lease == l && !w.busy {
+		delete(t.landing, l.ID)
+	}
+}
+
+// followed lists the entries whose signatures are asked for.
+func (t *tracker) followed() []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := make([]*entry, 0, len(t.entries))
 	for _, w := range t.entries {
+		if w.phase == following {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// unsettled lists the watches that are asked for.
+func (t *tracker) unsettled() []*watched {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]*watched, 0, len(t.landing))
+	for _, w := range t.landing {
 		if !w.busy {
 			out = append(out, w)
 		}
@@ -118,25 +258,21 @@ func (t *tracker) idle() []*entry {
 	return out
 }
 
-// begin marks an entry busy; false when it is gone or another step has it.
+func (t *tracker) follows(w *entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.entries[w.c.ID] == w && w.phase == following
+}
+
+// begin gives an entry to a step; false when it is gone or somebody else's.
 func (t *tracker) begin(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.entries[w.c.ID] != w || w.busy {
+	if t.entries[w.c.ID] != w || w.phase != following {
 		return false
 	}
-	w.busy = true
+	w.phase = working
 	return true
-}
-
-// end marks the end of a step. One that panicked has left nothing to follow.
-func (t *tracker) end(w *entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w.busy = false
-	if !w.followed {
-		t.remove(w)
-	}
 }
 
 // rebroadcastAfter is the pause before the n-th send after the first: every
@@ -148,234 +284,47 @@ func rebroadcastAfter(n int) time.Duration {
 	return 2 * time.Second
 }
 
-// run polls until ctx ends.
+// run polls until ctx ends, once a slot. A notification brings the poll
+// forward, and the one after it is then left to the next notification for a
+// little longer, so that polls fall in step with the slots instead of doubling.
 func (t *tracker) run(ctx context.Context) {
-	tick := time.NewTicker(t.e.Timing.Poll)
-	defer tick.Stop()
-	defer func() { _ = t.steps.Wait() }() // the steps log their own errors
+	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
+	slot := t.e.Timing.Poll
+	timer := time.NewTimer(slot)
+	defer timer.Stop()
 	for round := 0; ; round++ {
+		least := time.Now().Add(slot / 4)
+		var nudged bool
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-timer.C:
+		case <-t.nudged:
+			nudged = true
+			if !pause(ctx, time.Until(least)) {
+				return
+			}
 		}
-		t.poll(ctx, round)
-	}
-}
-
-// keepLeases renews them until ctx ends.
-func (t *tracker) keepLeases(ctx context.Context) {
-	tick := time.NewTicker(t.e.Timing.Lease / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		t.renew(ctx)
-	}
-}
-
-// renew keeps the leases, and drops the submissions whose lease another worker has.
-func (t *tracker) renew(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, t.e.Timing.Lease/3)
-	defer cancel()
-	t.mu.Lock()
-	leases := make([]Lease, 0, len(t.entries))
-	for _, w := range t.entries {
-		leases = append(leases, w.c.Lease())
-	}
-	t.mu.Unlock()
-	if len(leases) == 0 {
-		return
-	}
-	kept, err := t.e.Store.Renew(ctx, leases, t.e.Timing.Lease)
-	if err != nil {
-		// The leases may lapse; writes under them then change nothing, and that drops the entries.
-		t.e.Log.WarnContext(ctx, "Could not renew leases", "leases", len(leases), "error", err)
-		return
-	}
-	held := make(map[Lease]bool, len(kept))
-	for _, l := range kept {
-		held[l] = true
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, l := range leases {
-		if w := t.entries[l.ID]; w != nil && w.c.Lease() == l && !held[l] {
-			delete(t.entries, l.ID)
+		t.poll(ctx, round, nudged)
+		if nudged {
+			timer.Reset(slot + slot/4)
+		} else {
+			timer.Reset(slot)
 		}
 	}
 }
 
-// poll asks for the signatures of all entries that are due a look.
-func (t *tracker) poll(ctx context.Context, round int) {
-	var batch []*entry
-	var sigs []solana.Signature
-	flush := func() {
-		if len(sigs) > 0 {
-			t.look(ctx, batch, sigs)
-		}
-		batch, sigs = nil, nil
+// pause waits; false when ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
 	}
-	for _, w := range t.idle() {
-		if w.c.State == Completed && round%finalityEvery != 0 {
-			continue
-		}
-		ask := w.signatures()
-		if len(sigs)+len(ask) > statusBatch {
-			flush()
-		}
-		batch, sigs = append(batch, w), append(sigs, ask...)
-	}
-	flush()
-}
-
-// signatures are what to ask for: the landed one, or all that can still land.
-func (w *entry) signatures() []solana.Signature {
-	if w.c.State == Completed {
-		return []solana.Signature{*w.c.Signature}
-	}
-	return signaturesOf(w.c.Live)
-}
-
-// look asks for one batch and acts on each entry's share of the answer.
-func (t *tracker) look(ctx context.Context, batch []*entry, sigs []solana.Signature) {
-	statuses, _, err := t.e.Chain.Statuses(ctx, sigs, false)
-	if err != nil {
-		// Unknown is neither failure nor success: the next poll asks again.
-		t.e.Log.WarnContext(ctx, "Could not read signature statuses", "signatures", len(sigs), "error", err)
-		return
-	}
-	for _, w := range batch {
-		n := len(w.signatures())
-		mine := statuses[:n]
-		statuses = statuses[n:]
-		act := t.decide(w, mine)
-		if act == nil || !t.begin(w) {
-			continue
-		}
-		t.steps.Go(func() error {
-			defer t.end(w)
-			ctx, cancel := t.e.unhurried(ctx)
-			defer cancel()
-			act(ctx)
-			return nil
-		})
-	}
-}
-
-// decide picks what an answer calls for; nil when there is nothing to do yet.
-func (t *tracker) decide(w *entry, statuses []*ledger.Status) func(context.Context) {
-	var known, settled bool
-	for _, st := range statuses {
-		known = known || st != nil
-		settled = settled || st != nil && ((st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed)) || st.Confirmation.AtLeast(ledger.Finalized))
-	}
-	if w.c.State == Completed {
-		return t.decideCompleted(w, statuses[0])
-	}
-	switch {
-	case settled, !known && t.aged(w):
-		w.settle = t.e.Now().Add(settleEvery)
-		return func(ctx context.Context) { t.stepOn(ctx, w) }
-	case !known && !w.c.refused && !t.e.Now().Before(w.next):
-		return func(ctx context.Context) { t.rebroadcast(ctx, w) }
-	default:
-		return nil
-	}
-}
-
-// decideCompleted follows a confirmed submission to finality, or back when its fork dies.
-func (t *tracker) decideCompleted(w *entry, st *ledger.Status) func(context.Context) {
-	switch {
-	case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Finalized):
-		return func(ctx context.Context) { t.finish(ctx, w, t.e.finalize(ctx, w.c, st)) }
-	case st != nil && st.Err == nil:
-		w.missed = 0
-		return nil
-	}
-	if w.missed++; w.missed < lostPolls {
-		return nil
-	}
-	return func(ctx context.Context) { t.reopen(ctx, w) }
-}
-
-// settleAge is how old the newest attempt must be before the tracker asks
-// whether it is dead: a blockhash lives for about a minute.
-const settleAge = 30 * time.Second
-
-// settleEvery is how often it then asks.
-const settleEvery = 2 * time.Second
-
-// aged reports whether it is time to settle attempts that nobody has seen.
-func (t *tracker) aged(w *entry) bool {
-	newest := w.c.Live[len(w.c.Live)-1].CreatedAt
-	return t.e.Now().Sub(newest) > settleAge && !t.e.Now().Before(w.settle)
-}
-
-// rebroadcast sends every live attempt again, byte for byte and without preflight.
-func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
-	w.sends++
-	w.next = t.e.Now().Add(rebroadcastAfter(w.sends))
-	for i := range w.c.Live {
-		if ctx.Err() != nil {
-			return
-		}
-		t.e.Observer.Attempt("rebroadcast")
-		if err := t.e.put(ctx, &w.c.Live[i], false); err != nil {
-			t.e.Log.DebugContext(ctx, "Sent an attempt again, to no answer", "request_id", w.c.ID, "error", err)
-		}
-	}
-}
-
-// finish drops an entry that has ended, or whose lease is lost; another error
-// leaves it for the next poll.
-func (t *tracker) finish(ctx context.Context, w *entry, err error) {
-	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		t.e.Log.WarnContext(ctx, "Could not write an outcome, asking again", "request_id", w.c.ID, "error", err)
-		return
-	}
-	t.drop(w)
-}
-
-// reopen takes a submission whose fork died back to processing. It looks with
-// history search first: the recent cache alone forgets. Absence says nothing
-// where history itself no longer reaches back to the slot.
-func (t *tracker) reopen(ctx context.Context, w *entry) {
-	w.missed = 0
-	first, err := t.e.Chain.FirstAvailableBlock(ctx)
-	var statuses []*ledger.Status
-	if err == nil {
-		statuses, _, err = t.e.Chain.Statuses(ctx, w.signatures(), true)
-	}
-	if err != nil {
-		t.e.Log.WarnContext(ctx, "Could not look a confirmed signature up", "request_id", w.c.ID, "error", err)
-		return
-	}
-	switch st := statuses[0]; {
-	case st == nil && first > w.c.Slot:
-		return
-	case st != nil && st.Err == nil:
-		if st.Confirmation.AtLeast(ledger.Finalized) {
-			t.finish(ctx, w, t.e.finalize(ctx, w.c, st))
-		}
-		return
-	}
-	if err := t.e.Store.Reopen(ctx, w.c.Lease()); err != nil {
-		t.finish(ctx, w, err)
-		return
-	}
-	t.e.Observer.Attempt("reopened")
-	t.e.Log.WarnContext(ctx, "Took a confirmed submission back: its fork died", "request_id", w.c.ID)
-	w.c.State, w.c.Signature, w.c.RolledBack = Processing, nil, true
-	t.stepOn(ctx, w)
-}
-
-// stepOn takes an entry one step further under the lease that is held.
-func (t *tracker) stepOn(ctx context.Context, w *entry) {
-	if err := t.e.step(ctx, w); err != nil {
-		t.e.Log.WarnContext(ctx, "Left a submission until its lease lapses", "request_id", w.c.ID, "error", err)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }

@@ -18,14 +18,9 @@ const (
 	listenAgain = time.Second
 )
 
-// Listener tells of every submission that any pod finishes.
-type Listener interface {
-	Listen(ctx context.Context, done func(uuid.UUID)) error
-}
-
 // Desk answers about submissions: it waits for outcomes and reads rows.
 type Desk struct {
-	store legacyStore
+	store Store
 	log   *slog.Logger
 
 	mu      sync.Mutex
@@ -36,17 +31,18 @@ type Desk struct {
 }
 
 // NewDesk makes a desk.
-func NewDesk(store legacyStore, log *slog.Logger) (*Desk, error) {
+func NewDesk(store Store, log *slog.Logger) (*Desk, error) {
 	if store == nil || log == nil {
 		return nil, errors.New("the desk needs a store and a log")
 	}
 	return &Desk{store: store, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}, closing: make(chan struct{})}, nil
 }
 
-// Run passes notifications on until ctx ends.
-func (d *Desk) Run(ctx context.Context, l Listener) {
+// Run passes notifications on until ctx ends: outcomes to those who wait, and
+// that something is due to due.
+func (d *Desk) Run(ctx context.Context, l Listener, due func()) {
 	for ctx.Err() == nil {
-		err := l.Listen(ctx, d.tell)
+		err := l.Listen(ctx, Heard{Done: d.tell, Due: due})
 		if ctx.Err() != nil {
 			return
 		}

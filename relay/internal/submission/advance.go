@@ -1,0 +1,331 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Reasons of the engine's own for holding a submission; others are codes of
+// refusals and classes of program errors.
+const (
+	// HoldHistory: an attempt cannot land any more, and no endpoint's history
+	// reaches back to tell whether it has. An endpoint that keeps a longer one
+	// (role archive) ends it.
+	HoldHistory = "chain_history"
+	// HoldChain: the chain does not answer.
+	HoldChain = string(refusal.ChainUnavailable)
+)
+
+// lagTries is how many steps a root that the ring holds may be unknown to the
+// program, about a minute with the pauses between them: no node that is fit for
+// use lags longer.
+const lagTries = 10
+
+// progress is one submission's way through the steps, and what they have found.
+type progress struct {
+	facts
+	// floor is the slot before which no account is believed.
+	floor uint64
+	// landing is set with a verdict of landed, and when an unknown one is adopted.
+	landing *Outcome
+	// spent is the index of the nullifier that is.
+	spent int
+	tree  *shieldpool.TreeAccount
+	// failure is behind class.
+	failure *shieldpool.TransactionError
+}
+
+// advance takes a submission as far as it goes now; follow says that there is
+// something to look for on the chain from here on.
+func (e *Engine) advance(ctx context.Context, w *entry) (follow bool, err error) {
+	c, p := w.c, &progress{}
+	if len(c.Live) > 0 {
+		if err := e.judgeLive(ctx, w, p); err != nil {
+			return false, err
+		}
+	}
+	if c.fresh {
+		p.notes, c.fresh = notesUnspent, false
+	}
+	p.lagged = c.Tries >= lagTries
+	for {
+		switch next := decide(&p.facts); next {
+		case stepLand, stepAdopt:
+			e.tracker.record(w, *p.landing)
+			return true, nil
+		case stepWatch:
+			return true, nil
+		case stepReadNotes:
+			err = e.readNotes(ctx, c, p)
+		case stepReadRoot:
+			err = e.readRoot(ctx, c, p)
+		case stepSign:
+			follow, err = e.launch(ctx, c, p)
+			if err != nil || follow {
+				return follow, err
+			}
+		default:
+			return false, e.conclude(ctx, c, p, next)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// conclude acts on a step that ends this pass: a failure, a hold or a retry.
+func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) error {
+	switch s {
+	case stepNoHistory:
+		return &held{reason: HoldHistory, cause: errors.New("no endpoint's history reaches back to an attempt that can land no more: give the relay an endpoint with the role archive")}
+	case stepHold:
+		whole := p.class == shieldpool.ClassOperator || p.class == shieldpool.ClassNotInitialised
+		return &held{reason: string(p.class), whole: whole, cause: p.failure}
+	case stepRetry:
+		if p.failure == nil {
+			return errTaken
+		}
+		return fmt.Errorf("try transaction: %w", p.failure)
+	}
+	// Whatever still counts as live cannot land: only its history may be missing.
+	if err := e.bury(ctx, c, burials(c.Live)); err != nil {
+		return err
+	}
+	switch s {
+	case stepFailSpent:
+		return e.fail(ctx, c, nullifierSpent(p.spent))
+	case stepFailRoot:
+		return e.fail(ctx, c, staleRoot(c.Call.Inputs.Root, p.tree.Root).Because(p.cause()))
+	default:
+		return e.fail(ctx, c, e.classRefusal(ctx, c, p))
+	}
+}
+
+// errTaken says that another transaction spent the notes, in a block that a
+// fork may still undo.
+var errTaken = errors.New("the notes are spent by another transaction that is not yet final")
+
+// cause is the failure as an error, without the pitfall of a typed nil.
+func (p *progress) cause() error {
+	if p.failure == nil {
+		return nil
+	}
+	return p.failure
+}
+
+// judgeLive looks the live attempts up in all history, unless the tracker just
+// did, and buries the dead ones.
+func (e *Engine) judgeLive(ctx context.Context, w *entry, p *progress) error {
+	look := w.look
+	w.look = nil
+	if look == nil {
+		found, err := e.Chain.Search(ctx, signaturesOf(w.c.Live))
+		if err != nil {
+			return e.unreachable(w.c, err)
+		}
+		look = &found
+	}
+	return e.apply(ctx, w.c, p, look)
+}
+
+// apply takes one look's verdicts on the live attempts.
+func (e *Engine) apply(ctx context.Context, c *Claimed, p *progress, look *ledger.Look) error {
+	p.floor = max(p.floor, look.FinalizedSlot)
+	var dead []Burial
+	for i := range c.Live {
+		a, st := &c.Live[i], look.Statuses[i]
+		v := judge(a, st, look)
+		p.verdicts = append(p.verdicts, v)
+		switch v {
+		case landed:
+			p.landing = &Outcome{Signature: a.Signature, Slot: st.Slot}
+		case failedOnChain:
+			p.failure, p.class = st.Err, e.classOf(st.Err)
+			dead = append(dead, Burial{Signature: a.Signature, Paid: feeOf(c.Call.Inputs, a)})
+			e.Observer.Attempt("failed_on_chain")
+			e.told(c, a, p.class, st.Err)
+		case expired:
+			dead = append(dead, Burial{Signature: a.Signature})
+			e.Observer.Attempt("expired")
+		case mayLand, forgotten:
+		}
+	}
+	return e.bury(ctx, c, dead)
+}
+
+// told passes on what a failure says of payer and compute limit.
+func (e *Engine) told(c *Claimed, a *Attempt, class shieldpool.Class, cause error) {
+	switch class {
+	case shieldpool.ClassFeePayerEmpty:
+		e.Payers.Refused(a.FeePayer, cause)
+	case shieldpool.ClassRaiseCompute:
+		e.compute.raise(c.Kind)
+	default:
+	}
+}
+
+func (e *Engine) classOf(err *shieldpool.TransactionError) shieldpool.Class {
+	return e.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
+}
+
+// unreachable is an error of a call, as what the submission waits for.
+func (e *Engine) unreachable(c *Claimed, err error) error {
+	if errors.Is(err, ledger.ErrUnavailable) && c.Tries >= patientTries {
+		return &held{reason: HoldChain, cause: err}
+	}
+	return err
+}
+
+// readNotes looks at the nullifiers' accounts, on a node that has seen all that
+// the verdicts rest on, and finds out whose they are when they exist.
+func (e *Engine) readNotes(ctx context.Context, c *Claimed, p *progress) error {
+	seen, err := e.State.Inspect(ctx, c.Call.Inputs, c.Call.Recipient, p.floor)
+	if err != nil {
+		return holdUnready(c, err)
+	}
+	p.floor = max(p.floor, seen.Slot)
+	index := slices.Index(seen.Spent[:], true)
+	if index < 0 {
+		p.notes = notesUnspent
+		return nil
+	}
+	p.spent = index
+	return e.whose(ctx, c, p)
+}
+
+// whose tells who spent the notes: an attempt of ours, dead ones included; a
+// transaction of ours that the database lost; or somebody else.
+func (e *Engine) whose(ctx context.Context, c *Claimed, p *progress) error {
+	own, err := e.ownLanding(ctx, c)
+	if err != nil || own != nil {
+		p.notes, p.landing = notesOurs, own
+		return err
+	}
+	made, err := e.State.Creation(ctx, c.Call.Inputs.Nullifiers[p.spent])
+	switch {
+	case err != nil:
+		return e.unreachable(c, err)
+	case made == nil:
+		p.notes = notesUnknown
+	case e.ours(c, made):
+		p.notes, p.landing = notesOurs, &Outcome{Signature: made.Signature, Slot: made.Slot}
+		e.Observer.Attempt("adopted")
+		e.Log.WarnContext(ctx, "Found a landing of ours that the database did not know", "request_id", c.ID, "slot", made.Slot)
+	case made.Confirmation.AtLeast(ledger.Finalized):
+		p.notes = notesOthers
+	default:
+		p.notes = notesTaken
+	}
+	return nil
+}
+
+// ours reports whether a transaction is this submission's: paid by a payer of
+// ours, and doing exactly what was asked.
+func (e *Engine) ours(c *Claimed, made *ledger.Creation) bool {
+	payer := e.Payers.Ours(made.FeePayer) || slices.ContainsFunc(slices.Concat(c.Live, c.Dead), func(a Attempt) bool { return a.FeePayer == made.FeePayer })
+	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(c.Call)
+}
+
+// errUnconfirmed says that an attempt succeeded in a block that is not yet
+// confirmed: whose landing a spent nullifier is shows only then.
+var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
+
+// ownLanding looks every attempt ever made up, the dead ones too: a nullifier
+// that is spent may have been spent by us.
+func (e *Engine) ownLanding(ctx context.Context, c *Claimed) (*Outcome, error) {
+	for some := range slices.Chunk(slices.Concat(c.Live, c.Dead), statusBatch) {
+		look, err := e.Chain.Search(ctx, signaturesOf(some))
+		if err != nil {
+			return nil, e.unreachable(c, err)
+		}
+		for i, st := range look.Statuses {
+			switch {
+			case st == nil || st.Err != nil:
+			case st.Confirmation.AtLeast(ledger.Confirmed):
+				return &Outcome{Signature: some[i].Signature, Slot: st.Slot}, nil
+			default:
+				return nil, errUnconfirmed
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // nil is "none of ours", as documented
+}
+
+// readRoot looks the root up in the cached ring and, when it is not there, in a
+// fresh one.
+func (e *Engine) readRoot(ctx context.Context, c *Claimed, p *progress) error {
+	age := e.Timing.Poll
+	if p.class == shieldpool.ClassStaleProof {
+		age = 0
+	}
+	for {
+		snap, err := e.State.Tree(ctx, age)
+		if err != nil {
+			return holdUnready(c, err)
+		}
+		p.tree, p.floor = snap.Tree, max(p.floor, snap.Slot)
+		switch {
+		case !snap.Checked:
+			p.root = rootUntold
+		case snap.Tree.Headroom(c.Call.Inputs.Root) >= 0:
+			p.root = rootInRing
+		case age == 0:
+			p.root = rootGone
+		default:
+			age = 0
+			continue
+		}
+		return nil
+	}
+}
+
+// bury marks attempts as dead, in the database and in the claim, and frees what
+// their payers keep for them.
+func (e *Engine) bury(ctx context.Context, c *Claimed, dead []Burial) error {
+	if len(dead) == 0 {
+		return nil
+	}
+	if err := e.Store.BuryAttempts(ctx, c.Lease(), dead); err != nil {
+		return err
+	}
+	gone := map[solana.Signature]bool{}
+	for _, d := range dead {
+		gone[d.Signature] = true
+	}
+	var live []Attempt
+	for _, a := range c.Live {
+		if gone[a.Signature] {
+			c.Dead = append(c.Dead, a)
+		} else {
+			live = append(live, a)
+		}
+	}
+	c.Live = live
+	e.settlePayers(c, func(s solana.Signature) bool { return gone[s] })
+	return nil
+}
+
+// burials are those of attempts that cost nothing.
+func burials(attempts []Attempt) []Burial {
+	out := make([]Burial, len(attempts))
+	for i := range attempts {
+		out[i] = Burial{Signature: attempts[i].Signature}
+	}
+	return out
+}
+
+func signaturesOf(attempts []Attempt) []solana.Signature {
+	out := make([]solana.Signature, len(attempts))
+	for i := range attempts {
+		out[i] = attempts[i].Signature
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package submission
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	// leavesEach is how many leaves a submission appends, and so how many roots it
+	// drives out of the ring.
+	leavesEach = 2
+	// queueAge is how old the fleet's count may be, with what this process
+	// accepted since added to it.
+	queueAge = 100 * time.Millisecond
+	// retryBusy is what clients are told to wait: a slot or two land some.
+	retryBusy = time.Second
+)
+
+// place is where a submission's root stands in the ring.
+type place struct {
+	// seq is the number of leaves that the tree had when the root was its newest.
+	seq uint64
+	// headroom is how many more leaves may be appended before the root leaves the
+	// ring; known is false when the tree account cannot tell.
+	headroom int
+	known    bool
+}
+
+// placeOf looks the root up in the cached ring and, when it is not there, in
+// a fresh one. Without a self-checked tree nothing is known, and the
+// simulation before signing decides.
+func (a *Admission) placeOf(ctx context.Context, root [32]byte) (place, error) {
+	for _, age := range []time.Duration{treeAge, 0} {
+		snap, err := a.State.Tree(ctx, age)
+		if err != nil {
+			return place{}, err
+		}
+		if !snap.Checked {
+			return place{}, nil
+		}
+		if headroom := snap.Tree.Headroom(root); headroom >= 0 {
+			age := uint64(len(snap.Tree.History) - 1 - headroom) //nolint:gosec // the headroom is below the ring's length
+			return place{seq: snap.Tree.NextIndex - min(age, snap.Tree.NextIndex), headroom: headroom, known: true}, nil
+		}
+		if age == 0 {
+			return place{}, staleRoot(root, snap.Tree.Root)
+		}
+	}
+	return place{}, nil
+}
+
+// notTooLate refuses a submission when those that go before it would drive its
+// root out of the ring: taken all the same, it would fail as a stale root after
+// a wait, and keep its notes reserved meanwhile.
+func (a *Admission) notTooLate(ctx context.Context, p place) error {
+	if !p.known {
+		return nil
+	}
+	most := p.headroom / leavesEach
+	if n, ok := a.queue.recent(a.Now()); ok && n <= most {
+		return nil
+	}
+	total, err := a.Store.Ahead(ctx, a.Pool.Address, math.MaxInt64, most+1)
+	if err != nil {
+		return err
+	}
+	if total <= most {
+		a.queue.counted(total, a.Now())
+		return nil
+	}
+	ahead, err := a.Store.Ahead(ctx, a.Pool.Address, p.seq, most+1)
+	if err != nil || ahead <= most {
+		return err
+	}
+	return refusal.New(refusal.PoolBusy,
+		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, most).
+		Retry(retryBusy)
+}
+
+// queueLength keeps the fleet's count of submissions that have not landed.
+type queueLength struct {
+	mu sync.Mutex
+	n  int
+	at time.Time
+}
+
+// recent gives the last count and what was accepted here since; false when it is old.
+func (q *queueLength) recent(now time.Time) (int, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.n, !q.at.IsZero() && now.Sub(q.at) < queueAge
+}
+
+func (q *queueLength) counted(n int, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.n, q.at = n, now
+}
+
+func (q *queueLength) grew() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.n++
+}

@@ -1,0 +1,285 @@
+package submission
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// poll looks at everything that is due a look, and acts on what it finds.
+func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
+	flying := t.followed()
+	signatures := t.pollFlying(ctx, flying)
+	if round%finalityEvery == 0 {
+		signatures += t.pollLanded(ctx)
+	}
+	if signatures > 0 {
+		t.e.Observer.Poll(signatures, nudged)
+	}
+	t.settleOld(ctx, flying)
+}
+
+// pollFlying asks for the attempts of submissions in flight.
+func (t *tracker) pollFlying(ctx context.Context, flying []*entry) (asked int) {
+	var batch []*entry
+	var sigs []solana.Signature
+	flush := func() {
+		if len(sigs) > 0 {
+			asked += len(sigs)
+			t.lookAtFlying(ctx, batch, sigs)
+		}
+		batch, sigs = nil, nil
+	}
+	for _, w := range flying {
+		mine := signaturesOf(w.c.Live)
+		if len(sigs)+len(mine) > statusBatch {
+			flush()
+		}
+		batch, sigs = append(batch, w), append(sigs, mine...)
+	}
+	flush()
+	return asked
+}
+
+// statuses asks; nil when there was no answer: unknown is neither failure nor
+// success, and the next poll asks again.
+func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*ledger.Status {
+	statuses, _, err := t.e.Chain.Statuses(ctx, sigs)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.e.Log.DebugContext(ctx, "Could not read signature statuses", "signatures", len(sigs), "error", err)
+		}
+		return nil
+	}
+	return statuses
+}
+
+func (t *tracker) lookAtFlying(ctx context.Context, batch []*entry, sigs []solana.Signature) {
+	statuses := t.statuses(ctx, sigs)
+	if statuses == nil {
+		// Without an answer nothing is known to be on the chain: what is due is sent again.
+		statuses = make([]*ledger.Status, len(sigs))
+	}
+	for _, w := range batch {
+		n := len(w.c.Live)
+		t.take(ctx, w, statuses[:n])
+		statuses = statuses[n:]
+	}
+}
+
+// take acts on what the recent past says of one submission's attempts.
+func (t *tracker) take(ctx context.Context, w *entry, statuses []*ledger.Status) {
+	known := false
+	for i, st := range statuses {
+		switch {
+		case st == nil:
+			continue
+		case st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
+			if t.begin(w) {
+				t.record(w, Outcome{Signature: w.c.Live[i].Signature, Slot: st.Slot})
+			}
+			return
+		case st.Confirmation.AtLeast(ledger.Finalized):
+			t.stepOn(ctx, w) // it failed for good: the step finds out what that means
+			return
+		}
+		known = true
+	}
+	if !known && !t.e.Now().Before(w.next) {
+		t.rebroadcast(ctx, w)
+	}
+}
+
+// stepOn takes an entry one step further under the lease that is held.
+func (t *tracker) stepOn(ctx context.Context, w *entry) {
+	if !t.begin(w) {
+		return
+	}
+	t.e.steps.Go(func() {
+		ctx, cancel := t.e.unhurried(ctx)
+		defer cancel()
+		t.e.step(ctx, w)
+	})
+}
+
+// rebroadcast sends every live attempt again, byte for byte and without
+// preflight, but for those that preflight refused for good.
+func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
+	attempts := make([]Attempt, 0, len(w.c.Live))
+	for _, a := range w.c.Live {
+		if !a.Refused {
+			attempts = append(attempts, a)
+		}
+	}
+	id := w.c.ID
+	began := t.sends.TryGo(func() error {
+		for i := range attempts {
+			t.e.Observer.Attempt("rebroadcast")
+			if err := t.e.put(ctx, &attempts[i], false); err != nil {
+				t.e.Log.DebugContext(ctx, "Sent an attempt again, to no answer", "request_id", id, "error", err)
+			}
+		}
+		return nil
+	})
+	if began {
+		w.sends++
+		w.next = t.e.Now().Add(rebroadcastAfter(w.sends))
+	}
+}
+
+// settleOld judges attempts that are so old that they may be dead, many in one
+// search. One search runs at a time, beside the polling.
+func (t *tracker) settleOld(ctx context.Context, flying []*entry) {
+	if !t.settling.TryLock() {
+		return
+	}
+	var batch []*entry
+	var sigs []solana.Signature
+	for _, w := range flying {
+		// Only while it is followed are its attempts this loop's to look at.
+		if !t.follows(w) || len(sigs)+len(w.c.Live) > statusBatch || !t.aged(w) || !t.begin(w) {
+			continue
+		}
+		w.settle = t.e.Now().Add(settleEvery)
+		batch, sigs = append(batch, w), append(sigs, signaturesOf(w.c.Live)...)
+	}
+	if len(batch) == 0 {
+		t.settling.Unlock()
+		return
+	}
+	t.e.steps.Go(func() {
+		defer t.settling.Unlock()
+		ctx, cancel := t.e.unhurried(ctx)
+		defer cancel()
+		look, err := t.e.Chain.Search(ctx, sigs)
+		if err != nil {
+			t.e.Log.InfoContext(ctx, "Could not look old attempts up", "signatures", len(sigs), "error", err)
+		}
+		for _, w := range batch {
+			n := len(w.c.Live)
+			if err != nil {
+				t.follow(w)
+				continue
+			}
+			mine := look
+			mine.Statuses, look.Statuses = look.Statuses[:n], look.Statuses[n:]
+			w.look = &mine
+			t.e.steps.Go(func() {
+				ctx, cancel := t.e.unhurried(ctx)
+				defer cancel()
+				t.e.step(ctx, w)
+			})
+		}
+	})
+}
+
+// aged reports whether it is time to judge attempts.
+func (t *tracker) aged(w *entry) bool {
+	newest := w.c.Live[len(w.c.Live)-1].CreatedAt
+	return t.e.Now().Sub(newest) > settleAge && !t.e.Now().Before(w.settle)
+}
+
+// pollLanded asks for the submissions that are confirmed and not yet final.
+func (t *tracker) pollLanded(ctx context.Context) (asked int) {
+	all := t.unsettled()
+	for len(all) > 0 && ctx.Err() == nil {
+		n := min(len(all), statusBatch)
+		batch := all[:n]
+		all = all[n:]
+		sigs := make([]solana.Signature, n)
+		for i, w := range batch {
+			sigs[i] = w.signature
+		}
+		asked += n
+		if statuses := t.statuses(ctx, sigs); statuses != nil {
+			t.takeLanded(ctx, batch, statuses)
+		}
+	}
+	return asked
+}
+
+func (t *tracker) takeLanded(ctx context.Context, batch []*watched, statuses []*ledger.Status) {
+	var final []*watched
+	t.mu.Lock()
+	var missed []*watched
+	for i, w := range batch {
+		switch st := statuses[i]; {
+		case t.landing[w.lease.ID] != w || w.busy:
+		case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Finalized):
+			w.slot, w.busy = st.Slot, true
+			final = append(final, w)
+		case st != nil && st.Err == nil:
+			w.missed = 0
+		default:
+			if w.missed++; w.missed >= lostPolls {
+				w.missed, w.busy = 0, true
+				missed = append(missed, w)
+			}
+		}
+	}
+	t.mu.Unlock()
+	t.e.recorder.finalize(final)
+	if len(missed) > 0 {
+		t.e.steps.Go(func() {
+			ctx, cancel := t.e.unhurried(ctx)
+			defer cancel()
+			t.reconsider(ctx, missed)
+		})
+	}
+}
+
+// reconsider looks with history search for landings that recent statuses miss:
+// the recent cache alone forgets. Absence says nothing where history itself no
+// longer reaches back to the slot.
+func (t *tracker) reconsider(ctx context.Context, missed []*watched) {
+	sigs := make([]solana.Signature, len(missed))
+	for i, w := range missed {
+		sigs[i] = w.signature
+	}
+	look, err := t.e.Chain.Search(ctx, sigs)
+	if err != nil {
+		t.e.Log.WarnContext(ctx, "Could not look confirmed signatures up", "signatures", len(sigs), "error", err)
+	}
+	var final []*watched
+	for i, w := range missed {
+		var st *ledger.Status
+		if err == nil {
+			st = look.Statuses[i]
+		}
+		switch {
+		case err != nil, st == nil && look.FirstAvailable > w.slot, st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
+			t.mu.Lock()
+			w.busy = false
+			t.mu.Unlock()
+		case st != nil && st.Err == nil:
+			w.slot = st.Slot
+			final = append(final, w)
+		default:
+			t.reopen(ctx, w)
+		}
+	}
+	t.e.recorder.finalize(final)
+}
+
+// reopen takes a submission whose fork died back to processing, for whoever
+// claims it: its attempts are settled first, as ever.
+func (t *tracker) reopen(ctx context.Context, w *watched) {
+	err := t.e.Store.Reopen(ctx, w.lease)
+	if err == nil {
+		t.e.Observer.Attempt("reopened")
+		t.e.Log.WarnContext(ctx, "Took a confirmed submission back: its fork died", "request_id", w.lease.ID)
+		err = t.e.Store.Release(ctx, w.lease, 0, "")
+	}
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		t.e.Log.WarnContext(ctx, "Could not take a confirmed submission back, looking again", "request_id", w.lease.ID, "error", err)
+		t.mu.Lock()
+		w.busy = false
+		t.mu.Unlock()
+		return
+	}
+	t.forget(w)
+	t.e.Nudge()
+}

@@ -1,0 +1,246 @@
+package submission
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// outcomePatience is how long landed submissions wait for the index to read
+	// their block, so that answers can name the leaves, and for the tree's root.
+	outcomePatience = time.Second
+	// recordBatch is how many outcomes one statement writes.
+	recordBatch = 256
+	// recordAgain is the pause after a write that failed.
+	recordAgain = 250 * time.Millisecond
+)
+
+// recorder writes outcomes, many in one statement: what lands in one slot is
+// told in one write. A write that fails is tried again until it succeeds or the
+// lease is lost; meanwhile nothing else happens to those submissions.
+type recorder struct {
+	e    *Engine
+	bell chan struct{}
+
+	mu        sync.Mutex
+	landed    []*landing
+	finalized []*watched
+}
+
+// landing is a submission in flight that has landed.
+type landing struct {
+	w *entry
+	o Outcome
+}
+
+func newRecorder(e *Engine) *recorder { return &recorder{e: e, bell: make(chan struct{}, 1)} }
+
+// land queues a landing.
+func (r *recorder) land(w *entry, o Outcome) {
+	r.mu.Lock()
+	r.landed = append(r.landed, &landing{w: w, o: o})
+	r.mu.Unlock()
+	ring(r.bell)
+}
+
+// finalize queues the end of watches.
+func (r *recorder) finalize(ws []*watched) {
+	if len(ws) == 0 {
+		return
+	}
+	r.mu.Lock()
+	r.finalized = append(r.finalized, ws...)
+	r.mu.Unlock()
+	ring(r.bell)
+}
+
+// run writes until ctx ends, and then once more.
+func (r *recorder) run(ctx context.Context) {
+	again := time.NewTicker(recordAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.flush(context.WithoutCancel(ctx))
+			return
+		case <-r.bell:
+		case <-again.C:
+		}
+		r.flush(ctx)
+	}
+}
+
+// flush writes what is queued, and queues again what could not be written.
+func (r *recorder) flush(ctx context.Context) {
+	r.mu.Lock()
+	lands, finals := r.landed, r.finalized
+	r.landed, r.finalized = nil, nil
+	r.mu.Unlock()
+	if len(lands) > 0 {
+		r.describe(ctx, lands)
+	}
+	for batch := range slices.Chunk(lands, recordBatch) {
+		if !r.complete(ctx, batch) {
+			r.mu.Lock()
+			r.landed = append(r.landed, batch...)
+			r.mu.Unlock()
+		}
+	}
+	for batch := range slices.Chunk(finals, recordBatch) {
+		if !r.end(ctx, batch) {
+			r.mu.Lock()
+			r.finalized = append(r.finalized, batch...)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// patience bounds one write: a database that hangs must not stop the next try.
+func (r *recorder) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, r.e.Timing.Lease)
+}
+
+// describe adds, for the clients' convenience, leaves and root: an index or a
+// chain that does not answer now must not hold the outcome up.
+func (r *recorder) describe(ctx context.Context, lands []*landing) {
+	ctx, cancel := context.WithTimeout(ctx, outcomePatience)
+	defer cancel()
+	if err := r.e.Leaves.Sync(ctx); err != nil {
+		r.e.Log.DebugContext(ctx, "Completed submissions before the index had read their blocks", "error", err)
+	}
+	var wanted [][32]byte
+	for _, l := range lands {
+		wanted = append(wanted, commitmentsOf(l.w.c.Submission)...)
+	}
+	found, err := r.e.Leaves.Find(ctx, wanted)
+	if err != nil {
+		r.e.Log.DebugContext(ctx, "Completed submissions without their leaves", "error", err)
+	}
+	snap, err := r.e.State.Tree(ctx, r.e.Timing.Poll)
+	for _, l := range lands {
+		l.o.LeafIndices = indicesOf(commitmentsOf(l.w.c.Submission), found)
+		if err == nil {
+			l.o.Root = &snap.Tree.Root
+		}
+	}
+}
+
+// commitmentsOf are the leaves that a submission adds.
+func commitmentsOf(s *Submission) [][32]byte {
+	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
+}
+
+// indicesOf are where the commitments are; nil while not all are found.
+func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
+	var out []uint64
+	for _, c := range commitments {
+		i, ok := found[c]
+		if !ok {
+			return nil
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// complete writes landings; false when they have to be written again.
+func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
+	ctx, cancel := r.patience(ctx)
+	defer cancel()
+	e := r.e
+	landings := make([]Landing, len(batch))
+	for i, l := range batch {
+		landings[i] = Landing{Lease: l.w.c.Lease(), Outcome: l.o}
+	}
+	lost, err := e.Store.Complete(ctx, landings)
+	if err != nil {
+		e.Log.WarnContext(ctx, "Could not write outcomes, trying again", "submissions", len(batch), "error", err)
+		return false
+	}
+	gone := leaseSet(lost)
+	for _, l := range batch {
+		c := l.w.c
+		if gone[c.Lease()] {
+			e.Observer.Lease("lost", 1)
+			e.tracker.drop(l.w)
+			continue
+		}
+		e.Observer.Outcome(c.Kind, "completed")
+		e.Observer.Stage("confirm", e.Now().Sub(c.CreatedAt))
+		e.Log.InfoContext(ctx, "Completed a submission", "request_id", c.ID, "slot", l.o.Slot)
+		for _, a := range c.Live {
+			if a.Signature == l.o.Signature {
+				e.Payers.Worked(a.FeePayer)
+			}
+		}
+		e.tracker.landed(l.w, &l.o)
+	}
+	return true
+}
+
+// end writes the ends of watches; false when they have to be written again.
+func (r *recorder) end(ctx context.Context, batch []*watched) bool {
+	ctx, cancel := r.patience(ctx)
+	defer cancel()
+	e := r.e
+	r.leaves(ctx, batch)
+	landings := make([]Landing, len(batch))
+	pins := map[string]SignPin{}
+	for i, w := range batch {
+		landings[i] = Landing{Lease: w.lease, Outcome: Outcome{Signature: w.signature, Slot: w.slot, LeafIndices: w.leaves}}
+		pins[w.sign] = SignPin{KeyHash: e.Signs.KeyHash(), Sign: w.sign, Signature: w.signature}
+	}
+	var list []SignPin
+	for _, w := range batch { // in the order of the batch: the first to be final pins
+		if pin, ok := pins[w.sign]; ok {
+			list = append(list, pin)
+			delete(pins, w.sign)
+		}
+	}
+	lost, err := e.Store.Finalize(ctx, landings, list)
+	if err != nil {
+		e.Log.WarnContext(ctx, "Could not write finality, trying again", "submissions", len(batch), "error", err)
+		return false
+	}
+	gone := leaseSet(lost)
+	for _, w := range batch {
+		e.tracker.forget(w)
+		if gone[w.lease] {
+			e.Observer.Lease("lost", 1)
+			continue
+		}
+		e.Observer.Outcome(w.kind, "finalized")
+		e.Observer.Stage("finalize", e.Now().Sub(w.created))
+		e.Log.DebugContext(ctx, "Finalized a submission", "request_id", w.lease.ID, "slot", w.slot)
+	}
+	return true
+}
+
+// leaves are told with finality where the index came later than the landing.
+func (r *recorder) leaves(ctx context.Context, batch []*watched) {
+	var wanted [][32]byte
+	for _, w := range batch {
+		wanted = append(wanted, w.commitments...)
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	found, err := r.e.Leaves.Find(ctx, wanted)
+	if err != nil {
+		r.e.Log.DebugContext(ctx, "Finalized submissions without their leaves", "error", err)
+		return
+	}
+	for _, w := range batch {
+		w.leaves = indicesOf(w.commitments, found)
+	}
+}
+
+func leaseSet(leases []Lease) map[Lease]bool {
+	out := make(map[Lease]bool, len(leases))
+	for _, l := range leases {
+		out[l] = true
+	}
+	return out
+}

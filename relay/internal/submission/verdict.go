@@ -1,0 +1,167 @@
+package submission
+
+import (
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// verdict is what one look at the chain says about one attempt.
+type verdict int
+
+const (
+	mayLand verdict = iota
+	landed
+	failedOnChain
+	// expired: it is not on the chain and can never be.
+	expired
+	// forgotten: it cannot land any more, and the endpoint's history is too short
+	// to tell whether it has.
+	forgotten
+)
+
+// judge is the one place that decides whether an attempt is dead. Failure on
+// the chain counts once it is finalized, because the same bytes can succeed on
+// another fork. Absence counts only from an endpoint whose history reaches back
+// to the attempt and whose finalized height is past the attempt's last one.
+func judge(a *Attempt, st *ledger.Status, l *ledger.Look) verdict {
+	switch {
+	case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
+		return landed
+	case st != nil && st.Err != nil && st.Confirmation.AtLeast(ledger.Finalized):
+		return failedOnChain
+	case st != nil || l.FinalizedHeight <= a.LastValidBlockHeight:
+		return mayLand
+	case l.FirstAvailable > a.BlockhashSlot:
+		return forgotten
+	default:
+		return expired
+	}
+}
+
+// noteFact is what is known of a submission's nullifiers.
+type noteFact int
+
+const (
+	notesUnread noteFact = iota
+	notesUnspent
+	// notesOurs: a transaction of one of our payers did exactly what the submission asks.
+	notesOurs
+	// notesOthers: somebody else, or another submission, spent them, and it is final.
+	notesOthers
+	// notesTaken: the same, and a fork may still undo it.
+	notesTaken
+	// notesUnknown: they are spent, and no history tells by whom.
+	notesUnknown
+)
+
+// rootFact is what is known of a submission's root.
+type rootFact int
+
+const (
+	rootUnread rootFact = iota
+	rootInRing
+	rootGone
+	// rootUntold: the tree account contradicts itself, so that only the program can tell.
+	rootUntold
+)
+
+// facts are what is known of a submission that is processing, to decide what
+// is done next. Facts of accounts are younger than the verdicts.
+type facts struct {
+	verdicts []verdict
+	notes    noteFact
+	root     rootFact
+	// class is why an attempt failed on the chain, or would by simulation; "" for none.
+	class shieldpool.Class
+	// lagged says that the program has missed the root for so long, although the
+	// ring holds it, that it is no lagging node's fault.
+	lagged bool
+}
+
+// step is what is done next.
+type step int
+
+const (
+	// stepLand: an attempt landed.
+	stepLand step = iota
+	// stepWatch: an attempt may still land.
+	stepWatch
+	// stepNoHistory: whether it landed cannot be told by the endpoints there are.
+	stepNoHistory
+	// stepReadNotes and stepReadRoot look at the accounts.
+	stepReadNotes
+	stepReadRoot
+	// stepAdopt: a transaction of ours that the database does not know made the nullifiers.
+	stepAdopt
+	// stepFailSpent, stepFailRoot and stepFailClass end the submission.
+	stepFailSpent
+	stepFailRoot
+	stepFailClass
+	// stepHold: the deployment's fault; stepRetry: nobody's. Both come again later.
+	stepHold
+	stepRetry
+	// stepSign: nothing of it can land any more, and it may be tried anew.
+	stepSign
+)
+
+// decide is the one place that says what follows from what is known. Nothing
+// is signed and nothing fails before every earlier attempt is dead and the
+// nullifiers were looked at after that.
+func decide(f *facts) step {
+	var may, lost bool
+	for _, v := range f.verdicts {
+		switch v {
+		case landed:
+			return stepLand
+		case mayLand:
+			may = true
+		case forgotten:
+			lost = true
+		case failedOnChain, expired:
+		}
+	}
+	switch {
+	case may:
+		return stepWatch
+	case f.notes == notesUnread:
+		return stepReadNotes
+	case f.notes == notesOurs:
+		return stepAdopt
+	case f.notes == notesUnknown:
+		return stepNoHistory
+	case f.notes == notesOthers:
+		return stepFailSpent
+	case f.notes == notesTaken:
+		return stepRetry
+	case lost:
+		return stepNoHistory
+	case f.root == rootUnread:
+		return stepReadRoot
+	case f.root == rootGone:
+		return stepFailRoot
+	default:
+		return afterClass(f)
+	}
+}
+
+// afterClass says what follows from a failure while notes are unspent and the
+// root is not known to be gone.
+func afterClass(f *facts) step {
+	switch f.class {
+	case "":
+		return stepSign
+	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
+		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
+		// Another payer may have lamports; when none has, picking one holds the queue. The program says spent and the accounts say not: the two reads are of different slots.
+		return stepRetry
+	case shieldpool.ClassStaleProof:
+		if f.root == rootUntold || f.lagged {
+			return stepFailRoot
+		}
+		return stepRetry
+	case shieldpool.ClassOperator, shieldpool.ClassNotInitialised:
+		return stepHold
+	default:
+		return stepFailClass
+	}
+}
