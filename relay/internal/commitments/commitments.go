@@ -52,10 +52,10 @@ type Store interface {
 	// Served gives at most limit published leaves from index from on. What is
 	// published and the leaves are of one moment.
 	Served(ctx context.Context, from uint64, limit int) ([]Leaf, error)
-	// Find gives the newest place of a commitment. Leaves that are not published
+	// Find gives the newest place of each commitment that has one. Leaves that are not published
 	// count once others are: before that, nothing says that the first one read
 	// was the tree's first.
-	Find(ctx context.Context, commitment [32]byte) (index uint64, ok bool, err error)
+	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
 // Chain reads confirmed history.

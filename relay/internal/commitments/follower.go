@@ -169,8 +169,8 @@ func (f *Follower) List(ctx context.Context, from uint64, limit int) ([]Leaf, er
 	return f.Store.Served(ctx, from, limit)
 }
 
-// Find gives the newest place of a commitment in the tree. It knows leaves that
-// the chain has confirmed and that are not published yet, too.
-func (f *Follower) Find(ctx context.Context, commitment [32]byte) (index uint64, ok bool, err error) {
-	return f.Store.Find(ctx, commitment)
+// Find gives the newest place in the tree of each commitment that has one. It
+// knows leaves that the chain has confirmed and that are not published yet, too.
+func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
+	return f.Store.Find(ctx, commitments)
 }

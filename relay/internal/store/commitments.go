@@ -145,14 +145,21 @@ func (c *Commitments) Served(ctx context.Context, from uint64, limit int) ([]com
 }
 
 // Find implements commitments.Store.
-func (c *Commitments) Find(ctx context.Context, commitment [32]byte) (index uint64, ok bool, err error) {
-	err = c.store.Pool.QueryRow(ctx, `SELECT leaf_index FROM commitments JOIN commitment_index USING (pool)
-		WHERE pool = $1 AND commitment = $2 AND published > 0 ORDER BY leaf_index DESC LIMIT 1`, c.pool.Bytes(), commitment[:]).Scan(&index)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
-	}
+func (c *Commitments) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
+	rows, err := c.store.Pool.Query(ctx, `SELECT commitment, max(leaf_index) FROM commitments JOIN commitment_index USING (pool)
+		WHERE pool = $1 AND commitment = ANY($2) AND published > 0 GROUP BY commitment`, c.pool.Bytes(), byteSlices(commitments))
 	if err != nil {
-		return 0, false, unavailable(fmt.Errorf("find leaf: %w", err))
+		return nil, unavailable(fmt.Errorf("find leaves: %w", err))
 	}
-	return index, true, nil
+	found := make(map[[32]byte]uint64, len(commitments))
+	var commitment []byte
+	var index uint64
+	_, err = pgx.ForEachRow(rows, []any{&commitment, &index}, func() error {
+		found[[32]byte(commitment)] = index
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("find leaves: %w", err))
+	}
+	return found, nil
 }

@@ -49,9 +49,9 @@ func TestDecide(t *testing.T) {
 		facts facts
 		want  step
 	}{
-		"nothing was tried: the notes are looked at":                  {facts{}, stepReadNotes},
-		"then the root":                                               {facts{notes: notesUnspent}, stepReadRoot},
-		"then it is signed":                                           {facts{notes: notesUnspent, root: rootInRing}, stepSign},
+		"nothing was tried: the notes are looked at": {facts{}, stepReadNotes},
+		"then the root":     {facts{notes: notesUnspent}, stepReadRoot},
+		"then it is signed": {facts{notes: notesUnspent, root: rootInRing}, stepSign},
 		"a ring that cannot be told leaves it to the program":         {facts{notes: notesUnspent, root: rootUntold}, stepSign},
 		"a root that has left the ring fails it":                      {facts{notes: notesUnspent, root: rootGone}, stepFailRoot},
 		"a landed attempt lands it, whatever else":                    {facts{verdicts: []verdict{mayLand, expired, landed}, notes: notesOthers, root: rootGone}, stepLand},
