@@ -84,9 +84,11 @@ type Engine struct {
 	strays map[Lease]bool
 	// nudged brings the next claim forward; waking the news to other processes.
 	nudged, waking chan struct{}
-	// closed says that nothing new is taken up.
-	closed atomic.Bool
-	steps  sync.WaitGroup
+	// stopping ends when nothing new is to be taken up; running steps then have
+	// half a lease to finish.
+	stopping context.Context
+	stop     context.CancelFunc
+	steps    sync.WaitGroup
 }
 
 // NewEngine checks the options.
@@ -105,23 +107,26 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		EngineOptions: o, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
 		slots: slots{most: o.Concurrency}, nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1),
 	}
+	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
 	return e, nil
 }
 
 // Reserve gives a place for a submission about to be accepted, so that it is
-// this process's from its commit on; false when there is none, and the row then
-// waits for whoever is free. Begin or Cancel ends the reservation.
+// this process's from its commit on. It is false when there is none, or when
+// others wait for one: the row then waits with them, and the most urgent goes
+// first. Begin or Cancel ends the reservation.
 func (e *Engine) Reserve() bool {
-	return !e.closed.Load() && e.hold.reason() == "" && e.slots.take(1) == 1
+	return e.stopping.Err() == nil && e.hold.reason() == "" && !e.more.Load() && e.slots.take(1) == 1
 }
 
 // Cancel gives a reserved place back.
 func (e *Engine) Cancel() { e.slots.give() }
 
-// Begin works on a submission that was accepted into a reserved place.
+// Begin works on a submission that was accepted into a reserved place. The
+// request that brought it may end before its first step does.
 func (e *Engine) Begin(ctx context.Context, s *Submission) {
-	e.start(ctx, &Claimed{Submission: s, fresh: true, accepted: e.Now()})
+	e.start(context.WithoutCancel(ctx), &Claimed{Submission: s, fresh: true, accepted: e.Now()})
 }
 
 // Nudge tells that something may be due: looking for it is brought forward.

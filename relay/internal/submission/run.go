@@ -46,7 +46,7 @@ func (e *Engine) Run(ctx context.Context) {
 }
 
 // Close ends the taking up of new submissions.
-func (e *Engine) Close() { e.closed.Store(true) }
+func (e *Engine) Close() { e.stop() }
 
 // every calls f at each tick until ctx ends.
 func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Context)) {
@@ -238,7 +238,7 @@ func (e *Engine) takeLanded(ctx context.Context) (more bool) {
 // unhurried is the context of a step: a shutdown leaves it half a lease to finish.
 func (e *Engine) unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepPatience)
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(e.Timing.Lease/2, cancel) })
+	stop := context.AfterFunc(e.stopping, func() { time.AfterFunc(e.Timing.Lease/2, cancel) })
 	return step, func() { stop(); cancel() }
 }
 
