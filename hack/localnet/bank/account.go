@@ -37,8 +37,8 @@ type version struct {
 }
 
 // accountStore keeps for each address its versions in ascending slots, so
-// that a read at a commitment level sees the state of its slot and not newer.
-// Versions above a slot can be dropped, which is what a fork does.
+// that a read at a commitment level sees the state of its slot and not newer,
+// and a fork can drop the ones above its slot.
 type accountStore map[solana.PublicKey][]version
 
 // at gives the account as of slot, or nil when there is none.
@@ -59,6 +59,21 @@ func (s accountStore) put(key solana.PublicKey, slot uint64, account *Account) {
 		return
 	}
 	s[key] = append(versions, version{slot, account})
+}
+
+// drop takes the versions above a slot back.
+func (s accountStore) drop(key solana.PublicKey, slot uint64) {
+	versions := s[key]
+	n := len(versions)
+	for n > 0 && versions[n-1].slot > slot {
+		n--
+	}
+	if n == 0 {
+		delete(s, key)
+		return
+	}
+	clear(versions[n:])
+	s[key] = versions[:n]
 }
 
 // prune forgets the versions that no read at finalized or newer can see.

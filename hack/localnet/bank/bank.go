@@ -22,7 +22,11 @@ import (
 // height h serves up to block height h + MaxAge.
 const MaxAge = 150
 
-// Options configures a Bank. All fields are required.
+// DefaultMaxBehind is the lag at which none of the blockhashes that a node
+// knows serves any more.
+const DefaultMaxBehind = MaxAge
+
+// Options configures a Bank. Fields are required unless they name a default.
 type Options struct {
 	// Genesis is the genesis hash.
 	Genesis solana.Hash
@@ -33,6 +37,11 @@ type Options struct {
 	// History is the number of blocks that are kept, more than MaxAge and
 	// FinalizeAfter together.
 	History uint64
+	// MaxBehind is the number of slots by which a node of Behind can lag. It
+	// costs memory: so many more versions of every account that changes are
+	// kept. 0 is DefaultMaxBehind, or what History leaves room for if that is
+	// less.
+	MaxBehind uint64
 	// Clock tells the time of new blocks.
 	Clock func() time.Time
 	// Programs are the chain's programs, put into its accounts at genesis.
@@ -51,6 +60,9 @@ func (o *Options) validate() error {
 			o.ConfirmAfter, o.FinalizeAfter)
 	case o.History <= MaxAge+o.FinalizeAfter:
 		return fmt.Errorf("bank options: History is %d blocks, want more than %d", o.History, MaxAge+o.FinalizeAfter)
+	case o.History <= MaxAge+o.FinalizeAfter+o.MaxBehind:
+		return fmt.Errorf("bank options: MaxBehind is %d slots, want at most %d: a History of %d blocks leaves no room for more",
+			o.MaxBehind, o.History-MaxAge-o.FinalizeAfter-1, o.History)
 	case o.Clock == nil:
 		return errors.New("bank options: Clock is missing")
 	case o.FaucetLamports == 0:
@@ -60,9 +72,18 @@ func (o *Options) validate() error {
 }
 
 // Bank is the chain's state. Its methods may be called concurrently.
+//
+// A transaction runs on accounts that nothing changes any more, so only the
+// look at them and the writing of the result need mu: simulations run beside
+// each other, beside reads and beside the leader's own execution.
 type Bank struct {
 	opts     Options
 	programs map[solana.PublicKey]Program
+	slots    slotFeed
+
+	// leading is held by whoever extends the chain or undoes blocks, from the
+	// look at the state until the result is in. It comes before mu.
+	leading sync.Mutex
 
 	mu       sync.RWMutex
 	accounts accountStore
@@ -81,6 +102,9 @@ type Bank struct {
 func New(opts Options) (*Bank, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
+	}
+	if opts.MaxBehind == 0 {
+		opts.MaxBehind = min(DefaultMaxBehind, opts.History-MaxAge-opts.FinalizeAfter-1)
 	}
 	b := &Bank{
 		opts:        opts,
@@ -108,19 +132,24 @@ func New(opts Options) (*Bank, error) {
 
 // Advance closes the open slot and opens the next, n times.
 func (b *Bank) Advance(n uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for range n {
-		b.advance(1)
+		b.next(1)
 	}
 }
 
 // Skip closes the open slot and passes over the next n slots without a block,
 // as when a leader is down: the block height then grows slower than the slot.
-func (b *Bank) Skip(n uint64) {
+func (b *Bank) Skip(n uint64) { b.next(n + 1) }
+
+// next closes the open block, opens one that many slots further and tells.
+func (b *Bank) next(slots uint64) {
+	b.leading.Lock()
+	defer b.leading.Unlock()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance(n + 1)
+	b.advance(slots)
+	change := b.slotChange()
+	b.mu.Unlock()
+	b.slots.publish(change)
 }
 
 // advance closes the open block and opens one that many slots further.
@@ -139,15 +168,17 @@ func (b *Bank) advance(slots uint64) {
 	b.expire()
 }
 
-// expire forgets what no read at finalized or newer can see any more.
+// expire forgets what no read at finalized or newer can see any more, on the
+// node that is furthest behind.
 func (b *Bank) expire() {
-	finalized := b.chain.below(b.opts.FinalizeAfter)
-	for _, key := range finalized.written {
-		b.accounts.prune(key, finalized.Slot)
+	depth := b.opts.FinalizeAfter + b.opts.MaxBehind
+	oldest := b.chain.below(depth)
+	for _, key := range oldest.written {
+		b.accounts.prune(key, oldest.Slot)
 	}
-	finalized.written = nil
-	// A hash is usable in the finalized block up to MaxAge below it.
-	if dead := b.chain.below(b.opts.FinalizeAfter + MaxAge + 1); dead.Height+b.opts.FinalizeAfter+MaxAge < b.chain.open().Height {
+	oldest.written = nil
+	// A hash is usable in that block up to MaxAge below it.
+	if dead := b.chain.below(depth + MaxAge + 1); dead.Height+depth+MaxAge < b.chain.open().Height {
 		delete(b.hashes, dead.Hash)
 		for _, l := range dead.Landed {
 			delete(b.messages, l.hash)
@@ -200,12 +231,26 @@ func (b *Bank) commit(tx *Transaction, out *outcome) {
 // never enters a block, and err says why; otherwise err is the transaction's
 // own outcome. Signatures must have been verified.
 func (b *Bank) Submit(tx *Transaction) (landed bool, err *TransactionError) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := b.execute(tx, b.chain.open())
+	b.leading.Lock()
+	defer b.leading.Unlock()
+	return b.land(tx)
+}
+
+// land executes a transaction in the open block and puts it there; the caller
+// holds leading.
+func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
+	b.mu.RLock()
+	job, err := b.prepare(tx, b.chain.open())
+	b.mu.RUnlock()
+	if err != nil {
+		return false, err
+	}
+	out := job.run()
 	if !out.landed {
 		return false, out.meta.Err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.commit(tx, out)
 	return true, out.meta.Err
 }

@@ -82,6 +82,14 @@ func (c chain) below(n uint64) *Block {
 	return c[uint64(len(c))-1-n]
 }
 
+// position gives the position of a block of the chain.
+func (c chain) position(of *Block) int { return int(of.Height - c[0].Height) } //nolint:gosec // less than its length
+
+// under gives the block n blocks under one of the chain, or the oldest.
+func (c chain) under(of *Block, n uint64) *Block {
+	return c.below(c.open().Height - of.Height + n)
+}
+
 // search gives the position of the first block at slot or above.
 func (c chain) search(slot uint64) int {
 	return sort.Search(len(c), func(i int) bool { return c[i].Slot >= slot })

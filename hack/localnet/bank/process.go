@@ -21,21 +21,38 @@ func unprocessable(err *TransactionError) *outcome {
 	return &outcome{meta: Meta{Err: err, Logs: []string{}}}
 }
 
-// execute runs a transaction on the state of a block and changes nothing: the
-// open block's execution is committed by the caller, any other is a simulation.
-func (b *Bank) execute(tx *Transaction, at *Block) *outcome {
+// job is a transaction with the accounts that it runs on. They are copies of
+// what never changes, so that running it needs no lock.
+type job struct {
+	tx       *Transaction
+	slot     uint64
+	programs map[solana.PublicKey]Program
+	accounts []workAccount
+}
+
+// prepare loads what a transaction needs to run on the state of a block, or
+// refuses it for what keeps it out of the block whatever its accounts hold.
+// The caller holds mu.
+func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	if err := b.check(tx, at); err != nil {
-		return unprocessable(err)
+		return nil, err
 	}
+	return &job{tx: tx, slot: at.Slot, programs: b.programs, accounts: b.load(tx.Keys, at.Slot)}, nil
+}
+
+// run runs the transaction and changes nothing: the open block's execution is
+// committed by the caller, any other is a simulation.
+func (j *job) run() *outcome {
+	tx := j.tx
 	budget, err := tx.Budget()
 	if err != nil {
 		return unprocessable(err)
 	}
 	out := &outcome{landed: true, meta: Meta{
 		Fee: budget.Fee(len(tx.Signatures)), Price: budget.Price, Logs: []string{},
+		PreBalances: balances(j.accounts),
 	}}
-	accounts := b.load(tx.Keys, at.Slot)
-	out.meta.PreBalances = balances(accounts)
+	accounts := slices.Clone(j.accounts)
 	if err := chargeFee(&accounts[0].Account, out.meta.Fee); err != nil {
 		return unprocessable(err)
 	}
@@ -43,14 +60,14 @@ func (b *Bank) execute(tx *Transaction, at *Block) *outcome {
 	if err := loadable(tx, accounts, budget); err != nil {
 		out.meta.Err = err
 	} else {
-		x := &execution{slot: at.Slot, programs: b.programs, accounts: accounts, unitsLeft: budget.Units}
+		x := &execution{slot: j.slot, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
 		out.meta.Err = x.runAll(tx)
 		out.meta.Logs, out.meta.Units = x.logs, budget.Units-x.unitsLeft
 		out.meta.Inner = slices.DeleteFunc(x.inner, func(in InnerInstruction) bool { return len(in.Instructions) == 0 })
 	}
 	if out.meta.Err != nil {
 		// All that a failed transaction changes is the payer's balance.
-		accounts = b.load(tx.Keys, at.Slot)
+		accounts = j.accounts
 		accounts[0] = payer
 		out.changed = accounts[:1]
 	} else {

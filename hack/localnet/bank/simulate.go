@@ -16,11 +16,11 @@ type Simulation struct {
 	LastValidHeight uint64
 
 	accounts []workAccount
-	view     View
+	bank     *Bank
 }
 
 // Account gives an account as the transaction would leave it; nil when there
-// would be none. Like View it serves only inside the function that received it.
+// would be none.
 func (s *Simulation) Account(key solana.PublicKey) *Account {
 	for i := range s.accounts {
 		if s.accounts[i].key != key {
@@ -31,23 +31,33 @@ func (s *Simulation) Account(key solana.PublicKey) *Account {
 		}
 		return &s.accounts[i].Account
 	}
-	return s.view.Account(key)
+	s.bank.mu.RLock()
+	defer s.bank.mu.RUnlock()
+	return s.bank.accounts.at(key, s.Slot)
 }
 
-// Simulate runs a transaction on the state at a commitment level, changes
-// nothing and calls fn with the result. Signatures are not looked at. With
-// replaceBlockhash the level's latest blockhash takes the place of its own.
-func (b *Bank) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool, fn func(*Simulation)) {
-	b.Read(c, func(v View) {
-		s := &Simulation{Slot: v.Slot(), view: v}
+// Simulate runs a transaction on the state that the node has at a commitment
+// level, changes nothing and calls fn with the result. Signatures are not
+// looked at. With replaceBlockhash the level's latest blockhash takes the place
+// of its own. Simulations run beside each other and hold up nothing else.
+func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool, fn func(*Simulation)) {
+	s := &Simulation{bank: n.bank}
+	var job *job
+	var refusal *TransactionError
+	n.Read(c, func(v View) {
+		s.Slot = v.Slot()
 		if replaceBlockhash {
 			s.Blockhash, s.LastValidHeight = v.LatestBlockhash()
 			tx = tx.withBlockhash(s.Blockhash)
 		}
-		out := b.execute(tx, v.block)
-		s.Meta, s.accounts = out.meta, out.accounts
-		fn(s)
+		job, refusal = n.bank.prepare(tx, v.block)
 	})
+	out := unprocessable(refusal)
+	if refusal == nil {
+		out = job.run()
+	}
+	s.Meta, s.accounts = out.meta, out.accounts
+	fn(s)
 }
 
 // withBlockhash gives a copy with another blockhash, fit for simulation alone:

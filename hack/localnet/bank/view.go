@@ -2,6 +2,7 @@ package bank
 
 import (
 	"errors"
+	"math"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -28,34 +29,14 @@ var (
 	ErrSlotSkipped       = errors.New("slot has no block")
 )
 
-// View reads the chain as of one commitment level's block. It is valid inside
-// the function that Bank.Read calls, and not after.
+// View reads the chain as of one commitment level's block, as one node sees
+// it. It is valid inside the function that Read calls, and not after; the
+// accounts, blocks and transactions that it gives are.
 type View struct {
-	bank  *Bank
+	bank *Bank
+	// tip is the newest block that the node has seen.
+	tip   *Block
 	block *Block
-}
-
-// Read calls fn with the state at a commitment level; nothing changes until
-// fn returns, so what it reads belongs together.
-func (b *Bank) Read(c Commitment, fn func(View)) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	fn(b.view(c))
-}
-
-func (b *Bank) view(c Commitment) View {
-	return View{bank: b, block: b.at(c)}
-}
-
-func (b *Bank) at(c Commitment) *Block {
-	switch c {
-	case Processed:
-		return b.chain.open()
-	case Confirmed:
-		return b.chain.below(b.opts.ConfirmAfter)
-	default:
-		return b.chain.below(b.opts.FinalizeAfter)
-	}
 }
 
 // Slot is the slot of the level's block.
@@ -105,10 +86,19 @@ func (v View) Block(slot uint64) (*Block, error) {
 
 // Blocks lists the slots with a block from first to last, both included.
 func (v View) Blocks(first, last uint64) []uint64 {
+	return v.blocks(first, min(last, v.block.Slot), math.MaxInt)
+}
+
+// BlocksWithLimit lists the first limit slots with a block from first on.
+func (v View) BlocksWithLimit(first uint64, limit int) []uint64 {
+	return v.blocks(first, v.block.Slot, limit)
+}
+
+func (v View) blocks(first, last uint64, limit int) []uint64 {
 	slots := []uint64{}
 	chain := v.bank.chain
 	for _, block := range chain[chain.search(first):] {
-		if block.Slot > min(last, v.block.Slot) {
+		if block.Slot > last || len(slots) >= limit {
 			break
 		}
 		slots = append(slots, block.Slot)
@@ -127,7 +117,7 @@ func (v View) Transaction(signature solana.Signature) *Landed {
 	return nil
 }
 
-// Status is how settled a landed transaction is.
+// Status is how settled a landed transaction is for a node.
 type Status struct {
 	*Landed
 	// Commitment is the highest level that sees it.
@@ -145,17 +135,17 @@ func (v View) Status(signature solana.Signature) *Status {
 	if landed == nil {
 		return nil
 	}
-	confirmations := v.bank.chain.open().Height - landed.Block.Height
+	confirmations := v.tip.Height - landed.Block.Height
 	return &Status{
-		Landed: landed, Commitment: v.bank.level(landed.Block),
+		Landed: landed, Commitment: v.level(landed.Block),
 		Confirmations: confirmations, Recent: confirmations <= MaxAge,
 	}
 }
 
-// level gives the most settled level that sees a block.
-func (b *Bank) level(block *Block) Commitment {
+// level gives the most settled level at which the node sees a block.
+func (v View) level(block *Block) Commitment {
 	for _, c := range []Commitment{Finalized, Confirmed} {
-		if block.Height <= b.at(c).Height {
+		if block.Height <= v.bank.settled(v.tip, c).Height {
 			return c
 		}
 	}
@@ -210,7 +200,7 @@ type PrioritizationFee struct {
 // PrioritizationFees gives the fees of the newest MaxAge closed blocks. With
 // addresses, only transactions that write one of them count.
 func (v View) PrioritizationFees(addresses []solana.PublicKey) []PrioritizationFee {
-	chain := v.bank.chain[:len(v.bank.chain)-1]
+	chain := v.bank.chain[:v.bank.chain.position(v.tip)]
 	if len(chain) > MaxAge {
 		chain = chain[len(chain)-MaxAge:]
 	}

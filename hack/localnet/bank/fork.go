@@ -1,0 +1,112 @@
+package bank
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Undone is a transaction of a block that a fork has undone.
+type Undone struct {
+	Signature solana.Signature
+	// Slot is where it had landed.
+	Slot uint64
+	// Again says that it was sent again on the new branch, with all that can
+	// come of that: it can land with another outcome, and one whose blockhash
+	// was undone with it cannot land any more.
+	Again bool
+}
+
+// LandAgain is for Fork: every transaction lands again.
+func LandAgain(*Landed) bool { return true }
+
+// Fork has the cluster decide for another branch: the newest n blocks are
+// undone, the open one included and confirmed ones too, as if nothing of them
+// had ever been: accounts, fees, statuses, history and blockhashes. As many
+// blocks of the new branch take their place at once, in slots that were never
+// used, so that slots and block heights go on upward at every commitment
+// level. They are empty but for the open one, into which the transactions go
+// again, in their old order, for which again returns true; with nil all are
+// lost, and a client has to send its bytes again.
+//
+// Fork returns what was undone in the order of the chain. Finalized blocks are
+// never undone: it refuses and changes nothing when n reaches one.
+func (b *Bank) Fork(n uint64, again func(*Landed) bool) ([]Undone, error) {
+	b.leading.Lock()
+	defer b.leading.Unlock()
+	b.mu.Lock()
+	open := b.chain.open()
+	undoable := open.Height - b.settled(open, Finalized).Height
+	if n < 1 || n > undoable {
+		b.mu.Unlock()
+		return nil, fmt.Errorf("fork: cannot undo %d blocks: want 1 to %d, those above the finalized one", n, undoable)
+	}
+	undone := slices.Clone(b.chain[len(b.chain)-int(n):]) //nolint:gosec // n is at most the chain's length
+	b.undo(undone)
+	changes := make([]SlotChange, 0, n)
+	b.reopen(open.Slot+1, undone[0])
+	changes = append(changes, b.slotChange())
+	for range n - 1 {
+		b.advance(1)
+		changes = append(changes, b.slotChange())
+	}
+	b.mu.Unlock()
+
+	out := b.landAgain(undone, again)
+	b.slots.publish(changes...)
+	return out, nil
+}
+
+// undo takes the newest blocks off the chain, with everything that came with
+// them.
+func (b *Bank) undo(blocks []*Block) {
+	b.chain = b.chain[:len(b.chain)-len(blocks)]
+	fork := b.chain.open().Slot
+	for _, block := range slices.Backward(blocks) {
+		delete(b.hashes, block.Hash)
+		for _, key := range block.written {
+			b.accounts.drop(key, fork)
+		}
+		for _, l := range slices.Backward(block.Landed) {
+			delete(b.messages, l.hash)
+			delete(b.bySignature, l.Signature())
+			for _, key := range l.Keys {
+				if rest := b.byAddress[key]; len(rest) > 1 {
+					b.byAddress[key] = rest[:len(rest)-1]
+				} else {
+					delete(b.byAddress, key)
+				}
+			}
+		}
+	}
+}
+
+// reopen puts an open block at a slot onto a chain whose blocks are all
+// closed, in place of one that was undone.
+func (b *Bank) reopen(slot uint64, undone *Block) {
+	parent := b.chain.open()
+	b.chain = append(b.chain, &Block{
+		Slot:         slot,
+		Height:       undone.Height,
+		ParentSlot:   parent.Slot,
+		ParentHash:   parent.Hash,
+		Time:         b.opts.Clock().Unix(),
+		Transactions: parent.Transactions,
+	})
+}
+
+// landAgain sends the chosen transactions of undone blocks again.
+func (b *Bank) landAgain(undone []*Block, again func(*Landed) bool) []Undone {
+	var out []Undone
+	for _, block := range undone {
+		for _, l := range block.Landed {
+			u := Undone{Signature: l.Signature(), Slot: block.Slot, Again: again != nil && again(l)}
+			if u.Again {
+				_, _ = b.land(l.Transaction) // its outcome is in its status, as after any send
+			}
+			out = append(out, u)
+		}
+	}
+	return out
+}

@@ -1,0 +1,57 @@
+package bank
+
+// Node is one node of the cluster: it reads and simulates on the chain as far
+// as it has replayed it. All nodes send to the same leader: Bank.Submit.
+type Node struct {
+	bank *Bank
+	// behind is in slots.
+	behind uint64
+}
+
+// Behind gives a node that lags so many slots behind the chain's tip, at every
+// commitment level and in everything that it answers: of a blockhash, a
+// transaction or an account that is younger it knows nothing. It lags on as
+// the chain moves. More than Options.MaxBehind slots are taken for that many.
+func (b *Bank) Behind(slots uint64) Node {
+	return Node{bank: b, behind: min(slots, b.opts.MaxBehind)}
+}
+
+// Read is Read of a node that does not lag.
+func (b *Bank) Read(c Commitment, fn func(View)) { b.Behind(0).Read(c, fn) }
+
+// Simulate is Simulate of a node that does not lag.
+func (b *Bank) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool, fn func(*Simulation)) {
+	b.Behind(0).Simulate(tx, c, replaceBlockhash, fn)
+}
+
+// Read calls fn with the state that the node has at a commitment level;
+// nothing changes until fn returns, so what it reads belongs together.
+func (n Node) Read(c Commitment, fn func(View)) {
+	n.bank.mu.RLock()
+	defer n.bank.mu.RUnlock()
+	tip := n.tip()
+	fn(View{bank: n.bank, tip: tip, block: n.bank.settled(tip, c)})
+}
+
+// tip gives the newest block that the node has replayed.
+func (n Node) tip() *Block {
+	chain := n.bank.chain
+	open := chain.open()
+	if n.behind == 0 {
+		return open
+	}
+	after := chain.search(open.Slot - min(n.behind, open.Slot) + 1)
+	return chain[max(after, 1)-1]
+}
+
+// settled gives the block of a commitment level when tip is the newest one.
+func (b *Bank) settled(tip *Block, c Commitment) *Block {
+	switch c {
+	case Processed:
+		return tip
+	case Confirmed:
+		return b.chain.under(tip, b.opts.ConfirmAfter)
+	default:
+		return b.chain.under(tip, b.opts.FinalizeAfter)
+	}
+}

@@ -1,0 +1,148 @@
+package bank_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+)
+
+func TestANodeBehindSeesAnOlderChainAtEveryLevel(t *testing.T) {
+	t.Parallel()
+	const behind = 10
+	l := newLedger(t)
+	l.Advance(3 * finalizeAfter)
+	// What a node that does not lag said at each slot, by level.
+	type answer struct {
+		slot, height, balance, transactions, last uint64
+		hash                                      solana.Hash
+	}
+	levels := []bank.Commitment{bank.Finalized, bank.Confirmed, bank.Processed}
+	ask := func(n bank.Node, c bank.Commitment) (a answer) {
+		n.Read(c, func(v bank.View) {
+			a.slot, a.height, a.transactions = v.Slot(), v.Height(), v.Transactions()
+			a.hash, a.last = v.LatestBlockhash()
+			if to := v.Account(address("to")); to != nil {
+				a.balance = to.Lamports
+			}
+		})
+		return a
+	}
+	var earlier []map[bank.Commitment]answer
+	for i := range uint64(3 * finalizeAfter) {
+		l.mustLand(l.wallet, transferFrom("wallet", "to", 1_000_000+i))
+		now := make(map[bank.Commitment]answer)
+		for _, c := range levels {
+			now[c] = ask(l.Behind(0), c)
+		}
+		earlier = append(earlier, now)
+		l.Advance(1)
+	}
+	for _, c := range levels {
+		got, want := ask(l.Behind(behind), c), earlier[len(earlier)-behind][c]
+		if c == bank.Processed {
+			// Its newest block is complete, while the open one of the others
+			// was not: it has a hash of its own.
+			want.hash, want.last = earlier[len(earlier)-behind+1][c].hash, want.last+1
+		}
+		if got != want {
+			t.Errorf("at %s %d slots behind: got %+v, want what the others saw then, %+v", c, behind, got, want)
+		}
+	}
+}
+
+func TestANodeBehindKnowsNothingYounger(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.Advance(finalizeAfter)
+	l.Skip(3)
+	hash := l.blockhash(bank.Processed)
+	tx := l.sign(hash, []solana.PrivateKey{l.wallet}, transferFrom("wallet", "to", 2_000_000))
+	late := l.Behind(5)
+	simulate := func(replace bool) (got string) {
+		late.Simulate(tx, bank.Processed, replace, func(s *bank.Simulation) { got = wire(t, s.Meta.Err) })
+		return got
+	}
+	if got := simulate(false); got != `"BlockhashNotFound"` {
+		t.Errorf("simulated with a blockhash that it has not seen: %s, want BlockhashNotFound", got)
+	}
+	if got := simulate(true); got != `null` {
+		t.Errorf("simulated with a blockhash of its own: %s, want success", got)
+	}
+	if landed, err := l.Submit(tx); !landed || err != nil {
+		t.Fatalf("landed %v with %v", landed, err)
+	}
+	slot := uint64(0)
+	l.Read(bank.Processed, func(v bank.View) { slot = v.Slot() })
+	for step := range uint64(6) {
+		late.Read(bank.Processed, func(v bank.View) {
+			if got, want := v.Slot(), slot+step-5; got != want && got != slot-4 {
+				t.Errorf("step %d: it is at slot %d, want %d, or %d before the skipped slots", step, got, want, slot-4)
+			}
+			status := v.Status(tx.Signature())
+			if seen := status != nil; seen != (step == 5) {
+				t.Errorf("step %d: it sees the transaction: %v", step, seen)
+			}
+			if status != nil && (status.Commitment != bank.Processed || status.Confirmations != 0) {
+				t.Errorf("it calls the transaction %s with %d confirmations, want processed with 0", status.Commitment, status.Confirmations)
+			}
+			if _, err := v.Block(slot + step); !errors.Is(err, bank.ErrBlockNotAvailable) {
+				t.Errorf("the newest block: %v, want ErrBlockNotAvailable", err)
+			}
+		})
+		l.Advance(1)
+	}
+}
+
+func TestALagIsBounded(t *testing.T) {
+	t.Parallel()
+	opts := options()
+	opts.MaxBehind = 20
+	b, err := bank.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := func(n bank.Node, c bank.Commitment) (slot uint64) {
+		n.Read(c, func(v bank.View) { slot = v.Slot() })
+		return slot
+	}
+	if got := slot(b.Behind(20), bank.Processed); got != 0 {
+		t.Errorf("a node behind the whole chain is at slot %d, want 0", got)
+	}
+	b.Advance(199)
+	if got := slot(b.Behind(1000), bank.Processed); got != 180 {
+		t.Errorf("a node behind more than allowed is at slot %d, want 180", got)
+	}
+	if got := slot(b.Behind(20), bank.Finalized); got != 180-finalizeAfter {
+		t.Errorf("its finalized slot is %d, want %d", got, 180-finalizeAfter)
+	}
+	opts.MaxBehind = opts.History - bank.MaxAge - finalizeAfter
+	if _, err := bank.New(opts); err == nil {
+		t.Error("a lag that is longer than the history is taken")
+	}
+}
+
+func TestANodeStaysOnTheNewBranchAfterAFork(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.Advance(finalizeAfter)
+	tx := l.mustLand(l.wallet, transferFrom("wallet", "to", 2_000_000))
+	l.Advance(5)
+	for behind := range uint64(10) {
+		before := uint64(0)
+		l.Behind(behind).Read(bank.Processed, func(v bank.View) { before = v.Slot() })
+		if _, err := l.Fork(6, nil); err != nil {
+			t.Fatal(err)
+		}
+		l.Behind(behind).Read(bank.Processed, func(v bank.View) {
+			if v.Transaction(tx.Signature()) != nil || v.Account(address("to")) != nil {
+				t.Errorf("%d slots behind it still sees the undone transaction", behind)
+			}
+			if v.Slot() < before {
+				t.Errorf("%d slots behind it went back from slot %d to %d", behind, before, v.Slot())
+			}
+		})
+	}
+}
