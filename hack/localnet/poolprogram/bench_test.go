@@ -1,0 +1,92 @@
+package poolprogram_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// BenchmarkTransact is what the chain does for one submission of a relay: a
+// simulation, the preflight of a send with its signatures, and the execution.
+// Making the proof and signing are the client's and not counted.
+func BenchmarkTransact(b *testing.B) {
+	w := newWorld(b)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		tx := w.sign(w.payer, w.instruction(w.call(nil)))
+		b.StartTimer()
+		w.simulate(tx)
+		if !tx.VerifySignatures() {
+			b.Fatal("the signature does not verify")
+		}
+		w.simulate(tx)
+		if landed, err := w.Submit(tx); !landed || err != nil {
+			b.Fatalf("landed %v with error %v", landed, err)
+		}
+		if i%64 == 63 {
+			w.Advance(1)
+		}
+	}
+}
+
+// BenchmarkSimulate is one simulation after another of one transaction, its
+// proof verified before: what a busy chain must be able to do side by side.
+func BenchmarkSimulate(b *testing.B) {
+	w := newWorld(b)
+	tx := w.sign(w.payer, w.instruction(w.call(nil)))
+	w.simulate(tx)
+	b.Run("one at a time", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			w.simulate(tx)
+		}
+	})
+	b.Run("in parallel", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				w.simulate(tx)
+			}
+		})
+	})
+}
+
+// BenchmarkSimulateBesideALeader is the same while every 16th call executes a
+// transaction with a proof that nobody has verified yet.
+func BenchmarkSimulateBesideALeader(b *testing.B) {
+	profile := shieldpool.Development()
+	profile.RootHistory = 4096
+	w := emptyWorld(b, profile, nil)
+	w.initialize()
+	tx := w.sign(w.payer, w.instruction(w.call(nil)))
+	txs := make([]*bank.Transaction, b.N/16)
+	for i := range txs {
+		txs[i] = w.sign(w.payer, w.instruction(w.call(nil)))
+	}
+	if len(txs) > profile.RootHistory/2 {
+		b.Fatal("more leaves than the ring holds: run with -benchtime of at most 30000x")
+	}
+	w.simulate(tx)
+	var turn atomic.Int64
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if n := turn.Add(1) - 1; n%16 == 0 && int(n/16) < len(txs) {
+				if landed, err := w.Submit(txs[n/16]); !landed || err != nil {
+					b.Errorf("landed %v with error %v", landed, err)
+				}
+			}
+			w.simulate(tx)
+		}
+	})
+}
+
+func (w *world) simulate(tx *bank.Transaction) {
+	w.Simulate(tx, bank.Processed, true, func(s *bank.Simulation) {
+		if s.Meta.Err != nil {
+			w.t.Errorf("the simulation failed: %v", s.Meta.Err)
+		}
+	})
+}
