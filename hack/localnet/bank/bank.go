@@ -42,6 +42,8 @@ type Options struct {
 	// kept. 0 is DefaultMaxBehind, or what History leaves room for if that is
 	// less.
 	MaxBehind uint64
+	// Limits bounds the compute of a block; its zero value is mainnet's.
+	Limits BlockLimits
 	// Clock tells the time of new blocks.
 	Clock func() time.Time
 	// Programs are the chain's programs, put into its accounts at genesis.
@@ -68,7 +70,7 @@ func (o *Options) validate() error {
 	case o.FaucetLamports == 0:
 		return errors.New("bank options: FaucetLamports is 0, nobody could pay a fee")
 	}
-	return nil
+	return o.Limits.validate()
 }
 
 // Bank is the chain's state. Its methods may be called concurrently.
@@ -84,6 +86,9 @@ type Bank struct {
 	// leading is held by whoever extends the chain or undoes blocks, from the
 	// look at the state until the result is in. It comes before mu.
 	leading sync.Mutex
+	// used and waiting are the leader's, under leading.
+	used    blockUse
+	waiting waitingList
 
 	mu       sync.RWMutex
 	accounts accountStore
@@ -100,6 +105,7 @@ type Bank struct {
 // New makes a chain with its genesis block closed at slot 0 and slot 1 open.
 // The error names the option that is missing or out of range.
 func New(opts Options) (*Bank, error) {
+	opts.Limits = opts.Limits.withDefaults()
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
@@ -108,6 +114,7 @@ func New(opts Options) (*Bank, error) {
 	}
 	b := &Bank{
 		opts:        opts,
+		used:        newBlockUse(),
 		programs:    make(map[solana.PublicKey]Program, len(opts.Programs)),
 		accounts:    make(accountStore),
 		hashes:      make(map[solana.Hash]*Block),
@@ -150,6 +157,8 @@ func (b *Bank) next(slots uint64) {
 	change := b.slotChange()
 	b.mu.Unlock()
 	b.slots.publish(change)
+	b.used = newBlockUse()
+	b.landWaiting()
 }
 
 // advance closes the open block and opens one that many slots further.
@@ -227,17 +236,18 @@ func (b *Bank) commit(tx *Transaction, out *outcome) {
 	}
 }
 
-// Submit executes a transaction in the open slot. landed is false when it
-// never enters a block, and err says why; otherwise err is the transaction's
-// own outcome. Signatures must have been verified.
+// Submit executes a transaction in the open slot, or lets it wait for a later
+// one when the block has no room for it. landed is false when it has not
+// entered a block: err then says why it never will, and is nil while it waits.
+// Otherwise err is the transaction's own outcome. Signatures must have been
+// verified.
 func (b *Bank) Submit(tx *Transaction) (landed bool, err *TransactionError) {
 	b.leading.Lock()
 	defer b.leading.Unlock()
 	return b.land(tx)
 }
 
-// land executes a transaction in the open block and puts it there; the caller
-// holds leading.
+// land is Submit for a caller that holds leading.
 func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	b.mu.RLock()
 	job, err := b.prepare(tx, b.chain.open())
@@ -245,10 +255,22 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	if err != nil {
 		return false, err
 	}
+	if b.waiting.has(tx) {
+		return false, nil
+	}
+	// Until it has run it counts as much as it may use.
+	most := tx.cost(job.budget.Units, job.budget.loadedData)
+	if full := b.used.refuses(b.opts.Limits, tx.Message, most); full != nil {
+		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: most}, b.opts.Limits.Waiting) {
+			return false, nil
+		}
+		return false, full
+	}
 	out := job.run()
 	if !out.landed {
 		return false, out.meta.Err
 	}
+	b.used.add(tx.Message, tx.cost(out.meta.Units, job.loaded()))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.commit(tx, out)

@@ -109,6 +109,8 @@ const (
 	InsufficientFundsForRent           TransactionErrorKind = "InsufficientFundsForRent"
 	MaxLoadedAccountsDataSizeExceeded  TransactionErrorKind = "MaxLoadedAccountsDataSizeExceeded"
 	InvalidLoadedAccountsDataSizeLimit TransactionErrorKind = "InvalidLoadedAccountsDataSizeLimit"
+	WouldExceedMaxBlockCostLimit       TransactionErrorKind = "WouldExceedMaxBlockCostLimit"
+	WouldExceedMaxAccountCostLimit     TransactionErrorKind = "WouldExceedMaxAccountCostLimit"
 )
 
 // TransactionError is why a transaction failed or was refused.
@@ -137,6 +139,8 @@ var transactionErrorTexts = map[TransactionErrorKind]string{
 	AddressLookupTableNotFound:         "Transaction loads an address table account that doesn't exist",
 	MaxLoadedAccountsDataSizeExceeded:  "Transaction exceeded max loaded accounts data size cap",
 	InvalidLoadedAccountsDataSizeLimit: "LoadedAccountsDataSizeLimit set for transaction must be greater than 0.",
+	WouldExceedMaxBlockCostLimit:       "Transaction would exceed max Block Cost Limit",
+	WouldExceedMaxAccountCostLimit:     "Transaction would exceed max account limit within the block",
 }
 
 // Error gives Agave's text for the error.

@@ -13,8 +13,8 @@ type Undone struct {
 	// Slot is where it had landed.
 	Slot uint64
 	// Again says that it was sent again on the new branch, with all that can
-	// come of that: it can land with another outcome, and one whose blockhash
-	// was undone with it cannot land any more.
+	// come of that: it can land with another outcome or wait for room, and one
+	// whose blockhash was undone with it cannot land any more.
 	Again bool
 }
 
@@ -53,8 +53,10 @@ func (b *Bank) Fork(n uint64, again func(*Landed) bool) ([]Undone, error) {
 	}
 	b.mu.Unlock()
 
-	out := b.landAgain(undone, again)
 	b.slots.publish(changes...)
+	b.used = newBlockUse()
+	out := b.landAgain(undone, again)
+	b.landWaiting()
 	return out, nil
 }
 

@@ -25,6 +25,7 @@ func unprocessable(err *TransactionError) *outcome {
 // what never changes, so that running it needs no lock.
 type job struct {
 	tx       *Transaction
+	budget   Budget
 	slot     uint64
 	programs map[solana.PublicKey]Program
 	accounts []workAccount
@@ -37,17 +38,27 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	if err := b.check(tx, at); err != nil {
 		return nil, err
 	}
-	return &job{tx: tx, slot: at.Slot, programs: b.programs, accounts: b.load(tx.Keys, at.Slot)}, nil
+	budget, err := tx.Budget()
+	if err != nil {
+		return nil, err
+	}
+	return &job{
+		tx: tx, budget: budget, slot: at.Slot, programs: b.programs, accounts: b.load(tx.Keys, at.Slot),
+	}, nil
+}
+
+// loaded gives the bytes of data that the accounts hold before the transaction.
+func (j *job) loaded() (bytes uint64) {
+	for i := range j.accounts {
+		bytes += uint64(len(j.accounts[i].Data))
+	}
+	return bytes
 }
 
 // run runs the transaction and changes nothing: the open block's execution is
 // committed by the caller, any other is a simulation.
 func (j *job) run() *outcome {
-	tx := j.tx
-	budget, err := tx.Budget()
-	if err != nil {
-		return unprocessable(err)
-	}
+	tx, budget := j.tx, j.budget
 	out := &outcome{landed: true, meta: Meta{
 		Fee: budget.Fee(len(tx.Signatures)), Price: budget.Price, Logs: []string{},
 		PreBalances: balances(j.accounts),
@@ -57,7 +68,7 @@ func (j *job) run() *outcome {
 		return unprocessable(err)
 	}
 	payer := accounts[0]
-	if err := loadable(tx, accounts, budget); err != nil {
+	if err := j.loadable(); err != nil {
 		out.meta.Err = err
 	} else {
 		x := &execution{slot: j.slot, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
@@ -137,16 +148,12 @@ func belowRent(a *Account) bool {
 
 // loadable checks what Agave checks while it loads accounts: failures here
 // land and pay the fee, but run nothing.
-func loadable(tx *Transaction, accounts []workAccount, budget Budget) *TransactionError {
-	var loaded uint64
-	for i := range accounts {
-		loaded += uint64(len(accounts[i].Data))
-	}
-	if loaded > budget.loadedData {
+func (j *job) loadable() *TransactionError {
+	if j.loaded() > j.budget.loadedData {
 		return refused(MaxLoadedAccountsDataSizeExceeded)
 	}
-	for _, ix := range tx.Instructions {
-		program := &accounts[ix.ProgramIDIndex]
+	for _, ix := range j.tx.Instructions {
+		program := &j.accounts[ix.ProgramIDIndex]
 		if program.Lamports == 0 {
 			return refused(ProgramAccountNotFound)
 		}

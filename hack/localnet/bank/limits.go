@@ -1,0 +1,180 @@
+package bank
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Limits of mainnet, and the cost in units of what a transaction is beside the
+// instructions that it runs.
+const (
+	DefaultBlockUnits   = 48_000_000
+	DefaultAccountUnits = 12_000_000
+	DefaultWaiting      = 10_000
+
+	signatureUnits  = 720
+	writeLockUnits  = 300
+	dataBytesAUnit  = 4
+	loadedPageUnits = 8
+	loadedPage      = 32 << 10
+	// largestCost is above what any transaction can cost.
+	largestCost = 1_500_000
+)
+
+// BlockLimits bounds the compute of one block, as the network does: cost is
+// what a transaction used, with a little for its signatures, write locks and
+// bytes. One that asks for more than is left waits for a later block, those
+// with the highest price first, as long as its blockhash serves.
+type BlockLimits struct {
+	// Block is the most that all transactions of a block cost together, in
+	// units; 0 is DefaultBlockUnits.
+	Block uint64
+	// Account is the most that the transactions of a block cost together which
+	// write the same account; 0 is DefaultAccountUnits.
+	Account uint64
+	// Waiting is the most transactions that wait; beyond it those with the
+	// lowest price vanish. 0 is DefaultWaiting.
+	Waiting int
+}
+
+func (l BlockLimits) withDefaults() BlockLimits {
+	return BlockLimits{
+		Block:   cmp.Or(l.Block, DefaultBlockUnits),
+		Account: cmp.Or(l.Account, DefaultAccountUnits),
+		Waiting: cmp.Or(l.Waiting, DefaultWaiting),
+	}
+}
+
+func (l BlockLimits) validate() error {
+	if l.Block < largestCost || l.Account < largestCost || l.Waiting < 0 {
+		return fmt.Errorf("bank options: Limits of %d units a block, %d an account and %d waiting, want units of at least %d, which any transaction fits in, and 0 waiting or more",
+			l.Block, l.Account, l.Waiting, largestCost)
+	}
+	return nil
+}
+
+// cost gives what a transaction costs that runs for so many units and loads so
+// many bytes of account data.
+func (m *Message) cost(units, loaded uint64) uint64 {
+	total := units + signatureUnits*uint64(m.Header.NumRequiredSignatures)
+	total += loadedPageUnits * ((loaded + loadedPage - 1) / loadedPage)
+	for _, writable := range m.Writable {
+		if writable {
+			total += writeLockUnits
+		}
+	}
+	var bytes uint64
+	for _, ix := range m.Instructions {
+		bytes += uint64(len(ix.Data))
+	}
+	return total + bytes/dataBytesAUnit
+}
+
+// blockUse is what the open block's transactions cost.
+type blockUse struct {
+	total    uint64
+	accounts map[solana.PublicKey]uint64
+}
+
+func newBlockUse() blockUse { return blockUse{accounts: make(map[solana.PublicKey]uint64)} }
+
+// refuses gives the limit that a transaction of that cost would break, or nil.
+func (u *blockUse) refuses(limits BlockLimits, m *Message, cost uint64) *TransactionError {
+	if u.total+cost > limits.Block {
+		return refused(WouldExceedMaxBlockCostLimit)
+	}
+	for i, key := range m.Keys {
+		if m.Writable[i] && u.accounts[key]+cost > limits.Account {
+			return refused(WouldExceedMaxAccountCostLimit)
+		}
+	}
+	return nil
+}
+
+func (u *blockUse) add(m *Message, cost uint64) {
+	u.total += cost
+	for i, key := range m.Keys {
+		if m.Writable[i] {
+			u.accounts[key] += cost
+		}
+	}
+}
+
+// waiting is a transaction that waits for room in a block.
+type waiting struct {
+	tx *Transaction
+	// price is in micro-lamports a unit.
+	price uint64
+	// cost is the most that it can cost.
+	cost uint64
+}
+
+// waitingList holds the waiting transactions, the highest price first and of
+// one price the oldest.
+type waitingList struct {
+	list   []waiting
+	hashes map[[sha256.Size]byte]struct{}
+}
+
+func (l *waitingList) has(tx *Transaction) bool {
+	_, ok := l.hashes[tx.hash]
+	return ok
+}
+
+// put reports whether there is room for a transaction among so many.
+func (l *waitingList) put(w waiting, room int) bool {
+	if len(l.list) >= room {
+		if room == 0 || l.list[room-1].price >= w.price {
+			return false
+		}
+		delete(l.hashes, l.list[room-1].tx.hash)
+		l.list = l.list[:room-1]
+	}
+	at, _ := slices.BinarySearchFunc(l.list, w.price, func(other waiting, price uint64) int {
+		if other.price >= price {
+			return -1
+		}
+		return 1
+	})
+	l.list = slices.Insert(l.list, at, w)
+	if l.hashes == nil {
+		l.hashes = make(map[[sha256.Size]byte]struct{})
+	}
+	l.hashes[w.tx.hash] = struct{}{}
+	return true
+}
+
+// take empties the list.
+func (l *waitingList) take() []waiting {
+	list := l.list
+	l.list, l.hashes = nil, nil
+	return list
+}
+
+// Waiting is the number of transactions that wait for room in a block.
+func (b *Bank) Waiting() int {
+	b.leading.Lock()
+	defer b.leading.Unlock()
+	return len(b.waiting.list)
+}
+
+// landWaiting lands in the new open block what waits and fits, and forgets
+// what can never land any more. The caller holds leading.
+func (b *Bank) landWaiting() {
+	for _, w := range b.waiting.take() {
+		if b.used.refuses(b.opts.Limits, w.tx.Message, w.cost) == nil {
+			_, _ = b.land(w.tx) // who sent it has had an answer
+			continue
+		}
+		b.mu.RLock()
+		dead := b.check(w.tx, b.chain.open())
+		b.mu.RUnlock()
+		if dead == nil {
+			b.waiting.put(w, b.opts.Limits.Waiting)
+		}
+	}
+}
