@@ -15,13 +15,34 @@ const (
 	MaxAccountData      = 10 << 20
 )
 
-// Account is what the chain holds at an address. A stored Account is never
-// changed: a transaction stores a new one.
+// Account is what the chain holds at an address, as programs begin with it and
+// readers get it. Nobody may change its data.
 type Account struct {
 	Lamports   uint64
 	Data       []byte
 	Owner      solana.PublicKey
 	Executable bool
+}
+
+// record is an account as it is stored. It is never changed: a transaction
+// stores a new one.
+type record struct {
+	lamports   uint64
+	data       pagedData
+	owner      solana.PublicKey
+	executable bool
+}
+
+func newRecord(a *Account) *record {
+	return &record{lamports: a.Lamports, data: paged(a.Data), owner: a.Owner, executable: a.Executable}
+}
+
+// account gives what readers get: nil for no record.
+func (r *record) account() *Account {
+	if r == nil {
+		return nil
+	}
+	return &Account{Lamports: r.lamports, Data: r.data.bytes(), Owner: r.owner, Executable: r.executable}
 }
 
 // RentExemption gives the smallest balance in lamports that an account with
@@ -30,10 +51,11 @@ func RentExemption(size uint64) uint64 {
 	return (accountOverhead + size) * lamportsPerByteYear * exemptionYears
 }
 
-// version is an account as of one slot; a nil account was closed in it.
+// version is an account as of one slot; one whose record is nil was closed in
+// it.
 type version struct {
-	slot    uint64
-	account *Account
+	slot   uint64
+	record *record
 }
 
 // accountStore keeps for each address its versions in ascending slots, so
@@ -42,23 +64,23 @@ type version struct {
 type accountStore map[solana.PublicKey][]version
 
 // at gives the account as of slot, or nil when there is none.
-func (s accountStore) at(key solana.PublicKey, slot uint64) *Account {
+func (s accountStore) at(key solana.PublicKey, slot uint64) *record {
 	for _, v := range slices.Backward(s[key]) {
 		if v.slot <= slot {
-			return v.account
+			return v.record
 		}
 	}
 	return nil
 }
 
 // put stores the account as of slot, which is never below the newest stored.
-func (s accountStore) put(key solana.PublicKey, slot uint64, account *Account) {
+func (s accountStore) put(key solana.PublicKey, slot uint64, r *record) {
 	versions := s[key]
 	if n := len(versions); n > 0 && versions[n-1].slot == slot {
-		versions[n-1].account = account
+		versions[n-1].record = r
 		return
 	}
-	s[key] = append(versions, version{slot, account})
+	s[key] = append(versions, version{slot, r})
 }
 
 // drop takes the versions above a slot back.
@@ -86,7 +108,7 @@ func (s accountStore) prune(key solana.PublicKey, finalized uint64) {
 		}
 	}
 	rest := versions[first:]
-	if len(rest) == 1 && rest[0].account == nil && rest[0].slot <= finalized {
+	if len(rest) == 1 && rest[0].record == nil && rest[0].slot <= finalized {
 		delete(s, key)
 		return
 	}

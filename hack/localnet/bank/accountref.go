@@ -2,6 +2,7 @@ package bank
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -26,31 +27,45 @@ func (a *AccountRef) IsSigner() bool { return a.rights.signer }
 func (a *AccountRef) IsWritable() bool { return a.rights.writable }
 
 // Lamports is the balance.
-func (a *AccountRef) Lamports() uint64 { return a.work.Lamports }
+func (a *AccountRef) Lamports() uint64 { return a.work.lamports }
 
 // Owner is the program that owns the account.
-func (a *AccountRef) Owner() solana.PublicKey { return a.work.Owner }
+func (a *AccountRef) Owner() solana.PublicKey { return a.work.owner }
 
-// Data is the account's data, not to be changed in place.
-func (a *AccountRef) Data() []byte { return a.work.Data }
+// Length is the size of the account's data in bytes.
+func (a *AccountRef) Length() int { return a.work.data.length }
 
-func (a *AccountRef) owned() bool { return a.work.Owner == a.invocation.ProgramID }
+// Data is the account's data, not to be changed. Of a large account it is a
+// copy, which Read spares.
+func (a *AccountRef) Data() []byte {
+	a.work.settle()
+	return a.work.data.bytes()
+}
+
+// Read gives n bytes of the account's data from an offset, not to be changed.
+// As with a slice, they must be inside.
+func (a *AccountRef) Read(offset, n int) []byte {
+	a.work.settle()
+	return a.work.data.read(offset, n)
+}
+
+func (a *AccountRef) owned() bool { return a.work.owner == a.invocation.ProgramID }
 
 // AddLamports credits the account.
 func (a *AccountRef) AddLamports(n uint64) error {
-	if n > math.MaxUint64-a.work.Lamports {
+	if n > math.MaxUint64-a.work.lamports {
 		return ErrArithmeticOverflow
 	}
 	if !a.rights.writable {
 		return ErrReadonlyLamportChange
 	}
-	a.work.Lamports += n
+	a.work.lamports += n
 	return nil
 }
 
 // SubLamports debits the account, which the running program must own.
 func (a *AccountRef) SubLamports(n uint64) error {
-	if n > a.work.Lamports {
+	if n > a.work.lamports {
 		return ErrArithmeticOverflow
 	}
 	if !a.owned() {
@@ -59,24 +74,47 @@ func (a *AccountRef) SubLamports(n uint64) error {
 	if !a.rights.writable {
 		return ErrReadonlyLamportChange
 	}
-	a.work.Lamports -= n
+	a.work.lamports -= n
 	return nil
 }
 
 // SetData replaces the data of an account that the running program owns. The
 // slice belongs to the chain afterwards.
 func (a *AccountRef) SetData(data []byte) error {
-	switch {
-	case !a.owned() && len(data) != len(a.work.Data):
+	if !a.owned() && len(data) != a.Length() {
 		return ErrAccountDataSizeChanged
-	case !a.rights.writable:
-		return ErrReadonlyDataModified
-	case !a.owned():
-		return ErrExternalAccountDataModified
-	case len(data) > MaxAccountData:
+	}
+	if err := a.changeable(); err != nil {
+		return err
+	}
+	if len(data) > MaxAccountData {
 		return ErrInvalidRealloc
 	}
-	a.work.Data = data
+	a.work.data, a.work.later = paged(data), nil
+	return nil
+}
+
+// WriteLater writes over parts of the data of an account that the running
+// program owns, when somebody needs to see them: a simulation that nobody asks
+// for the account never does. write must give the same whenever it is called,
+// and only patches inside the data; one that is not panics, as with a slice.
+func (a *AccountRef) WriteLater(write func() []Patch) error {
+	if err := a.changeable(); err != nil {
+		return err
+	}
+	// The list is shared with no other version of the account.
+	a.work.later = append(slices.Clone(a.work.later), write)
+	return nil
+}
+
+// changeable reports why the data cannot be changed here.
+func (a *AccountRef) changeable() error {
+	if !a.rights.writable {
+		return ErrReadonlyDataModified
+	}
+	if !a.owned() {
+		return ErrExternalAccountDataModified
+	}
 	return nil
 }
 
@@ -85,11 +123,11 @@ func (a *AccountRef) SetOwner(owner solana.PublicKey) error {
 	if !a.owned() || !a.rights.writable {
 		return ErrModifiedProgramID
 	}
-	for _, b := range a.work.Data {
+	for _, b := range a.Data() {
 		if b != 0 {
 			return ErrModifiedProgramID
 		}
 	}
-	a.work.Owner = owner
+	a.work.owner = owner
 	return nil
 }

@@ -2,9 +2,10 @@
 // of every slot that can still be read, and the execution of transactions
 // under the rules of Agave (fees, rent, blockhash expiry, account ownership).
 //
-// A transaction executes in the open slot when it arrives; the order of
-// arrival is the order in the block. Reads name a commitment level and see the
-// state of that level's slot.
+// A transaction executes in the open slot when it arrives, or waits for one
+// with room; the order of execution is the order in the block. Reads name a
+// commitment level and see the state of that level's slot, as a node sees it
+// that may lag. A fork undoes slots that are not finalized.
 package bank
 
 import (
@@ -124,9 +125,9 @@ func New(opts Options) (*Bank, error) {
 	}
 	for _, p := range opts.Programs {
 		b.programs[p.ID] = p
-		b.accounts.put(p.ID, 0, &p.Account)
+		b.accounts.put(p.ID, 0, newRecord(&p.Account))
 	}
-	b.accounts.put(opts.Faucet, 0, &Account{Lamports: opts.FaucetLamports, Owner: solana.SystemProgramID})
+	b.accounts.put(opts.Faucet, 0, newRecord(&Account{Lamports: opts.FaucetLamports, Owner: solana.SystemProgramID}))
 	now := opts.Clock()
 	// The parent of genesis differs from one run to the next: a transaction
 	// signed for an earlier run of the chain must not land in this one.
@@ -227,11 +228,11 @@ func (b *Bank) commit(tx *Transaction, out *outcome) {
 	}
 	for i := range out.changed {
 		work := out.changed[i]
-		var account *Account
-		if work.Lamports > 0 {
-			account = &work.Account
+		var stored *record
+		if work.lamports > 0 {
+			stored = &work.record
 		}
-		b.accounts.put(work.key, open.Slot, account)
+		b.accounts.put(work.key, open.Slot, stored)
 		open.written = append(open.written, work.key)
 	}
 }
@@ -271,6 +272,9 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 		return false, out.meta.Err
 	}
 	b.used.add(tx.Message, tx.cost(out.meta.Units, job.loaded()))
+	for i := range out.changed {
+		out.changed[i].settle()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.commit(tx, out)

@@ -28,8 +28,18 @@ type Program struct {
 
 // workAccount is an account while a transaction runs.
 type workAccount struct {
-	Account
+	record
 	key solana.PublicKey
+	// later are writes that nobody has needed to see yet.
+	later []func() []Patch
+}
+
+// settle does the writes that were put off.
+func (w *workAccount) settle() {
+	for _, write := range w.later {
+		w.data = w.data.with(write())
+	}
+	w.later = nil
 }
 
 // execution is the state that the instructions of one transaction share.
@@ -223,7 +233,7 @@ func (x *execution) sum(accounts []instructionAccount) uint64 {
 			repeated = repeated || earlier.index == a.index
 		}
 		if !repeated {
-			total += x.accounts[a.index].Lamports
+			total += x.accounts[a.index].lamports
 		}
 	}
 	return total

@@ -29,6 +29,9 @@ func at(v *bank.Invocation, i int) *bank.AccountRef {
 	return account
 }
 
+// exclaim is a write for WriteLater.
+func exclaim() []bank.Patch { return []bank.Patch{{Offset: 0, Data: []byte("!")}} }
+
 func TestProgramsChangeOnlyWhatTheyMay(t *testing.T) {
 	t.Parallel()
 	// The accounts that the instruction passes, in this order.
@@ -108,6 +111,27 @@ func TestProgramsChangeOnlyWhatTheyMay(t *testing.T) {
 		"may not grow data without its rent": {
 			process: func(v *bank.Invocation) error { return at(v, owned).SetData(make([]byte, 5000)) },
 			wantErr: `{"InsufficientFundsForRent":{"account_index":1}}`,
+		},
+		"may put off a write to its own data": {
+			process: func(v *bank.Invocation) error { return at(v, owned).WriteLater(exclaim) },
+			wantErr: `null`,
+		},
+		"may not put off a write to another's data": {
+			process: func(v *bank.Invocation) error { return at(v, foreign).WriteLater(exclaim) },
+			wantErr: `{"InstructionError":[0,"ExternalAccountDataModified"]}`,
+		},
+		"may not put off a write to data passed as read-only": {
+			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).WriteLater(exclaim) },
+			wantErr: `{"InstructionError":[0,"ReadonlyDataModified"]}`,
+		},
+		"may not give away its account with a write put off": {
+			process: func(v *bank.Invocation) error {
+				if err := at(v, owned).WriteLater(exclaim); err != nil {
+					return err
+				}
+				return at(v, owned).SetOwner(address("other"))
+			},
+			wantErr: `{"InstructionError":[0,"ModifiedProgramId"]}`,
 		},
 		"may give away its account when the data is zero": {
 			process: func(v *bank.Invocation) error { return at(v, owned).SetOwner(address("other")) },

@@ -50,7 +50,7 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 // loaded gives the bytes of data that the accounts hold before the transaction.
 func (j *job) loaded() (bytes uint64) {
 	for i := range j.accounts {
-		bytes += uint64(len(j.accounts[i].Data))
+		bytes += uint64(j.accounts[i].data.length) //nolint:gosec // a length is not negative
 	}
 	return bytes
 }
@@ -64,7 +64,7 @@ func (j *job) run() *outcome {
 		PreBalances: balances(j.accounts),
 	}}
 	accounts := slices.Clone(j.accounts)
-	if err := chargeFee(&accounts[0].Account, out.meta.Fee); err != nil {
+	if err := chargeFee(&accounts[0].record, out.meta.Fee); err != nil {
 		return unprocessable(err)
 	}
 	payer := accounts[0]
@@ -116,9 +116,9 @@ func (b *Bank) usable(hash solana.Hash, at *Block) bool {
 func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
 	out := make([]workAccount, len(keys))
 	for i, key := range keys {
-		out[i] = workAccount{key: key, Account: Account{Owner: solana.SystemProgramID}}
-		if account := b.accounts.at(key, slot); account != nil {
-			out[i].Account = *account
+		out[i] = workAccount{key: key, record: record{owner: solana.SystemProgramID}}
+		if stored := b.accounts.at(key, slot); stored != nil {
+			out[i].record = *stored
 		}
 	}
 	return out
@@ -126,24 +126,24 @@ func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
 
 // chargeFee takes the fee off the fee payer, who must be a plain system
 // account that keeps nothing or its rent exemption.
-func chargeFee(payer *Account, fee uint64) *TransactionError {
+func chargeFee(payer *record, fee uint64) *TransactionError {
 	switch {
-	case payer.Lamports == 0:
+	case payer.lamports == 0:
 		return refused(AccountNotFound)
-	case payer.Owner != solana.SystemProgramID || len(payer.Data) > 0:
+	case payer.owner != solana.SystemProgramID || payer.data.length > 0:
 		return refused(InvalidAccountForFee)
-	case payer.Lamports < fee:
+	case payer.lamports < fee:
 		return refused(InsufficientFundsForFee)
 	}
-	payer.Lamports -= fee
+	payer.lamports -= fee
 	if belowRent(payer) {
 		return &TransactionError{Kind: InsufficientFundsForRent, Index: 0}
 	}
 	return nil
 }
 
-func belowRent(a *Account) bool {
-	return a.Lamports > 0 && a.Lamports < RentExemption(uint64(len(a.Data)))
+func belowRent(r *record) bool {
+	return r.lamports > 0 && r.lamports < RentExemption(uint64(r.data.length)) //nolint:gosec // a length is not negative
 }
 
 // loadable checks what Agave checks while it loads accounts: failures here
@@ -154,10 +154,10 @@ func (j *job) loadable() *TransactionError {
 	}
 	for _, ix := range j.tx.Instructions {
 		program := &j.accounts[ix.ProgramIDIndex]
-		if program.Lamports == 0 {
+		if program.lamports == 0 {
 			return refused(ProgramAccountNotFound)
 		}
-		if !program.Executable {
+		if !program.executable {
 			return refused(InvalidProgramForExecution)
 		}
 	}
@@ -180,7 +180,7 @@ func (x *execution) runAll(tx *Transaction) *TransactionError {
 		}
 	}
 	for i := range x.accounts {
-		if tx.Writable[i] && belowRent(&x.accounts[i].Account) {
+		if tx.Writable[i] && belowRent(&x.accounts[i].record) {
 			return &TransactionError{Kind: InsufficientFundsForRent, Index: i}
 		}
 	}
@@ -190,7 +190,7 @@ func (x *execution) runAll(tx *Transaction) *TransactionError {
 func balances(accounts []workAccount) []uint64 {
 	out := make([]uint64, len(accounts))
 	for i := range accounts {
-		out[i] = accounts[i].Lamports
+		out[i] = accounts[i].lamports
 	}
 	return out
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Simulation is what a transaction would do.
+// Simulation is what a transaction would do. It is for one goroutine.
 type Simulation struct {
 	// Slot is the slot that it was simulated on.
 	Slot uint64
@@ -26,14 +26,15 @@ func (s *Simulation) Account(key solana.PublicKey) *Account {
 		if s.accounts[i].key != key {
 			continue
 		}
-		if s.accounts[i].Lamports == 0 {
+		if s.accounts[i].lamports == 0 {
 			return nil
 		}
-		return &s.accounts[i].Account
+		s.accounts[i].settle()
+		return s.accounts[i].account()
 	}
 	s.bank.mu.RLock()
 	defer s.bank.mu.RUnlock()
-	return s.bank.accounts.at(key, s.Slot)
+	return s.bank.accounts.at(key, s.Slot).account()
 }
 
 // Simulate runs a transaction on the state that the node has at a commitment

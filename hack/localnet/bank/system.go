@@ -96,7 +96,7 @@ func allocate(v *Invocation, account *AccountRef, space uint64) error {
 		v.Log("Allocate: 'to' account Address { address: %s, base: None } must sign", account.Key())
 		return ErrMissingRequiredSignature
 	}
-	if len(account.Data()) > 0 || account.Owner() != solana.SystemProgramID {
+	if account.Length() > 0 || account.Owner() != solana.SystemProgramID {
 		v.Log("Allocate: account Address { address: %s, base: None } already in use", account.Key())
 		return errAccountAlreadyInUse
 	}
@@ -132,7 +132,7 @@ func transfer(v *Invocation, lamports uint64) error {
 		v.Log("Transfer: `from` account %s must sign", from.Key())
 		return ErrMissingRequiredSignature
 	}
-	if len(from.Data()) > 0 {
+	if from.Length() > 0 {
 		v.Log("Transfer: `from` must not carry data")
 		return ErrInvalidArgument
 	}

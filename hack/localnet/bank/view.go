@@ -50,7 +50,7 @@ func (v View) Transactions() uint64 { return v.block.Transactions }
 
 // Account gives the account at an address, or nil when there is none.
 func (v View) Account(key solana.PublicKey) *Account {
-	return v.bank.accounts.at(key, v.block.Slot)
+	return v.bank.accounts.at(key, v.block.Slot).account()
 }
 
 // LatestBlockhash gives the newest blockhash of the level and the last block

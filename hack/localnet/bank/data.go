@@ -1,0 +1,89 @@
+package bank
+
+import (
+	"fmt"
+	"slices"
+)
+
+// dataPage is the size of a page. A larger one makes a small write copy more,
+// a smaller one makes the table of a large account longer; at 3 MB they meet
+// here. The tree account with a ring of 100 roots is one page.
+const dataPage = 8 << 10
+
+// pagedData is the data of an account in pages that are never changed: a write
+// shares with the version before it what it does not touch, so that a write
+// into a large account costs little, and many versions of it as well.
+type pagedData struct {
+	length int
+	// pages are full but for the last.
+	pages [][]byte
+}
+
+// paged takes the bytes over: they must not be changed afterwards.
+func paged(data []byte) pagedData {
+	out := pagedData{length: len(data)}
+	if len(data) > 0 {
+		out.pages = make([][]byte, 0, (len(data)+dataPage-1)/dataPage)
+	}
+	for page := range slices.Chunk(data, dataPage) {
+		out.pages = append(out.pages, page)
+	}
+	return out
+}
+
+// bytes gives the whole data: a copy when it has more than one page.
+func (d *pagedData) bytes() []byte {
+	switch len(d.pages) {
+	case 0:
+		return []byte{}
+	case 1:
+		return d.pages[0]
+	default:
+		return slices.Concat(d.pages...)
+	}
+}
+
+// read gives n bytes from an offset, which must be there: a copy when they are
+// in more than one page.
+func (d *pagedData) read(offset, n int) []byte {
+	if n == 0 {
+		return []byte{}
+	}
+	page, from := offset/dataPage, offset%dataPage
+	if from+n <= dataPage {
+		return d.pages[page][from : from+n : from+n]
+	}
+	out := make([]byte, 0, n)
+	for len(out) < n {
+		part := d.pages[page][from:]
+		out = append(out, part[:min(len(part), n-len(out))]...)
+		page, from = page+1, 0
+	}
+	return out
+}
+
+// with gives the data with patches written over it, which must be inside.
+func (d *pagedData) with(patches []Patch) pagedData {
+	out := pagedData{length: d.length, pages: slices.Clone(d.pages)}
+	for _, patch := range patches {
+		if patch.Offset < 0 || patch.Offset+len(patch.Data) > d.length {
+			panic(fmt.Sprintf("a patch of %d bytes at offset %d is outside of the account's %d", len(patch.Data), patch.Offset, d.length))
+		}
+		offset, rest := patch.Offset, patch.Data
+		for len(rest) > 0 {
+			page, from := offset/dataPage, offset%dataPage
+			if &out.pages[page][0] == &d.pages[page][0] {
+				out.pages[page] = slices.Clone(d.pages[page])
+			}
+			n := copy(out.pages[page][from:], rest)
+			offset, rest = offset+n, rest[n:]
+		}
+	}
+	return out
+}
+
+// Patch is bytes to write over the data of an account.
+type Patch struct {
+	Offset int
+	Data   []byte
+}

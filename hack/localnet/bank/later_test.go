@@ -1,0 +1,90 @@
+package bank_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+)
+
+func TestWritesThatArePutOffHappenWhenSomebodyLooks(t *testing.T) {
+	t.Parallel()
+	var written atomic.Int64
+	var steps func(*bank.AccountRef) error
+	program := mischief(func(v *bank.Invocation) error { return steps(at(v, 0)) })
+	l := newLedger(t, program)
+	l.land([]string{"faucet", "owned"}, system.NewCreateAccountInstruction(
+		10_000_000, 4, program.ID, address("faucet"), address("owned")).Build())
+	later := func(a *bank.AccountRef, offset int, text string) error {
+		return a.WriteLater(func() []bank.Patch {
+			written.Add(1)
+			return []bank.Patch{{Offset: offset, Data: []byte(text)}}
+		})
+	}
+	call := solana.NewInstruction(program.ID, solana.AccountMetaSlice{meta("owned", false, true)}, nil)
+	stored := func() (data string) {
+		l.Read(bank.Processed, func(v bank.View) { data = string(v.Account(address("owned")).Data) })
+		return data
+	}
+	expect := func(when string, writes int64, data string) {
+		t.Helper()
+		if diff := cmp.Diff([]any{writes, data}, []any{written.Swap(0), stored()}); diff != "" {
+			t.Errorf("%s: writes done and data stored (-want +got):\n%s", when, diff)
+		}
+	}
+
+	steps = func(a *bank.AccountRef) error {
+		if err := later(a, 0, "ab"); err != nil {
+			return err
+		}
+		return later(a, 1, "BC")
+	}
+	tx := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{l.wallet}, call)
+	l.Simulate(tx, bank.Processed, false, func(*bank.Simulation) {})
+	expect("simulated", 0, "\x00\x00\x00\x00")
+	l.Simulate(tx, bank.Processed, false, func(s *bank.Simulation) {
+		for range 2 {
+			if got := string(s.Account(address("owned")).Data); got != "aBC\x00" {
+				t.Errorf("the simulation leaves %q, want both writes in their order", got)
+			}
+		}
+	})
+	expect("simulated and looked at", 2, "\x00\x00\x00\x00")
+	if _, err := l.Submit(tx); err != nil {
+		t.Fatal(err)
+	}
+	expect("executed", 2, "aBC\x00")
+
+	steps = func(a *bank.AccountRef) error {
+		if err := later(a, 3, "D"); err != nil {
+			return err
+		}
+		if got := string(a.Read(1, 3)); got != "BCD" {
+			t.Errorf("the instruction reads %q after its write, want BCD", got)
+		}
+		if err := later(a, 0, "x"); err != nil {
+			return err
+		}
+		return a.SetData([]byte("1234"))
+	}
+	l.Advance(1)
+	l.mustLand(l.wallet, call)
+	expect("read and then replaced", 1, "1234")
+
+	steps = func(a *bank.AccountRef) error {
+		if err := later(a, 0, "x"); err != nil {
+			return err
+		}
+		return bank.CustomError(1)
+	}
+	l.Advance(1)
+	failing := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{l.wallet}, call)
+	if landed, err := l.Submit(failing); !landed || err == nil {
+		t.Fatalf("landed %v with %v, want it to land and fail", landed, err)
+	}
+	expect("failed", 0, "1234")
+}
