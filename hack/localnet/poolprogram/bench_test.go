@@ -58,7 +58,7 @@ func BenchmarkSimulate(b *testing.B) {
 func BenchmarkSimulateBesideALeader(b *testing.B) {
 	profile := shieldpool.Development()
 	profile.RootHistory = 4096
-	w := emptyWorld(b, profile, nil)
+	w := limitedWorld(b, bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}, profile, nil)
 	w.initialize()
 	tx := w.sign(w.payer, w.instruction(w.call(nil)))
 	txs := make([]*bank.Transaction, b.N/16)

@@ -68,7 +68,7 @@ func New(profile *shieldpool.Profile, key *groth16.Key) (bank.Program, error) {
 	if err := checkProfile(profile); err != nil {
 		return bank.Program{}, err
 	}
-	p := &program{profile: profile, verifier: newVerifier(key)}
+	p := &program{profile: profile, verifier: newVerifier(verifyWith(key))}
 	for _, mint := range profile.Mints {
 		made, err := p.newPool(mint)
 		if err != nil {

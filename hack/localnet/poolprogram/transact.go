@@ -1,9 +1,11 @@
 package poolprogram
 
 import (
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 	"github.com/gagliardetto/solana-go/programs/system"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -15,7 +17,7 @@ type transaction struct {
 	pool       *pool
 	accounts   map[shieldpool.Role]*bank.AccountRef
 	nullifiers [2]derived
-	tree       *shieldpool.TreeAccount
+	tree       *tree
 }
 
 var nullifierRoles = [2]shieldpool.Role{shieldpool.RoleNullifier0, shieldpool.RoleNullifier1}
@@ -105,14 +107,13 @@ func (t *transaction) checkRoot() error {
 	if account.Owner() != t.v.ProgramID {
 		return bank.ErrUninitializedAccount
 	}
-	tree, err := t.program.profile.ParseTree(account.Data())
-	if err != nil {
-		return bank.ErrInvalidAccountData
+	var err error
+	if t.tree, err = t.program.openTree(account); err != nil {
+		return err
 	}
-	if tree.Headroom(t.Inputs.Root) < 0 {
+	if !t.tree.knows(t.Inputs.Root) {
 		return errRootNotFound
 	}
-	t.tree = tree
 	return nil
 }
 
@@ -198,7 +199,7 @@ func (t *transaction) spend() error {
 }
 
 func (t *transaction) appendLeaves() error {
-	leaves := 0
+	var leaves []fr.Element
 	for _, leaf := range t.Inputs.Commitments {
 		if leaf == ([32]byte{}) {
 			continue
@@ -206,13 +207,14 @@ func (t *transaction) appendLeaves() error {
 		if err := t.v.Consume(appendUnits); err != nil {
 			return err
 		}
-		if err := t.tree.Append(leaf); err != nil {
-			return errMerkleTreeFull
+		e, err := merkle.FromBytes(leaf)
+		if err != nil {
+			return errInvalidInstructionData
 		}
-		leaves++
+		leaves = append(leaves, e)
 	}
-	if leaves == 0 {
+	if len(leaves) == 0 {
 		return nil
 	}
-	return t.accounts[shieldpool.RoleMerkleTree].SetData(t.tree.Bytes())
+	return t.tree.append(leaves)
 }

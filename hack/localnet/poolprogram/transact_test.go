@@ -298,8 +298,8 @@ func TestTransactRefuses(t *testing.T) {
 			if logs := strings.Join(meta.Logs, "\n"); !strings.Contains(logs, test.wantLog) {
 				t.Errorf("logs are\n%s\nwant %q among them", logs, test.wantLog)
 			}
-			if w.balance(w.pool.Address) != pool || w.account(w.pool.MerkleTree) != tree {
-				t.Error("a refused instruction changed the pool")
+			if diff := cmp.Diff(tree, w.account(w.pool.MerkleTree)); diff != "" || w.balance(w.pool.Address) != pool {
+				t.Errorf("a refused instruction changed the pool, its tree (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -353,17 +353,9 @@ func TestAnUninitialisedPoolRefuses(t *testing.T) {
 func TestAFullTreeRefuses(t *testing.T) {
 	t.Parallel()
 	profile := shieldpool.Development()
-	pool, err := profile.Pool(profile.Mints[0])
-	if err != nil {
-		t.Fatal(err)
-	}
 	tree := profile.NewTree(address("admin"))
 	tree.NextIndex = 1<<32 - 1
-	preset := func(at solana.PublicKey, data []byte) bank.Program {
-		return bank.Program{ID: at, Account: bank.Account{
-			Lamports: bank.RentExemption(uint64(len(data))), Data: data, Owner: profile.ProgramID}}
-	}
-	w := emptyWorld(t, profile, nil, preset(pool.Address, make([]byte, 32)), preset(pool.MerkleTree, tree.Bytes()), preset(pool.Treasury, nil))
+	w := emptyWorld(t, profile, nil, presetPool(t, profile, tree)...)
 	_, failure := w.run(w.payer, w.instruction(w.call(nil)))
 	if got := wire(t, failure); got != `{"InstructionError":[1,{"Custom":4224}]}` {
 		t.Errorf("two leaves for the last place: got %s, want MerkleTreeFull", got)

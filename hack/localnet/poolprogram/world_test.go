@@ -64,6 +64,12 @@ var secretsKey = sync.OnceValues(func() (*groth16.Key, error) {
 // and the trapdoor's unless set; preset accounts are there from genesis.
 func emptyWorld(t testing.TB, profile *shieldpool.Profile, verifyingKey *groth16.Key, preset ...bank.Program) *world {
 	t.Helper()
+	return limitedWorld(t, bank.BlockLimits{}, profile, verifyingKey, preset...)
+}
+
+// limitedWorld is emptyWorld with other limits of a block than mainnet's.
+func limitedWorld(t testing.TB, limits bank.BlockLimits, profile *shieldpool.Profile, verifyingKey *groth16.Key, preset ...bank.Program) *world {
+	t.Helper()
 	if profile == nil {
 		profile = shieldpool.Development()
 	}
@@ -84,6 +90,7 @@ func emptyWorld(t testing.TB, profile *shieldpool.Profile, verifyingKey *groth16
 	w.Bank, err = bank.New(bank.Options{
 		Genesis: sha256.Sum256([]byte("test")), ConfirmAfter: 1, FinalizeAfter: 32, History: 1000,
 		Clock:    func() time.Time { return time.Unix(1_700_000_000, 0) },
+		Limits:   limits,
 		Programs: append([]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program}, preset...),
 		Faucet:   address("faucet"), FaucetLamports: 1_000_000 * solana.LAMPORTS_PER_SOL,
 	})
@@ -92,6 +99,22 @@ func emptyWorld(t testing.TB, profile *shieldpool.Profile, verifyingKey *groth16
 	}
 	w.fund(w.payer.PublicKey(), walletStart)
 	return w
+}
+
+// presetPool gives the accounts of a pool whose tree is as told, for emptyWorld.
+func presetPool(t testing.TB, profile *shieldpool.Profile, tree *shieldpool.TreeAccount) []bank.Program {
+	t.Helper()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	preset := func(at solana.PublicKey, data []byte) bank.Program {
+		return bank.Program{ID: at, Account: bank.Account{
+			Lamports: bank.RentExemption(uint64(len(data))), Data: data, Owner: profile.ProgramID}}
+	}
+	return []bank.Program{
+		preset(pool.Address, make([]byte, 32)), preset(pool.MerkleTree, tree.Bytes()), preset(pool.Treasury, nil),
+	}
 }
 
 // newWorld has an initialised pool with a deposit of 100 SOL in it.
@@ -107,7 +130,7 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) initialize() {
 	w.t.Helper()
-	w.fund(address("admin"), 10*solana.LAMPORTS_PER_SOL)
+	w.fund(address("admin"), solana.LAMPORTS_PER_SOL+bank.RentExemption(uint64(w.pool.Profile.TreeLength())))
 	ix, err := w.pool.Initialize(address("admin"))
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,0 +1,196 @@
+package poolprogram_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// ringLengths are the real one, the shortest in which a transaction leaves its
+// own root known, and longer ones for load.
+var ringLengths = []int{2, 100, 4096, 100_000}
+
+func withRing(length int) *shieldpool.Profile {
+	profile := shieldpool.Development()
+	profile.RootHistory = length
+	return profile
+}
+
+func TestAPoolIsInitialisedWithARingOfAnyLength(t *testing.T) {
+	t.Parallel()
+	for _, ring := range ringLengths {
+		t.Run(fmt.Sprint(ring, " roots"), func(t *testing.T) {
+			t.Parallel()
+			w := emptyWorld(t, withRing(ring), nil)
+			w.initialize()
+			size := 1096 + 32*ring + 8
+			account := w.account(w.pool.MerkleTree)
+			if len(account.Data) != size || account.Lamports != uint64(128+size)*6960 {
+				t.Errorf("the tree has %d bytes and %d lamports, want %d and its rent exemption of %d",
+					len(account.Data), account.Lamports, size, (128+size)*6960)
+			}
+			if !bytes.Equal(w.pool.Profile.NewTree(address("admin")).Bytes(), account.Data) {
+				t.Error("the tree is not the empty one")
+			}
+			w.mustRun(w.call(nil))
+			if err := w.tree().SelfCheck(); err != nil {
+				t.Errorf("after a transfer: %v", err)
+			}
+		})
+	}
+}
+
+// TestLeavesGoAroundARingOfAnyLength compares the account with the relay's own
+// model of it, across the ring's end.
+func TestLeavesGoAroundARingOfAnyLength(t *testing.T) {
+	t.Parallel()
+	for _, ring := range ringLengths {
+		t.Run(fmt.Sprint(ring, " roots"), func(t *testing.T) {
+			t.Parallel()
+			profile := withRing(ring)
+			model := profile.NewTree(address("admin"))
+			if err := model.Append(field("leaf", 0)); err != nil {
+				t.Fatal(err)
+			}
+			model.History[ring-1], model.RootIndex = model.Root, uint64(ring-1)
+			// The next leaf takes the place of this root.
+			oldest := field("oldest root", 0)
+			model.History[0] = oldest
+			w := emptyWorld(t, profile, nil, presetPool(t, profile, model)...)
+			on := func(root [32]byte) *shieldpool.Call {
+				return w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.Root = root })
+			}
+
+			for n := range 3 {
+				c := w.call(nil)
+				if n == 0 {
+					c = on(oldest)
+				}
+				w.mustRun(c)
+				for _, leaf := range c.Inputs.Commitments {
+					if err := model.Append(leaf); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := w.account(w.pool.MerkleTree).Data; !bytes.Equal(model.Bytes(), got) {
+					t.Fatalf("after transaction %d the account is not what the model holds", n)
+				}
+			}
+			if err := w.tree().SelfCheck(); err != nil {
+				t.Error(err)
+			}
+			for name, root := range map[string][32]byte{"one that has left": oldest, "zero, which fills the ring": {}} {
+				if _, err := w.run(w.payer, w.instruction(on(root))); wire(t, err) != `{"InstructionError":[1,{"Custom":4097}]}` {
+					t.Errorf("a root that is %s: got %s, want RootNotFound", name, wire(t, err))
+				}
+			}
+		})
+	}
+}
+
+func TestDataThatIsNoTreeIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*shieldpool.TreeAccount) []byte{
+		"too short": func(a *shieldpool.TreeAccount) []byte { return a.Bytes()[:4303] },
+		"a root index outside of the ring": func(a *shieldpool.TreeAccount) []byte {
+			a.RootIndex = 100
+			return a.Bytes()
+		},
+		"more leaves than a tree has": func(a *shieldpool.TreeAccount) []byte {
+			a.NextIndex = 1<<32 + 1
+			return a.Bytes()
+		},
+		"a frontier that is no field element": func(a *shieldpool.TreeAccount) []byte {
+			a.Frontier[31] = [32]byte{0: 0xff}
+			return a.Bytes()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			profile := shieldpool.Development()
+			tree := profile.NewTree(address("admin"))
+			root := tree.Root
+			preset := presetPool(t, profile, tree)
+			preset[1].Account.Data = spoil(tree)
+			preset[1].Account.Lamports *= 2
+			w := emptyWorld(t, profile, nil, preset...)
+			c := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{
+				Root: root, MintAddress: w.pool.Mint.Field, Nullifiers: [2][32]byte{field("n", 0)}, Commitments: [2][32]byte{field("c", 0)},
+			}}
+			signals := c.Inputs.Signals()
+			var err error
+			if c.Proof, err = secrets.Prove(signals[:], 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, failure := w.run(w.payer, w.instruction(c)); wire(t, failure) != `{"InstructionError":[1,"InvalidAccountData"]}` {
+				t.Errorf("got %s, want InvalidAccountData", wire(t, failure))
+			}
+		})
+	}
+}
+
+// TestALongRingIsNotCopied holds an append to what it touches. It is not
+// parallel, because it reads what the process allocates.
+func TestALongRingIsNotCopied(t *testing.T) {
+	const ring, rounds, most = 100_000, 20, 200 << 10
+	w := emptyWorld(t, withRing(ring), nil)
+	w.initialize()
+	var total uint64
+	for range rounds {
+		tx := w.sign(w.payer, w.instruction(w.call(nil)))
+		w.simulate(tx)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		landed, err := w.Submit(tx)
+		runtime.ReadMemStats(&after)
+		if !landed || err != nil {
+			t.Fatalf("landed %v with %v", landed, err)
+		}
+		total += after.TotalAlloc - before.TotalAlloc
+	}
+	if got := total / rounds; got > most {
+		t.Errorf("a transaction allocates %d bytes beside a ring of %d, want at most %d", got, 32*ring, most)
+	}
+}
+
+// BenchmarkRing is the execution alone of a transaction whose proof has been
+// verified, by the length of the ring, and the search for a root that is not
+// in it, which is the only thing that looks at all of it.
+func BenchmarkRing(b *testing.B) {
+	for _, ring := range ringLengths[1:] {
+		w := limitedWorld(b, bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}, withRing(ring), nil)
+		w.initialize()
+		b.Run(fmt.Sprint("execute/", ring), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				tx := w.sign(w.payer, w.instruction(w.call(nil)))
+				w.simulate(tx)
+				b.StartTimer()
+				if landed, err := w.Submit(tx); !landed || err != nil {
+					b.Fatalf("landed %v with error %v", landed, err)
+				}
+			}
+		})
+		b.Run(fmt.Sprint("unknown root/", ring), func(b *testing.B) {
+			tx := w.sign(w.payer, w.instruction(w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) {
+				in.Root = field("unknown", 0)
+			})))
+			for b.Loop() {
+				w.Simulate(tx, bank.Processed, true, func(*bank.Simulation) {})
+			}
+		})
+		b.Run(fmt.Sprint("parse by the relay/", ring), func(b *testing.B) {
+			data := w.account(w.pool.MerkleTree).Data
+			for b.Loop() {
+				if _, err := w.pool.Profile.ParseTree(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
