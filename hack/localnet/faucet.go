@@ -17,7 +17,7 @@ const (
 	// faucetLamports exist at genesis: 500 million SOL.
 	faucetLamports = 500_000_000 * solana.LAMPORTS_PER_SOL
 	// adminLamports pay for the pool's accounts.
-	adminLamports = 10 * solana.LAMPORTS_PER_SOL
+	adminLamports = 100 * solana.LAMPORTS_PER_SOL
 
 	// An airdrop's compute limit starts above what it uses and differs from
 	// the last one's.
