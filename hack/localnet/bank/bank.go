@@ -81,7 +81,7 @@ func (o *Options) validate() error {
 // each other, beside reads and beside the leader's own execution.
 type Bank struct {
 	opts     Options
-	programs map[solana.PublicKey]Program
+	programs map[solana.PublicKey]*loadedProgram
 	slots    slotFeed
 
 	// leading is held by whoever extends the chain or undoes blocks, from the
@@ -116,7 +116,7 @@ func New(opts Options) (*Bank, error) {
 	b := &Bank{
 		opts:        opts,
 		used:        newBlockUse(),
-		programs:    make(map[solana.PublicKey]Program, len(opts.Programs)),
+		programs:    make(map[solana.PublicKey]*loadedProgram, len(opts.Programs)),
 		accounts:    make(accountStore),
 		hashes:      make(map[solana.Hash]*Block),
 		messages:    make(map[[sha256.Size]byte]*Block),
@@ -124,7 +124,7 @@ func New(opts Options) (*Bank, error) {
 		byAddress:   make(map[solana.PublicKey][]*Landed),
 	}
 	for _, p := range opts.Programs {
-		b.programs[p.ID] = p
+		b.programs[p.ID] = loadProgram(p)
 		b.accounts.put(p.ID, 0, newRecord(&p.Account))
 	}
 	b.accounts.put(opts.Faucet, 0, newRecord(&Account{Lamports: opts.FaucetLamports, Owner: solana.SystemProgramID}))

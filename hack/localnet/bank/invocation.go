@@ -26,6 +26,24 @@ type Program struct {
 	Process func(*Invocation) error
 }
 
+// loadedProgram is a program with the log lines that each of its calls writes, made
+// once: there are a dozen in a transaction, and the history keeps them all.
+type loadedProgram struct {
+	Program
+	name    string
+	invoke  [maxStackHeight]string
+	success string
+}
+
+func loadProgram(p Program) *loadedProgram {
+	l := &loadedProgram{Program: p, name: p.ID.String()}
+	for i := range l.invoke {
+		l.invoke[i] = fmt.Sprintf("Program %s invoke [%d]", l.name, i+1)
+	}
+	l.success = fmt.Sprintf("Program %s success", l.name)
+	return l
+}
+
 // workAccount is an account while a transaction runs.
 type workAccount struct {
 	record
@@ -45,7 +63,7 @@ func (w *workAccount) settle() {
 // execution is the state that the instructions of one transaction share.
 type execution struct {
 	slot      uint64
-	programs  map[solana.PublicKey]Program
+	programs  map[solana.PublicKey]*loadedProgram
 	accounts  []workAccount
 	unitsLeft uint64
 	logs      []string
@@ -53,7 +71,10 @@ type execution struct {
 }
 
 func (x *execution) log(format string, args ...any) {
-	x.logs = append(x.logs, fmt.Sprintf(format, args...))
+	if len(args) > 0 {
+		format = fmt.Sprintf(format, args...)
+	}
+	x.logs = append(x.logs, format)
 }
 
 // instructionAccount is one account of an instruction with the rights that
@@ -105,7 +126,7 @@ func (v *Invocation) Consume(units uint64) error {
 	return nil
 }
 
-// Log writes a line of the program, which on-chain programs prefix themselves
+// Log writes a line of the program, as it stands or formatted with args, which on-chain programs prefix themselves
 // with "Program log: ".
 func (v *Invocation) Log(format string, args ...any) { v.x.log(format, args...) }
 
@@ -201,25 +222,26 @@ func (x *execution) record(program int, accounts []instructionAccount, data []by
 
 // run runs one instruction at a stack height and logs it as Agave does.
 func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data []byte, height int) error {
-	x.log("Program %s invoke [%d]", id, height)
 	program, ok := x.programs[id]
 	if !ok {
+		x.log("Program %s invoke [%d]", id, height)
 		x.log("Program %s failed: %v", id, ErrUnsupportedProgramID)
 		return ErrUnsupportedProgramID
 	}
+	x.log(program.invoke[height-1])
 	before, sum := x.unitsLeft, x.sum(accounts)
 	err := program.Process(&Invocation{ProgramID: id, Data: data, x: x, accounts: accounts, height: height})
 	if err == nil && x.sum(accounts) != sum {
 		err = ErrUnbalancedInstruction
 	}
 	if !program.Builtin {
-		x.log("Program %s consumed %d of %d compute units", id, before-x.unitsLeft, before)
+		x.log("Program %s consumed %d of %d compute units", program.name, before-x.unitsLeft, before)
 	}
 	if err != nil {
-		x.log("Program %s failed: %v", id, err)
+		x.log("Program %s failed: %v", program.name, err)
 		return err
 	}
-	x.log("Program %s success", id)
+	x.log(program.success)
 	return nil
 }
 

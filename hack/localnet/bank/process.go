@@ -27,7 +27,7 @@ type job struct {
 	tx       *Transaction
 	budget   Budget
 	slot     uint64
-	programs map[solana.PublicKey]Program
+	programs map[solana.PublicKey]*loadedProgram
 	accounts []workAccount
 }
 

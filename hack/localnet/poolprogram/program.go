@@ -179,6 +179,6 @@ func roles(v *bank.Invocation, order []shieldpool.AccountRole) (map[shieldpool.R
 // refuse logs why and passes the error on. The reason names a rule, never a
 // value.
 func refuse(v *bank.Invocation, err error, reason string) error {
-	v.Log("Program log: %s", reason)
+	v.Log("Program log: " + reason)
 	return err
 }

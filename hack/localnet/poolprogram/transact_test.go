@@ -383,3 +383,33 @@ func TestTransactCostsAsMuchAsWasMeasured(t *testing.T) {
 		t.Errorf("%d to %d units, want a spread from the search for addresses", lowest, highest)
 	}
 }
+
+// TestABlockTakesAsManyTransactsAsMainnetWould holds the local chain to the
+// throughput that the tree account's write lock allows one pool, whoever pays.
+func TestABlockTakesAsManyTransactsAsMainnetWould(t *testing.T) {
+	t.Parallel()
+	w := emptyWorld(t, withRing(4096), nil)
+	w.initialize()
+	payers := []solana.PrivateKey{key("payer"), key("another payer")}
+	w.fund(payers[1].PublicKey(), walletStart)
+	w.Advance(1)
+	const sent = 100
+	landed := 0
+	for i := range sent {
+		w.payer = payers[i%2]
+		ok, err := w.Submit(w.sign(w.payer, w.instruction(w.call(nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			landed++
+		}
+	}
+	if landed < 60 || landed > 80 {
+		t.Errorf("%d Transacts in a block, want 60 to 80: 12 M units at 150 k to 186 k each", landed)
+	}
+	w.Advance(1)
+	if got := w.tree().NextIndex; got != 2*sent || w.Waiting() != 0 {
+		t.Errorf("after the next block %d leaves are in the tree and %d wait, want all %d in", got, w.Waiting(), 2*sent)
+	}
+}
