@@ -3,6 +3,8 @@ package bank
 import (
 	"errors"
 	"math"
+	"slices"
+	"sort"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -169,14 +171,15 @@ func (v View) ByAddress(q AddressQuery) []Status {
 	if q.Before != (solana.Signature{}) && before == nil {
 		return nil
 	}
+	// They are in the order of the chain, so that a page far back costs no more
+	// than the first.
+	end := sort.Search(len(all), func(i int) bool {
+		return all[i].Block.Slot > v.block.Slot || before != nil && !all[i].olderThan(before)
+	})
 	var out []Status
-	for i := len(all) - 1; i >= 0 && len(out) < q.Limit; i-- {
-		l := all[i]
-		if l.Signature() == q.Until {
+	for _, l := range slices.Backward(all[:end]) {
+		if len(out) >= q.Limit || l.Signature() == q.Until {
 			break
-		}
-		if l.Block.Slot > v.block.Slot || before != nil && !l.olderThan(before) {
-			continue
 		}
 		out = append(out, *v.Status(l.Signature()))
 	}

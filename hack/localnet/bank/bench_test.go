@@ -1,0 +1,84 @@
+package bank_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+)
+
+const benchBlock = 120
+
+// busyLedger is a chain with thousands of accounts and as many transactions a
+// block as 300 a second make.
+func busyLedger(b *testing.B, blocks int) *ledger {
+	b.Helper()
+	opts := options()
+	opts.FaucetLamports = 1 << 60
+	opts.Limits = bank.BlockLimits{Account: 1 << 40, Block: 1 << 40}
+	made, err := bank.New(opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := &ledger{Bank: made, t: b}
+	for n := range blocks {
+		l.fill(n)
+		l.Advance(1)
+	}
+	return l
+}
+
+// fill puts a block's worth of transfers to new accounts into the open block.
+func (l *ledger) fill(n int) {
+	l.t.Helper()
+	hash := l.blockhash(bank.Confirmed)
+	for i := range benchBlock {
+		tx := l.sign(hash, []solana.PrivateKey{key("faucet")}, transferFrom("faucet", fmt.Sprint(n, "/", i), 2_000_000))
+		if landed, err := l.Submit(tx); !landed || err != nil {
+			l.t.Fatalf("landed %v with error %v", landed, err)
+		}
+	}
+}
+
+// BenchmarkFork undoes three full blocks, whose transactions land again but for
+// those whose blockhash is undone, too.
+func BenchmarkFork(b *testing.B) {
+	l := busyLedger(b, 40)
+	for b.Loop() {
+		if _, err := l.Fork(4, bank.LandAgain); err != nil {
+			b.Fatal(err)
+		}
+		l.Advance(1)
+	}
+}
+
+// BenchmarkAdvance closes a full block and forgets what is too old.
+func BenchmarkAdvance(b *testing.B) {
+	l := busyLedger(b, 200)
+	for n := 1000; b.Loop(); n++ {
+		b.StopTimer()
+		l.fill(n)
+		b.StartTimer()
+		l.Advance(1)
+	}
+}
+
+// BenchmarkRead reads an account that every transaction of 200 blocks changed.
+func BenchmarkRead(b *testing.B) {
+	l, faucet := busyLedger(b, 200), address("faucet")
+	for _, behind := range []uint64{0, bank.DefaultMaxBehind} {
+		for _, c := range []bank.Commitment{bank.Processed, bank.Finalized} {
+			b.Run(fmt.Sprintf("%s, %d slots behind", c, behind), func(b *testing.B) {
+				for b.Loop() {
+					l.Behind(behind).Read(c, func(v bank.View) {
+						if v.Account(faucet) == nil {
+							b.Fatal("the account is not there")
+						}
+					})
+				}
+			})
+		}
+	}
+}
