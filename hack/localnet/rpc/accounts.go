@@ -90,7 +90,7 @@ func encodeData(data []byte, as encoding) (any, *Error) {
 	}
 }
 
-func (s *Server) getBalance(p params) (any, *Error) {
+func (c *call) getBalance(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *Server) getBalance(p params) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.onView(p, 1, func(v bank.View) any {
+	return c.onView(p, 1, func(v view) any {
 		var lamports uint64
 		if a := v.Account(key); a != nil {
 			lamports = a.Lamports
@@ -107,7 +107,7 @@ func (s *Server) getBalance(p params) (any, *Error) {
 	})
 }
 
-func (s *Server) getAccountInfo(p params) (any, *Error) {
+func (c *call) getAccountInfo(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *Server) getAccountInfo(p params) (any, *Error) {
 	var value any
 	var slot uint64
 	var encodeErr *Error
-	err = s.read(cfg.contextConfig, func(v bank.View) {
+	err = c.read(cfg.contextConfig, func(v view) {
 		slot = v.Slot()
 		value, encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice)
 	})
@@ -132,7 +132,7 @@ func (s *Server) getAccountInfo(p params) (any, *Error) {
 	return answerAt(slot, value), err
 }
 
-func (s *Server) getMultipleAccounts(p params) (any, *Error) {
+func (c *call) getMultipleAccounts(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *Server) getMultipleAccounts(p params) (any, *Error) {
 	values := make([]any, len(keys))
 	var slot uint64
 	var encodeErr *Error
-	err = s.read(cfg.contextConfig, func(v bank.View) {
+	err = c.read(cfg.contextConfig, func(v view) {
 		slot = v.Slot()
 		for i, key := range keys {
 			if values[i], encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice); encodeErr != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-func (s *Server) getBlock(p params) (any, *Error) {
+func (c *call) getBlock(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (s *Server) getBlock(p params) (any, *Error) {
 	var block *bank.Block
 	var first uint64
 	var missing error
-	if err := s.read(cfg.contextConfig, func(v bank.View) {
+	if err := c.read(cfg.contextConfig, func(v view) {
 		block, missing = v.Block(slot)
 		first = v.FirstAvailableBlock()
 	}); err != nil {
@@ -87,7 +87,10 @@ func encodeBlock(block *bank.Block, cfg historyConfig) (any, *Error) {
 	return out, nil
 }
 
-func (s *Server) getBlocks(p params) (any, *Error) {
+// maxBlocks bounds getBlocks and getBlocksWithLimit: slots and blocks.
+const maxBlocks = 500_000
+
+func (c *call) getBlocks(p params) (any, *Error) {
 	if err := p.want(1, 3); err != nil {
 		return nil, err
 	}
@@ -97,24 +100,67 @@ func (s *Server) getBlocks(p params) (any, *Error) {
 	}
 	// The end may be left out, and the configuration then takes its place.
 	last, at := uint64(math.MaxUint64), 1
+	if first <= math.MaxUint64-maxBlocks {
+		last = first + maxBlocks
+	}
 	if len(p) > 1 && (isNull(p[1]) || json.Unmarshal(p[1], new(uint64)) == nil) {
 		if err := p.decode(1, &last); err != nil {
 			return nil, err
 		}
 		at = 2
 	}
-	var cfg contextConfig
-	if err := p.decode(at, &cfg); err != nil {
-		return nil, err
-	}
-	if err := cfg.settled(); err != nil {
+	cfg, err := p.settledContext(at)
+	if err != nil {
 		return nil, err
 	}
 	var slots []uint64
-	err := s.read(cfg, func(v bank.View) { slots = v.Blocks(first, last) })
+	var tooLarge *Error
+	err = c.read(cfg, func(v view) {
+		last = min(last, v.Slot())
+		if last > first && last-first > maxBlocks {
+			tooLarge = invalidParams("Slot range too large; max %d", maxBlocks)
+			return
+		}
+		slots = v.Blocks(first, last)
+	})
+	if err == nil {
+		err = tooLarge
+	}
 	return slots, err
 }
 
-func (s *Server) getFirstAvailableBlock(p params) (any, *Error) {
-	return s.onView(p, 0, func(v bank.View) any { return v.FirstAvailableBlock() })
+func (c *call) getBlocksWithLimit(p params) (any, *Error) {
+	if err := p.want(2, 3); err != nil {
+		return nil, err
+	}
+	var first, limit uint64
+	if err := p.decode(0, &first); err != nil {
+		return nil, err
+	}
+	if err := p.decode(1, &limit); err != nil {
+		return nil, err
+	}
+	cfg, err := p.settledContext(2)
+	if err != nil {
+		return nil, err
+	}
+	if limit > maxBlocks {
+		return nil, invalidParams("Limit too large; max %d", maxBlocks)
+	}
+	var slots []uint64
+	err = c.read(cfg, func(v view) { slots = v.BlocksWithLimit(first, int(limit)) }) //nolint:gosec // G115: at most maxBlocks
+	return slots, err
+}
+
+// settledContext reads parameter i as the configuration of a method that
+// serves no state below confirmed.
+func (p params) settledContext(i int) (cfg contextConfig, err *Error) {
+	if err := p.decode(i, &cfg); err != nil {
+		return cfg, err
+	}
+	return cfg, cfg.settled()
+}
+
+func (c *call) getFirstAvailableBlock(p params) (any, *Error) {
+	return c.onView(p, 0, func(v view) any { return v.FirstAvailableBlock() })
 }

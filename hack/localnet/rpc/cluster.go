@@ -15,32 +15,32 @@ const (
 	maxFeeAddresses = 128
 )
 
-func (s *Server) getHealth(p params) (any, *Error) {
+func (c *call) getHealth(p params) (any, *Error) {
 	if err := p.want(0, 0); err != nil {
 		return nil, err
 	}
-	if behind := s.behind.Load(); behind > 0 {
+	if behind := c.healthTold(); behind > 0 {
 		return nil, errNodeBehind(behind)
 	}
 	return "ok", nil
 }
 
-func (s *Server) getVersion(p params) (any, *Error) {
+func (c *call) getVersion(p params) (any, *Error) {
 	if err := p.want(0, 0); err != nil {
 		return nil, err
 	}
 	return map[string]any{"solana-core": version, "feature-set": 0}, nil
 }
 
-func (s *Server) getGenesisHash(p params) (any, *Error) {
+func (c *call) getGenesisHash(p params) (any, *Error) {
 	if err := p.want(0, 0); err != nil {
 		return nil, err
 	}
-	return s.genesis.String(), nil
+	return c.genesis.String(), nil
 }
 
 // onView answers with what fn makes of the state that parameter i configures.
-func (s *Server) onView(p params, i int, fn func(bank.View) any) (any, *Error) {
+func (c *call) onView(p params, i int, fn func(view) any) (any, *Error) {
 	if err := p.want(i, i+1); err != nil {
 		return nil, err
 	}
@@ -49,24 +49,24 @@ func (s *Server) onView(p params, i int, fn func(bank.View) any) (any, *Error) {
 		return nil, err
 	}
 	var result any
-	err := s.read(cfg, func(v bank.View) { result = fn(v) })
+	err := c.read(cfg, func(v view) { result = fn(v) })
 	return result, err
 }
 
-func (s *Server) getSlot(p params) (any, *Error) {
-	return s.onView(p, 0, func(v bank.View) any { return v.Slot() })
+func (c *call) getSlot(p params) (any, *Error) {
+	return c.onView(p, 0, func(v view) any { return v.Slot() })
 }
 
-func (s *Server) getBlockHeight(p params) (any, *Error) {
-	return s.onView(p, 0, func(v bank.View) any { return v.Height() })
+func (c *call) getBlockHeight(p params) (any, *Error) {
+	return c.onView(p, 0, func(v view) any { return v.Height() })
 }
 
-func (s *Server) getTransactionCount(p params) (any, *Error) {
-	return s.onView(p, 0, func(v bank.View) any { return v.Transactions() })
+func (c *call) getTransactionCount(p params) (any, *Error) {
+	return c.onView(p, 0, func(v view) any { return v.Transactions() })
 }
 
-func (s *Server) getEpochInfo(p params) (any, *Error) {
-	return s.onView(p, 0, func(v bank.View) any {
+func (c *call) getEpochInfo(p params) (any, *Error) {
+	return c.onView(p, 0, func(v view) any {
 		return map[string]uint64{
 			"absoluteSlot":     v.Slot(),
 			"blockHeight":      v.Height(),
@@ -78,14 +78,31 @@ func (s *Server) getEpochInfo(p params) (any, *Error) {
 	})
 }
 
-func (s *Server) getLatestBlockhash(p params) (any, *Error) {
-	return s.onView(p, 0, func(v bank.View) any {
-		hash, last := v.LatestBlockhash()
-		return answerAt(v.Slot(), map[string]any{"blockhash": hash.String(), "lastValidBlockHeight": last})
-	})
+func (c *call) getLatestBlockhash(p params) (any, *Error) {
+	if c.plan.FrozenBlockhash {
+		return c.frozenBlockhash(p)
+	}
+	return c.onView(p, 0, latestBlockhash)
 }
 
-func (s *Server) isBlockhashValid(p params) (any, *Error) {
+func latestBlockhash(v view) any {
+	hash, last := v.LatestBlockhash()
+	return answerAt(v.Slot(), map[string]any{"blockhash": hash.String(), "lastValidBlockHeight": last})
+}
+
+// frozenBlockhash answers what was true when the faults were set.
+func (c *call) frozenBlockhash(p params) (any, *Error) {
+	if err := p.want(0, 1); err != nil {
+		return nil, err
+	}
+	var cfg contextConfig
+	if err := p.decode(0, &cfg); err != nil {
+		return nil, err
+	}
+	return (*c.frozen.Load())[bank.Commitment(cfg.Commitment)], nil
+}
+
+func (c *call) isBlockhashValid(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -93,12 +110,12 @@ func (s *Server) isBlockhashValid(p params) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.onView(p, 1, func(v bank.View) any {
+	return c.onView(p, 1, func(v view) any {
 		return answerAt(v.Slot(), v.BlockhashUsable(solana.Hash(hash)))
 	})
 }
 
-func (s *Server) getMinimumBalanceForRentExemption(p params) (any, *Error) {
+func (c *call) getMinimumBalanceForRentExemption(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -112,7 +129,7 @@ func (s *Server) getMinimumBalanceForRentExemption(p params) (any, *Error) {
 	return bank.RentExemption(size), nil
 }
 
-func (s *Server) getFeeForMessage(p params) (any, *Error) {
+func (c *call) getFeeForMessage(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -129,7 +146,7 @@ func (s *Server) getFeeForMessage(p params) (any, *Error) {
 		return nil, invalidParams("failed to deserialize solana_message::versioned::VersionedMessage: %v", decodeErr)
 	}
 	budget, budgetErr := message.Budget()
-	return s.onView(p, 1, func(v bank.View) any {
+	return c.onView(p, 1, func(v view) any {
 		// A message that could not land at the level has no fee there.
 		if budgetErr != nil || !v.BlockhashUsable(message.RecentBlockhash) {
 			return answerAt(v.Slot(), nil)
@@ -138,7 +155,7 @@ func (s *Server) getFeeForMessage(p params) (any, *Error) {
 	})
 }
 
-func (s *Server) getRecentPrioritizationFees(p params) (any, *Error) {
+func (c *call) getRecentPrioritizationFees(p params) (any, *Error) {
 	if err := p.want(0, 1); err != nil {
 		return nil, err
 	}
@@ -154,7 +171,7 @@ func (s *Server) getRecentPrioritizationFees(p params) (any, *Error) {
 		return nil, err
 	}
 	fees := []map[string]uint64{}
-	s.bank.Read(bank.Processed, func(v bank.View) {
+	c.readAt(bank.Processed, func(v view) {
 		for _, fee := range v.PrioritizationFees(addresses) {
 			fees = append(fees, map[string]uint64{"slot": fee.Slot, "prioritizationFee": fee.Price})
 		}

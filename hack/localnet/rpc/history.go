@@ -21,7 +21,7 @@ type signatureStatus struct {
 	ConfirmationStatus string                 `json:"confirmationStatus"`
 }
 
-func (s *Server) getSignatureStatuses(p params) (any, *Error) {
+func (c *call) getSignatureStatuses(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *Server) getSignatureStatuses(p params) (any, *Error) {
 	}
 	values := make([]*signatureStatus, len(signatures))
 	var slot uint64
-	s.bank.Read(bank.Processed, func(v bank.View) {
+	c.readAt(bank.Processed, func(v view) {
 		slot = v.Slot()
 		for i, signature := range signatures {
 			if status := v.Status(signature); status != nil && (status.Recent || cfg.SearchTransactionHistory) {
@@ -78,7 +78,7 @@ func deprecatedStatus(err *bank.TransactionError) any {
 	return map[string]any{"Ok": nil}
 }
 
-func (s *Server) getSignaturesForAddress(p params) (any, *Error) {
+func (c *call) getSignaturesForAddress(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (s *Server) getSignaturesForAddress(p params) (any, *Error) {
 		}
 	}
 	found := []map[string]any{}
-	err = s.read(cfg.contextConfig, func(v bank.View) {
+	err = c.read(cfg.contextConfig, func(v view) {
 		for _, status := range v.ByAddress(query) {
 			found = append(found, map[string]any{
 				"signature":          status.Signature().String(),
@@ -160,7 +160,7 @@ func (p params) history(i int) (historyConfig, *Error) {
 	}
 }
 
-func (s *Server) getTransaction(p params) (any, *Error) {
+func (c *call) getTransaction(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (s *Server) getTransaction(p params) (any, *Error) {
 		return nil, err
 	}
 	var landed *bank.Landed
-	if err := s.read(cfg.contextConfig, func(v bank.View) { landed = v.Transaction(signature) }); err != nil {
+	if err := c.read(cfg.contextConfig, func(v view) { landed = v.Transaction(signature) }); err != nil {
 		return nil, err
 	}
 	if landed == nil {

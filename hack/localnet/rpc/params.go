@@ -135,19 +135,6 @@ func (c contextConfig) settled() *Error {
 	return nil
 }
 
-// read calls fn with the state that the configuration asks for.
-func (s *Server) read(c contextConfig, fn func(bank.View)) *Error {
-	var err *Error
-	s.bank.Read(bank.Commitment(c.Commitment), func(v bank.View) {
-		if c.MinContextSlot != nil && v.Slot() < *c.MinContextSlot {
-			err = errMinContextSlot(v.Slot())
-			return
-		}
-		fn(v)
-	})
-	return err
-}
-
 // answer is a result with the slot that it was read at.
 type answer struct {
 	Context answerContext `json:"context"`

@@ -19,7 +19,7 @@ type sendConfig struct {
 	MinContextSlot      *uint64  `json:"minContextSlot"`
 }
 
-func (s *Server) sendTransaction(p params) (any, *Error) {
+func (c *call) sendTransaction(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -32,35 +32,38 @@ func (s *Server) sendTransaction(p params) (any, *Error) {
 		return nil, err
 	}
 	context := contextConfig{Commitment: cfg.PreflightCommitment, MinContextSlot: cfg.MinContextSlot}
-	if err := s.read(context, func(bank.View) {}); err != nil {
+	if cfg.SkipPreflight {
+		context.Commitment = level(bank.Processed)
+	}
+	if err := c.read(context, func(view) {}); err != nil {
 		return nil, err
 	}
 	verified := tx.VerifySignatures()
 	if !cfg.SkipPreflight {
-		if err := s.preflight(tx, bank.Commitment(cfg.PreflightCommitment), verified); err != nil {
+		if err := c.preflight(tx, bank.Commitment(cfg.PreflightCommitment), verified); err != nil {
 			return nil, err
 		}
 	}
 	// Like a node that forwards to a leader, the answer is the signature
 	// whatever becomes of the transaction: one that cannot land vanishes. It
 	// executes now or never, so maxRetries has nothing to say.
-	if verified {
-		landed, outcome := s.bank.Submit(tx)
-		s.log.Debug("Transaction received", "landed", landed, "failed", outcome != nil)
+	if verified && !c.plan.Drop {
+		landed, outcome := c.bank.Submit(tx)
+		c.log.Debug("Transaction received", "landed", landed, "failed", outcome != nil)
 	}
 	return tx.Signature().String(), nil
 }
 
 // preflight refuses what would fail at the commitment level.
-func (s *Server) preflight(tx *bank.Transaction, c bank.Commitment, verified bool) *Error {
+func (c *call) preflight(tx *bank.Transaction, at bank.Commitment, verified bool) *Error {
 	if !verified {
 		return errSignatureFailure()
 	}
-	if behind := s.behind.Load(); behind > 0 {
+	if behind := c.health(); behind > 0 {
 		return errNodeBehind(behind)
 	}
 	var err *Error
-	s.bank.Simulate(tx, c, false, func(sim *bank.Simulation) {
+	c.simulate(tx, at, false, func(sim *bank.Simulation) {
 		if sim.Meta.Err != nil {
 			result := simulationResult(sim)
 			result["innerInstructions"] = nil
@@ -124,7 +127,7 @@ type simulateConfig struct {
 	} `json:"accounts"`
 }
 
-func (s *Server) simulateTransaction(p params) (any, *Error) {
+func (c *call) simulateTransaction(p params) (any, *Error) {
 	if err := p.want(1, 2); err != nil {
 		return nil, err
 	}
@@ -139,14 +142,14 @@ func (s *Server) simulateTransaction(p params) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.read(cfg.contextConfig, func(bank.View) {}); err != nil {
+	if err := c.read(cfg.contextConfig, func(view) {}); err != nil {
 		return nil, err
 	}
 	if cfg.SigVerify && !tx.VerifySignatures() {
 		return nil, errSignatureFailure()
 	}
 	var result answer
-	s.bank.Simulate(tx, bank.Commitment(cfg.Commitment), cfg.ReplaceRecentBlockhash, func(sim *bank.Simulation) {
+	c.simulate(tx, bank.Commitment(cfg.Commitment), cfg.ReplaceRecentBlockhash, func(sim *bank.Simulation) {
 		value := simulationResult(sim)
 		if !cfg.InnerInstructions {
 			value["innerInstructions"] = nil
@@ -203,7 +206,7 @@ func simulationResult(sim *bank.Simulation) map[string]any {
 	}
 }
 
-func (s *Server) requestAirdrop(p params) (any, *Error) {
+func (c *call) requestAirdrop(p params) (any, *Error) {
 	if err := p.want(2, 3); err != nil {
 		return nil, err
 	}
@@ -216,7 +219,7 @@ func (s *Server) requestAirdrop(p params) (any, *Error) {
 		return nil, err
 	}
 	var signature solana.Signature
-	signature, airdropErr := s.airdrop(to, lamports)
+	signature, airdropErr := c.airdrop(to, lamports)
 	if airdropErr != nil {
 		return nil, &Error{Code: codeInternal, Message: "Internal error: " + airdropErr.Error()}
 	}

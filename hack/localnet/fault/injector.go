@@ -1,0 +1,215 @@
+package fault
+
+import (
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Plan is what the rules make of one call.
+type Plan struct {
+	// Before and After delay the call before and after it acts.
+	Before, After time.Duration
+	// Failure is the rule that fails the call; nil when none does.
+	Failure *Rule
+
+	// The others are as in Rule; zero where the call is not concerned.
+	Drop, Empty, FrozenBlockhash bool
+	Lag, History                 uint64
+	Health                       Health
+}
+
+// Injector holds the rules of one endpoint and draws what applies. It is safe
+// for concurrent use.
+type Injector struct {
+	seed uint64
+
+	mu      sync.Mutex
+	rules   []Rule
+	drawn   map[string]uint64
+	applied map[string]uint64
+}
+
+// NewInjector makes an injector without rules.
+func NewInjector(seed uint64) *Injector {
+	return &Injector{seed: seed, drawn: make(map[string]uint64), applied: make(map[string]uint64)}
+}
+
+// Set replaces all rules at once, or none when one is not valid. Calls under
+// way keep the plan that they began with. The draws go on where they were.
+func (in *Injector) Set(rules []Rule) error {
+	if err := Validate(rules); err != nil {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	// Never changed in place: plans hold pointers into it.
+	in.rules = slices.Clone(rules)
+	return nil
+}
+
+// Rules gives a copy of the rules.
+func (in *Injector) Rules() []Rule {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return append([]Rule{}, in.rules...)
+}
+
+// Applied counts how often each effect applied since the start, under its name
+// in JSON.
+func (in *Injector) Applied() map[string]uint64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return maps.Clone(in.applied)
+}
+
+// Plan draws what becomes of the next call of a method.
+func (in *Injector) Plan(method string) Plan {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var p Plan
+	n := in.next(method)
+	for i := range in.rules {
+		rule := &in.rules[i]
+		if rule.Method != "" && rule.Method != method {
+			continue
+		}
+		chance := in.random(method, n, i)
+		if !rule.draw(chance) {
+			continue
+		}
+		in.delay(&p, rule, chance)
+		if p.Failure == nil && rule.failures() > 0 {
+			p.Failure = rule
+			in.applied[rule.failure()]++
+		}
+		in.answer(&p, rule, method)
+	}
+	return p
+}
+
+// Notify draws what becomes of a notification under a method that subscribes:
+// the lag at which it is looked for, and whether it is lost.
+func (in *Injector) Notify(method string) (lag uint64, lost bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	key := method + " notification"
+	n := in.next(key)
+	for i := range in.rules {
+		rule := &in.rules[i]
+		if (rule.Method != "" && rule.Method != method) || !rule.draw(in.random(key, n, i)) {
+			continue
+		}
+		lag = max(lag, rule.Lag)
+		lost = lost || rule.Socket == SocketSilent
+	}
+	return lag, lost
+}
+
+// Lost counts a notification that was lost.
+func (in *Injector) Lost() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.applied["socketSilent"]++
+}
+
+// CutSocket draws whether a connection is cut in this slot.
+func (in *Injector) CutSocket() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	const key = MethodSocket + " slot"
+	n := in.next(key)
+	for i := range in.rules {
+		if in.rules[i].Socket == SocketCut && in.rules[i].draw(in.random(key, n, i)) {
+			in.applied["socketCut"]++
+			return true
+		}
+	}
+	return false
+}
+
+// next numbers the draws of a key.
+func (in *Injector) next(key string) uint64 {
+	n := in.drawn[key]
+	in.drawn[key] = n + 1
+	return n
+}
+
+// random is the source for rule i and the n-th draw of a key.
+func (in *Injector) random(key string, n uint64, i int) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key))
+	source := rand.NewPCG(in.seed^h.Sum64(), n<<16|uint64(i&0xffff)) //nolint:gosec // G115: masked
+	return rand.New(source)                                            //nolint:gosec // G404: a schedule that repeats, no secret
+}
+
+// draw decides whether the rule applies.
+func (r *Rule) draw(random *rand.Rand) bool {
+	// Always drawn, so that the jitter after it does not depend on probability.
+	chance := random.Float64()
+	return r.Probability == 0 || chance < r.Probability
+}
+
+// delay adds the rule's latency to the plan.
+func (in *Injector) delay(p *Plan, rule *Rule, random *rand.Rand) {
+	delay := rule.Latency
+	if rule.Jitter > 0 {
+		delay += time.Duration(random.Int64N(int64(rule.Jitter)))
+	}
+	if rule.Latency == 0 && rule.Jitter == 0 {
+		return
+	}
+	in.applied["latency"]++
+	if rule.AfterActing {
+		p.After += delay
+	} else {
+		p.Before += delay
+	}
+}
+
+// answer adds what the rule changes in the method's answer.
+func (in *Injector) answer(p *Plan, rule *Rule, method string) {
+	if rule.Drop && method == methodSend {
+		p.Drop = true
+		in.applied["drop"]++
+	}
+	if rule.FrozenBlockhash && method == methodBlockhash {
+		p.FrozenBlockhash = true
+		in.applied["frozenBlockhash"]++
+	}
+	if rule.Health != "" && method == methodHealth {
+		p.Health = rule.Health
+		in.applied["health"]++
+	}
+	if rule.Empty {
+		p.Empty = true
+		in.applied["empty"]++
+	}
+	if rule.Lag > 0 {
+		p.Lag = max(p.Lag, rule.Lag)
+		in.applied["lag"]++
+	}
+	if rule.History > 0 {
+		if p.History == 0 || rule.History < p.History {
+			p.History = rule.History
+		}
+		in.applied["history"]++
+	}
+}
+
+// failure names the way in which the rule fails a call.
+func (r *Rule) failure() string {
+	switch {
+	case r.Status != 0:
+		return "status"
+	case r.Error.Code != 0:
+		return "error"
+	case r.Cut:
+		return "cut"
+	default:
+		return "hang"
+	}
+}

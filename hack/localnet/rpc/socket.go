@@ -1,0 +1,210 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+)
+
+const (
+	// maxSocketMessage is Agave's limit on a client's message, in bytes.
+	maxSocketMessage = 4096
+	// writeWithin bounds one write to a client that does not read.
+	writeWithin = 5 * time.Second
+)
+
+// socket is one WebSocket connection with its subscriptions.
+type socket struct {
+	*Endpoint
+	conn *websocket.Conn
+	// woken has a token when the slot changed since subscriptions were looked
+	// at.
+	woken chan struct{}
+	// fresh are subscriptions that the client has not been told of. They belong
+	// to the goroutine that reads.
+	fresh []*subscription
+
+	mu   sync.Mutex
+	subs map[uint64]*subscription
+}
+
+// serveSocket opens a WebSocket and serves it until one side ends it.
+func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
+	e.count(fault.MethodSocket)
+	plan := e.faults.Plan(fault.MethodSocket)
+	if !wait(r.Context(), plan.Before+plan.After) {
+		return
+	}
+	if rule := plan.Failure; rule != nil {
+		if rule.Error.Code != 0 {
+			// A handshake knows no other errors than those of HTTP.
+			rule = &fault.Rule{Status: http.StatusServiceUnavailable}
+		}
+		e.failHTTP(w, r, rule)
+		return
+	}
+	// Agave looks at no origin either: a page of any site may subscribe.
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		// The client has been answered.
+		e.log.Debug("WebSocket not opened", "error", err)
+		return
+	}
+	conn.SetReadLimit(maxSocketMessage)
+	s := &socket{Endpoint: e, conn: conn, woken: make(chan struct{}, 1), subs: make(map[uint64]*subscription)}
+	if !e.admit(s) {
+		s.cut()
+		return
+	}
+	defer e.dismiss(s)
+	// Not the request's: its context says nothing once the connection is ours.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	var notifying sync.WaitGroup
+	notifying.Go(func() { s.notifyAll(ctx) })
+	s.serve(ctx)
+	cancel()
+	s.cut()
+	notifying.Wait()
+}
+
+// admit enters a socket unless the endpoint is closed.
+func (e *Endpoint) admit(s *socket) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.closed:
+		return false
+	default:
+	}
+	e.sockets[s] = struct{}{}
+	e.serving.Add(1)
+	return true
+}
+
+func (e *Endpoint) dismiss(s *socket) {
+	e.mu.Lock()
+	delete(e.sockets, s)
+	e.mu.Unlock()
+	e.serving.Done()
+}
+
+// wake lets every socket look at its subscriptions. It never waits.
+func (e *Endpoint) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for s := range e.sockets {
+		select {
+		case s.woken <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Close cuts all WebSocket connections, waits for them and admits no more.
+func (e *Endpoint) Close() {
+	e.closeOnce.Do(func() {
+		e.unhook()
+		close(e.closed)
+	})
+	e.mu.Lock()
+	open := maps.Clone(e.sockets)
+	e.mu.Unlock()
+	for s := range open {
+		s.cut()
+	}
+	e.serving.Wait()
+}
+
+// cut closes the connection without a word; more than once does nothing.
+func (s *socket) cut() {
+	// The error says only that it was closed already.
+	_ = s.conn.CloseNow()
+}
+
+// serve answers the client's calls one after the other, as Agave does, until
+// the connection ends.
+func (s *socket) serve(ctx context.Context) {
+	methods := s.methodsOfSocket()
+	for {
+		_, body, err := s.conn.Read(ctx)
+		if err != nil {
+			return
+		}
+		m := s.parse(body, methods)
+		m.withoutStatus()
+		answer, failure := s.answer(ctx, m)
+		if failure != nil && failure.Cut {
+			return
+		}
+		if answer != nil && s.write(ctx, answer) != nil {
+			return
+		}
+		s.settle()
+	}
+}
+
+// withoutStatus makes JSON-RPC errors of the HTTP statuses that calls are to
+// fail with: a socket has none, and providers then answer like this.
+func (m *message) withoutStatus() {
+	for _, p := range m.calls {
+		if rule := p.plan.Failure; rule != nil && rule.Status != 0 {
+			err := statusError(rule)
+			p.plan.Failure = &fault.Rule{Error: fault.Error{Code: err.Code, Message: err.Message}, AfterActing: rule.AfterActing}
+		}
+	}
+}
+
+// settle lets notifications of fresh subscriptions begin: no sooner, or one
+// could arrive before the client knows its subscription's number.
+func (s *socket) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sub := range s.fresh {
+		s.subs[sub.id] = sub
+	}
+	s.fresh = nil
+}
+
+func (s *socket) write(ctx context.Context, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		s.log.Error("Answer not encoded", "error", err)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	return s.conn.Write(ctx, websocket.MessageText, raw)
+}
+
+// notifyAll looks at the subscriptions after every change of slot.
+func (s *socket) notifyAll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.woken:
+		}
+		if s.faults.CutSocket() {
+			s.cut()
+			return
+		}
+		s.mu.Lock()
+		for _, sub := range s.inOrder() {
+			for _, n := range s.look(sub) {
+				if err := s.write(ctx, n); err != nil {
+					s.mu.Unlock()
+					s.cut()
+					return
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
+}
