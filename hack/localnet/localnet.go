@@ -3,9 +3,14 @@
 // blockhash expiry, commitment levels and history, and the shielded pool
 // program with real proof verification.
 //
-// It holds everything in memory and knows one validator, so there is no
-// consensus and, so far, no fork. What it answers has Agave's shapes and error
+// It holds everything in memory and knows one validator: there is no consensus,
+// and forks are made on demand. What it answers has Agave's shapes and error
 // codes; where it decides something of its own, the place says so.
+//
+// One chain has several named endpoints, each with a listener, faults and
+// statistics of its own: what a relay sees of providers that are slow, limited,
+// behind, or wrong. Package fault has the rules; the admin port sets them from
+// outside (README.md shows how).
 //
 // Tests import it and advance its slots by hand or by the clock; cmd/localnet
 // runs it alone.
@@ -16,8 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
+	"maps"
 	"sync"
 	"time"
 
@@ -40,9 +44,6 @@ const (
 	DefaultHistory       = 200_000
 )
 
-// readHeaderTimeout bounds how long a connection may take over its headers.
-const readHeaderTimeout = 5 * time.Second
-
 // Options configures a Chain. VerifyingKey is required; every other field has
 // a default.
 type Options struct {
@@ -58,6 +59,11 @@ type Options struct {
 	ConfirmAfter, FinalizeAfter uint64
 	// History is the number of blocks that are kept; 0 is DefaultHistory.
 	History uint64
+	// Ring is the number of roots that the pool program remembers; 0 is the
+	// profile's. Whoever reads the pool needs a profile with the same ring.
+	Ring int
+	// Seed makes the draws of the endpoints' faults repeat.
+	Seed uint64
 	// Initialised runs the pool's Initialize and finalizes it before New
 	// returns, so that the pool is there at every commitment level.
 	Initialised bool
@@ -70,6 +76,11 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Profile == nil {
 		o.Profile = shieldpool.Development()
+	}
+	if o.Ring != 0 {
+		profile := *o.Profile
+		profile.RootHistory = o.Ring
+		o.Profile = &profile
 	}
 	if o.SlotDuration == 0 {
 		o.SlotDuration = DefaultSlotDuration
@@ -96,12 +107,14 @@ func (o Options) withDefaults() Options {
 type Chain struct {
 	opts   Options
 	bank   *bank.Bank
-	server *rpc.Server
 	faucet faucet
+	// first is the default endpoint.
+	first *rpc.Endpoint
 
-	mu      sync.Mutex
-	closing []func() error
-	running sync.WaitGroup
+	mu        sync.Mutex
+	endpoints map[string]*endpoint
+	closing   []func() error
+	running   sync.WaitGroup
 }
 
 // New makes a chain at slot 1. Its slots stand still until Start or Advance.
@@ -113,6 +126,9 @@ func New(opts Options) (*Chain, error) {
 	}
 	if opts.SlotDuration < 0 {
 		return nil, fmt.Errorf("localnet options: SlotDuration is %s, want more than 0", opts.SlotDuration)
+	}
+	if opts.Ring < 0 {
+		return nil, fmt.Errorf("localnet options: Ring is %d roots, want more than 0", opts.Ring)
 	}
 	key, err := groth16.ParseKey(opts.VerifyingKey)
 	if err != nil {
@@ -136,10 +152,13 @@ func New(opts Options) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
-	c.server, err = rpc.New(rpc.Options{Bank: c.bank, Genesis: GenesisHash, Airdrop: c.airdrop, Log: opts.Log})
+	c.first, err = rpc.New(rpc.Options{
+		Bank: c.bank, Genesis: GenesisHash, Airdrop: c.airdrop, Seed: seedOf(DefaultEndpoint, opts.Seed), Log: opts.Log,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
+	c.endpoints = map[string]*endpoint{DefaultEndpoint: {Endpoint: c.first}}
 	if opts.Initialised {
 		if err := c.Initialize(); err != nil {
 			return nil, err
@@ -175,39 +194,19 @@ func (c *Chain) Advance(n uint64) { c.bank.Advance(n) }
 // that the block height falls behind the slot as it does on a real cluster.
 func (c *Chain) Skip(n uint64) { c.bank.Skip(n) }
 
+// Fork undoes the newest n blocks, confirmed ones included, as when the cluster
+// decides for another branch: see bank.Bank.Fork.
+func (c *Chain) Fork(n uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
+	undone, err := c.bank.Fork(n, again)
+	if err != nil {
+		return nil, err
+	}
+	c.opts.Log.Info("Forked", "blocks", n, "transactions", len(undone))
+	return undone, nil
+}
+
 // Finalize advances until everything that has landed is finalized.
 func (c *Chain) Finalize() { c.bank.Advance(c.opts.FinalizeAfter) }
-
-// SetSlotsBehind makes the node report itself unhealthy, that many slots
-// behind the cluster; 0 makes it healthy again.
-func (c *Chain) SetSlotsBehind(slots uint64) { c.server.SetSlotsBehind(slots) }
-
-// Stats counts the RPC calls received since the start, by method.
-func (c *Chain) Stats() map[string]uint64 { return c.server.Calls() }
-
-// ServeHTTP answers JSON-RPC calls.
-func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.ServeHTTP(w, r) }
-
-// Listen serves JSON-RPC on a TCP address until Close and returns the URL,
-// which tells the port when addr leaves it to the system with port 0.
-func (c *Chain) Listen(addr string) (url string, err error) {
-	at, err := net.ResolveTCPAddr("tcp", addr)
-	if err != nil {
-		return "", fmt.Errorf("listen for RPC: %w", err)
-	}
-	listener, err := net.ListenTCP("tcp", at)
-	if err != nil {
-		return "", fmt.Errorf("listen for RPC: %w", err)
-	}
-	server := &http.Server{Handler: c, ReadHeaderTimeout: readHeaderTimeout}
-	c.onClose(server.Close)
-	c.running.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			c.opts.Log.Error("RPC server stopped", "error", err)
-		}
-	})
-	return "http://" + listener.Addr().String(), nil
-}
 
 func (c *Chain) onClose(fn func() error) {
 	c.mu.Lock()
@@ -215,15 +214,20 @@ func (c *Chain) onClose(fn func() error) {
 	c.closing = append(c.closing, fn)
 }
 
-// Close ends what Start and Listen began and waits for it.
+// Close ends what Start and Listen began, WebSocket connections included, and
+// waits for it.
 func (c *Chain) Close() error {
 	c.mu.Lock()
 	closing := c.closing
 	c.closing = nil
+	endpoints := maps.Clone(c.endpoints)
 	c.mu.Unlock()
 	var errs []error
 	for _, fn := range closing {
 		errs = append(errs, fn())
+	}
+	for _, e := range endpoints {
+		e.Close()
 	}
 	c.running.Wait()
 	return errors.Join(errs...)

@@ -78,13 +78,23 @@ func New(opts Options) (*Endpoint, error) {
 	case opts.Genesis == solana.Hash{}:
 		return nil, errors.New("rpc options: Genesis is missing")
 	}
+	return newEndpoint(opts), nil
+}
+
+// Another makes a second endpoint without faults for the same bank, to be
+// closed after use as well.
+func (e *Endpoint) Another(seed uint64) *Endpoint {
+	return newEndpoint(Options{Bank: e.bank, Genesis: e.genesis, Airdrop: e.airdrop, Seed: seed, Log: e.log})
+}
+
+func newEndpoint(opts Options) *Endpoint {
 	e := &Endpoint{
 		bank: opts.Bank, genesis: opts.Genesis, airdrop: opts.Airdrop, log: opts.Log,
 		methods: methods(), faults: fault.NewInjector(opts.Seed),
 		closed: make(chan struct{}), calls: make(map[string]uint64), sockets: make(map[*socket]struct{}),
 	}
 	e.unhook = e.bank.OnSlot(func(bank.SlotChange) { e.wake() })
-	return e, nil
+	return e
 }
 
 // methods are those of HTTP.
@@ -122,6 +132,17 @@ func methods() map[string]method {
 // none make it faultless. The error names the rule and the field that does not
 // fit, and then the old rules stay.
 func (e *Endpoint) SetFaults(rules []fault.Rule) error {
+	if err := e.CheckFaults(rules); err != nil {
+		return err
+	}
+	e.setting.Lock()
+	defer e.setting.Unlock()
+	e.freeze()
+	return e.faults.Set(rules)
+}
+
+// CheckFaults gives the error that SetFaults would give, and sets nothing.
+func (e *Endpoint) CheckFaults(rules []fault.Rule) error {
 	if err := fault.Validate(rules); err != nil {
 		return err
 	}
@@ -133,10 +154,7 @@ func (e *Endpoint) SetFaults(rules []fault.Rule) error {
 			return fmt.Errorf("fault rule %d: lag is %d, expected at most %d slots, which the chain remembers", i, lag, bank.DefaultMaxBehind)
 		}
 	}
-	e.setting.Lock()
-	defer e.setting.Unlock()
-	e.freeze()
-	return e.faults.Set(rules)
+	return nil
 }
 
 func (e *Endpoint) knows(method string) bool {

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/rpc"
 )
 
-func newServer(t testing.TB) *rpc.Server {
+func newServer(t testing.TB) *rpc.Endpoint {
 	t.Helper()
 	genesis := sha256.Sum256([]byte("test"))
 	b, err := bank.New(bank.Options{
@@ -39,6 +39,7 @@ func newServer(t testing.TB) *rpc.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(server.Close)
 	return server
 }
 
@@ -53,7 +54,7 @@ func TestNewRefusesMissingOptions(t *testing.T) {
 func FuzzServeHTTP(f *testing.F) {
 	for _, method := range []string{
 		"getAccountInfo", "getMultipleAccounts", "getSignatureStatuses", "getSignaturesForAddress", "getTransaction",
-		"getBlock", "getBlocks", "sendTransaction", "simulateTransaction", "getFeeForMessage", "requestAirdrop",
+		"getBlock", "getBlocks", "getBlocksWithLimit", "sendTransaction", "simulateTransaction", "getFeeForMessage", "requestAirdrop",
 	} {
 		f.Add(`[{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":["11111111111111111111111111111111",{"encoding":"base64","limit":1}]}]`)
 		f.Add(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":[3,null,{"commitment":"confirmed","dataSlice":{"offset":1,"length":2}}]}`)

@@ -8,12 +8,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 func main() {
@@ -28,61 +34,144 @@ func main() {
 	}
 }
 
-// run runs the chain until ctx is done.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+// settings are what the flags say.
+type settings struct {
+	options   localnet.Options
+	listen    string
+	admin     string
+	endpoints []address
+	faults    map[string][]fault.Rule
+}
+
+// address is where an endpoint listens.
+type address struct{ name, addr string }
+
+// parse reads flags and the files that they name.
+func parse(args []string, stderr io.Writer) (*settings, error) {
+	s := &settings{}
+	o := &s.options
 	flags := flag.NewFlagSet("localnet", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	listen := flags.String("listen", "127.0.0.1:8899", "`address` of the JSON-RPC server")
+	flags.StringVar(&s.listen, "listen", net.JoinHostPort("127.0.0.1", strconv.Itoa(contract.LocalChainPort)),
+		"`address` of the default endpoint, which serves JSON-RPC and WebSocket")
 	keyFile := flags.String("vk", "", "`file` of the pool's verifying key, as snarkjs writes verification_key.json (required)")
-	slot := flags.Duration("slot", localnet.DefaultSlotDuration, "time between slots")
-	confirm := flags.Uint64("confirm", localnet.DefaultConfirmAfter, "`blocks` on top of a block that make it confirmed")
-	finalize := flags.Uint64("finalize", localnet.DefaultFinalizeAfter, "`blocks` on top of a block that make it finalized")
-	initialise := flags.Bool("initialise", false, "initialise the shielded pool at the start")
+	flags.DurationVar(&o.SlotDuration, "slot", localnet.DefaultSlotDuration, "time between slots")
+	flags.Uint64Var(&o.ConfirmAfter, "confirm", localnet.DefaultConfirmAfter, "`blocks` on top of a block that make it confirmed")
+	flags.Uint64Var(&o.FinalizeAfter, "finalize", localnet.DefaultFinalizeAfter, "`blocks` on top of a block that make it finalized")
+	flags.BoolVar(&o.Initialised, "initialise", false, "initialise the shielded pool at the start")
+	flags.IntVar(&o.Ring, "ring", shieldpool.Development().RootHistory,
+		"number of `roots` that the pool's program remembers; a relay needs a profile with the same")
+	flags.Func("endpoint", "another endpoint with faults and statistics of its own, as `name=address`; may be given several times,\n"+
+		"and again with a known name, such as default=127.0.0.1:8900 for clients that look for WebSocket at the next port", s.addEndpoint)
+	flags.StringVar(&s.admin, "admin", "", "loopback `address` of the admin port (README.md), which is closed by default")
+	faultFile := flags.String("faults", "", "JSON `file` with the faults to begin with: an object with an array of rules for each endpoint")
+	flags.Uint64Var(&o.Seed, "seed", 0, "`number` that makes the faults fall the same again")
 	verbose := flags.Bool("v", false, "log every transaction")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected arguments: want flags only, got %d arguments more", flags.NArg())
+		return nil, fmt.Errorf("unexpected arguments: want flags only, got %d arguments more", flags.NArg())
 	}
 	if *keyFile == "" {
-		return errors.New("-vk is missing: name the file with the pool's verifying key")
+		return nil, errors.New("-vk is missing: name the file with the pool's verifying key")
 	}
-	key, err := os.ReadFile(*keyFile)
-	if err != nil {
-		return fmt.Errorf("read verifying key: %w", err)
+	if o.Ring < 1 {
+		return nil, fmt.Errorf("-ring is %d, want 1 root or more", o.Ring)
 	}
 	logLevel := slog.LevelInfo
 	if *verbose {
 		logLevel = slog.LevelDebug
 	}
+	o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: logLevel}))
+	return s, s.readFiles(*keyFile, *faultFile)
+}
+
+// addEndpoint reads the value of one -endpoint.
+func (s *settings) addEndpoint(value string) error {
+	name, addr, ok := strings.Cut(value, "=")
+	if !ok || name == "" || addr == "" {
+		return errors.New("want name=address, such as fast=127.0.0.1:8901")
+	}
+	s.endpoints = append(s.endpoints, address{name, addr})
+	return nil
+}
+
+func (s *settings) readFiles(keyFile, faultFile string) (err error) {
+	if s.options.VerifyingKey, err = os.ReadFile(keyFile); err != nil {
+		return fmt.Errorf("read verifying key: %w", err)
+	}
+	if faultFile == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(faultFile)
+	if err != nil {
+		return fmt.Errorf("read faults: %w", err)
+	}
+	if s.faults, err = localnet.ParseFaults(raw); err != nil {
+		return fmt.Errorf("read %s: %w", faultFile, err)
+	}
+	return nil
+}
+
+// run runs the chain until ctx is done.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
 	started := time.Now()
-	chain, err := localnet.New(localnet.Options{
-		VerifyingKey: key, SlotDuration: *slot, ConfirmAfter: *confirm, FinalizeAfter: *finalize, Initialised: *initialise,
-		Log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: logLevel})),
-	})
+	chain, err := localnet.New(s.options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, chain.Close()) }()
-	url, err := chain.Listen(*listen)
+	where, err := s.open(chain)
 	if err != nil {
 		return err
 	}
 	chain.Start(ctx)
-	pool := "initialised"
-	if !*initialise {
+	pool := fmt.Sprintf("initialised, with a ring of %d roots", s.options.Ring)
+	if !s.options.Initialised {
 		pool = "not initialised: start with -initialise, or send Initialize"
 	}
 	if _, err := fmt.Fprintf(stdout, `Local Solana chain ready in %s
-  JSON-RPC  %s
-  genesis   %s
+%s  genesis   %s
   slots     every %s; confirmed after %d blocks, finalized after %d
   pool      %s
 Everything is in memory and ends with this process. Press Ctrl-C to stop.
-`, time.Since(started).Round(time.Millisecond), url, localnet.GenesisHash, *slot, *confirm, *finalize, pool); err != nil {
+`, time.Since(started).Round(time.Millisecond), where, localnet.GenesisHash,
+		s.options.SlotDuration, s.options.ConfirmAfter, s.options.FinalizeAfter, pool); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// open sets the faults and opens the ports, and tells where they are.
+func (s *settings) open(chain *localnet.Chain) (where string, err error) {
+	for _, e := range s.endpoints {
+		chain.Endpoint(e.name) // so that there is one for its faults, before it listens
+	}
+	if err := chain.SetFaults(s.faults); err != nil {
+		return "", err
+	}
+	url, err := chain.Listen(s.listen)
+	if err != nil {
+		return "", err
+	}
+	where = fmt.Sprintf("  JSON-RPC  %s\n", url)
+	for _, e := range s.endpoints {
+		if url, err = chain.ListenEndpoint(e.name, e.addr); err != nil {
+			return "", err
+		}
+		where += fmt.Sprintf("  endpoint  %s is at %s\n", e.name, url)
+	}
+	if s.admin != "" {
+		if url, err = chain.ListenAdmin(s.admin); err != nil {
+			return "", err
+		}
+		where += fmt.Sprintf("  admin     %s\n", url)
+	}
+	return where, nil
 }
