@@ -54,6 +54,7 @@ func (c *Chain) Admin() http.Handler {
 	}
 	handle("GET /endpoints", c.adminEndpoints)
 	handle("GET /stats", c.adminStats)
+	handle("GET /chain", func(*http.Request) (any, error) { return c.position(), nil })
 	handle("GET /faults", c.adminFaults)
 	handle("PUT /faults", c.adminSetAllFaults)
 	handle("GET /endpoints/{name}/faults", c.adminFaultsOf)
@@ -278,9 +279,10 @@ func (c *Chain) adminMove(move func(uint64)) func(*http.Request) (any, error) {
 	}
 }
 
-// position tells where the chain stands.
+// position tells where the chain stands, and how many transactions wait for
+// room in a block.
 func (c *Chain) position() map[string]any {
-	out := make(map[string]any)
+	out := map[string]any{"waiting": c.bank.Waiting()}
 	c.bank.Read(bank.Processed, func(v bank.View) { out["slot"], out["blockHeight"] = v.Slot(), v.Height() })
 	return out
 }

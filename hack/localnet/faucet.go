@@ -59,7 +59,8 @@ func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature,
 }
 
 // Fund gives lamports to an account by an airdrop from the faucet, which has
-// landed but is not yet confirmed when Fund returns.
+// landed but is not yet confirmed when Fund returns; or lands in a later block
+// when this one is full.
 func (c *Chain) Fund(to solana.PublicKey, lamports uint64) error {
 	_, err := c.airdrop(to, lamports)
 	return err

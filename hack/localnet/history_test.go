@@ -14,7 +14,7 @@ import (
 )
 
 // generic decodes JSON for comparison.
-func generic(t *testing.T, raw []byte) (out any) {
+func generic(t testing.TB, raw []byte) (out any) {
 	t.Helper()
 	if err := json.Unmarshal(raw, &out); err != nil {
 		t.Fatalf("%s: %v", raw, err)

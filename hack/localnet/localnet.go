@@ -62,6 +62,8 @@ type Options struct {
 	// Ring is the number of roots that the pool program remembers; 0 is the
 	// profile's. Whoever reads the pool needs a profile with the same ring.
 	Ring int
+	// Limits bounds the compute of a block; its zero value is mainnet's.
+	Limits bank.BlockLimits
 	// Seed makes the draws of the endpoints' faults repeat.
 	Seed uint64
 	// Initialised runs the pool's Initialize and finalizes it before New
@@ -144,6 +146,7 @@ func New(opts Options) (*Chain, error) {
 		ConfirmAfter:   opts.ConfirmAfter,
 		FinalizeAfter:  opts.FinalizeAfter,
 		History:        opts.History,
+		Limits:         opts.Limits,
 		Clock:          opts.Clock,
 		Programs:       []bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program},
 		Faucet:         c.faucet.key.PublicKey(),

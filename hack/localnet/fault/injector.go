@@ -142,8 +142,8 @@ func (in *Injector) next(key string) uint64 {
 func (in *Injector) random(key string, n uint64, i int) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
-	source := rand.NewPCG(in.seed^h.Sum64(), n<<16|uint64(i&0xffff)) //nolint:gosec // G115: masked
-	return rand.New(source)                                          //nolint:gosec // G404: a schedule that repeats, no secret
+	source := rand.NewPCG(in.seed^h.Sum64(), n<<16|uint64(i&0xffff))
+	return rand.New(source) //nolint:gosec // G404: a schedule that repeats, no secret
 }
 
 // draw decides whether the rule applies.

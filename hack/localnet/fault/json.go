@@ -129,6 +129,8 @@ func describe(name string, err error) error {
 		return fmt.Errorf("%s: got a %s, expected %s", wrongType.Field, wrongType.Value, wrongType.Type)
 	case errors.Is(err, errDuration):
 		return fmt.Errorf("%s: %w", name, err)
+	case strings.Contains(err.Error(), "unknown field") && name == "error":
+		return errors.New("error: no such field in it, expected code and message")
 	case strings.Contains(err.Error(), "unknown field"):
 		return fmt.Errorf("%s: no such field, expected %s", name, fields)
 	default:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -61,6 +62,8 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.BoolVar(&o.Initialised, "initialise", false, "initialise the shielded pool at the start")
 	flags.IntVar(&o.Ring, "ring", shieldpool.Development().RootHistory,
 		"number of `roots` that the pool's program remembers; a relay needs a profile with the same")
+	flags.Uint64Var(&o.Limits.Block, "block-units", bank.DefaultBlockUnits, "most compute `units` that a block holds")
+	flags.Uint64Var(&o.Limits.Account, "account-units", bank.DefaultAccountUnits, "most compute `units` of a block's transactions that write one account")
 	flags.Func("endpoint", "another endpoint with faults and statistics of its own, as `name=address`; may be given several times,\n"+
 		"and again with a known name, such as default=127.0.0.1:8900 for clients that look for WebSocket at the next port", s.addEndpoint)
 	flags.StringVar(&s.admin, "admin", "", "loopback `address` of the admin port (README.md), which is closed by default")
@@ -84,7 +87,10 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 		logLevel = slog.LevelDebug
 	}
 	o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: logLevel}))
-	return s, s.readFiles(*keyFile, *faultFile)
+	if err := s.readFiles(*keyFile, *faultFile); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // addEndpoint reads the value of one -endpoint.

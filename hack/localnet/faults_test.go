@@ -1,0 +1,482 @@
+package localnet_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+)
+
+// faulty gives the fixture's client for another endpoint of its chain, with
+// these faults.
+func (f *fixture) faulty(rules ...fault.Rule) *fixture {
+	f.t.Helper()
+	endpoint := f.Endpoint("faulty")
+	if err := endpoint.SetFaults(rules); err != nil {
+		f.t.Fatal(err)
+	}
+	server := httptest.NewServer(endpoint)
+	f.t.Cleanup(server.Close)
+	return &fixture{Chain: f.Chain, Client: rpc.New(server.URL), t: f.t, url: server.URL, payer: f.payer}
+}
+
+// reply is what came back over HTTP.
+type reply struct {
+	status     int
+	retryAfter string
+	body       string
+}
+
+// try posts a body on a connection of its own and gives up after a time.
+func (f *fixture) try(body string, patience time.Duration) (reply, error) {
+	f.t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	response, err := client.Post(f.url, "application/json", strings.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	return reply{response.StatusCode, response.Header.Get("Retry-After"), string(bytes.TrimSpace(raw))}, err
+}
+
+const (
+	slotCall = `{"jsonrpc":"2.0","id":1,"method":"getSlot","params":[{"commitment":"processed"}]}`
+	patient  = 30 * time.Second
+	// hasty is shorter than any answer of a faulty endpoint that is not to come.
+	hasty = 200 * time.Millisecond
+)
+
+// sendCall encodes a call that sends a new transfer without preflight.
+func (f *fixture) sendCall(lamports uint64) (call string, signature solana.Signature) {
+	f.t.Helper()
+	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(lamports))
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return `{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["` + base64.StdEncoding.EncodeToString(raw) +
+		`",{"encoding":"base64","skipPreflight":true}]}`, tx.Signatures[0]
+}
+
+// landed reports whether the default endpoint knows a transaction.
+func (f *fixture) landed(signature solana.Signature) bool {
+	f.t.Helper()
+	out, err := f.GetSignatureStatuses(context.Background(), true, signature)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return out.Value[0] != nil
+}
+
+func TestAnswersFailAsTheRuleSays(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	tests := map[string]struct {
+		rule      fault.Rule
+		want      reply
+		wantError string
+	}{
+		"too many requests":                   {fault.Rule{Status: 429}, reply{429, "", `{"jsonrpc":"2.0","error":{"code":429,"message":"Too Many Requests"},"id":null}`}, ""},
+		"too many requests, and when to come": {fault.Rule{Status: 429, RetryAfter: 1200 * time.Millisecond}, reply{429, "2", `{"jsonrpc":"2.0","error":{"code":429,"message":"Too Many Requests"},"id":null}`}, ""},
+		"service unavailable":                 {fault.Rule{Status: 503}, reply{503, "", `{"jsonrpc":"2.0","error":{"code":503,"message":"Service Unavailable"},"id":null}`}, ""},
+		"a JSON-RPC error":                    {fault.Rule{Error: fault.Error{Code: -32603, Message: "Internal error"}}, reply{200, "", `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":1}`}, ""},
+		"a cut connection":                    {fault.Rule{Cut: true}, reply{}, "EOF"},
+		"another method":                      {fault.Rule{Method: "getBalance", Cut: true}, reply{200, "", `{"jsonrpc":"2.0","result":33,"id":1}`}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := f.faulty(test.rule).try(slotCall, patient)
+			if (err == nil) != (test.wantError == "") || err != nil && !strings.Contains(err.Error(), test.wantError) {
+				t.Errorf("error %v, want %q", err, test.wantError)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(reply{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLatencyDelaysAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{}).faulty(fault.Rule{Method: "getSlot", Latency: 60 * time.Millisecond}, fault.Rule{Latency: 60 * time.Millisecond})
+	began := time.Now()
+	if _, err := f.try(slotCall, patient); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 120*time.Millisecond {
+		t.Errorf("the answer took %s, want 120ms or more", took)
+	}
+}
+
+func TestAHangLastsUntilTheClientGivesUp(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{}).faulty(fault.Rule{Hang: true})
+	var timeout interface{ Timeout() bool }
+	if _, err := f.try(slotCall, hasty); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("got %v, want a timeout", err)
+	}
+}
+
+// A send that landed and was answered with an error, and one that was answered
+// with an error and did not land, look alike.
+func TestASendMayLandAndFail(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	failures := map[string]struct {
+		rule     fault.Rule
+		patience time.Duration
+	}{
+		"status":            {fault.Rule{Status: 502}, patient},
+		"JSON-RPC error":    {fault.Rule{Error: fault.Error{Code: -32603, Message: "Internal error"}}, patient},
+		"cut":               {fault.Rule{Cut: true}, patient},
+		"error after a bit": {fault.Rule{Status: 504, Latency: 10 * time.Millisecond}, patient},
+		"hang":              {fault.Rule{Hang: true}, hasty},
+		"a long wait":       {fault.Rule{Latency: time.Hour}, hasty},
+	}
+	lamports := uint64(1_000_000)
+	for name, test := range failures {
+		for _, acts := range []bool{false, true} {
+			test.rule.AfterActing = acts
+			t.Run(name, func(t *testing.T) {
+				faulty := f.faulty(test.rule)
+				lamports++
+				call, signature := f.sendCall(lamports)
+				got, err := faulty.try(call, test.patience)
+				if err == nil && got.status == http.StatusOK && !strings.Contains(got.body, `"error"`) {
+					t.Errorf("the send is answered with %+v, want a failure", got)
+				}
+				if acts {
+					eventually(t, "the transaction lands", func() bool { return f.landed(signature) })
+				} else if f.landed(signature) {
+					t.Error("it landed, want it without effect")
+				}
+			})
+		}
+	}
+}
+
+// eventually waits for what is about to become true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patient); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not true in %s: %s", patient, what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestADroppedTransactionIsAnsweredAndForgotten(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	faulty := f.faulty(fault.Rule{Drop: true})
+	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000))
+	if got := faulty.send(tx); got != tx.Signatures[0] {
+		t.Errorf("the send is answered with %s, want the signature %s", got, tx.Signatures[0])
+	}
+	if f.landed(tx.Signatures[0]) {
+		t.Error("the transaction landed, want it forgotten")
+	}
+	if got := f.send(tx); !f.landed(got) {
+		t.Error("the same bytes do not land over another endpoint")
+	}
+}
+
+func TestAnEmptyNodeKnowsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	signature := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
+	f.Finalize()
+	faulty := f.faulty(fault.Rule{Empty: true})
+	payer := f.payer.PublicKey().String()
+	tests := map[string]struct{ params, want string }{
+		"getBalance":              {`["` + payer + `"]`, `0`},
+		"getAccountInfo":          {`["` + payer + `"]`, `null`},
+		"getMultipleAccounts":     {`[["` + payer + `","` + payer + `"]]`, `[null,null]`},
+		"getSignatureStatuses":    {`[["` + signature.String() + `"],{"searchTransactionHistory":true}]`, `[null]`},
+		"getSignaturesForAddress": {`["` + payer + `"]`, `[]`},
+		"getTransaction":          {`["` + signature.String() + `"]`, `null`},
+		"getBlocks":               {`[0]`, `[]`},
+		"getBlocksWithLimit":      {`[0,10]`, `[]`},
+	}
+	for method, test := range tests {
+		value := func(f *fixture) string {
+			raw := f.call(method, test.params).Result
+			var withContext struct{ Value json.RawMessage }
+			if json.Unmarshal(raw, &withContext) == nil && withContext.Value != nil {
+				raw = withContext.Value
+			}
+			if len(raw) == 0 {
+				return "null" // encoding/json leaves it out
+			}
+			return string(raw)
+		}
+		if got := value(faulty); got != test.want {
+			t.Errorf("%s answers %s, want %s", method, got, test.want)
+		}
+		if got := value(f); got == test.want {
+			t.Errorf("%s answers %s without the fault too", method, got)
+		}
+	}
+}
+
+func TestALaggingNodeAnswersFromThePast(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	ctx := context.Background()
+	signature := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
+	f.Advance(5)
+	faulty := f.faulty(fault.Rule{Lag: 10})
+	now, err := f.GetSlot(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	then, err := faulty.GetSlot(ctx, rpc.CommitmentConfirmed)
+	if err != nil || then != now-10 {
+		t.Errorf("slot is %d with error %v, want %d", then, err, now-10)
+	}
+	if out, err := faulty.GetSignatureStatuses(ctx, true, signature); err != nil || out.Value[0] != nil {
+		t.Errorf("statuses are %v with error %v, want null: the node has not seen the block", out, err)
+	}
+	if health, err := faulty.GetHealth(ctx); err != nil || health != "ok" {
+		t.Errorf("health is %q with error %v, want ok: 10 slots are within Agave's tolerance", health, err)
+	}
+	out := faulty.call("getBalance", `["`+f.payer.PublicKey().String()+`",{"commitment":"confirmed","minContextSlot":`+jsonOf(t, now)+`}]`)
+	if out.Error == nil || out.Error.Code != -32016 || string(out.Error.Data) != `{"contextSlot":`+jsonOf(t, then)+`}` {
+		t.Errorf("with a later minContextSlot the answer is %+v, want error -32016 with slot %d", out, then)
+	}
+
+	// A blockhash that it has not seen: refused by its preflight, and sent on
+	// to the leader without.
+	tx := f.sign(f.blockhash(rpc.CommitmentConfirmed), f.transfer(2_000_000))
+	if _, err := faulty.SendTransaction(ctx, tx); err == nil || !strings.Contains(err.Error(), "Blockhash not found") {
+		t.Errorf("sending with preflight gives %v, want Blockhash not found", err)
+	}
+	if _, err := faulty.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true}); err != nil || !f.landed(tx.Signatures[0]) {
+		t.Errorf("sending without preflight gives %v and landed: %t, want it landed", err, f.landed(tx.Signatures[0]))
+	}
+}
+
+func jsonOf(t testing.TB, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestHealthTellsOfALongLagUnlessItLies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	f.Advance(200)
+	tests := map[string]struct {
+		rules        []fault.Rule
+		wantHealth   string
+		wantSendable bool
+	}{
+		"well":                       {nil, `"ok"`, true},
+		"128 slots behind":           {[]fault.Rule{{Lag: 128}}, `"ok"`, true},
+		"129 slots behind":           {[]fault.Rule{{Lag: 129}}, `{"numSlotsBehind":129}`, false},
+		"129 slots behind and lying": {[]fault.Rule{{Lag: 129}, {Health: fault.HealthOK}}, `"ok"`, false},
+		"well and lying":             {[]fault.Rule{{Health: fault.HealthBehind}}, `{"numSlotsBehind":129}`, true},
+		"account reads alone behind": {[]fault.Rule{{Method: "getAccountInfo", Lag: 150}}, `"ok"`, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			faulty := f.faulty(test.rules...)
+			health := faulty.call("getHealth", `[]`)
+			got := string(health.Result)
+			if health.Error != nil {
+				got = string(health.Error.Data)
+			}
+			if got != test.wantHealth {
+				t.Errorf("health is %s, want %s", got, test.wantHealth)
+			}
+			response, err := http.Get(faulty.url + "/health")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			text, err := io.ReadAll(response.Body)
+			if want := test.wantHealth == `"ok"`; err != nil || (string(text) == "ok") != want {
+				t.Errorf("GET /health says %q with error %v, want ok: %t", text, err, want)
+			}
+			// An old blockhash, so that the node's health alone decides.
+			tx := f.sign(f.blockhash(rpc.CommitmentFinalized), f.transfer(uint64(1_000_000+len(name))))
+			_, err = faulty.SendTransaction(context.Background(), tx)
+			behind := err != nil && strings.Contains(err.Error(), "Node is behind by")
+			if behind == test.wantSendable {
+				t.Errorf("preflight gives %v, want it refused for health: %t", err, !test.wantSendable)
+			}
+		})
+	}
+}
+
+func TestAFrozenBlockhashStaysWhileTheChainMoves(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	faulty := f.faulty(fault.Rule{FrozenBlockhash: true})
+	for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed, rpc.CommitmentFinalized} {
+		before := f.call("getLatestBlockhash", `[{"commitment":"`+string(level)+`"}]`)
+		f.Advance(3)
+		// Setting rules again that still freeze it keeps the one that there is.
+		if err := f.Endpoint("faulty").SetFaults([]fault.Rule{{Method: "getLatestBlockhash", FrozenBlockhash: true}}); err != nil {
+			t.Fatal(err)
+		}
+		after := faulty.call("getLatestBlockhash", `[{"commitment":"`+string(level)+`"}]`)
+		if level == rpc.CommitmentProcessed && string(before.Result) != string(after.Result) {
+			t.Errorf("the answer is %s, want the frozen %s", after.Result, before.Result)
+		}
+		if string(f.call("getLatestBlockhash", `[{"commitment":"`+string(level)+`"}]`).Result) == string(after.Result) {
+			t.Errorf("at %s the faultless endpoint is frozen too", level)
+		}
+	}
+	first := f.faulty()
+	if string(first.call("getLatestBlockhash", `[]`).Result) != string(f.call("getLatestBlockhash", `[]`).Result) {
+		t.Error("the blockhash stays frozen when the rule is gone")
+	}
+}
+
+func TestAShortHistoryForgets(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	ctx := context.Background()
+	old := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
+	f.Advance(200)
+	young := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(2_000_000)))
+	f.Finalize()
+	faulty := f.faulty(fault.Rule{History: 100})
+	tip, err := f.GetSlot(ctx, rpc.CommitmentProcessed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err := faulty.GetFirstAvailableBlock(ctx); err != nil || first != tip-99 {
+		t.Errorf("first available block is %d with error %v, want %d", first, err, tip-99)
+	}
+	if out, err := faulty.GetSignatureStatuses(ctx, true, old, young); err != nil || out.Value[0] != nil || out.Value[1] == nil {
+		t.Errorf("statuses are %v with error %v, want the young one alone", out, err)
+	}
+	if _, err := faulty.GetTransaction(ctx, old, nil); !errors.Is(err, rpc.ErrNotFound) {
+		t.Errorf("the old transaction gives %v, want not found", err)
+	}
+	found, err := faulty.GetSignaturesForAddress(ctx, address("to"))
+	if err != nil || len(found) != 1 || found[0].Signature != young {
+		t.Errorf("signatures of the recipient are %v with error %v, want the young one alone", found, err)
+	}
+	out := faulty.call("getBlock", `[34]`)
+	if out.Error == nil || out.Error.Code != -32001 || !strings.Contains(out.Error.Message, "First available block: "+jsonOf(t, tip-99)) {
+		t.Errorf("the old block gives %+v, want error -32001", out)
+	}
+	if out := faulty.call("getBlocksWithLimit", `[0,2]`); string(out.Result) != `[`+jsonOf(t, tip-99)+`,`+jsonOf(t, tip-98)+`]` {
+		t.Errorf("blocks from 0 are %s, want the first two of the history", out.Result)
+	}
+	if !f.landed(old) {
+		t.Error("the faultless endpoint forgot it too")
+	}
+}
+
+func TestFaultsFallPerCallInABatch(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	batch := `[` + slotCall + `,{"jsonrpc":"2.0","id":2,"method":"getBlockHeight","params":[{"commitment":"processed"}]}]`
+	got, err := f.faulty(fault.Rule{Method: "getSlot", Error: fault.Error{Code: -32005, Message: "slow down"}}).try(batch, patient)
+	want := `[{"jsonrpc":"2.0","error":{"code":-32005,"message":"slow down"},"id":1},{"jsonrpc":"2.0","result":33,"id":2}]`
+	if err != nil || got.body != want {
+		t.Errorf("got %+v with error %v, want %s", got, err, want)
+	}
+	// What fails the transport fails all of it, and before anything acts.
+	send, signature := f.sendCall(1_000_000)
+	got, err = f.faulty(fault.Rule{Method: "getSlot", Status: 503}).try(`[`+send+`,`+slotCall+`]`, patient)
+	if err != nil || got.status != http.StatusServiceUnavailable || f.landed(signature) {
+		t.Errorf("got %+v with error %v and landed: %t; want status 503 and no effect", got, err, f.landed(signature))
+	}
+}
+
+func TestEndpointsHaveFaultsAndStatisticsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	before := f.Stats()["getSlot"]
+	faulty := f.faulty(fault.Rule{Method: "getSlot", Status: 500})
+	for range 3 {
+		if _, err := faulty.try(slotCall, patient); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := f.try(slotCall, patient); err != nil || got.status != http.StatusOK {
+		t.Errorf("the default endpoint answers %+v with error %v, want status 200", got, err)
+	}
+	stats := f.Endpoint("faulty").Stats()
+	if stats.Calls["getSlot"] != 3 || stats.Faults["status"] != 3 {
+		t.Errorf("statistics are %+v, want 3 calls and 3 faults", stats)
+	}
+	if stats := f.Endpoint(localnet.DefaultEndpoint).Stats(); stats.Calls["getSlot"] != before+1 || len(stats.Faults) > 0 {
+		t.Errorf("statistics of the default endpoint are %+v, want one call more and no faults", stats)
+	}
+	if got := f.Stats()["getSlot"]; got != before+4 {
+		t.Errorf("the chain counts %d calls, want %d", got, before+4)
+	}
+}
+
+func TestFaultsThatNothingCouldActOnAreRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	tests := map[string]struct {
+		rule fault.Rule
+		want string
+	}{
+		"a method that is not served":        {fault.Rule{Method: "getMoon", Cut: true}, `method is "getMoon"`},
+		"a lag that the chain has forgotten": {fault.Rule{Lag: 151}, "lag is 151, expected at most 150"},
+		"a rule that is not valid":           {fault.Rule{Status: 99}, "status is 99"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := f.Endpoint(name).SetFaults([]fault.Rule{test.rule}); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+	for _, method := range []string{"sendTransaction", "slotSubscribe", fault.MethodSocket} {
+		if err := f.Endpoint("good").SetFaults([]fault.Rule{{Method: method, Latency: 1}}); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+func TestTheSameSeedMakesTheSameCallsFail(t *testing.T) {
+	t.Parallel()
+	fates := func(seed uint64) string {
+		f := newFixture(t, localnet.Options{Seed: seed}).faulty(fault.Rule{Method: "getSlot", Probability: 0.5, Status: 500})
+		var out []byte
+		for range 40 {
+			got, err := f.try(slotCall, patient)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, '0'+byte(got.status/100))
+		}
+		return string(out)
+	}
+	if a, b := fates(1), fates(1); a != b {
+		t.Errorf("one seed gives two schedules:\n%s\n%s", a, b)
+	}
+	if a, b := fates(1), fates(2); a == b {
+		t.Errorf("two seeds give the schedule %s", a)
+	}
+}
