@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -23,12 +24,14 @@ func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]localnet.Options{
-		"no verifying key":                  {},
-		"a verifying key that is no JSON":   {VerifyingKey: []byte("no")},
-		"slots that go back in time":        {VerifyingKey: valid, SlotDuration: -1},
-		"a history that is too short":       {VerifyingKey: valid, History: 10},
-		"finalized sooner than confirmed":   {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
-		"a profile that lacks its accounts": {VerifyingKey: valid, Profile: &shieldpool.Profile{}},
+		"no verifying key":                   {},
+		"a verifying key that is no JSON":    {VerifyingKey: []byte("no")},
+		"slots that go back in time":         {VerifyingKey: valid, SlotDuration: -1},
+		"a history that is too short":        {VerifyingKey: valid, History: 10},
+		"finalized sooner than confirmed":    {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
+		"a ring of fewer than no roots":      {VerifyingKey: valid, Ring: -1},
+		"blocks too small for a transaction": {VerifyingKey: valid, Limits: bank.BlockLimits{Block: 1}},
+		"a profile that lacks its accounts":  {VerifyingKey: valid, Profile: &shieldpool.Profile{}},
 	}
 	for name, opts := range tests {
 		t.Run(name, func(t *testing.T) {

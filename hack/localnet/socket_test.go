@@ -173,7 +173,10 @@ func TestSocketsAnswerAsAgaveDoes(t *testing.T) {
 		"the one method that both have": {"getVersion", `[]`, `"result":{"solana-core":"2.3.0","feature-set":0}`},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { l.ask(test.method, test.params, test.want) })
+		t.Run(name, func(t *testing.T) {
+			on := &line{l.Conn, t}
+			on.ask(test.method, test.params, test.want)
+		})
 	}
 	if out := f.call("slotSubscribe", `[]`); out.Error == nil || out.Error.Code != -32601 {
 		t.Errorf("slotSubscribe over HTTP gives %+v, want method not found", out)

@@ -143,11 +143,27 @@ func (s *socket) serve(ctx context.Context) {
 		if failure != nil && failure.Cut {
 			return
 		}
-		if answer != nil && s.write(ctx, answer) != nil {
+		if s.say(ctx, answer) != nil {
 			return
 		}
-		s.settle()
 	}
+}
+
+// say writes an answer, if there is one, and lets the notifications of fresh
+// subscriptions begin. No sooner, or one could arrive before the client knows
+// its subscription's number; and no later, or a slot that follows the answer
+// could pass without them.
+func (s *socket) say(ctx context.Context, answer any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sub := range s.fresh {
+		s.subs[sub.id] = sub
+	}
+	s.fresh = nil
+	if answer == nil {
+		return nil
+	}
+	return s.write(ctx, answer)
 }
 
 // withoutStatus makes JSON-RPC errors of the HTTP statuses that calls are to
@@ -159,17 +175,6 @@ func (m *message) withoutStatus() {
 			p.plan.Failure = &fault.Rule{Error: fault.Error{Code: err.Code, Message: err.Message}, AfterActing: rule.AfterActing}
 		}
 	}
-}
-
-// settle lets notifications of fresh subscriptions begin: no sooner, or one
-// could arrive before the client knows its subscription's number.
-func (s *socket) settle() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sub := range s.fresh {
-		s.subs[sub.id] = sub
-	}
-	s.fresh = nil
 }
 
 func (s *socket) write(ctx context.Context, value any) error {

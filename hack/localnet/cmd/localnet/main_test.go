@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +33,16 @@ func keyFile(t *testing.T) string {
 	return name
 }
 
+// file writes a text to a file of its own.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
@@ -39,22 +51,49 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	reader, writer := io.Pipe()
 	done := make(chan error, 1)
 	var stderr bytes.Buffer
+	faults := file(t, `{"slow":[{"method":"getHealth","status":503}]}`)
 	go func() {
-		done <- run(ctx, []string{"-listen", "127.0.0.1:0", "-vk", vk, "-slot", "1ms", "-initialise"}, writer, &stderr)
+		done <- run(ctx, []string{
+			"-listen", "127.0.0.1:0", "-vk", vk, "-slot", "1ms", "-initialise", "-ring", "256",
+			"-endpoint", "slow=127.0.0.1:0", "-endpoint", "default=127.0.0.1:0", "-faults", faults, "-admin", "127.0.0.1:0",
+		}, writer, &stderr)
 		_ = writer.Close()
 	}()
 	lines := bufio.NewScanner(reader)
-	var url string
+	var urls [3]string
+	var admin string
 	for lines.Scan() {
-		if at, ok := strings.CutPrefix(lines.Text(), "  JSON-RPC  "); ok {
-			url = at
+		for i, prefix := range []string{"  JSON-RPC  ", "  endpoint  slow is at ", "  endpoint  default is at "} {
+			if at, ok := strings.CutPrefix(lines.Text(), prefix); ok {
+				urls[i] = at
+			}
+		}
+		if at, ok := strings.CutPrefix(lines.Text(), "  admin     "); ok {
+			admin = at
 		}
 		if strings.Contains(lines.Text(), "Ctrl-C") {
 			break
 		}
 	}
-	if health, err := rpc.New(url).GetHealth(ctx); err != nil || health != "ok" {
-		t.Errorf("health at %s is %q with error %v, want ok", url, health, err)
+	for _, url := range []string{urls[0], urls[2]} {
+		if health, err := rpc.New(url).GetHealth(ctx); err != nil || health != "ok" {
+			t.Errorf("health at %s is %q with error %v, want ok", url, health, err)
+		}
+	}
+	if _, err := rpc.New(urls[1]).GetHealth(ctx); err == nil || !strings.Contains(err.Error(), "Service Unavailable") {
+		t.Errorf("health of the faulty endpoint gives %v, want its status", err)
+	}
+	response, err := http.Get(admin + "/stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	var stats map[string]struct{ Calls, Faults map[string]int }
+	if err := json.NewDecoder(response.Body).Decode(&stats); err != nil {
+		t.Fatal(err)
+	}
+	if stats["default"].Calls["getHealth"] != 2 || stats["slow"].Faults["status"] != 1 {
+		t.Errorf("the admin port counts %+v, want 2 calls and 1 fault", stats)
 	}
 	stop()
 	if err := <-done; err != nil {
@@ -69,12 +108,21 @@ func TestBadFlagsAreExplained(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no key":                  {nil, "-vk is missing"},
-		"a key that is not there": {[]string{"-vk", "/does/not/exist"}, "read verifying key"},
-		"words":                   {[]string{"-vk", vk, "go"}, "want flags only"},
-		"an unknown flag":         {[]string{"-moon"}, "flag provided but not defined"},
-		"an impossible address":   {[]string{"-vk", vk, "-listen", "nowhere"}, "listen for RPC"},
-		"impossible levels":       {[]string{"-vk", vk, "-confirm", "9", "-finalize", "3"}, "ConfirmAfter 9 and FinalizeAfter 3"},
+		"no key":                         {nil, "-vk is missing"},
+		"a key that is not there":        {[]string{"-vk", "/does/not/exist"}, "read verifying key"},
+		"words":                          {[]string{"-vk", vk, "go"}, "want flags only"},
+		"an unknown flag":                {[]string{"-moon"}, "flag provided but not defined"},
+		"an impossible address":          {[]string{"-vk", vk, "-listen", "nowhere"}, "listen for RPC"},
+		"an endpoint without an address": {[]string{"-vk", vk, "-endpoint", "fast"}, "want name=address"},
+		"an endpoint that cannot listen": {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-endpoint", "fast=nowhere"}, "listen for RPC"},
+		"an admin port for everybody":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-admin", "0.0.0.0:0"}, "0.0.0.0:0 is no loopback address"},
+		"no ring":                        {[]string{"-vk", vk, "-ring", "0"}, "-ring is 0, want 1 root or more"},
+		"blocks that hold nothing":       {[]string{"-vk", vk, "-block-units", "1"}, "Limits of 1 units a block"},
+		"faults that are not there":      {[]string{"-vk", vk, "-faults", "/does/not/exist"}, "read faults"},
+		"faults of no endpoint":          {[]string{"-vk", vk, "-faults", file(t, `{"fast":[]}`)}, `endpoint "fast" does not exist, expected one of default`},
+		"faults that are wrong":          {[]string{"-vk", vk, "-faults", file(t, `{"default":[{"status":1}]}`)}, "endpoint default: fault rule 0: status is 1"},
+		"faults that are a list":         {[]string{"-vk", vk, "-faults", file(t, `[]`)}, "expected a JSON object with an array of rules for each endpoint"},
+		"impossible levels":              {[]string{"-vk", vk, "-confirm", "9", "-finalize", "3"}, "ConfirmAfter 9 and FinalizeAfter 3"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,182 @@
+package localnet_test
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+)
+
+func TestMinContextSlotIsHonouredByEveryMethodThatTakesIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	f.Advance(40)
+	payer := `"` + f.payer.PublicKey().String() + `"`
+	hash := f.blockhash(rpc.CommitmentFinalized)
+	tx := f.sign(hash, f.transfer(1_000_000))
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	message, err := tx.Message.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := `"` + base64.StdEncoding.EncodeToString(raw) + `"`
+	// CONFIG stands for the commitment and the slot.
+	tests := map[string]string{
+		"getSlot":                 `[{CONFIG}]`,
+		"getBlockHeight":          `[{CONFIG}]`,
+		"getEpochInfo":            `[{CONFIG}]`,
+		"getTransactionCount":     `[{CONFIG}]`,
+		"getLatestBlockhash":      `[{CONFIG}]`,
+		"isBlockhashValid":        `["` + hash.String() + `",{CONFIG}]`,
+		"getFeeForMessage":        `["` + base64.StdEncoding.EncodeToString(message) + `",{CONFIG}]`,
+		"getBalance":              `[` + payer + `,{CONFIG}]`,
+		"getAccountInfo":          `[` + payer + `,{"encoding":"base64",CONFIG}]`,
+		"getMultipleAccounts":     `[[` + payer + `],{CONFIG}]`,
+		"getSignaturesForAddress": `[` + payer + `,{CONFIG}]`,
+		"getBlocks":               `[1,2,{CONFIG}]`,
+		"getBlocksWithLimit":      `[1,2,{CONFIG}]`,
+		"simulateTransaction":     `[` + sent + `,{"encoding":"base64",CONFIG}]`,
+	}
+	for method, params := range tests {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			for level, slot := range map[string]string{"confirmed": "71", "finalized": "41"} {
+				ask := func(minimum string) answer {
+					return f.call(method, strings.ReplaceAll(params, "CONFIG", `"commitment":"`+level+`","minContextSlot":`+minimum))
+				}
+				if got := ask(slot); got.Error != nil {
+					t.Errorf("at %s with its own slot %s: error %+v, want none", level, slot, got.Error)
+				}
+				got := ask("72")
+				if got.Error == nil || got.Error.Code != -32016 || got.Error.Message != "Minimum context slot has not been reached" ||
+					string(got.Error.Data) != `{"contextSlot":`+slot+`}` {
+					t.Errorf("at %s with a later slot: %+v, want error -32016 with slot %s", level, got, slot)
+				}
+			}
+		})
+	}
+}
+
+func TestASendIsHeldToItsMinContextSlot(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	const tip = 33
+	tests := map[string]struct {
+		config   string
+		lands    bool
+		wantSlot string
+	}{
+		"preflight at a level that has it":       {`"preflightCommitment":"processed","minContextSlot":33`, true, ""},
+		"preflight at a level that has it not":   {`"preflightCommitment":"confirmed","minContextSlot":33`, false, "31"},
+		"preflight at finalized by default":      {`"minContextSlot":2`, false, "1"},
+		"without preflight, processed counts":    {`"skipPreflight":true,"minContextSlot":33`, true, ""},
+		"without preflight, and not reached yet": {`"skipPreflight":true,"minContextSlot":34`, false, "33"},
+	}
+	if slot, err := f.GetSlot(context.Background(), rpc.CommitmentProcessed); err != nil || slot != tip {
+		t.Fatalf("slot is %d with error %v, want %d", slot, err, tip)
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tx := f.sign(f.blockhash(rpc.CommitmentFinalized), f.transfer(uint64(1_000_000+len(name))))
+			raw, err := tx.MarshalBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := f.call("sendTransaction", `["`+base64.StdEncoding.EncodeToString(raw)+`",{"encoding":"base64",`+test.config+`}]`)
+			if landed := f.landed(tx.Signatures[0]); landed != test.lands {
+				t.Errorf("it landed: %t with answer %+v, want %t", landed, got, test.lands)
+			}
+			if !test.lands && (got.Error == nil || got.Error.Code != -32016 || string(got.Error.Data) != `{"contextSlot":`+test.wantSlot+`}`) {
+				t.Errorf("the answer is %+v, want error -32016 with slot %s", got, test.wantSlot)
+			}
+		})
+	}
+}
+
+func TestBlocksInARange(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	f.Skip(3) // no block in 34 to 36
+	f.Advance(localnet.DefaultConfirmAfter)
+	const confirmed = `{"commitment":"confirmed"}`
+	tests := map[string]struct{ method, params, want string }{
+		"a range":                           {"getBlocks", `[32,37,` + confirmed + `]`, `[32,33,37]`},
+		"a range that ends above the level": {"getBlocks", `[33,500000,` + confirmed + `]`, `[33,37]`},
+		"a range backwards":                 {"getBlocks", `[33,32,` + confirmed + `]`, `[]`},
+		"without an end":                    {"getBlocks", `[33,null,` + confirmed + `]`, `[33,37]`},
+		"finalized by default":              {"getBlocks", `[1,9]`, `[1,2,3,4]`},
+		"a limit":                           {"getBlocksWithLimit", `[32,2,` + confirmed + `]`, `[32,33]`},
+		"a limit over a gap":                {"getBlocksWithLimit", `[34,2,` + confirmed + `]`, `[37]`},
+		"a limit of none":                   {"getBlocksWithLimit", `[1,0]`, `[]`},
+		"a limit at finalized":              {"getBlocksWithLimit", `[3,9]`, `[3,4]`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := f.call(test.method, test.params)
+			if got.Error != nil || !strings.HasPrefix(string(got.Result), test.want) {
+				t.Errorf("got %s with error %+v, want %s", got.Result, got.Error, test.want)
+			}
+		})
+	}
+	for name, test := range map[string]struct{ method, params, want string }{
+		"processed":                 {"getBlocks", `[1,2,{"commitment":"processed"}]`, "Method does not support commitment below `confirmed`"},
+		"a limit at processed":      {"getBlocksWithLimit", `[1,2,{"commitment":"processed"}]`, "Method does not support commitment below `confirmed`"},
+		"a limit that is too large": {"getBlocksWithLimit", `[1,500001]`, "Limit too large; max 500000"},
+		"a limit that is missing":   {"getBlocksWithLimit", `[1]`, "`params` should have at least 2 argument(s)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := f.call(test.method, test.params); got.Error == nil || got.Error.Code != -32602 || got.Error.Message != test.want {
+				t.Errorf("got %+v, want error -32602 %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestARangeOfBlocksIsBounded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	f.Skip(600_000)
+	f.Finalize()
+	if got := f.call("getBlocks", `[33,500033]`); string(got.Result) != `[33]` {
+		t.Errorf("the largest range gives %s with error %+v, want [33]", got.Result, got.Error)
+	}
+	if got := f.call("getBlocks", `[33]`); string(got.Result) != `[33]` {
+		t.Errorf("no end gives %s with error %+v, want [33]: it is the largest range", got.Result, got.Error)
+	}
+	if got := f.call("getBlocks", `[33,500034]`); got.Error == nil || got.Error.Message != "Slot range too large; max 500000" {
+		t.Errorf("a larger range gives %+v, want an error", got)
+	}
+}
+
+// A larger ring keeps roots that the usual one has lost.
+func TestTheRingHasTheLengthAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, ring := range map[string]int{"shorter": 4, "longer": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, localnet.Options{Initialised: true, Ring: ring})
+			out, err := f.GetAccountInfo(context.Background(), pool(t).MerkleTree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			profile := *pool(t).Profile
+			profile.RootHistory = ring
+			tree, err := profile.ParseTree(out.GetBinary())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tree.SelfCheck(); err != nil || len(tree.History) != ring {
+				t.Errorf("the tree has a ring of %d with error %v, want %d", len(tree.History), err, ring)
+			}
+		})
+	}
+}
