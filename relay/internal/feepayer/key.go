@@ -1,6 +1,6 @@
-// Package feepayer holds the key that pays the relay's network fees and the
-// rent of nullifier accounts, and watches its balance. Nobody else's money
-// passes through it.
+// Package feepayer holds the keys that pay the relay's network fees and the
+// rent of nullifier accounts, watches their balances and chooses which of them
+// pays next. Nobody else's money passes through it.
 package feepayer
 
 import (
@@ -18,20 +18,13 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// Signer signs transactions as the fee payer.
-type Signer interface {
-	PublicKey() solana.PublicKey
-	// Sign signs a serialised transaction message.
-	Sign(message []byte) (solana.Signature, error)
-}
-
 const redacted = "[fee payer key]"
 
 // maxContent is above any way to write 64 numbers, in bytes.
 const maxContent = 4096
 
 // Key is an ed25519 private key that shows itself to nobody: every way to
-// print, log or encode it gives a placeholder. It is a Signer.
+// print, log or encode it gives a placeholder. It is a Payer.
 type Key struct {
 	public solana.PublicKey
 	// private is behind a function because fmt prints the bytes of unexported

@@ -1,0 +1,142 @@
+package feepayer
+
+import (
+	"slices"
+	"time"
+)
+
+// slotTrust is how long a reading's slot rules out readings of lower slots. A
+// node that lied about its slot once must not make all others count as old for
+// ever.
+const slotTrust = 2 * time.Minute
+
+// account is one payer. Its methods are called under the lock of Payers.
+type account struct {
+	key *Key
+
+	// The last good reading; known says that there is one.
+	known          bool
+	lamports, slot uint64
+	at             time.Time
+	// doubted: the last reading fell below the minimum and nothing explained it.
+	doubted bool
+
+	inFlight int
+	reserved uint64
+	// settled is what attempts cost that were settled since the reading began, and
+	// unread its sum.
+	settled []expense
+	unread  uint64
+
+	breaker breaker
+	dry     bool // as was logged last
+}
+
+// expense is what was settled within one second, the last of it at at.
+type expense struct {
+	at       time.Time
+	lamports uint64
+}
+
+func (a *account) state(minimum uint64) State {
+	switch {
+	case !a.known:
+		return StateUnknown
+	case a.lamports < minimum:
+		return StateDry
+	case a.breaker.open:
+		return StateRefused
+	default:
+		return StateReady
+	}
+}
+
+// canPay tells whether an attempt of that cost may be given to the payer now.
+func (a *account) canPay(now time.Time, lamports, minimum uint64) bool {
+	return a.known && a.free() >= max(lamports, minimum) && a.breaker.lets(now)
+}
+
+// before is the order of choice.
+func (a *account) before(b *account) bool {
+	if a.inFlight != b.inFlight {
+		return a.inFlight < b.inFlight
+	}
+	return a.free() > b.free()
+}
+
+// outstanding is what this process may have spent that the reading does not
+// show: what is in flight, and what was settled since.
+func (a *account) outstanding() uint64 { return a.reserved + a.unread }
+
+// usable tells whether the payer could be given work, were it not for what it
+// has to pay already.
+func (a *account) usable(minimum uint64) bool { return a.state(minimum) == StateReady }
+
+// free is what the payer holds at least, after all that it has to pay.
+func (a *account) free() uint64 { return minus(a.lamports, a.outstanding()) }
+
+func (a *account) reserve(lamports uint64) {
+	a.inFlight++
+	a.reserved += lamports
+	a.breaker.picked()
+}
+
+func (a *account) settle(now time.Time, lamports uint64) {
+	if a.inFlight == 0 {
+		return // what another process picked is not reserved here
+	}
+	a.inFlight--
+	lamports = min(lamports, a.reserved)
+	a.reserved -= lamports
+	a.unread += lamports
+	if last := len(a.settled) - 1; last >= 0 && a.settled[last].at.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
+		a.settled[last].at = now
+		a.settled[last].lamports += lamports
+	} else {
+		a.settled = append(a.settled, expense{now, lamports})
+	}
+	a.breaker.settled(now)
+}
+
+// news is what one reading says of a payer.
+type news struct {
+	lamports, slot uint64
+	// began is when the call was made: it shows nothing that happened later.
+	began time.Time
+}
+
+// learn takes a reading over. doubt says that it did not: the reading fell
+// below the minimum, our own spending does not explain that, and nobody else
+// has said so yet.
+func (a *account) learn(n news, minimum uint64) (doubt bool) {
+	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotTrust {
+		return false // a node behind the one asked before knows nothing newer than we do
+	}
+	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
+	explained := a.known && n.lamports >= a.free()
+	if fell && !explained && !a.doubted {
+		a.doubted = true
+		return true
+	}
+	a.doubted = false
+	a.known, a.lamports, a.slot, a.at = true, n.lamports, n.slot, n.began
+	a.settled = slices.DeleteFunc(a.settled, func(e expense) bool {
+		seen := e.at.Before(n.began)
+		if seen {
+			a.unread -= e.lamports
+		}
+		return seen
+	})
+	if n.lamports >= minimum {
+		a.breaker.funded(n)
+	}
+	return false
+}
+
+// minus subtracts, down to zero.
+func minus(a, b uint64) uint64 {
+	if b > a {
+		return 0
+	}
+	return a - b
+}

@@ -1,0 +1,77 @@
+package feepayer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// ReadKeys reads keys, each in a form that Parse takes, from files and from
+// folders, in the order given; a folder's files come sorted by name. Every file
+// of a folder must be a key, but for names that begin with a dot, which are the
+// bookkeeping of a mounted Kubernetes Secret, and for folders inside it. It is
+// an error when nothing is found, and when two files hold the same key: the
+// relay would count that payer's money twice. Errors name files, never content.
+func ReadKeys(paths []string) ([]*Key, error) {
+	var keys []*Key
+	from := map[solana.PublicKey]string{}
+	for _, path := range paths {
+		files, err := keyFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			key, err := ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			if other, ok := from[key.PublicKey()]; ok {
+				return nil, fmt.Errorf("fee payer key files %s and %s hold the same key, that of %s: give each key once", other, file, key.PublicKey())
+			}
+			from[key.PublicKey()] = file
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("no fee payer key was given: expected at least one file, or a folder of files; relay keygen makes one")
+	}
+	return keys, nil
+}
+
+// keyFiles is path itself, or the files of the folder path.
+func keyFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read fee payer key: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("read folder of fee payer keys: %w", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		file := filepath.Join(path, entry.Name())
+		// A mounted Secret's files are links, so what they lead to counts.
+		info, err := os.Stat(file)
+		if err != nil {
+			return nil, fmt.Errorf("read fee payer key: %w", err)
+		}
+		if info.Mode().IsRegular() {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("folder %s holds no fee payer key: expected a file for each", path)
+	}
+	return files, nil
+}

@@ -1,0 +1,270 @@
+package feepayer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/singleflight"
+)
+
+// MaxKeys is how many payers there may be: one call reads all their balances,
+// and getMultipleAccounts takes 100.
+const MaxKeys = 100
+
+const (
+	defaultInterval = 15 * time.Second
+	// dryInterval is the time between two reads while some payer cannot be used,
+	// so that funding is seen at once.
+	dryInterval = 2 * time.Second
+	// minInterval bounds the reads on demand: an empty wallet must not turn
+	// every request into a call.
+	minInterval = time.Second
+	// readTimeout ends a read that hangs: all the others wait for it.
+	readTimeout = 10 * time.Second
+)
+
+// Payer pays and signs. It is an alias so that a package which must not import
+// this one can name the same type.
+type Payer = interface {
+	PublicKey() solana.PublicKey
+	// Sign signs a serialised transaction message.
+	Sign(message []byte) (solana.Signature, error)
+}
+
+// BalanceReader reads the confirmed lamports of accounts, in the order of keys,
+// and the slot at which it read them all. An account that does not exist has 0.
+type BalanceReader interface {
+	Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error)
+}
+
+// Options configure Payers.
+type Options struct {
+	// Keys are the payers', at least one and at most MaxKeys.
+	Keys     []*Key
+	Balances BalanceReader
+	Log      *slog.Logger
+	Now      func() time.Time
+	// MinBalance is in lamports: a payer that holds less is dry and not used, so
+	// that its work in flight can still be paid. One without any is always dry.
+	MinBalance uint64
+	// Interval is the time between two reads while all payers can be used; 0
+	// means 15 s.
+	Interval time.Duration
+	// Funded is called when a payer can be used again after none could, so that
+	// held work need not wait for its next try. It must not block. Nil for none.
+	Funded func()
+}
+
+// Payers chooses who pays for a transaction, by balance and by what is in
+// flight. A balance that cannot be read keeps its last good value: unknown is
+// not zero. Safe for concurrent use.
+type Payers struct {
+	balances   BalanceReader
+	log        *slog.Logger
+	now        func() time.Time
+	minBalance uint64
+	interval   time.Duration
+	funded     func()
+
+	keys   []solana.PublicKey
+	flight singleflight.Group
+	// soon asks Run for a read before its time.
+	soon chan struct{}
+
+	mu       sync.Mutex
+	accounts []*account // in the order of keys
+	byKey    map[solana.PublicKey]*account
+	tried    time.Time // when the last read ended
+	failing  bool      // the last read failed
+	// exhausted: no payer could be used when it was last looked at.
+	exhausted bool
+}
+
+// New makes payers. It makes no call: Run, Pick and Ready do.
+func New(o Options) (*Payers, error) {
+	switch {
+	case o.Balances == nil || o.Log == nil || o.Now == nil:
+		return nil, errors.New("fee payers need a balance reader, a logger and a clock")
+	case len(o.Keys) == 0 || len(o.Keys) > MaxKeys:
+		return nil, fmt.Errorf("there are %d fee payer keys: expected 1 to %d", len(o.Keys), MaxKeys)
+	case slices.Contains(o.Keys, nil):
+		return nil, errors.New("fee payers' keys hold a nil")
+	case o.Interval < 0:
+		return nil, fmt.Errorf("fee payers' interval is %s: expected a positive duration, or 0 for %s", o.Interval, defaultInterval)
+	}
+	p := &Payers{
+		balances: o.Balances, log: o.Log, now: o.Now, funded: o.Funded,
+		minBalance: max(o.MinBalance, 1), interval: o.Interval,
+		soon: make(chan struct{}, 1), byKey: map[solana.PublicKey]*account{},
+	}
+	if p.interval == 0 {
+		p.interval = defaultInterval
+	}
+	for _, key := range o.Keys {
+		if p.byKey[key.PublicKey()] != nil {
+			return nil, fmt.Errorf("fee payer %s is given twice: give each key once", key.PublicKey())
+		}
+		a := &account{key: key}
+		p.keys, p.accounts = append(p.keys, key.PublicKey()), append(p.accounts, a)
+		p.byKey[key.PublicKey()] = a
+	}
+	return p, nil
+}
+
+// Keys are the payers' addresses, in the order given.
+func (p *Payers) Keys() []solana.PublicKey { return slices.Clone(p.keys) }
+
+// Ours tells whether the address is a payer's.
+func (p *Payers) Ours(key solana.PublicKey) bool { return p.byKey[key] != nil }
+
+// Pick chooses who pays for an attempt that costs at most lamports, fees and
+// rent together, and counts it as in flight with that cost reserved until
+// Settle. Of those that can pay it and keep the minimum, it takes the one with
+// the least in flight, then the one that holds most: writable accounts bound
+// how much runs at once on the chain too.
+//
+// Before refusing it reads the balances again, at most once a second. Refusals:
+// fee_payer_empty when none can pay, chain_unavailable when no balance has ever
+// been read.
+func (p *Payers) Pick(ctx context.Context, lamports uint64) (Payer, error) {
+	if a := p.take(lamports); a != nil {
+		return a.key, nil
+	}
+	err := p.onDemand(ctx)
+	if a := p.take(lamports); a != nil {
+		return a.key, nil
+	}
+	return nil, p.refuse(lamports, err)
+}
+
+// Ready refuses, as Pick does and with the same reads, what no payer could pay
+// now. It reserves nothing.
+func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
+	if p.could(lamports) {
+		return nil
+	}
+	err := p.onDemand(ctx)
+	if p.could(lamports) {
+		return nil
+	}
+	return p.refuse(lamports, err)
+}
+
+// Settle ends what one Pick of that payer and cost began: its attempt landed,
+// died or was never sent. Until the next read the lamports count as spent. A
+// key that is nobody's changes nothing.
+func (p *Payers) Settle(key solana.PublicKey, lamports uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := p.byKey[key]; a != nil {
+		a.settle(p.now(), lamports)
+	}
+}
+
+// Refused tells that the chain refused the key as a payer: it is out of
+// lamports, or the account does not exist. It is not used again before a fresh
+// balance speaks for it or one attempt has worked.
+func (p *Payers) Refused(key solana.PublicKey, err error) {
+	p.mu.Lock()
+	a := p.byKey[key]
+	if a == nil {
+		p.mu.Unlock()
+		return
+	}
+	opened, lamports := a.breaker.refused(p.now(), a.lamports), a.lamports
+	turned := p.turn()
+	p.mu.Unlock()
+	if opened {
+		p.log.Warn("Stopped using a fee payer that the chain refuses", "payer", key, "lamports", lamports, "error", err)
+		p.readSoon()
+	}
+	p.tell(turned)
+}
+
+// Worked tells that the chain took the key as a payer.
+func (p *Payers) Worked(key solana.PublicKey) {
+	p.mu.Lock()
+	a := p.byKey[key]
+	closed := a != nil && a.breaker.worked()
+	turned := p.turn()
+	p.mu.Unlock()
+	if closed {
+		p.log.Info("Used a fee payer again that the chain had refused", "payer", key)
+	}
+	p.tell(turned)
+}
+
+// State is why a payer is used or not.
+type State string
+
+// The states of a payer: a fixed set, fit for a metric's label.
+const (
+	// StateReady: it is used.
+	StateReady State = "ready"
+	// StateDry: it holds less than the minimum.
+	StateDry State = "dry"
+	// StateRefused: the chain refused it as a payer.
+	StateRefused State = "refused"
+	// StateUnknown: its balance has never been read.
+	StateUnknown State = "unknown"
+)
+
+// Balance is what is known of a payer.
+type Balance struct {
+	Payer solana.PublicKey
+	State State
+	// Lamports at Slot are the last good reading; zero while State is unknown.
+	Lamports, Slot uint64
+	// At is when it was read: a failed read leaves the last good one, growing
+	// older. Age is how old it is; both are zero while State is unknown.
+	At  time.Time
+	Age time.Duration
+	// InFlight counts attempts of this process, Reserved what they cost at most.
+	InFlight int
+	Reserved uint64
+}
+
+// Balances tells what is known of each payer, in the order of Keys. It makes no call.
+func (p *Payers) Balances() []Balance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	out := make([]Balance, len(p.accounts))
+	for i, a := range p.accounts {
+		out[i] = Balance{Payer: p.keys[i], State: a.state(p.minBalance), InFlight: a.inFlight, Reserved: a.reserved}
+		if a.known {
+			out[i].Lamports, out[i].Slot, out[i].At, out[i].Age = a.lamports, a.slot, a.at, now.Sub(a.at)
+		}
+	}
+	return out
+}
+
+// take reserves lamports with the best payer, or gives nil.
+func (p *Payers) take(lamports uint64) *account {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *account
+	now := p.now()
+	for _, a := range p.accounts {
+		if a.canPay(now, lamports, p.minBalance) && (best == nil || a.before(best)) {
+			best = a
+		}
+	}
+	if best != nil {
+		best.reserve(lamports)
+	}
+	return best
+}
+
+func (p *Payers) could(lamports uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.canPay(now, lamports, p.minBalance) })
+}

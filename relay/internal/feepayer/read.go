@@ -1,0 +1,265 @@
+package feepayer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	// retryEmpty is what clients are told to wait: funding takes a person or a job.
+	retryEmpty = 30 * time.Second
+	retryChain = 5 * time.Second
+)
+
+// Run reads the balances at once and then every Interval, or every 2 s while a
+// payer cannot be used, until ctx ends.
+func (p *Payers) Run(ctx context.Context) {
+	for {
+		_ = p.Refresh(ctx) // logged once, and the last good values stay
+		if !p.wait(ctx) {
+			return
+		}
+	}
+}
+
+// wait lasts until the next read is due, and tells whether ctx still runs.
+func (p *Payers) wait(ctx context.Context) bool {
+	timer := time.NewTimer(p.pause())
+	defer timer.Stop()
+	soon := p.soon
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-soon:
+			soon = nil
+			timer.Reset(minInterval)
+		}
+	}
+}
+
+// pause is the time until the next read.
+func (p *Payers) pause() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.accounts {
+		if a.doubted || !a.usable(p.minBalance) {
+			return min(dryInterval, p.interval)
+		}
+	}
+	return p.interval
+}
+
+// readSoon has Run read within a second.
+func (p *Payers) readSoon() {
+	select {
+	case p.soon <- struct{}{}:
+	default:
+	}
+}
+
+// Refresh reads all balances now; all who call at once share one read. Its
+// error is the reader's, and then nothing changes.
+func (p *Payers) Refresh(ctx context.Context) error {
+	// The read serves all who wait for it, so it outlives any one of them.
+	done := p.flight.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		return nil, p.read(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case r := <-done:
+		return r.Err
+	}
+}
+
+// onDemand reads for a caller who would be refused, unless that was done less
+// than a second ago.
+func (p *Payers) onDemand(ctx context.Context) error {
+	p.mu.Lock()
+	ask := p.tried.IsZero() || p.now().Sub(p.tried) >= minInterval
+	p.mu.Unlock()
+	if !ask {
+		return nil
+	}
+	return p.Refresh(ctx)
+}
+
+// read asks the chain, and asks again when the answer is hard to believe: an
+// endpoint that answers 0 for all accounts must not stop the relay. Only one
+// runs at a time.
+func (p *Payers) read(ctx context.Context) error {
+	doubt, err := p.readOnce(ctx)
+	if doubt && err == nil {
+		_, err = p.readOnce(ctx)
+	}
+	p.mu.Lock()
+	p.tried = p.now()
+	p.mu.Unlock()
+	return err
+}
+
+func (p *Payers) readOnce(ctx context.Context) (doubt bool, err error) {
+	began := p.now()
+	lamports, slot, err := p.balances.Balances(ctx, p.keys)
+	if err == nil && len(lamports) != len(p.keys) {
+		err = fmt.Errorf("the reader gave %d balances for %d fee payers", len(lamports), len(p.keys))
+	}
+	p.mu.Lock()
+	changed := p.failing != (err != nil)
+	p.failing = err != nil
+	var changes []change
+	if err == nil {
+		doubt, changes = p.learn(lamports, slot, began)
+	}
+	turned := p.turn()
+	p.mu.Unlock()
+	switch {
+	case changed && err != nil:
+		p.log.Warn("Could not read fee payer balances, keeping the last good values", "error", err)
+	case changed:
+		p.log.Info("Read fee payer balances again")
+	}
+	for _, c := range changes {
+		p.logChange(c)
+	}
+	p.tell(turned)
+	return doubt, err
+}
+
+// change is a payer that is used from now on, or no longer.
+type change struct {
+	payer    solana.PublicKey
+	lamports uint64
+	dry      bool
+	// trusted: it was refused by the chain before.
+	trusted bool
+}
+
+// learn takes one reading of all over, under the lock.
+func (p *Payers) learn(lamports []uint64, slot uint64, began time.Time) (doubt bool, changes []change) {
+	for i, a := range p.accounts {
+		refused := a.breaker.open
+		if a.learn(news{lamports: lamports[i], slot: slot, began: began}, p.minBalance) {
+			doubt = true
+		}
+		trusted := refused && !a.breaker.open
+		if dry := a.state(p.minBalance) == StateDry; dry != a.dry || trusted {
+			a.dry = dry
+			changes = append(changes, change{payer: p.keys[i], lamports: a.lamports, dry: dry, trusted: trusted})
+		}
+	}
+	return doubt, changes
+}
+
+func (p *Payers) logChange(c change) {
+	switch {
+	case c.dry:
+		p.log.Warn("Stopped using a fee payer that fell below its minimum: fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
+	case c.trusted:
+		p.log.Info("Used a fee payer again that the chain had refused", "payer", c.payer, "lamports", c.lamports)
+	default:
+		p.log.Info("Used a fee payer again that was funded", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
+	}
+}
+
+// turning is how the payers as a whole have changed.
+type turning int
+
+const (
+	same turning = iota
+	// exhausted: the last payer that could be used no longer can.
+	exhausted
+	// revived: one can be used after none could.
+	revived
+)
+
+// turn looks at the payers as a whole, under the lock. Before the first reading
+// they are neither.
+func (p *Payers) turn() turning {
+	known := false
+	for _, a := range p.accounts {
+		known = known || a.known
+		if a.usable(p.minBalance) {
+			if p.exhausted {
+				p.exhausted = false
+				return revived
+			}
+			return same
+		}
+	}
+	if known && !p.exhausted {
+		p.exhausted = true
+		return exhausted
+	}
+	return same
+}
+
+// tell says a turn once, to the log and to whoever has held work. Called
+// without the lock.
+func (p *Payers) tell(t turning) {
+	switch t {
+	case exhausted:
+		p.log.Error("Ran out of fee payers: new work is refused and work under way waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)
+	case revived:
+		p.log.Info("Resumed paying: a fee payer can be used again")
+		if p.funded != nil {
+			p.funded()
+		}
+	case same:
+	}
+}
+
+// refuse is the refusal of work that no payer can pay. cause is the error of
+// the read just made, if any.
+func (p *Payers) refuse(lamports uint64, cause error) error {
+	balances := p.Balances()
+	known := false
+	for _, b := range balances {
+		known = known || b.State != StateUnknown
+	}
+	if !known {
+		return refusal.New(refusal.ChainUnavailable,
+			"the relay has not yet been able to read its fee payers' balances: send the same request again later").
+			Retry(retryChain).Because(cause)
+	}
+	return refusal.New(refusal.FeePayerEmpty,
+		"the relay's fee payers cannot pay for another transaction until its operator funds them: send the same request again later").
+		Retry(retryEmpty).Because(shortage{balances: balances, need: max(lamports, p.minBalance)})
+}
+
+// shortage says of each payer why it cannot pay, for the operator.
+type shortage struct {
+	balances []Balance
+	need     uint64
+}
+
+// Error names each payer's address, what it holds and how old that reading is.
+func (s shortage) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d lamports are needed", s.need)
+	for _, b := range s.balances {
+		if b.State == StateUnknown {
+			fmt.Fprintf(&text, "; %s has never been read", b.Payer)
+			continue
+		}
+		fmt.Fprintf(&text, "; %s held %d lamports %s ago", b.Payer, b.Lamports, b.Age.Round(time.Second))
+		if b.Reserved > 0 {
+			fmt.Fprintf(&text, ", %d of them for what is in flight", b.Reserved)
+		}
+		if b.State == StateRefused {
+			text.WriteString(", and the chain refuses it")
+		}
+	}
+	return text.String()
+}
