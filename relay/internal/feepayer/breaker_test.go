@@ -1,0 +1,93 @@
+package feepayer
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func TestARefusedPayerIsLeftOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000, 900}, slot: 1}
+		p := newPayers(t, w, nil)
+		first := pick(t, p, 10)
+		p.Refused(p.Keys()[first], errDown)
+		p.Settle(p.Keys()[first], 10)
+		if got := p.Balances()[first].State; got != StateRefused {
+			t.Errorf("the payer is %s, want refused", got)
+		}
+		for range 3 {
+			if got := pick(t, p, 10); got == first {
+				t.Error("a payer that the chain refuses pays")
+			}
+		}
+	})
+}
+
+func TestAFreshBalanceClosesTheBreaker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000}, slot: 1}
+		p := newPayers(t, w, nil)
+		refresh(t, p)
+		p.Refused(p.Keys()[0], errDown)
+		refused(t, p, 1, refusal.FeePayerEmpty) // the balance was read just now
+		time.Sleep(minInterval)
+		refused(t, p, 1, "")
+
+		// A node shows money that the chain does not take: no reading of the same
+		// amount is believed any more, and another is.
+		p.Refused(p.Keys()[0], errDown)
+		time.Sleep(minInterval)
+		refused(t, p, 1, refusal.FeePayerEmpty)
+		w.set(2, nil, 2000)
+		time.Sleep(minInterval)
+		refused(t, p, 1, "")
+	})
+}
+
+func TestOneAttemptProbesARefusedPayer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000}, slot: 1}
+		p := newPayers(t, w, nil)
+		refresh(t, p)
+		p.mu.Lock()
+		p.accounts[0].breaker.refusals = 1 // the second in a row: the balance alone no longer helps
+		p.mu.Unlock()
+		p.Refused(p.Keys()[0], errDown)
+		p.Refused(p.Keys()[0], errDown) // another attempt of the same time
+		time.Sleep(2*firstProbe - time.Nanosecond)
+		refused(t, p, 1, refusal.FeePayerEmpty)
+		time.Sleep(time.Nanosecond)
+		if got := pick(t, p, 1); got != 0 {
+			t.Fatalf("payer %d pays", got)
+		}
+		refused(t, p, 1, refusal.FeePayerEmpty) // one at a time
+
+		p.Settle(p.Keys()[0], 1) // nobody knows how it went
+		refused(t, p, 1, refusal.FeePayerEmpty)
+		time.Sleep(2 * firstProbe)
+		pick(t, p, 1)
+		p.Refused(p.Keys()[0], errDown)
+		p.Settle(p.Keys()[0], 1)
+		time.Sleep(3 * firstProbe)
+		refused(t, p, 1, refusal.FeePayerEmpty) // the wait has doubled
+		time.Sleep(firstProbe)
+		pick(t, p, 1)
+		p.Worked(p.Keys()[0])
+		refused(t, p, 1, "")
+		refused(t, p, 1, "")
+	})
+}
+
+func TestTheWaitForAProbeIsBounded(t *testing.T) {
+	t.Parallel()
+	b := breaker{refusals: 1 << 40}
+	if got := b.wait(); got != lastProbe {
+		t.Errorf("wait is %s, want %s", got, lastProbe)
+	}
+}

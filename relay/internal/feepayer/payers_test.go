@@ -1,0 +1,544 @@
+package feepayer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// wallets are balances that a test changes under the payers.
+type wallets struct {
+	mu       sync.Mutex
+	lamports []uint64
+	slot     uint64
+	err      error
+	// next are answers that come before what stands above, one a call.
+	next  []answer
+	reads int
+	delay time.Duration
+}
+
+type answer struct {
+	lamports []uint64
+	slot     uint64
+	err      error
+}
+
+func (w *wallets) set(slot uint64, err error, lamports ...uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lamports, w.slot, w.err = lamports, slot, err
+}
+
+func (w *wallets) once(answers ...answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next = append(w.next, answers...)
+}
+
+func (w *wallets) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reads
+}
+
+func (w *wallets) Balances(context.Context, []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+	w.mu.Lock()
+	a := answer{w.lamports, w.slot, w.err}
+	if len(w.next) > 0 {
+		a, w.next = w.next[0], w.next[1:]
+	}
+	w.reads++
+	delay := w.delay
+	w.mu.Unlock()
+	time.Sleep(delay) // virtual time: tests run in a synctest bubble
+	return a.lamports, a.slot, a.err
+}
+
+var errDown = errors.New("endpoint is down")
+
+// newPayers makes a payer for each balance of w, with a minimum of 100.
+func newPayers(t *testing.T, w *wallets, change func(*Options)) *Payers {
+	t.Helper()
+	o := Options{Balances: w, Log: slog.New(slog.DiscardHandler), Now: time.Now, MinBalance: 100, Interval: 10 * time.Second}
+	for i := range w.lamports {
+		o.Keys = append(o.Keys, numbered(t, byte(i+1)))
+	}
+	if change != nil {
+		change(&o)
+	}
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func refresh(t *testing.T, p *Payers) {
+	t.Helper()
+	if err := p.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pick gives the place of the payer picked.
+func pick(t *testing.T, p *Payers, lamports uint64) int {
+	t.Helper()
+	payer, err := p.Pick(t.Context(), lamports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place(t, p, payer.PublicKey())
+}
+
+func place(t *testing.T, p *Payers, key solana.PublicKey) int {
+	t.Helper()
+	for i, k := range p.Keys() {
+		if k == key {
+			return i
+		}
+	}
+	t.Fatalf("%s is nobody's", key)
+	return 0
+}
+
+func checkCode(t *testing.T, err error, want refusal.Code) {
+	t.Helper()
+	if want == "" {
+		if err != nil {
+			t.Errorf("error is %v, want none", err)
+		}
+		return
+	}
+	r, ok := refusal.As(err)
+	if !ok || r.Code != want {
+		t.Fatalf("error is %v, want refusal %s", err, want)
+	}
+	if r.RetryAfter <= 0 {
+		t.Errorf("refusal %s has no Retry-After", want)
+	}
+}
+
+// refused asks both ways and wants the same refusal of both; "" for none.
+func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
+	t.Helper()
+	checkCode(t, p.Ready(t.Context(), lamports), want)
+	payer, err := p.Pick(t.Context(), lamports)
+	checkCode(t, err, want)
+	if err == nil {
+		p.Settle(payer.PublicKey(), lamports)
+	}
+}
+
+func TestWhatReadingsSay(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		readings []answer // of one payer, a second apart; the last one holds
+		need     uint64
+		want     refusal.Code
+	}{
+		"enough":                                        {readings: []answer{{lamports: []uint64{100}}}, need: 100},
+		"below the minimum":                             {readings: []answer{{lamports: []uint64{99}}}, need: 1, want: refusal.FeePayerEmpty},
+		"above the minimum, below the need":             {readings: []answer{{lamports: []uint64{150}}}, need: 151, want: refusal.FeePayerEmpty},
+		"a wallet that does not exist":                  {readings: []answer{{lamports: []uint64{0}}}, want: refusal.FeePayerEmpty},
+		"never read":                                    {readings: []answer{{err: errDown}}, want: refusal.ChainUnavailable},
+		"a failed read is not an empty wallet":          {readings: []answer{{lamports: []uint64{100}}, {err: errDown}}, need: 100},
+		"a failed read does not fill a wallet":          {readings: []answer{{lamports: []uint64{99}}, {err: errDown}}, want: refusal.FeePayerEmpty},
+		"funded since":                                  {readings: []answer{{lamports: []uint64{0}, slot: 1}, {lamports: []uint64{100}, slot: 2}}, need: 100},
+		"a node that is behind does not empty a wallet": {readings: []answer{{lamports: []uint64{100}, slot: 9}, {lamports: []uint64{0}, slot: 8}}, need: 100},
+		"an answer for other accounts is none":          {readings: []answer{{lamports: []uint64{100}}, {lamports: []uint64{0, 0}}}, need: 100},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &wallets{lamports: []uint64{0}}
+				p := newPayers(t, w, nil)
+				for _, r := range test.readings {
+					w.set(r.slot, r.err, r.lamports...)
+					if err := p.Refresh(t.Context()); r.err != nil && !errors.Is(err, r.err) {
+						t.Fatalf("refresh gives %v, want %v", err, r.err)
+					}
+					time.Sleep(minInterval)
+				}
+				refused(t, p, test.need, test.want)
+			})
+		})
+	}
+}
+
+// A slot far in the future, told once, must not make every later reading old.
+func TestASlotIsTrustedForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{500}, slot: 1 << 60}
+		p := newPayers(t, w, nil)
+		refresh(t, p)
+		w.set(10, nil, 400)
+		time.Sleep(slotTrust - time.Second)
+		refresh(t, p)
+		if got := p.Balances()[0].Lamports; got != 500 {
+			t.Errorf("balance is %d, want 500: the reading's slot is lower", got)
+		}
+		time.Sleep(2 * time.Second)
+		refresh(t, p)
+		if got := p.Balances()[0].Lamports; got != 400 {
+			t.Errorf("balance is %d, want 400: nobody has confirmed the high slot for minutes", got)
+		}
+	})
+}
+
+func TestTheLeastBusyPaysThenTheRichest(t *testing.T) {
+	t.Parallel()
+	w := &wallets{lamports: []uint64{1000, 3000, 2000, 99}}
+	p := newPayers(t, w, nil)
+	var got []int
+	for range 6 {
+		got = append(got, pick(t, p, 10))
+	}
+	if diff := cmp.Diff([]int{1, 2, 0, 1, 2, 0}, got); diff != "" {
+		t.Errorf("order of payers (-want +got):\n%s", diff)
+	}
+	p.Settle(p.Keys()[2], 10)
+	if got := pick(t, p, 10); got != 2 {
+		t.Errorf("payer %d pays, want 2, which has the least in flight", got)
+	}
+}
+
+func TestWhatIsInFlightIsReserved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000, 400}}
+		p := newPayers(t, w, nil)
+		// 1000 pay for three of 300 and keep the minimum of 100; 400 for one.
+		for i, want := range []int{0, 1, 0, 0} {
+			if got := pick(t, p, 300); got != want {
+				t.Fatalf("payer %d pays for attempt %d, want %d", got, i, want)
+			}
+		}
+		refused(t, p, 300, refusal.FeePayerEmpty)
+		balances := p.Balances()
+		if b := balances[0]; b.InFlight != 3 || b.Reserved != 900 || b.State != StateReady {
+			t.Errorf("payer 0 is %+v, want 3 in flight, 900 reserved, and ready", b)
+		}
+		// What was settled may have been spent: only a reading gives it back.
+		p.Settle(p.Keys()[0], 300)
+		refused(t, p, 300, refusal.FeePayerEmpty)
+		time.Sleep(minInterval)
+		w.set(1, nil, 700, 400)
+		refused(t, p, 300, refusal.FeePayerEmpty)
+		time.Sleep(minInterval)
+		w.set(2, nil, 1000, 400) // it had died without paying
+		refused(t, p, 300, "")
+	})
+}
+
+func TestASettlementThatNobodyPickedChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := &wallets{lamports: []uint64{1000}}
+	p := newPayers(t, w, nil)
+	refresh(t, p)
+	p.Settle(p.Keys()[0], 500)
+	p.Settle(solana.PublicKey{9}, 500)
+	p.Refused(solana.PublicKey{9}, errDown)
+	p.Worked(solana.PublicKey{9})
+	if got := p.Balances()[0]; got.InFlight != 0 || got.Reserved != 0 {
+		t.Errorf("payer is %+v, want nothing in flight", got)
+	}
+	refused(t, p, 1000, "")
+	if !p.Ours(p.Keys()[0]) || p.Ours(solana.PublicKey{9}) {
+		t.Error("Ours is wrong")
+	}
+}
+
+func TestAFallIsBelievedWhenItIsSaidTwice(t *testing.T) {
+	t.Parallel()
+	zero, full, half := answer{lamports: []uint64{0}, slot: 2}, answer{lamports: []uint64{1000}, slot: 3}, answer{lamports: []uint64{500}, slot: 2}
+	tests := map[string]struct {
+		answers   []answer
+		inFlight  uint64
+		settled   bool // what is in flight
+		want      uint64
+		wantReads int
+	}{
+		"one wrong answer":                         {answers: []answer{zero, full}, want: 1000, wantReads: 2},
+		"said twice":                               {answers: []answer{zero, zero}, want: 0, wantReads: 2},
+		"no second answer":                         {answers: []answer{zero, {err: errDown}}, want: 1000, wantReads: 2},
+		"a second answer from a node behind":       {answers: []answer{zero, {lamports: []uint64{0}, slot: 0}}, want: 1000, wantReads: 2},
+		"a fall that stays above the minimum":      {answers: []answer{half}, want: 500, wantReads: 1},
+		"a fall that our own spending explains":    {answers: []answer{{lamports: []uint64{50}, slot: 2}}, inFlight: 950, want: 50, wantReads: 1},
+		"a fall by more than what is in flight":    {answers: []answer{{lamports: []uint64{50}, slot: 2}, full}, inFlight: 900, want: 1000, wantReads: 2},
+		"a fall by what was settled is no mystery": {answers: []answer{{lamports: []uint64{99}, slot: 2}}, inFlight: 901, settled: true, want: 99, wantReads: 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &wallets{lamports: []uint64{1000}, slot: 1}
+				p := newPayers(t, w, nil)
+				refresh(t, p)
+				if test.inFlight > 0 {
+					p.mu.Lock() // Pick would keep the minimum
+					p.accounts[0].reserve(test.inFlight)
+					p.mu.Unlock()
+				}
+				if test.settled {
+					p.Settle(p.Keys()[0], test.inFlight)
+				}
+				time.Sleep(time.Second)
+				before := w.count()
+				w.once(test.answers...)
+				_ = p.Refresh(t.Context())
+				if got := p.Balances()[0].Lamports; got != test.want {
+					t.Errorf("balance is %d, want %d", got, test.want)
+				}
+				if got := w.count() - before; got != test.wantReads {
+					t.Errorf("%d calls were made, want %d", got, test.wantReads)
+				}
+			})
+		})
+	}
+}
+
+// The answer that could not be checked at once is checked by the next read.
+func TestADoubtLastsUntilTheNextRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000}, slot: 1}
+		p := newPayers(t, w, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { p.Run(ctx) })
+		synctest.Wait()
+		w.once(answer{lamports: []uint64{0}, slot: 2}, answer{err: errDown})
+		w.set(3, nil, 0)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := p.Balances()[0].Lamports; got != 1000 {
+			t.Errorf("balance is %d after one answer of 0, want 1000", got)
+		}
+		time.Sleep(dryInterval)
+		synctest.Wait()
+		if got := p.Balances()[0]; got.Lamports != 0 || got.State != StateDry {
+			t.Errorf("payer is %+v after the second answer of 0, want it dry", got)
+		}
+		cancel()
+		group.Wait()
+	})
+}
+
+func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		funded := 0
+		w := &wallets{lamports: []uint64{1000, 1000}, slot: 1}
+		p := newPayers(t, w, func(o *Options) {
+			o.Log = slog.New(slog.NewTextHandler(&out, nil))
+			o.Funded = func() { funded++ }
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { p.Run(ctx) })
+		synctest.Wait()
+		step := func(slot uint64, wait time.Duration, lamports ...uint64) {
+			w.set(slot, nil, lamports...)
+			time.Sleep(wait)
+			synctest.Wait()
+		}
+		step(2, 10*time.Second, 50, 1000)
+		for range 3 {
+			if got := pick(t, p, 10); got != 1 {
+				t.Errorf("payer %d pays, want 1: the other is dry", got)
+			}
+		}
+		step(3, dryInterval, 50, 60)
+		refused(t, p, 1, refusal.FeePayerEmpty)
+		step(4, dryInterval, 50, 60) // nothing new, nothing said
+		if funded != 0 {
+			t.Errorf("funding was told %d times before there was any", funded)
+		}
+		step(5, dryInterval, 1000, 60)
+		refused(t, p, 10, "")
+		if funded != 1 {
+			t.Errorf("funding was told %d times, want once", funded)
+		}
+		cancel()
+		group.Wait()
+		for text, want := range map[string]int{
+			"Stopped using a fee payer that fell below its minimum":      2,
+			"payer=" + p.Keys()[0].String() + " lamports=50 minimum=100": 1,
+			"payer=" + p.Keys()[1].String() + " lamports=60 minimum=100": 1,
+			"Ran out of fee payers":                  1,
+			"Resumed paying":                         1,
+			"Used a fee payer again that was funded": 1,
+			"Could not read":                         0,
+		} {
+			if got := strings.Count(out.String(), text); got != want {
+				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, out.String())
+			}
+		}
+	})
+}
+
+func TestTheRefusalNamesEveryPayer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{60, 1000}, slot: 1}
+		p := newPayers(t, w, nil)
+		refresh(t, p)
+		time.Sleep(3 * time.Second)
+		w.set(0, errDown)
+		r, ok := refusal.As(p.Ready(t.Context(), 5000))
+		if !ok {
+			t.Fatal("work that nobody can pay is ready")
+		}
+		want := "5000 lamports are needed; " + p.Keys()[0].String() + " held 60 lamports 3s ago; " + p.Keys()[1].String() + " held 1000 lamports 3s ago"
+		if r.Cause == nil || r.Cause.Error() != want {
+			t.Errorf("cause is %v, want %s", r.Cause, want)
+		}
+		for _, key := range p.Keys() {
+			if strings.Contains(r.Message, key.String()) {
+				t.Error("clients are told the payers' addresses")
+			}
+		}
+	})
+}
+
+func TestReadsOnDemandAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{0, 0}}
+		p := newPayers(t, w, nil)
+		refresh(t, p) // two calls, because the first says that all is gone
+		before := w.count()
+		for range 50 {
+			time.Sleep(minInterval / 10)
+			checkCode(t, p.Ready(t.Context(), 1), refusal.FeePayerEmpty)
+		}
+		if got := w.count() - before; got != 5 {
+			t.Errorf("%d reads in five seconds, want 5", got)
+		}
+	})
+}
+
+func TestConcurrentReadsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{100}, delay: time.Second}
+		p := newPayers(t, w, nil)
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() {
+			// The first to ask gives up; the others must get their answer all the same.
+			if err := p.Refresh(impatient); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("impatient caller gets %v, want its deadline", err)
+			}
+		})
+		synctest.Wait()
+		for range 20 {
+			group.Go(func() { checkCode(t, p.Ready(t.Context(), 100), "") })
+		}
+		group.Wait()
+		if w.count() != 1 {
+			t.Errorf("%d reads, want 1 for all", w.count())
+		}
+	})
+}
+
+// A reader that never answers must not hold every later read up.
+func TestAReadThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var hang hanging
+		p, err := New(Options{Keys: []*Key{numbered(t, 1)}, Balances: &hang, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := p.Refresh(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != readTimeout {
+			t.Errorf("the read ends after %s with %v, want its deadline after %s", time.Since(began), err, readTimeout)
+		}
+	})
+}
+
+type hanging struct{}
+
+func (hanging) Balances(ctx context.Context, _ []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+	<-ctx.Done()
+	return nil, 0, ctx.Err()
+}
+
+func TestRunKeepsTheLastGoodValueWithItsAge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		w := &wallets{lamports: []uint64{500}, slot: 7}
+		p := newPayers(t, w, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&out, nil)) })
+		if got := p.Balances()[0]; got.State != StateUnknown || !got.At.IsZero() || got.Age != 0 {
+			t.Errorf("before the first read the payer is %+v, want it unknown", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { p.Run(ctx) })
+		synctest.Wait()
+		read := time.Now()
+		w.set(0, errDown)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []Balance{{Payer: p.Keys()[0], State: StateReady, Lamports: 500, Slot: 7, At: read, Age: time.Minute}}
+		if diff := cmp.Diff(want, p.Balances()); diff != "" {
+			t.Errorf("balance differs (-want +got):\n%s", diff)
+		}
+		w.set(8, nil, 500)
+		time.Sleep(time.Minute)
+		cancel()
+		group.Wait()
+		for _, text := range []string{"Could not read", "Read fee payer balances again"} {
+			if got := strings.Count(out.String(), text); got != 1 {
+				t.Errorf("%q is logged %d times, want once:\n%s", text, got, out.String())
+			}
+		}
+	})
+}
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	full := func() Options {
+		return Options{Keys: []*Key{numbered(t, 1), numbered(t, 2)}, Balances: new(wallets), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	}
+	tests := map[string]struct{ change func(*Options) }{
+		"no key":              {func(o *Options) { o.Keys = nil }},
+		"a nil key":           {func(o *Options) { o.Keys = append(o.Keys, nil) }},
+		"the same key twice":  {func(o *Options) { o.Keys = append(o.Keys, numbered(t, 1)) }},
+		"too many keys":       {func(o *Options) { o.Keys = make([]*Key, MaxKeys+1) }},
+		"no reader":           {func(o *Options) { o.Balances = nil }},
+		"no logger":           {func(o *Options) { o.Log = nil }},
+		"no clock":            {func(o *Options) { o.Now = nil }},
+		"a negative interval": {func(o *Options) { o.Interval = -1 }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := full()
+			test.change(&o)
+			if p, err := New(o); err == nil || p != nil {
+				t.Errorf("%s is taken", name)
+			}
+		})
+	}
+	if _, err := New(full()); err != nil {
+		t.Errorf("full options are refused: %v", err)
+	}
+}
