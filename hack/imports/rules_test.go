@@ -33,6 +33,7 @@ var (
 	}
 	domains = []string{
 		"./relay/internal/commitments",
+		"./relay/internal/spending",
 		"./relay/internal/submission",
 		"./relay/internal/viewingkey",
 	}
