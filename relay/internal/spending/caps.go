@@ -1,0 +1,255 @@
+package spending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	// sumAge is how old the fleet's sum may be: what other processes spent since
+	// is not in it, so caps may be passed by as much.
+	sumAge = 2 * time.Second
+	// settling is how long an attempt that was allowed may take to be recorded: a
+	// sum read sooner does not show it.
+	settling = 500 * time.Millisecond
+	// readTimeout ends a read that hangs: all the others wait for it.
+	readTimeout = 5 * time.Second
+
+	minRetry = time.Second
+	maxRetry = time.Hour
+)
+
+// Limits are caps in lamports; 0 is none.
+type Limits struct {
+	// Hour and Day cap what the fleet spends in any hour and any day.
+	Hour, Day uint64
+	// TransferDay caps what it spends on transfers in any day: they pay the pool
+	// no fee, so anybody can have the relay pay their rent.
+	TransferDay uint64
+}
+
+// CapsOptions configure Caps. Every field is needed but Limits, without which
+// nothing is refused.
+type CapsOptions struct {
+	Limits Limits
+	Store  BucketStore
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// capName names a cap: a fixed set, fit for a metric's label.
+type capName string
+
+const (
+	capHour      capName = "hour"
+	capDay       capName = "day"
+	capTransfers capName = "transfers_day"
+)
+
+// Caps refuse to spend more than the operator allows, over all processes of the
+// fleet. Safe for concurrent use.
+type Caps struct {
+	limits Limits
+	store  BucketStore
+	log    *slog.Logger
+	now    func() time.Time
+	flight singleflight.Group
+
+	mu   sync.Mutex
+	caps []*spendCap
+	read time.Time // when the sum was asked for; zero before the first
+	own  []allowance
+}
+
+// spendCap is one cap and what counts towards it.
+type spendCap struct {
+	name          capName
+	words         string // for clients
+	limit         uint64
+	length        time.Duration
+	transfersOnly bool
+
+	window window
+	own    uint64 // allowed by this process, not yet in the window
+	// wanted is what was refused last; 0 while nothing is.
+	wanted uint64
+}
+
+// allowance is what this process may have spent since the sum was read.
+type allowance struct {
+	at       time.Time
+	transfer bool
+	lamports uint64
+}
+
+// NewCaps makes caps. It makes no call.
+func NewCaps(o CapsOptions) (*Caps, error) {
+	if o.Store == nil || o.Log == nil || o.Now == nil {
+		return nil, errors.New("spend caps need a store, a logger and a clock")
+	}
+	return &Caps{limits: o.Limits, store: o.Store, log: o.Log, now: o.Now, caps: []*spendCap{
+		{name: capHour, words: "the relay has spent all that its operator allows it in an hour", limit: o.Limits.Hour, length: hour},
+		{name: capDay, words: "the relay has spent all that its operator allows it in a day", limit: o.Limits.Day, length: day},
+		{name: capTransfers, words: "the relay has spent all that its operator allows it in a day on transfers, which pay no fee", limit: o.Limits.TransferDay, length: day, transfersOnly: true},
+	}}, nil
+}
+
+// Allow permits an attempt that costs at most lamports, fees and rent together,
+// and counts it until the database's sum shows it. transfer is set for one that
+// pays the pool no fee. It answers from a sum at most 2 s old. The refusal is
+// spend_cap_reached; any other error is the store's, and no permission.
+func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) error {
+	return c.judge(ctx, transfer, lamports, true)
+}
+
+// Ready answers as Allow does, and counts nothing: for work that is not paid yet.
+func (c *Caps) Ready(ctx context.Context, transfer bool, lamports uint64) error {
+	return c.judge(ctx, transfer, lamports, false)
+}
+
+func (c *Caps) judge(ctx context.Context, transfer bool, lamports uint64, count bool) error {
+	if c.limits == (Limits{}) {
+		return nil
+	}
+	if err := c.fresh(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	var refused *spendCap
+	for _, s := range c.caps {
+		if s.binds(transfer) && s.window.spent+s.own+lamports > s.limit {
+			refused = s
+			break
+		}
+	}
+	if refused == nil {
+		if count {
+			c.count(allowance{c.now(), transfer, lamports})
+		}
+		c.mu.Unlock()
+		return nil
+	}
+	reached := refused.wanted == 0
+	refused.wanted = max(lamports, 1)
+	copied := *refused
+	c.mu.Unlock()
+	if reached {
+		c.log.WarnContext(ctx, "Reached a spend cap: what it covers waits until earlier spending leaves its window, or the cap is raised",
+			"cap", copied.name, "spent", copied.window.spent+copied.own, "limit", copied.limit)
+	}
+	return copied.refusal(lamports)
+}
+
+func (s *spendCap) binds(transfer bool) bool {
+	return s.limit > 0 && (transfer || !s.transfersOnly)
+}
+
+func (s *spendCap) refusal(lamports uint64) error {
+	spent := s.window.spent + s.own
+	over := spent + lamports - s.limit
+	wait, ok := s.window.until(over)
+	if !ok {
+		wait = maxRetry
+	}
+	return refusal.New(refusal.SpendCapReached,
+		"%s: send the same request again later; the operator can raise the cap", s.words).
+		Retry(min(max(wait, minRetry), maxRetry)).
+		Because(fmt.Errorf("the cap %s is %d lamports, of which %d are spent and %d were asked for", s.name, s.limit, spent, lamports))
+}
+
+// count adds what is allowed now, under the lock.
+func (c *Caps) count(a allowance) {
+	c.own = append(c.own, a)
+	for _, s := range c.caps {
+		if a.transfer || !s.transfersOnly {
+			s.own += a.lamports
+		}
+	}
+}
+
+// fresh makes sure that the sum is at most sumAge old.
+func (c *Caps) fresh(ctx context.Context) error {
+	c.mu.Lock()
+	young := !c.read.IsZero() && c.now().Sub(c.read) < sumAge
+	c.mu.Unlock()
+	if young {
+		return nil
+	}
+	// The read serves all who wait for it, so it outlives any one of them.
+	done := c.flight.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		return nil, c.sumUp(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case r := <-done:
+		return r.Err
+	}
+}
+
+// sumUp reads the fleet's spending.
+func (c *Caps) sumUp(ctx context.Context) error {
+	began := c.now()
+	buckets, err := c.store.Buckets(ctx, BucketsKept)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.read = began
+	kept := slices.DeleteFunc(c.own, func(a allowance) bool { return a.at.Before(began.Add(-settling)) })
+	c.own = nil
+	var lifted []spendCap
+	for _, s := range c.caps {
+		s.window, s.own = sum(buckets, s.length, s.transfersOnly), 0
+	}
+	for _, a := range kept {
+		c.count(a)
+	}
+	for _, s := range c.caps {
+		if s.wanted > 0 && s.window.spent+s.own+s.wanted <= s.limit {
+			s.wanted = 0
+			lifted = append(lifted, *s)
+		}
+	}
+	c.mu.Unlock()
+	for i := range lifted {
+		c.log.InfoContext(ctx, "Fell below a spend cap again", "cap", lifted[i].name, "spent", lifted[i].window.spent, "limit", lifted[i].limit)
+	}
+	return nil
+}
+
+// Usage is how much of a cap is used.
+type Usage struct {
+	// Cap is hour, day or transfers_day.
+	Cap string
+	// Limit is in lamports, 0 without a cap; Spent is what counts towards it.
+	Limit, Spent uint64
+	// Reached: something was refused, and would be still.
+	Reached bool
+}
+
+// Usage tells how much of each cap is used, whether or not it has a limit, from
+// a sum at most 2 s old. The error is the store's.
+func (c *Caps) Usage(ctx context.Context) ([]Usage, error) {
+	if err := c.fresh(ctx); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]Usage, len(c.caps))
+	for i, s := range c.caps {
+		out[i] = Usage{Cap: string(s.name), Limit: s.limit, Spent: s.window.spent + s.own, Reached: s.wanted > 0}
+	}
+	return out, nil
+}

@@ -1,0 +1,39 @@
+// Package spending bounds and accounts for what the relay pays: caps by hour
+// and day over the whole fleet, and a ledger of every lamport that left or
+// reached a fee payer, read from the chain.
+package spending
+
+import (
+	"context"
+	"time"
+)
+
+// The store adds what is spent to buckets, which the caps sum up.
+const (
+	// BucketWidth is the time that one bucket stands for.
+	BucketWidth = 5 * time.Minute
+	// BucketsKept is how old a bucket must be for no cap to need it any more.
+	BucketsKept = day + BucketWidth
+)
+
+const (
+	hour = time.Hour
+	day  = 24 * time.Hour
+)
+
+// Bucket is what the fleet spent in five minutes on one sort of transaction.
+type Bucket struct {
+	// Age is the time since the bucket began, by the database's clock.
+	Age time.Duration
+	// Transfer is set for transfers, which pay the pool no fee.
+	Transfer bool
+	// Lamports are what attempts were to cost, less what was taken back of those
+	// that died without paying; below zero when those were of an earlier bucket.
+	Lamports int64
+}
+
+// BucketStore reads the buckets.
+type BucketStore interface {
+	// Buckets gives those that are younger than age, in any order.
+	Buckets(ctx context.Context, age time.Duration) ([]Bucket, error)
+}

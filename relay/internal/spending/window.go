@@ -1,0 +1,60 @@
+package spending
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// window is what was spent within some time, in parts that leave it one after
+// the other.
+type window struct {
+	spent uint64
+	parts []part // the one that leaves first comes first
+}
+
+type part struct {
+	leaves   time.Duration
+	lamports uint64
+}
+
+// sum adds up the buckets that reach into the last length. A bucket counts
+// until all of it has left. What was taken back counts against what was spent
+// just before it, and never against the future: an attempt whose bucket has
+// left the window must not make room by dying.
+func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
+	var in []Bucket
+	for _, b := range buckets {
+		if b.Age < length+BucketWidth && (b.Transfer || !transfersOnly) {
+			in = append(in, b)
+		}
+	}
+	slices.SortFunc(in, func(a, b Bucket) int { return cmp.Compare(a.Age, b.Age) })
+	var w window
+	var back int64 // below zero: still to be set against older buckets
+	for i := 0; i < len(in); {
+		age := in[i].Age
+		for ; i < len(in) && in[i].Age == age; i++ {
+			back += in[i].Lamports
+		}
+		if back > 0 {
+			w.parts = append(w.parts, part{leaves: length + BucketWidth - age, lamports: uint64(back)})
+			w.spent += uint64(back)
+			back = 0
+		}
+	}
+	slices.Reverse(w.parts)
+	return w
+}
+
+// until is when enough has left the window for over to be gone; ok is false
+// when it never will.
+func (w window) until(over uint64) (wait time.Duration, ok bool) {
+	for _, p := range w.parts {
+		if p.lamports >= over {
+			return p.leaves, true
+		}
+		over -= p.lamports
+	}
+	return 0, false
+}

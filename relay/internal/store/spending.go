@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/spending"
+)
+
+// spendSQL adds what a statement spends to the caps' buckets. It takes no
+// parameters: it reads rows (transfer boolean, lamports bigint) of the name
+// spend_change, so that it stands as a WITH query in the statement that records
+// or buries attempts, and one commits with the other. Lamports below zero take
+// back. Shards are drawn, so that commits seldom wait for each other; the rows
+// of one statement are locked in the order of transfer, so that two statements
+// cannot wait for each other in a circle.
+const spendSQL = `INSERT INTO spend_buckets (bucket, shard, transfer, lamports)
+	SELECT date_bin('5 minutes', now(), 'epoch'), floor(random() * 8)::smallint, transfer, sum(lamports)
+	FROM spend_change GROUP BY transfer HAVING sum(lamports) <> 0 ORDER BY transfer
+	ON CONFLICT (bucket, shard, transfer) DO UPDATE SET lamports = spend_buckets.lamports + EXCLUDED.lamports`
+
+// Buckets implements spending.BucketStore.
+func (s *Store) Buckets(ctx context.Context, age time.Duration) ([]spending.Bucket, error) {
+	rows, err := s.Pool.Query(ctx, `SELECT (EXTRACT(epoch FROM now() - bucket) * 1000000000)::bigint, transfer, sum(lamports)::bigint
+		FROM spend_buckets WHERE bucket > now() - $1::interval GROUP BY bucket, transfer`, age)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read spend buckets: %w", err))
+	}
+	buckets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[spending.Bucket])
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read spend buckets: %w", err))
+	}
+	return buckets, nil
+}
+
+// DeleteSpendBefore deletes the buckets that began before a time, and returns how
+// many rows they had. What a cap still needs is kept, whatever the time.
+func (s *Store) DeleteSpendBefore(ctx context.Context, before time.Time) (int64, error) {
+	tag, err := s.Pool.Exec(ctx, `DELETE FROM spend_buckets WHERE bucket < least($1, now() - $2::interval)`, before, spending.BucketsKept)
+	if err != nil {
+		return 0, unavailable(fmt.Errorf("delete old spend buckets: %w", err))
+	}
+	return tag.RowsAffected(), nil
+}
