@@ -1,0 +1,281 @@
+package spending
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// sheet is a fleet's spending that a test writes by hand.
+type sheet struct {
+	mu    sync.Mutex
+	spent []record
+	err   error
+	reads int
+	delay time.Duration
+}
+
+type record struct {
+	at       time.Time
+	transfer bool
+	lamports int64
+}
+
+func (s *sheet) add(transfer bool, lamports int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spent = append(s.spent, record{time.Now().Truncate(BucketWidth), transfer, lamports})
+}
+
+func (s *sheet) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *sheet) Buckets(_ context.Context, age time.Duration) ([]Bucket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	if s.delay > 0 {
+		time.Sleep(s.delay)
+	}
+	var out []Bucket
+	for _, r := range s.spent {
+		if old := time.Since(r.at); old < age {
+			out = append(out, Bucket{old, r.transfer, r.lamports})
+		}
+	}
+	return out, s.err
+}
+
+var errDown = errors.New("database is down")
+
+func newCaps(t *testing.T, s *sheet, l Limits, log *slog.Logger) *Caps {
+	t.Helper()
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	c, err := NewCaps(CapsOptions{Limits: l, Store: s, Log: log, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// wantReached checks that a request is refused, and names a part of the message.
+func wantReached(t *testing.T, err error, part string) refusal.Refusal {
+	t.Helper()
+	r, ok := refusal.As(err)
+	if !ok || r.Code != refusal.SpendCapReached || !strings.Contains(r.Message, part) {
+		t.Fatalf("error is %v, want the refusal spend_cap_reached with %q", err, part)
+	}
+	if r.RetryAfter < minRetry || r.RetryAfter > maxRetry {
+		t.Errorf("Retry-After is %s, want %s to %s", r.RetryAfter, minRetry, maxRetry)
+	}
+	return *r
+}
+
+func allow(t *testing.T, c *Caps, transfer bool, lamports uint64) {
+	t.Helper()
+	if err := c.Allow(t.Context(), transfer, lamports); err != nil {
+		t.Errorf("%d lamports are refused: %v", lamports, err)
+	}
+}
+
+func TestWhatEachCapCovers(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		limits   Limits
+		spent    []record // at is counted back from now, in the duration below
+		ago      []time.Duration
+		transfer bool
+		want     string // a part of the refusal's message; empty for none
+	}{
+		"no cap, and no question to the database":        {spent: []record{{lamports: 1 << 60}}, ago: []time.Duration{0}},
+		"the hour's is reached":                          {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{0}, want: "in an hour"},
+		"the hour's is met to the lamport":               {limits: Limits{Hour: 100}, spent: []record{{lamports: 90}}, ago: []time.Duration{0}},
+		"what left the hour is free":                     {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{66 * time.Minute}},
+		"the day's is reached by what left the hour":     {limits: Limits{Hour: 100, Day: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{66 * time.Minute}, want: "in a day:"},
+		"what left the day is free":                      {limits: Limits{Day: 100, TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{25 * time.Hour}, transfer: true},
+		"the transfers' is reached":                      {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}, transfer: true, want: "on transfers"},
+		"the transfers' does not bind a withdrawal":      {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}},
+		"withdrawals do not count for the transfers'":    {limits: Limits{TransferDay: 100}, spent: []record{{lamports: 91}}, ago: []time.Duration{0}, transfer: true},
+		"transfers count for the others":                 {limits: Limits{Hour: 100}, spent: []record{{lamports: 91, transfer: true}}, ago: []time.Duration{0}, want: "in an hour"},
+		"what died was not spent":                        {limits: Limits{Hour: 100}, spent: []record{{lamports: 91}, {lamports: -91}}, ago: []time.Duration{10 * time.Minute, 0}},
+		"more than the cap is never allowed, even alone": {limits: Limits{Hour: 9}, want: "in an hour"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := new(sheet)
+				for i, r := range test.spent {
+					r.at = time.Now().Add(-test.ago[i])
+					s.spent = append(s.spent, r)
+				}
+				c := newCaps(t, s, test.limits, nil)
+				for _, ask := range []func(context.Context, bool, uint64) error{c.Ready, c.Allow} {
+					if err := ask(t.Context(), test.transfer, 10); test.want == "" && err != nil {
+						t.Errorf("10 lamports are refused: %v", err)
+					} else if test.want != "" {
+						wantReached(t, err, test.want)
+					}
+				}
+				if test.limits == (Limits{}) && s.reads > 0 {
+					t.Error("the database was asked, and there is no cap")
+				}
+			})
+		})
+	}
+}
+
+func TestWhatThisProcessSpendsCountsAtOnceAndOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(sheet)
+		c := newCaps(t, s, Limits{Hour: 100}, nil)
+		allow(t, c, false, 60)
+		wantReached(t, c.Allow(t.Context(), false, 60), "hour")
+		if s.reads != 1 {
+			t.Errorf("%d reads within two seconds, want 1", s.reads)
+		}
+		s.add(false, 60) // its attempt is recorded
+		time.Sleep(sumAge)
+		allow(t, c, false, 40) // counted once
+		// This one is recorded late: the next sum must not forget it.
+		time.Sleep(sumAge - settling/2)
+		wantReached(t, c.Allow(t.Context(), false, 1), "hour")
+		time.Sleep(sumAge)
+		allow(t, c, false, 40) // it was never recorded, so it was never sent
+		if err := c.Ready(t.Context(), false, 1); err == nil {
+			t.Error("Ready does not know of what Allow counted")
+		}
+	})
+}
+
+func TestReadyCountsNothing(t *testing.T) {
+	t.Parallel()
+	c := newCaps(t, new(sheet), Limits{Hour: 100}, nil)
+	for range 5 {
+		if err := c.Ready(t.Context(), false, 60); err != nil {
+			t.Errorf("60 lamports of 100 are refused: %v", err)
+		}
+	}
+}
+
+func TestADatabaseErrorIsNoPermission(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sheet{err: errDown}
+		c := newCaps(t, s, Limits{Hour: 100}, nil)
+		if err := c.Allow(t.Context(), false, 1); !errors.Is(err, errDown) {
+			t.Errorf("without a sum the answer is %v, want the database's error", err)
+		}
+		s.fail(nil)
+		allow(t, c, false, 1)
+		s.fail(errDown)
+		allow(t, c, false, 1) // the sum is still young
+		time.Sleep(sumAge)
+		if err := c.Allow(t.Context(), false, 1); !errors.Is(err, errDown) {
+			t.Errorf("with an old sum the answer is %v, want the database's error", err)
+		}
+	})
+}
+
+func TestRetryAfterIsWhenEnoughLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(sheet)
+		c := newCaps(t, s, Limits{Hour: 100, Day: 150}, nil)
+		s.add(false, 50)
+		time.Sleep(20 * time.Minute)
+		s.add(false, 50)
+		r := wantReached(t, c.Allow(t.Context(), false, 10), "hour")
+		if want := hour + BucketWidth - 20*time.Minute; r.RetryAfter != want {
+			t.Errorf("Retry-After is %s, want %s", r.RetryAfter, want)
+		}
+		time.Sleep(r.RetryAfter)
+		allow(t, c, false, 10)
+		time.Sleep(70 * time.Minute)
+		s.add(false, 50)
+		r = wantReached(t, c.Allow(t.Context(), false, 10), "in a day")
+		if r.RetryAfter != maxRetry {
+			t.Errorf("Retry-After is %s, want no more than %s", r.RetryAfter, maxRetry)
+		}
+		for _, figure := range []string{"10", "50", "100", "150"} {
+			if strings.Contains(r.Message, figure) {
+				t.Errorf("the message %q tells clients a figure", r.Message)
+			}
+		}
+	})
+}
+
+func TestTheCapIsLoggedWhenItIsReachedAndWhenItIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		s := new(sheet)
+		c := newCaps(t, s, Limits{Hour: 100}, slog.New(slog.NewTextHandler(&out, nil)))
+		s.add(false, 95)
+		for range 20 {
+			wantReached(t, c.Allow(t.Context(), false, 10), "hour")
+			allow(t, c, false, 1) // a smaller one that fits does not end it
+			time.Sleep(sumAge)
+		}
+		usage, err := c.Usage(t.Context())
+		want := []Usage{{Cap: "hour", Limit: 100, Spent: 95, Reached: true}, {Cap: "day", Spent: 95}, {Cap: "transfers_day"}}
+		if diff := cmp.Diff(want, usage); diff != "" || err != nil {
+			t.Errorf("usage differs (-want +got): %v\n%s", err, diff)
+		}
+		time.Sleep(2 * hour)
+		allow(t, c, false, 10)
+		allow(t, c, false, 10)
+		for _, text := range []string{"Reached a spend cap", "Fell below a spend cap again"} {
+			if got := strings.Count(out.String(), text); got != 1 {
+				t.Errorf("%q is logged %d times, want once:\n%s", text, got, out.String())
+			}
+		}
+	})
+}
+
+func TestSumsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sheet{delay: time.Second}
+		c := newCaps(t, s, Limits{Hour: 1000}, nil)
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() { allow(t, c, false, 1) })
+		}
+		group.Wait()
+		if s.reads != 1 {
+			t.Errorf("%d reads, want 1 for all", s.reads)
+		}
+	})
+}
+
+func TestNewCapsNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	full := CapsOptions{Store: new(sheet), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	for name, change := range map[string]func(*CapsOptions){
+		"no store":  func(o *CapsOptions) { o.Store = nil },
+		"no logger": func(o *CapsOptions) { o.Log = nil },
+		"no clock":  func(o *CapsOptions) { o.Now = nil },
+	} {
+		o := full
+		change(&o)
+		if c, err := NewCaps(o); err == nil || c != nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package spending
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSum(t *testing.T) {
+	t.Parallel()
+	m := time.Minute
+	tests := map[string]struct {
+		buckets       []Bucket
+		transfersOnly bool
+		want          uint64
+	}{
+		"nothing spent":                          {},
+		"one bucket":                             {buckets: []Bucket{{Age: m, Lamports: 5}}, want: 5},
+		"both sorts of a bucket":                 {buckets: []Bucket{{m, true, 5}, {m, false, 7}}, want: 12},
+		"transfers alone":                        {buckets: []Bucket{{m, true, 5}, {m, false, 7}}, transfersOnly: true, want: 5},
+		"a bucket that leaves counts whole":      {buckets: []Bucket{{64 * m, false, 5}}, want: 5},
+		"a bucket that has left does not count":  {buckets: []Bucket{{65 * m, false, 5}, {m, false, 1}}, want: 1},
+		"what died later is set against it":      {buckets: []Bucket{{30 * m, false, 9}, {10 * m, false, -4}}, want: 5},
+		"what died in the same bucket":           {buckets: []Bucket{{m, false, 9}, {m, false, -9}}},
+		"what died is no credit for what's next": {buckets: []Bucket{{70 * m, false, 9}, {62 * m, false, -9}, {m, false, 5}}, want: 5},
+		"what died spans several buckets":        {buckets: []Bucket{{40 * m, false, 9}, {30 * m, false, 2}, {10 * m, false, -4}}, want: 7},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := sum(test.buckets, time.Hour, test.transfersOnly); got.spent != test.want {
+				t.Errorf("%d lamports are spent, want %d", got.spent, test.want)
+			}
+		})
+	}
+}
+
+func TestUntilEnoughHasLeft(t *testing.T) {
+	t.Parallel()
+	m := time.Minute
+	w := sum([]Bucket{{Age: 10 * m, Lamports: 5}, {Age: 50 * m, Lamports: 3}, {Age: 20 * m, Lamports: 2}}, time.Hour, false)
+	tests := map[string]struct {
+		over uint64
+		want time.Duration
+		ok   bool
+	}{
+		"the oldest bucket is enough":     {over: 3, want: 15 * m, ok: true},
+		"the two oldest are":              {over: 4, want: 45 * m, ok: true},
+		"all of it":                       {over: 10, want: 55 * m, ok: true},
+		"more than was spent never comes": {over: 11},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, ok := w.until(test.over); got != test.want || ok != test.ok {
+				t.Errorf("it takes %s (%v), want %s (%v)", got, ok, test.want, test.ok)
+			}
+		})
+	}
+}
