@@ -6,7 +6,7 @@ CREATE TABLE spend_buckets (
     transfer boolean NOT NULL,
     lamports bigint NOT NULL,
     PRIMARY KEY (bucket, shard, transfer)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.05);
 
 -- What each finalized transaction did to a payer's lamports. One transaction may
 -- move them from one of our payers to another, so it can have a row for each.
