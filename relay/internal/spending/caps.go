@@ -201,7 +201,7 @@ func (c *Caps) fresh(ctx context.Context) error {
 // sumUp reads the fleet's spending.
 func (c *Caps) sumUp(ctx context.Context) error {
 	began := c.now()
-	buckets, err := c.store.Buckets(ctx, BucketsKept)
+	buckets, err := c.store.SpendBuckets(ctx, BucketsKept)
 	if err != nil {
 		return err
 	}

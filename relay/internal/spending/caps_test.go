@@ -42,7 +42,7 @@ func (s *sheet) fail(err error) {
 	s.err = err
 }
 
-func (s *sheet) Buckets(_ context.Context, age time.Duration) ([]Bucket, error) {
+func (s *sheet) SpendBuckets(_ context.Context, age time.Duration) ([]Bucket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++

@@ -34,6 +34,6 @@ type Bucket struct {
 
 // BucketStore reads the buckets.
 type BucketStore interface {
-	// Buckets gives those that are younger than age, in any order.
-	Buckets(ctx context.Context, age time.Duration) ([]Bucket, error)
+	// SpendBuckets gives those that are younger than age, in any order.
+	SpendBuckets(ctx context.Context, age time.Duration) ([]Bucket, error)
 }

@@ -22,8 +22,8 @@ const spendSQL = `INSERT INTO spend_buckets (bucket, shard, transfer, lamports)
 	FROM spend_change GROUP BY transfer HAVING sum(lamports) <> 0 ORDER BY transfer
 	ON CONFLICT (bucket, shard, transfer) DO UPDATE SET lamports = spend_buckets.lamports + EXCLUDED.lamports`
 
-// Buckets implements spending.BucketStore.
-func (s *Store) Buckets(ctx context.Context, age time.Duration) ([]spending.Bucket, error) {
+// SpendBuckets implements spending.BucketStore.
+func (s *Store) SpendBuckets(ctx context.Context, age time.Duration) ([]spending.Bucket, error) {
 	rows, err := s.Pool.Query(ctx, `SELECT (EXTRACT(epoch FROM now() - bucket) * 1000000000)::bigint, transfer, sum(lamports)::bigint
 		FROM spend_buckets WHERE bucket > now() - $1::interval GROUP BY bucket, transfer`, age)
 	if err != nil {

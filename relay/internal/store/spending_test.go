@@ -23,7 +23,7 @@ func spend(t *testing.T, s *Store, transfer bool, lamports ...int64) {
 // total adds the buckets up by sort.
 func total(t *testing.T, s *Store) map[bool]int64 {
 	t.Helper()
-	buckets, err := s.Buckets(t.Context(), time.Hour)
+	buckets, err := s.SpendBuckets(t.Context(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestOldSpendingIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	buckets, err := s.Buckets(t.Context(), spending.BucketsKept)
+	buckets, err := s.SpendBuckets(t.Context(), spending.BucketsKept)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,145 @@
+package spending
+
+import (
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// balance adds slots up, in their order, from what the cursor says: what the
+// payer held before a slot has to be what it held after the slot before it.
+type balance struct {
+	payer    solana.PublicKey
+	now      time.Time
+	attempts map[solana.Signature]Attempt
+	// insist goes on past what does not add up.
+	insist bool
+
+	cursor  *Cursor // nil until there is a first slot
+	entries []Entry
+	gaps    []gap
+	upTo    uint64 // the last slot that is dealt with
+	clean   bool   // the last slot that was added added up
+	// doubt is why no slot is added any more: a fixed text.
+	doubt     string
+	doubtSlot uint64
+}
+
+// gap is what the payer gained, or lost, where history is missing.
+type gap struct {
+	slot    uint64
+	missing int64
+}
+
+const (
+	doubtMissing = "no endpoint knows a transaction that the history names"
+	doubtGap     = "the balance before the slot is not the one after the slot before"
+)
+
+// begin starts from a cursor, nil for none.
+func (b *balance) begin(cursor *Cursor) {
+	if cursor != nil {
+		c := *cursor
+		b.cursor, b.upTo = &c, c.Slot
+	}
+}
+
+// add takes one slot, or says in doubt why not.
+func (b *balance) add(s slot) {
+	var known []*ledger.Payment
+	for _, p := range s.payments {
+		if p != nil {
+			known = append(known, p)
+		}
+	}
+	first := b.cursor == nil
+	opening, closing, whole := chained(known, b.cursor)
+	complete := len(known) == len(s.payments)
+	switch {
+	case complete && whole:
+		b.clean = true
+	case first:
+		// The ledger begins after what history no longer has.
+		b.upTo = s.number
+		return
+	case !b.insist && !complete:
+		b.doubt, b.doubtSlot = doubtMissing, s.number
+		return
+	case !b.insist:
+		b.doubt, b.doubtSlot = doubtGap, s.number
+		return
+	case len(known) == 0:
+		b.upTo, b.clean = s.number, false // the next slot shows what is missing
+		return
+	default:
+		b.clean = false
+	}
+	if first {
+		b.cursor = &Cursor{Payer: b.payer, Opening: opening, After: opening}
+	}
+	expected := int64(b.cursor.After) //nolint:gosec // all lamports there are fit 63 bits
+	for _, p := range known {
+		expected -= b.enter(p)
+	}
+	if missing := int64(closing) - expected; missing != 0 { //nolint:gosec // as above
+		b.gaps = append(b.gaps, gap{s.number, missing})
+		b.cursor.Gaps++
+		b.cursor.Missing += missing
+	}
+	b.cursor.Signature, b.cursor.Slot, b.cursor.After = s.signatures[len(s.signatures)-1], s.number, closing
+	b.upTo = s.number
+}
+
+// enter makes a payment's entry and returns what the payer lost by it.
+func (b *balance) enter(p *ledger.Payment) (lost int64) {
+	var attempt *Attempt
+	if a, ok := b.attempts[p.Signature]; ok {
+		attempt = &a
+	}
+	e, ok := enter(p, b.payer, attempt, b.now)
+	if !ok {
+		return 0
+	}
+	b.entries = append(b.entries, e)
+	return e.Net()
+}
+
+// chained finds what the payer held before and after a slot from its payments,
+// of which nobody tells the order: each begins where another ends, but for the
+// first and the last. whole says that they do, and that the first begins where
+// the cursor ends. If not, closing is the best guess.
+func chained(payments []*ledger.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
+	if len(payments) == 0 {
+		return 0, 0, false
+	}
+	open := map[uint64]int{}
+	began := false // one begins where the cursor ends
+	for _, p := range payments {
+		open[p.Before]++
+		open[p.After]--
+		began = began || cursor != nil && p.Before == cursor.After
+	}
+	opening, closing = payments[0].Before, payments[len(payments)-1].After
+	firsts, lasts := 0, 0
+	for lamports, n := range open {
+		switch {
+		case n > 0:
+			firsts, opening = firsts+n, lamports
+		case n < 0:
+			lasts, closing = lasts-n, lamports
+		}
+	}
+	switch {
+	case firsts == 0: // the payer held the same before and after
+		if began {
+			opening = cursor.After
+		}
+		return opening, opening, cursor == nil || began
+	case firsts == 1 && lasts == 1:
+		return opening, closing, cursor == nil || opening == cursor.After
+	default:
+		return opening, closing, false
+	}
+}

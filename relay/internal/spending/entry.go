@@ -1,0 +1,134 @@
+package spending
+
+import (
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Kind is what a transaction was to the relay: a fixed set, fit for a metric's label.
+type Kind string
+
+// The kinds. The first three are those of submissions whose transaction succeeded.
+const (
+	KindTransfer   = Kind(shieldpool.KindTransfer)
+	KindWithdrawal = Kind(shieldpool.KindWithdrawal)
+	KindSwap       = Kind(shieldpool.KindSwap)
+	// KindFailed: ours, landed with an error; it cost its fee.
+	KindFailed Kind = "failed"
+	// KindReceived: somebody else's, which brought lamports.
+	KindReceived Kind = "received"
+	// KindUnknown: signed with our key, and the database does not know it.
+	// Somebody else holds the key, or rows were lost.
+	KindUnknown Kind = "unknown"
+)
+
+// Kinds are all kinds, in the order in which they are shown.
+func Kinds() []Kind {
+	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindFailed, KindReceived, KindUnknown}
+}
+
+// What the accounts cost that a transaction of the relay's makes, in lamports: a
+// Transact's two nullifiers, a swap's state and its three token accounts.
+const (
+	transactRent = 2 * 890_880
+	swapRent     = 2_011_440 + 6_117_840
+)
+
+// Amounts are lamports by what they were spent on. Fee is what signatures cost
+// and PriorityFee the rest of the network's fee. Rent is what accounts cost that
+// the transaction made; below zero when a swap closed some. Other is what left
+// the account for no reason that the relay knows, and has to be 0 but in
+// unknown transactions. Received is what came in.
+type Amounts struct {
+	Fee         uint64 `json:"fee"`
+	PriorityFee uint64 `json:"priority_fee"`
+	Rent        int64  `json:"rent"`
+	Other       int64  `json:"other"`
+	Received    uint64 `json:"received"`
+}
+
+// Spent is all that left, whatever came in.
+func (a Amounts) Spent() int64 {
+	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // all lamports there are fit 63 bits
+}
+
+// Net is what the account lost; below zero when it gained.
+func (a Amounts) Net() int64 {
+	return a.Spent() - int64(a.Received) //nolint:gosec // all lamports there are fit 63 bits
+}
+
+func (a Amounts) plus(b Amounts) Amounts {
+	return Amounts{
+		Fee: a.Fee + b.Fee, PriorityFee: a.PriorityFee + b.PriorityFee, Rent: a.Rent + b.Rent,
+		Other: a.Other + b.Other, Received: a.Received + b.Received,
+	}
+}
+
+// Entry is what one finalized transaction did to one payer's lamports.
+type Entry struct {
+	Signature solana.Signature
+	Payer     solana.PublicKey
+	Slot      uint64
+	// At is the block's time, or that of reading when the chain does not tell.
+	At   time.Time
+	Kind Kind
+	// Submission is the one whose attempt it was; nil for none.
+	Submission *uuid.UUID
+	Amounts
+	// After are the payer's lamports after it.
+	After uint64
+}
+
+// Attempt is a transaction that the database knows.
+type Attempt struct {
+	Submission uuid.UUID
+	Kind       shieldpool.Kind
+}
+
+// enter judges a payment; attempt is nil when the database knows of none. ok is
+// false when nothing happened to the payer: anybody may name its address.
+func enter(p *ledger.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
+	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, After: p.After}
+	if e.At.IsZero() {
+		e.At = now
+	}
+	if p.FeePayer == payer {
+		e.Fee = min(p.SignatureFees, p.Fee)
+		e.PriorityFee = p.Fee - e.Fee
+	}
+	lost := int64(p.Before) - int64(p.After) //nolint:gosec // all lamports there are fit 63 bits
+	lost -= int64(e.Fee + e.PriorityFee)     //nolint:gosec // as above
+	switch {
+	case p.FeePayer != payer && lost == 0:
+		return e, false
+	case p.FeePayer != payer && lost < 0:
+		e.Kind, e.Received = KindReceived, uint64(-lost)
+	case p.FeePayer != payer || attempt == nil:
+		e.Kind, e.Other = KindUnknown, lost
+	case p.Failed:
+		e.Kind, e.Other = KindFailed, lost
+	default:
+		e.Kind = Kind(attempt.Kind)
+		low, high := rentOf(attempt.Kind)
+		e.Rent = min(max(lost, low), high)
+		e.Other = lost - e.Rent
+	}
+	if attempt != nil {
+		e.Submission = &attempt.Submission
+	}
+	return e, true
+}
+
+// rentOf bounds what a submission's transaction can cost in rent. Accounts that
+// somebody has put lamports into before cost less.
+func rentOf(k shieldpool.Kind) (low, high int64) {
+	if k == shieldpool.KindSwap {
+		return -swapRent, transactRent + swapRent
+	}
+	return 0, transactRent
+}

@@ -1,0 +1,290 @@
+package spending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// ErrMoved says that another process has moved a payer's cursor since it was read.
+var ErrMoved = errors.New("another relay has moved the ledger's cursor")
+
+// Cursor is how far a payer's history has been read: all of every slot up to Slot.
+type Cursor struct {
+	Payer solana.PublicKey
+	// Opening is what the payer held before the first transaction of the ledger:
+	// 0 when history reaches back to the account's beginning.
+	Opening uint64
+	// Signature is one of Slot's; After are the lamports after all of it.
+	Signature   solana.Signature
+	Slot, After uint64
+	// Gaps counts places where no endpoint had the history that must be there, and
+	// Missing is what the payer gained there, below zero what it lost.
+	Gaps    uint64
+	Missing int64
+	// CheckedAt is when everything that was finalized had been read and added up;
+	// zero before the first time.
+	CheckedAt time.Time
+}
+
+// Store keeps the ledger.
+type Store interface {
+	// Cursor gives nil for a payer that has none yet.
+	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
+	// Attempts finds those of the signatures that the database knows.
+	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
+	// Append adds entries and moves the cursor in one transaction, if it still
+	// stands where from says (nil: nowhere); else ErrMoved and nothing changes.
+	// Entries that are there already are not added up twice.
+	Append(ctx context.Context, from *Cursor, to Cursor, entries []Entry) error
+}
+
+// Chain reads finalized history.
+type Chain interface {
+	// SignaturesFor lists an address's transactions, newest first and in no order
+	// within a slot, before a signature and down to another, both left out; zero
+	// ones do not bound. At most limit are returned.
+	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error)
+	// Payment is what a finalized transaction did to the account; nil when no
+	// endpoint knows the transaction.
+	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error)
+}
+
+// Observer counts what the ledger finds.
+type Observer interface {
+	// Entered counts an entry and what it was spent on.
+	Entered(kind Kind, a Amounts)
+	// Gap counts a place where history is missing.
+	Gap()
+}
+
+const (
+	// pageSize is how many signatures one call lists: the most that Agave takes.
+	pageSize = 1000
+	// pagesPerPass bounds the listing of one pass and payer.
+	pagesPerPass = 50
+	// maxListed bounds the signatures that are held, some 16 MB.
+	maxListed = 200_000
+
+	defaultPayments = 2000
+	defaultParallel = 4
+	defaultPatience = 10 * time.Minute
+)
+
+// ReconcilerOptions configure a Reconciler. Payers, Store, Chain, Observer, Log
+// and Now are needed.
+type ReconcilerOptions struct {
+	Payers   []solana.PublicKey
+	Store    Store
+	Chain    Chain
+	Observer Observer
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Payments bounds how many transactions one pass reads, over all payers; 0
+	// means 2000. Parallel is how many it reads at once; 0 means 4.
+	Payments, Parallel int
+	// Patience is how long history that must be there is asked for again, before
+	// the ledger goes on without it; 0 means 10 minutes.
+	Patience time.Duration
+}
+
+// Reconciler writes the ledger from the chain's finalized history. One process
+// of the fleet should run it; a second one does no harm.
+type Reconciler struct {
+	ReconcilerOptions
+	mu     sync.Mutex // one pass at a time
+	tracks []*track
+}
+
+// NewReconciler makes a reconciler. It makes no call.
+func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
+	switch {
+	case len(o.Payers) == 0 || o.Store == nil || o.Chain == nil || o.Observer == nil || o.Log == nil || o.Now == nil:
+		return nil, errors.New("the ledger needs payers, a store, a chain, an observer, a logger and a clock")
+	case o.Payments < 0 || o.Parallel < 0 || o.Patience < 0:
+		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected none below 0", o.Payments, o.Parallel, o.Patience)
+	}
+	if o.Payments == 0 {
+		o.Payments = defaultPayments
+	}
+	if o.Parallel == 0 {
+		o.Parallel = defaultParallel
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	r := &Reconciler{ReconcilerOptions: o}
+	for _, payer := range o.Payers {
+		r.tracks = append(r.tracks, &track{payer: payer})
+	}
+	return r, nil
+}
+
+// Pass reads what is new of every payer's history, or as much as one pass may,
+// and adds it to the ledger. What it has added stays when it fails; the next
+// pass goes on from there. Errors are the store's and the chain's; one payer's
+// does not keep the others from being read.
+func (r *Reconciler) Pass(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	share := max(r.Payments/len(r.tracks), 1)
+	var errs []error
+	for _, t := range r.tracks {
+		if err := r.follow(ctx, t, share); err != nil {
+			errs = append(errs, fmt.Errorf("reconcile fee payer %s: %w", t.payer, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// follow takes one payer's history further by at most limit payments, or by one
+// slot if that has more.
+func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
+	cursor, err := r.Store.Cursor(ctx, t.payer)
+	if err != nil {
+		return err
+	}
+	if listed, err := r.list(ctx, t, cursor); err != nil || !listed {
+		return err
+	}
+	read, readErr := r.read(ctx, t.payer, t.due(cursor, limit))
+	attempts, err := r.Store.Attempts(ctx, signaturesOf(read))
+	if err != nil {
+		return errors.Join(readErr, err)
+	}
+	b := balance{payer: t.payer, now: r.Now(), attempts: attempts, insist: t.impatient(r.Now(), r.Patience)}
+	b.begin(cursor)
+	for _, payments := range read {
+		if b.add(payments); b.doubt != "" {
+			break
+		}
+	}
+	done := t.keep(&b, readErr == nil)
+	if done && b.cursor != nil {
+		b.cursor.CheckedAt = t.began
+	}
+	r.tellDoubts(ctx, t, &b)
+	if b.cursor == nil || cursor != nil && *b.cursor == *cursor {
+		return readErr
+	}
+	if err := r.Store.Append(ctx, cursor, *b.cursor, b.entries); err != nil {
+		t.restart() // another process is ahead, or what is kept here was not written
+		return errors.Join(readErr, err)
+	}
+	r.tell(ctx, cursor, &b)
+	return readErr
+}
+
+// list walks from the newest transaction back to the cursor, over several passes
+// when there is much, and tells whether it has arrived.
+func (r *Reconciler) list(ctx context.Context, t *track, cursor *Cursor) (arrived bool, err error) {
+	if t.listed {
+		return true, nil
+	}
+	if !t.walking {
+		*t = track{payer: t.payer, since: t.since, walking: true, began: r.Now()}
+	}
+	var until solana.Signature
+	if cursor != nil {
+		until = cursor.Signature
+	}
+	for range pagesPerPass {
+		page, err := r.Chain.SignaturesFor(ctx, t.payer, ledger.Finalized, t.before, until, pageSize)
+		if err != nil {
+			return false, err
+		}
+		if t.walk(page, cursor) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// slot is a slot's transactions; a payment is nil when no endpoint knows it.
+type slot struct {
+	signatures []solana.Signature
+	payments   []*ledger.Payment
+	number     uint64
+}
+
+// read asks for the payments of slots, and gives those slots up to the first
+// that it could not ask for.
+func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(r.Parallel)
+	for i := range slots {
+		slots[i].payments = make([]*ledger.Payment, len(slots[i].signatures))
+	}
+	failed := len(slots)
+	var mu sync.Mutex
+	for i := range slots {
+		for j, signature := range slots[i].signatures {
+			group.Go(func() error {
+				p, err := r.Chain.Payment(ctx, signature, payer)
+				if err != nil {
+					mu.Lock()
+					failed = min(failed, i)
+					mu.Unlock()
+				}
+				slots[i].payments[j] = p
+				return err
+			})
+		}
+	}
+	err := group.Wait()
+	return slots[:failed], err
+}
+
+func signaturesOf(slots []slot) []solana.Signature {
+	var out []solana.Signature
+	for _, s := range slots {
+		out = append(out, s.signatures...)
+	}
+	return out
+}
+
+// tellDoubts says once that history does not add up, and once that it is gone
+// on without.
+func (r *Reconciler) tellDoubts(ctx context.Context, t *track, b *balance) {
+	if b.doubt != "" && t.since.IsZero() {
+		t.since = b.now
+		r.Log.WarnContext(ctx, "Found history of a fee payer that does not add up, asking again", "payer", t.payer, "slot", b.doubtSlot, "reason", b.doubt)
+	}
+	if b.doubt == "" && b.clean && !t.since.IsZero() {
+		t.since = time.Time{}
+		r.Log.InfoContext(ctx, "Added a fee payer's history up again", "payer", t.payer)
+	}
+}
+
+// tell counts and logs what a pass has added.
+func (r *Reconciler) tell(ctx context.Context, from *Cursor, b *balance) {
+	if from == nil {
+		r.Log.InfoContext(ctx, "Began a fee payer's ledger", "payer", b.payer, "opening", b.cursor.Opening, "slot", b.cursor.Slot)
+	}
+	for _, g := range b.gaps {
+		r.Observer.Gap()
+		r.Log.ErrorContext(ctx, "Went on past a gap in a fee payer's history: no endpoint has the transactions; an archive endpoint might", "payer", b.payer, "slot", g.slot, "lamports_gained", g.missing)
+	}
+	for i := range b.entries {
+		e := &b.entries[i]
+		r.Observer.Entered(e.Kind, e.Amounts)
+		switch {
+		case e.Kind == KindUnknown:
+			r.Log.ErrorContext(ctx, "Found a transaction that a fee payer signed and the database does not know: somebody else holds the key, or rows were lost",
+				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Spent())
+		case e.Other != 0:
+			r.Log.ErrorContext(ctx, "Found lamports that a transaction of ours cost beyond fee and rent",
+				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Other)
+		case e.Kind == KindReceived:
+			r.Log.InfoContext(ctx, "Received lamports", "payer", e.Payer, "lamports", e.Received)
+		}
+	}
+}

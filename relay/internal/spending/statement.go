@@ -1,0 +1,270 @@
+package spending
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Sum is what transactions of one kind did to one payer: on a day (UTC), or
+// over all days, when Day is zero.
+type Sum struct {
+	Day          time.Time
+	Payer        solana.PublicKey
+	Kind         Kind
+	Transactions uint64
+	Amounts
+}
+
+// Ledger is the ledger as it stood at one moment.
+type Ledger struct {
+	// Days are the sums of the days asked for, Totals those over all days.
+	Days, Totals []Sum
+	Cursors      []Cursor
+}
+
+// Figures are the ledger in a few numbers, for metrics and health.
+type Figures struct {
+	// Today are the sums since midnight UTC, Total those since the beginning.
+	Today, Total Amounts
+	// Unknown counts transactions that our keys signed and the database does not know.
+	Unknown uint64
+	// Gaps counts places where history is missing.
+	Gaps uint64
+	// Unexplained is what transactions of ours cost beyond fee and rent, and what
+	// the sums do not explain of the balances: 0, or rows were changed by hand.
+	Unexplained int64
+	// Checked is since when at the latest nothing has been read and added up of
+	// some payer; zero when one has never been.
+	Checked time.Time
+}
+
+// Figures sums the ledger up. Its days have to be today alone.
+func (l *Ledger) Figures() Figures {
+	var f Figures
+	for _, s := range l.Days {
+		f.Today = f.Today.plus(s.Amounts)
+	}
+	for _, s := range l.Totals {
+		f.Total = f.Total.plus(s.Amounts)
+		if s.Kind == KindUnknown {
+			f.Unknown += s.Transactions
+		} else {
+			f.Unexplained += s.Other
+		}
+	}
+	for i, p := range l.payers() {
+		f.Gaps += p.Gaps
+		f.Unexplained += p.Unexplained
+		if checked := l.Cursors[i].CheckedAt; i == 0 || checked.Before(f.Checked) {
+			f.Checked = checked
+		}
+	}
+	return f
+}
+
+// Statement is what relay ledger shows. All amounts are lamports.
+type Statement struct {
+	// Days are in order, each with all payers and kinds together.
+	Days []DayLine `json:"days"`
+	// Kinds are the same days' sums by payer and kind.
+	Kinds  []KindLine  `json:"kinds"`
+	Payers []PayerLine `json:"payers"`
+}
+
+// DayLine is one day's sums.
+type DayLine struct {
+	Day          string `json:"day"` // YYYY-MM-DD, UTC
+	Transactions uint64 `json:"transactions"`
+	Amounts
+	Spent    int64  `json:"spent"`
+	SpentSOL string `json:"spent_sol"`
+}
+
+// KindLine is one day's sums of one payer and kind.
+type KindLine struct {
+	Day          string           `json:"day"`
+	Payer        solana.PublicKey `json:"payer"`
+	Kind         Kind             `json:"kind"`
+	Transactions uint64           `json:"transactions"`
+	Amounts
+}
+
+// PayerLine says how one payer's balance came about, since the ledger began.
+type PayerLine struct {
+	Payer   solana.PublicKey `json:"payer"`
+	Opening uint64           `json:"opening"`
+	// Spent is all that left but for what came in, which is Received.
+	Spent    int64  `json:"spent"`
+	Received uint64 `json:"received"`
+	// Gaps counts places where history is missing, Missing is what they brought.
+	Gaps    uint64 `json:"gaps"`
+	Missing int64  `json:"missing"`
+	// Closing is what the payer held after the last transaction that was read.
+	Closing uint64 `json:"closing"`
+	// Unexplained is what Closing is above opening less spent plus received and missing: 0.
+	Unexplained int64 `json:"unexplained"`
+	// Chain is what it holds now, and Difference what that is above Closing: the
+	// transactions that are not final yet. Nil when the chain was not asked.
+	Chain      *uint64 `json:"chain,omitempty"`
+	Difference *int64  `json:"difference,omitempty"`
+	// Unknown counts transactions that the database does not know, Other is what
+	// the relay's own cost beyond fee and rent.
+	Unknown uint64 `json:"unknown"`
+	Other   int64  `json:"other"`
+	// Slot is the last that was read, CheckedAt when all was.
+	Slot      uint64    `json:"slot"`
+	CheckedAt time.Time `json:"checked_at,omitzero"`
+}
+
+// agrees tells whether every lamport of the payer is accounted for.
+func (p *PayerLine) agrees() bool {
+	return p.Gaps == 0 && p.Unexplained == 0 && p.Unknown == 0 && p.Other == 0 && (p.Difference == nil || *p.Difference == 0)
+}
+
+// Agrees tells whether every lamport is accounted for: no gap, no unknown
+// transaction, nothing unexplained, and, for payers whose balance on the chain
+// was asked for, no difference.
+func (s *Statement) Agrees() bool {
+	return !slices.ContainsFunc(s.Payers, func(p PayerLine) bool { return !p.agrees() })
+}
+
+// Statement makes the statement. chain are balances on the chain now, in
+// lamports; nil when they were not asked for.
+func (l *Ledger) Statement(chain map[solana.PublicKey]uint64) Statement {
+	s := Statement{Days: []DayLine{}, Kinds: []KindLine{}, Payers: l.payers()}
+	sorted := slices.SortedFunc(slices.Values(l.Days), func(a, b Sum) int {
+		return cmp.Or(a.Day.Compare(b.Day), slices.Compare(a.Payer[:], b.Payer[:]), cmp.Compare(slices.Index(Kinds(), a.Kind), slices.Index(Kinds(), b.Kind)))
+	})
+	for _, sum := range sorted {
+		name := sum.Day.Format(time.DateOnly)
+		if n := len(s.Days); n == 0 || s.Days[n-1].Day != name {
+			s.Days = append(s.Days, DayLine{Day: name})
+		}
+		line := &s.Days[len(s.Days)-1]
+		line.Transactions += sum.Transactions
+		line.Amounts = line.Amounts.plus(sum.Amounts)
+		s.Kinds = append(s.Kinds, KindLine{name, sum.Payer, sum.Kind, sum.Transactions, sum.Amounts})
+	}
+	for i := range s.Days {
+		s.Days[i].Spent = s.Days[i].Amounts.Spent()
+		s.Days[i].SpentSOL = sol(s.Days[i].Spent)
+	}
+	for i := range s.Payers {
+		if now, ok := chain[s.Payers[i].Payer]; ok {
+			difference := int64(now) - int64(s.Payers[i].Closing) //nolint:gosec // all lamports there are fit 63 bits
+			s.Payers[i].Chain, s.Payers[i].Difference = &now, &difference
+		}
+	}
+	return s
+}
+
+// payers has a line for each cursor, in their order.
+func (l *Ledger) payers() []PayerLine {
+	lines := make([]PayerLine, len(l.Cursors))
+	for i := range l.Cursors {
+		c := &l.Cursors[i]
+		line := PayerLine{
+			Payer: c.Payer, Opening: c.Opening, Gaps: c.Gaps, Missing: c.Missing, Closing: c.After, Slot: c.Slot, CheckedAt: c.CheckedAt,
+		}
+		for _, s := range l.Totals {
+			if s.Payer != c.Payer {
+				continue
+			}
+			line.Spent += s.Spent()
+			line.Received += s.Received
+			if s.Kind == KindUnknown {
+				line.Unknown += s.Transactions
+			} else {
+				line.Other += s.Other
+			}
+		}
+		line.Unexplained = int64(c.After) - (int64(c.Opening) - line.Spent + int64(line.Received) + c.Missing) //nolint:gosec // all lamports there are fit 63 bits
+		lines[i] = line
+	}
+	return lines
+}
+
+// WriteJSON writes the statement as one JSON document.
+func (s *Statement) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(s)
+}
+
+// WriteTable writes the statement for a person.
+func (s *Statement) WriteTable(w io.Writer) error {
+	const alignRight = tabwriter.AlignRight
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', alignRight)
+	fmt.Fprintln(table, "day (UTC)\ttransactions\tfee\tpriority fee\trent\tother\treceived\tspent\tspent, SOL\t")
+	var total DayLine
+	row := func(d DayLine) {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n",
+			d.Day, d.Transactions, d.Fee, d.PriorityFee, d.Rent, d.Other, d.Received, d.Amounts.Spent(), sol(d.Amounts.Spent()))
+	}
+	for _, d := range s.Days {
+		row(d)
+		total.Transactions += d.Transactions
+		total.Amounts = total.Amounts.plus(d.Amounts)
+	}
+	total.Day = "all"
+	row(total)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "\nLamports, but for the last column. Since the ledger began:")
+	fmt.Fprintln(w)
+	fmt.Fprintln(table, "fee payer\topening\tspent\treceived\tgaps\tclosing\tchain now\tdifference\tunknown\tunexplained\t")
+	for i := range s.Payers {
+		p := &s.Payers[i]
+		chain, difference := "-", "-"
+		if p.Chain != nil {
+			chain, difference = fmt.Sprint(*p.Chain), fmt.Sprint(*p.Difference)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t\n",
+			p.Payer, p.Opening, p.Spent, p.Received, p.Missing, p.Closing, chain, difference, p.Unknown, p.Unexplained+p.Other)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\n"+s.verdict())
+	return err
+}
+
+// verdict says in words what the figures say, and what to do.
+func (s *Statement) verdict() string {
+	var gaps, unknown, pending bool
+	for i := range s.Payers {
+		p := &s.Payers[i]
+		gaps = gaps || p.Gaps > 0 || p.Unexplained != 0
+		unknown = unknown || p.Unknown > 0 || p.Other != 0
+		pending = pending || p.Difference != nil && *p.Difference != 0
+	}
+	switch {
+	case len(s.Payers) == 0:
+		return "The ledger has not begun: it does when relay serve finds the first finalized transaction of a fee payer."
+	case unknown:
+		return "Does not agree: a fee payer paid for what the relay did not do. See the relay's log for the signatures; if nobody of yours sent them, the key is in other hands: replace it."
+	case gaps:
+		return "Does not agree: history is missing. An endpoint with the role archive might have had it."
+	case pending:
+		return "Agrees up to the last transaction that was read; the difference is of transactions that are not final or not read yet. Run it again in a minute."
+	default:
+		return "Agrees: every lamport is accounted for."
+	}
+}
+
+// sol writes lamports as SOL.
+func sol(lamports int64) string {
+	sign := ""
+	if lamports < 0 {
+		sign, lamports = "-", -lamports
+	}
+	return fmt.Sprintf("%s%d.%09d", sign, lamports/int64(solana.LAMPORTS_PER_SOL), lamports%int64(solana.LAMPORTS_PER_SOL))
+}

@@ -1,0 +1,208 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Ledger keeps what the chain says of the fee payers' lamports. It implements
+// spending.Store.
+type Ledger struct{ store *Store }
+
+// Ledger gives the fleet's ledger.
+func (s *Store) Ledger() *Ledger { return &Ledger{s} }
+
+const cursorColumns = `payer, opening, signature, slot, after, gaps, missing, checked_at`
+
+func scanCursor(row pgx.CollectableRow) (c spending.Cursor, err error) {
+	var payer, signature []byte
+	var checked *time.Time
+	if err := row.Scan(&payer, &c.Opening, &signature, &c.Slot, &c.After, &c.Gaps, &c.Missing, &checked); err != nil {
+		return c, err
+	}
+	c.Payer, c.Signature = solana.PublicKeyFromBytes(payer), solana.SignatureFromBytes(signature)
+	if checked != nil {
+		c.CheckedAt = *checked
+	}
+	return c, nil
+}
+
+// Cursor implements spending.Store.
+func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*spending.Cursor, error) {
+	rows, err := l.store.Pool.Query(ctx, `SELECT `+cursorColumns+` FROM ledger_cursors WHERE payer = $1`, payer.Bytes())
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read ledger cursor: %w", err))
+	}
+	c, err := pgx.CollectExactlyOneRow(rows, scanCursor)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // nil is "none yet", as documented
+	}
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read ledger cursor: %w", err))
+	}
+	return &c, nil
+}
+
+// Attempts implements spending.Store.
+func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]spending.Attempt, error) {
+	found := map[solana.Signature]spending.Attempt{}
+	if len(signatures) == 0 {
+		return found, nil
+	}
+	raw := make([][]byte, len(signatures))
+	for i := range signatures {
+		raw[i] = signatures[i][:]
+	}
+	rows, err := l.store.Pool.Query(ctx, `SELECT a.signature, s.id, s.kind FROM attempts a JOIN submissions s ON s.id = a.submission_id
+		WHERE a.signature = ANY($1)`, raw)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("look attempts up: %w", err))
+	}
+	var sig []byte
+	var id uuid.UUID
+	var kind shieldpool.Kind
+	_, err = pgx.ForEachRow(rows, []any{&sig, &id, &kind}, func() error {
+		found[solana.SignatureFromBytes(sig)] = spending.Attempt{Submission: id, Kind: kind}
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("look attempts up: %w", err))
+	}
+	return found, nil
+}
+
+// Append implements spending.Store.
+func (l *Ledger) Append(ctx context.Context, from *spending.Cursor, to spending.Cursor, entries []spending.Entry) error {
+	return l.store.inTx(ctx, func(tx pgx.Tx) error {
+		if err := moveCursor(ctx, tx, from, &to); err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		return insertEntries(ctx, tx, entries)
+	})
+}
+
+// moveCursor makes two processes that read the same history wait for each
+// other, and the second one lose.
+func moveCursor(ctx context.Context, tx pgx.Tx, from, to *spending.Cursor) error {
+	var checked *time.Time
+	if !to.CheckedAt.IsZero() {
+		checked = &to.CheckedAt
+	}
+	args := []any{to.Payer.Bytes(), to.Opening, to.Signature[:], to.Slot, to.After, to.Gaps, to.Missing, checked}
+	sql := `INSERT INTO ledger_cursors (` + cursorColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`
+	if from != nil {
+		sql = `UPDATE ledger_cursors SET opening = $2, signature = $3, slot = $4, after = $5, gaps = $6, missing = $7, checked_at = $8
+			WHERE payer = $1 AND slot = $9`
+		args = append(args, from.Slot)
+	}
+	tag, err := tx.Exec(ctx, sql, args...)
+	if err != nil {
+		return fmt.Errorf("move ledger cursor: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return spending.ErrMoved
+	}
+	return nil
+}
+
+// insertEntries adds rows, and adds those that are new to their days.
+func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) error {
+	n := len(entries)
+	signatures, payers := make([][]byte, n), make([][]byte, n)
+	slots, afters := make([]uint64, n), make([]uint64, n)
+	fees, priority, received := make([]uint64, n), make([]uint64, n), make([]uint64, n)
+	rent, other := make([]int64, n), make([]int64, n)
+	times, ids, kinds := make([]time.Time, n), make([]*uuid.UUID, n), make([]string, n)
+	for i := range entries {
+		e := &entries[i]
+		signatures[i], payers[i], slots[i], afters[i] = e.Signature[:], e.Payer.Bytes(), e.Slot, e.After
+		times[i], ids[i], kinds[i] = e.At, e.Submission, string(e.Kind)
+		fees[i], priority[i], rent[i], other[i], received[i] = e.Fee, e.PriorityFee, e.Rent, e.Other, e.Received
+	}
+	_, err := tx.Exec(ctx, `WITH new AS (
+			INSERT INTO ledger (signature, payer, slot, at, submission_id, kind, fee, priority_fee, rent, other, received, after)
+			SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::timestamptz[], $5::uuid[], $6::text[],
+				$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
+			ON CONFLICT DO NOTHING
+			RETURNING (at AT TIME ZONE 'UTC')::date AS day, payer, kind, fee, priority_fee, rent, other, received)
+		INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, other, received)
+		SELECT day, payer, kind, count(*), sum(fee), sum(priority_fee), sum(rent), sum(other), sum(received) FROM new GROUP BY day, payer, kind
+		ON CONFLICT (day, payer, kind) DO UPDATE SET transactions = ledger_days.transactions + EXCLUDED.transactions,
+			fee = ledger_days.fee + EXCLUDED.fee, priority_fee = ledger_days.priority_fee + EXCLUDED.priority_fee,
+			rent = ledger_days.rent + EXCLUDED.rent, other = ledger_days.other + EXCLUDED.other, received = ledger_days.received + EXCLUDED.received`,
+		signatures, payers, slots, times, ids, kinds, fees, priority, rent, other, received, afters)
+	if err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	return nil
+}
+
+// Read gives the ledger's days from the first to the last, both included, in
+// UTC, with all days' totals and all cursors, as they stood at one moment.
+func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*spending.Ledger, error) {
+	var out spending.Ledger
+	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		const sums = `transactions, fee, priority_fee, rent, other, received`
+		if out.Days, err = readSums(ctx, tx, `SELECT day, payer, kind, `+sums+` FROM ledger_days
+			WHERE day BETWEEN $1::date AND $2::date ORDER BY day, payer, kind`, first.UTC().Format(time.DateOnly), last.UTC().Format(time.DateOnly)); err != nil {
+			return err
+		}
+		if out.Totals, err = readSums(ctx, tx, `SELECT NULL::date, payer, kind, sum(transactions)::bigint, sum(fee)::bigint, sum(priority_fee)::bigint,
+			sum(rent)::bigint, sum(other)::bigint, sum(received)::bigint FROM ledger_days GROUP BY payer, kind ORDER BY payer, kind`); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `SELECT `+cursorColumns+` FROM ledger_cursors ORDER BY payer`)
+		if err != nil {
+			return fmt.Errorf("read ledger cursors: %w", err)
+		}
+		out.Cursors, err = pgx.CollectRows(rows, scanCursor)
+		return err
+	})
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read ledger: %w", err))
+	}
+	return &out, nil
+}
+
+func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]spending.Sum, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger days: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s spending.Sum, err error) {
+		var day *time.Time
+		var payer []byte
+		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Rent, &s.Other, &s.Received)
+		if err != nil {
+			return s, err
+		}
+		if day != nil {
+			s.Day = *day
+		}
+		s.Payer = solana.PublicKeyFromBytes(payer)
+		return s, nil
+	})
+}
+
+// DeleteBefore deletes at most limit rows of transactions that landed before a
+// time, the oldest first, and returns how many. Their days' sums stay.
+func (l *Ledger) DeleteBefore(ctx context.Context, before time.Time, limit int) (int64, error) {
+	tag, err := l.store.Pool.Exec(ctx, `DELETE FROM ledger WHERE (payer, signature) IN (
+		SELECT payer, signature FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)`, before, limit)
+	if err != nil {
+		return 0, unavailable(fmt.Errorf("delete old ledger rows: %w", err))
+	}
+	return tag.RowsAffected(), nil
+}
