@@ -10,42 +10,51 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// channel is where finished submissions are told of; the schema is part of its
-// name, because channels belong to the database and not to the schema.
-const channel = `'relaypool_done_' || current_schema()`
+// Channels on which processes tell each other what happened. Channels belong
+// to the database and not to the schema, so the schema is part of their names:
+// its hash, because a name that is too long is an error.
+const (
+	doneChannel = `'relaypool_done_' || md5(current_schema())`
+	dueChannel  = `'relaypool_due_' || md5(current_schema())`
+)
 
-// notifyDone tells every pod, once the transaction commits, that a submission is done.
-func notifyDone(ctx context.Context, tx pgx.Tx, l submission.Lease) error {
-	if _, err := tx.Exec(ctx, `SELECT pg_notify(`+channel+`, $1)`, l.ID.String()); err != nil {
-		return fmt.Errorf("tell of the outcome: %w", err)
+// Wake implements submission.Store.
+func (s *Store) Wake(ctx context.Context) error {
+	if _, err := s.Pool.Exec(ctx, `SELECT pg_notify(`+dueChannel+`, '')`); err != nil {
+		return unavailable(fmt.Errorf("wake workers: %w", err))
 	}
 	return nil
 }
 
-// Listen calls done for every submission that any pod finishes, until ctx ends
-// or the connection breaks. It needs a connection of its own, which a
-// transaction-pooling proxy does not give: waiters look at the row as well.
-func (s *Store) Listen(ctx context.Context, done func(uuid.UUID)) error {
+// Listen calls Done for every submission that any process finishes and Due when
+// something became due, until ctx ends or the connection breaks. It needs a
+// connection of its own, which a transaction-pooling proxy does not give: who
+// waits looks at the rows as well.
+func (s *Store) Listen(ctx context.Context, h submission.Heard) error {
 	pooled, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return unavailable(fmt.Errorf("connect to listen: %w", err))
 	}
 	conn := pooled.Hijack()
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var name string
-	if err := conn.QueryRow(ctx, `SELECT `+channel).Scan(&name); err != nil {
-		return unavailable(fmt.Errorf("read channel name: %w", err))
+	var done, due string
+	if err := conn.QueryRow(ctx, `SELECT `+doneChannel+`, `+dueChannel).Scan(&done, &due); err != nil {
+		return unavailable(fmt.Errorf("read channel names: %w", err))
 	}
-	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{name}.Sanitize()); err != nil {
-		return unavailable(fmt.Errorf("listen: %w", err))
+	for _, name := range []string{done, due} {
+		if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{name}.Sanitize()); err != nil {
+			return unavailable(fmt.Errorf("listen: %w", err))
+		}
 	}
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
-			return unavailable(fmt.Errorf("wait for outcomes: %w", err))
+			return unavailable(fmt.Errorf("wait for notifications: %w", err))
 		}
-		if id, err := uuid.Parse(n.Payload); err == nil {
-			done(id)
+		if n.Channel == due {
+			h.Due()
+		} else if id, err := uuid.Parse(n.Payload); err == nil {
+			h.Done(id)
 		}
 	}
 }

@@ -4,61 +4,138 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
+	"strconv"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
+// Landings are written many at a time: a notification makes commits wait for
+// each other, so that one commit has to carry as many as there are. Leaf
+// indices come as the text of an array, because SQL has no arrays of arrays of
+// different lengths. Rows are locked in the order of ids, as everywhere.
+const (
+	landings = `
+WITH landing AS MATERIALIZED (
+	SELECT id, epoch, signature, slot, leaves::bigint[] AS leaves, root
+	FROM unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::bigint[], $5::text[], $6::bytea[]) AS l (id, epoch, signature, slot, leaves, root)
+), held AS MATERIALIZED (
+	SELECT s.id FROM submissions s JOIN landing l ON l.id = s.id AND l.epoch = s.epoch
+	WHERE s.lease_owner IS NOT NULL AND s.state = `
+
+	completeSQL = landings + `'processing' ORDER BY s.id FOR UPDATE OF s
+), done AS (
+	UPDATE submissions s SET state = 'completed', signature = l.signature, slot = l.slot, leaf_indices = l.leaves, root = l.root,
+		rolled_back = false, tries = 0, hold_reason = NULL, due_at = now(), completed_at = now()
+	FROM landing l, held WHERE s.id = held.id AND l.id = held.id
+	RETURNING s.id, s.epoch
+)
+SELECT id, epoch, pg_notify(` + doneChannel + `, id::text)::text FROM done`
+
+	finalizeSQL = landings + `'completed' ORDER BY s.id FOR UPDATE OF s
+), done AS (
+	UPDATE submissions s SET finalized = true, due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, slot = l.slot,
+		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END
+	FROM landing l, held WHERE s.id = held.id AND l.id = held.id
+	RETURNING s.id, s.epoch, s.signature
+), pinned AS (
+	INSERT INTO proof_signs (key_hash, sign, signature)
+	SELECT p.key_hash, p.sign, p.signature FROM unnest($7::bytea[], $8::text[], $9::bytea[]) AS p (key_hash, sign, signature)
+	WHERE p.signature IN (SELECT signature FROM done) ON CONFLICT DO NOTHING
+)
+SELECT id, epoch, '' FROM done`
+)
+
 // Complete implements submission.Store.
-func (s *Store) Complete(ctx context.Context, l submission.Lease, o submission.Outcome) error {
-	var root []byte
-	if o.Root != nil {
-		root = o.Root[:]
-	}
-	return s.inTx(ctx, func(tx pgx.Tx) error {
-		err := s.write(ctx, tx, l, `UPDATE submissions SET state = 'completed', signature = $3, slot = $4,
-			leaf_indices = $5, root = $6, rolled_back = false, tries = 0, due_at = now(), completed_at = COALESCE(completed_at, now())
-			WHERE id = $1 AND epoch = $2 AND state = 'processing'`,
-			o.Signature[:], int64(o.Slot), leafIndices(o), root) //nolint:gosec // slots are below 2^63
-		if err != nil {
-			return err
-		}
-		return notifyDone(ctx, tx, l)
-	})
+func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []submission.Lease, err error) {
+	return s.land(ctx, "complete submissions", completeSQL, l)
 }
 
-func leafIndices(o submission.Outcome) []int64 {
-	out := make([]int64, len(o.LeafIndices))
-	for i, x := range o.LeafIndices {
-		out[i] = int64(x) //nolint:gosec // leaf indices are below 2^32
+// Finalize implements submission.Store. A pin counts only with the landing that taught it.
+func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.SignPin) (lost []submission.Lease, err error) {
+	keys, signs, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
+	for i := range pins {
+		keys[i], signs[i], signatures[i] = pins[i].KeyHash[:], pins[i].Sign, pins[i].Signature[:]
 	}
-	return out
+	return s.land(ctx, "finalize submissions", finalizeSQL, l, keys, signs, signatures)
 }
 
-// Finalize implements submission.Store.
-func (s *Store) Finalize(ctx context.Context, l submission.Lease, o submission.Outcome, pin submission.SignPin) error {
-	return s.inTx(ctx, func(tx pgx.Tx) error {
-		err := s.write(ctx, tx, l, `UPDATE submissions SET finalized = true, due_at = NULL, lease_owner = NULL, lease_until = NULL,
-			slot = $3, leaf_indices = CASE WHEN cardinality($4::bigint[]) > 0 THEN $4 ELSE leaf_indices END
-			WHERE id = $1 AND epoch = $2 AND state = 'completed'`, int64(o.Slot), leafIndices(o)) //nolint:gosec // slots are below 2^63
-		if err != nil {
-			return err
+// land runs one of the two statements and returns the leases of which it wrote nothing.
+func (s *Store) land(ctx context.Context, what, sql string, l []submission.Landing, more ...any) ([]submission.Lease, error) {
+	if len(l) == 0 {
+		return nil, nil
+	}
+	n := len(l)
+	ids, epochs, slots, leaves := make([]uuid.UUID, n), make([]int64, n), make([]int64, n), make([]string, n)
+	signatures, roots := make([][]byte, n), make([][]byte, n)
+	for i := range l {
+		ids[i], epochs[i], slots[i], leaves[i] = l[i].ID, l[i].Epoch, int64(l[i].Slot), arrayText(l[i].LeafIndices) //nolint:gosec // slots are below 2^63
+		signatures[i] = l[i].Signature[:]
+		if l[i].Root != nil {
+			roots[i] = l[i].Root[:]
 		}
-		return pinSign(ctx, tx, pin)
-	})
+	}
+	type written struct {
+		submission.Lease
+		Told string
+	}
+	rows, err := collect(ctx, s, pgx.RowToStructByPos[written], sql, append([]any{ids, epochs, signatures, slots, leaves, roots}, more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	wrote := make(map[submission.Lease]bool, len(rows))
+	for _, w := range rows {
+		wrote[w.Lease] = true
+	}
+	var lost []submission.Lease
+	for i := range l {
+		if !wrote[l[i].Lease] {
+			lost = append(lost, l[i].Lease)
+		}
+	}
+	return lost, nil
 }
+
+// arrayText writes a Postgres array.
+func arrayText(in []uint64) string {
+	parts := make([]string, len(in))
+	for i, x := range in {
+		parts[i] = strconv.FormatUint(x, 10)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+const reopenSQL = `UPDATE submissions SET state = 'processing', rolled_back = true,
+	signature = NULL, slot = NULL, leaf_indices = NULL, root = NULL, completed_at = NULL
+	WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT NULL AND state = 'completed'`
 
 // Reopen implements submission.Store.
 func (s *Store) Reopen(ctx context.Context, l submission.Lease) error {
-	return s.inTx(ctx, func(tx pgx.Tx) error {
-		return s.write(ctx, tx, l, `UPDATE submissions SET state = 'processing', rolled_back = true,
-			signature = NULL, slot = NULL, leaf_indices = NULL, root = NULL, completed_at = NULL
-			WHERE id = $1 AND epoch = $2 AND state = 'completed'`)
-	})
+	return s.write(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch)
 }
+
+const (
+	// lockSQL is a statement of its own: the one after it sees every attempt that
+	// was recorded while the lock was waited for.
+	lockSQL = `SELECT FROM submissions WHERE id = $1 AND epoch = $2 FOR UPDATE`
+
+	failSQL = `
+WITH failed AS (
+	UPDATE submissions s SET state = 'failed', error_code = $3, error_message = $4, error_fields = $5,
+		due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, completed_at = now()
+	WHERE s.id = $1 AND s.epoch = $2 AND s.lease_owner IS NOT NULL AND s.state = 'processing'
+		AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = s.id AND NOT a.dead)
+	RETURNING s.id, s.pool
+), freed AS (
+	DELETE FROM reservations v USING failed f, requests r, unnest(r.spends) AS n
+	WHERE r.submission_id = f.id AND v.pool = f.pool AND v.nullifier = n AND v.submission_id = f.id
+)
+SELECT true, pg_notify(` + doneChannel + `, id::text)::text FROM failed`
+)
 
 // Fail implements submission.Store.
 func (s *Store) Fail(ctx context.Context, l submission.Lease, why *refusal.Refusal) error {
@@ -66,38 +143,19 @@ func (s *Store) Fail(ctx context.Context, l submission.Lease, why *refusal.Refus
 	if err != nil {
 		return fmt.Errorf("encode failure: %w", err)
 	}
-	return s.inTx(ctx, func(tx pgx.Tx) error {
-		err := s.write(ctx, tx, l, `UPDATE submissions SET state = 'failed', error_code = $3, error_message = $4, error_fields = $5,
-			due_at = NULL, lease_owner = NULL, lease_until = NULL, completed_at = now()
-			WHERE id = $1 AND epoch = $2 AND state = 'processing'
-			AND NOT EXISTS (SELECT FROM attempts WHERE submission_id = $1 AND NOT dead)`,
-			why.Code, why.Message, fields)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM reservations WHERE submission_id = $1`, l.ID); err != nil {
-			return fmt.Errorf("free nullifiers: %w", err)
-		}
-		return notifyDone(ctx, tx, l)
+	var failed bool
+	b := &pgx.Batch{} // commits as a whole
+	b.Queue(lockSQL, l.ID, l.Epoch)
+	b.Queue(failSQL, l.ID, l.Epoch, why.Code, why.Message, fields).Query(func(rows pgx.Rows) error {
+		failed = rows.Next()
+		rows.Close()
+		return rows.Err()
 	})
-}
-
-// Backlog implements submission.Store. The counts read the index of open rows only.
-func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
-	var b submission.Backlog
-	var age float64
-	err := s.Pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE state = 'pending'), count(*) FILTER (WHERE state = 'processing'),
-			COALESCE(EXTRACT(epoch FROM now() - min(created_at) FILTER (WHERE state = 'pending')), 0)::float8
-		FROM submissions WHERE state IN ('pending', 'processing')`).Scan(&b.Pending, &b.Processing, &age)
-	if err != nil {
-		return b, unavailable(fmt.Errorf("count backlog: %w", err))
+	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
+		return unavailable(fmt.Errorf("fail submission: %w", err))
 	}
-	b.OldestAge = time.Duration(age * float64(time.Second))
-	rows, err := s.Pool.Query(ctx, `SELECT id FROM river_job
-		WHERE kind = $1 AND state IN ('available', 'running', 'retryable', 'scheduled') ORDER BY id LIMIT 100`, wakeUp{}.Kind())
-	if err != nil {
-		return b, unavailable(fmt.Errorf("list queued jobs: %w", err))
+	if !failed {
+		return submission.ErrLeaseLost
 	}
-	b.QueuedJobs, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-	return b, unavailable(err)
+	return nil
 }

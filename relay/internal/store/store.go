@@ -1,6 +1,10 @@
-// Package store keeps the fleet's shared state in Postgres: submissions,
-// attempts, reservations, viewing keys and commitments, and the queue that
-// wakes workers up.
+// Package store keeps the fleet's shared state in Postgres: submissions with
+// their leases, attempts and reservations, what has been spent, viewing keys and
+// commitments, and the leader-elected upkeep of it all.
+//
+// Each move of a submission is one statement, or one pipeline that commits as a
+// whole: it says which lease it acts under and from which state, and writes
+// nothing when either is not so.
 package store
 
 import (
@@ -11,7 +15,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,6 +23,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -31,16 +35,9 @@ var migrations embed.FS
 const migrationLock = 0x72656c6179706c
 
 // Store is the fleet's database. It is safe for concurrent use.
-type Store struct {
-	Pool *pgxpool.Pool
-	// waker inserts wake-ups; nil until the queue is made.
-	waker waker
-}
+type Store struct{ Pool *pgxpool.Pool }
 
-// waker inserts a wake-up for a submission in the caller's transaction.
-type waker interface {
-	wake(ctx context.Context, tx pgx.Tx, w wakeUp, delay time.Duration) error
-}
+var _ submission.Store = (*Store)(nil)
 
 // New wraps a pool.
 func New(pool *pgxpool.Pool) (*Store, error) {
@@ -68,7 +65,7 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// Migrate brings the schema up to date: ours, then the queue's. One process at
+// Migrate brings the schema up to date: ours, then that of the jobs of upkeep. One process at
 // a time does it, the others wait and find nothing to do.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	conn, err := pool.Acquire(ctx)

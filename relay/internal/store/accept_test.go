@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func TestAcceptKeepsTheSubmissionWhole(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, sub := range map[string]*submission.Submission{"withdrawal": withdrawal(1, 2), "transfer": transfer(3)} {
+		sub.RootSeq = 17
+		accept(t, s, sub, nil)
+		if sub.CreatedAt.IsZero() || sub.State != submission.Pending || sub.Epoch != 0 {
+			t.Errorf("%s is accepted as %s, epoch %d, at %s; want pending, 0 and a time", name, sub.State, sub.Epoch, sub.CreatedAt)
+		}
+		if diff := cmp.Diff(sub, get(t, s, sub.ID)); diff != "" {
+			t.Errorf("%s: what was stored is another (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAcceptGivesTheRowToAWorkerThatLives(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	dead := worker(t, s)
+	lapse(t, s, dead)
+	unknown, living := uuid.New(), worker(t, s)
+	tests := map[string]struct {
+		worker *uuid.UUID
+		state  submission.State
+		epoch  int64
+	}{
+		"a living worker holds what it accepts":      {&living, submission.Processing, 1},
+		"without a worker the row waits for one":     {nil, submission.Pending, 0},
+		"a worker whose time is over holds nothing":  {&dead, submission.Pending, 0},
+		"a worker that never beat holds nothing":     {&unknown, submission.Pending, 0},
+		"the same worker holds the next one as well": {&living, submission.Processing, 1},
+	}
+	n := uint64(0)
+	for name, test := range tests {
+		n++
+		sub, err := s.Accept(t.Context(), withdrawal(n, 0), nil, test.worker)
+		ok(t, err)
+		if sub.State != test.state || sub.Epoch != test.epoch {
+			t.Errorf("%s: the row is %s with epoch %d, want %s and %d", name, sub.State, sub.Epoch, test.state, test.epoch)
+		}
+		if diff := cmp.Diff(sub, get(t, s, sub.ID)); diff != "" {
+			t.Errorf("%s: what was stored is another (-want +got):\n%s", name, diff)
+		}
+	}
+	if leases, err := s.Held(t.Context(), living); err != nil || len(leases) != 2 {
+		t.Errorf("the living worker holds %v (%v), want two", leases, err)
+	}
+	if got := len(claim(t, s, living)); got != 3 {
+		t.Errorf("%d are due, want the three that nobody held", got)
+	}
+}
+
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	key := []byte("key hash of thirty-two bytes len")
+	first := accept(t, s, withdrawal(1, 2), key)
+
+	otherProof := withdrawal(1, 2)
+	otherProof.Call.Proof[0], otherProof.Call.Notes = 1, nil
+	if got := accept(t, s, otherProof, nil); got.ID != first.ID {
+		t.Error("the same inputs with another proof and other notes make another submission")
+	}
+	otherRecipient := withdrawal(1, 2)
+	otherRecipient.Call.Recipient = solana.PublicKey{7}
+	for name, sub := range map[string]*submission.Submission{"another recipient": otherRecipient, "one shared note, first": withdrawal(1, 3), "one shared note alone": withdrawal(1, 0)} {
+		_, err := s.Accept(t.Context(), sub, nil, nil)
+		if r := wantCode(t, err, refusal.NullifierReserved); r.Fields["nullifier_index"] != 0 {
+			t.Errorf("%s: the index is %v, want 0", name, r.Fields["nullifier_index"])
+		}
+	}
+	_, err := s.Accept(t.Context(), withdrawal(3, 2), nil, nil)
+	if r := wantCode(t, err, refusal.NullifierReserved); r.Fields["nullifier_index"] != 1 {
+		t.Errorf("a shared second note has index %v, want 1", r.Fields["nullifier_index"])
+	}
+	if _, err := s.Accept(t.Context(), withdrawal(3, 0), nil, nil); err != nil {
+		t.Errorf("the refused submission left note 3 reserved: %v", err)
+	}
+	if _, err := s.Accept(t.Context(), withdrawal(4, 0), nil, nil); err != nil {
+		t.Errorf("two submissions share the note that means none: %v", err)
+	}
+	if rows := one[int](t, s, `SELECT count(*) FROM requests r FULL JOIN submissions s ON s.id = r.submission_id`); rows != 3 {
+		t.Errorf("%d rows are left, want the three that were accepted: a refused one leaves nothing", rows)
+	}
+
+	_, err = s.Accept(t.Context(), withdrawal(5, 6), key, nil)
+	_ = wantCode(t, err, refusal.IdempotencyKeyReused)
+	c := claim(t, s, worker(t, s))[0]
+	ok(t, s.Fail(t.Context(), c.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", "aa")))
+	replay, err := s.Repeat(t.Context(), withdrawal(1, 2), key)
+	if err != nil || replay == nil || replay.ID != first.ID || replay.State != submission.Failed {
+		t.Fatalf("the key does not replay the failure: %+v, %v", replay, err)
+	}
+	want := &refusal.Refusal{Code: refusal.RootNotFound, Message: "RootNotFound", Fields: map[string]any{"current_root": "aa"}}
+	if diff := cmp.Diff(want, replay.Failure); diff != "" {
+		t.Errorf("the failure reads otherwise (-want +got):\n%s", diff)
+	}
+	if again := accept(t, s, withdrawal(1, 2), nil); again.ID == first.ID {
+		t.Error("a failed submission keeps its notes")
+	}
+}
+
+func TestAKeyStandsForTheSubmissionThatItsRequestRepeats(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	first := held(t, s, withdrawal(1, 2))
+	key := make([]byte, 32)
+	if got, err := s.Repeat(ctx, withdrawal(1, 2), key); err != nil || got == nil || got.ID != first.ID {
+		t.Fatalf("the repeat gives %+v, %v", got, err)
+	}
+	ok(t, s.Fail(ctx, first.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound")))
+	if got, err := s.Repeat(ctx, withdrawal(1, 2), key); err != nil || got == nil || got.ID != first.ID {
+		t.Errorf("the key does not replay the failure: %+v, %v", got, err)
+	}
+	_, err := s.Repeat(ctx, withdrawal(3, 4), key)
+	_ = wantCode(t, err, refusal.IdempotencyKeyReused)
+}
+
+func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	old, gone := make([]byte, 32), append(make([]byte, 31), 1)
+	accept(t, s, withdrawal(1, 0), old)
+	exec(t, s, `UPDATE idempotency_keys SET created_at = now() - $1::interval`, idempotencyWindow+time.Hour)
+	c := held(t, s, withdrawal(2, 0))
+	if got, err := s.Repeat(t.Context(), withdrawal(2, 0), gone); err != nil || got == nil {
+		t.Fatalf("the repeat gives %v, %v", got, err)
+	}
+	ok(t, s.Fail(t.Context(), c.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound")))
+	exec(t, s, `DELETE FROM submissions WHERE id = $1`, c.ID)
+	for name, key := range map[string][]byte{"past its window": old, "of a submission that is no longer kept": gone} {
+		sub := withdrawal(100, 0)
+		if key[31] == 1 {
+			sub = withdrawal(2, 0) // within its window a key is for its content alone
+		}
+		if got := accept(t, s, sub, key); got.ID != sub.ID {
+			t.Errorf("a key %s stands for %s, want the new submission", name, got.ID)
+		}
+		if got, err := s.Repeat(t.Context(), sub, key); err != nil || got == nil || got.ID != sub.ID {
+			t.Errorf("a key %s replays %v (%v), want the new submission", name, got, err)
+		}
+	}
+}
+
+func TestOneSpendAmongRacingPods(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const pods, rounds = 16, 10
+	for round := range uint64(rounds) {
+		a, b := 2*round+1, 2*round+2
+		ids := make(chan uuid.UUID, pods)
+		var wg sync.WaitGroup
+		for i := range pods {
+			wg.Go(func() {
+				// They name the notes in either order, and some of them one alone:
+				// sorted inserts keep them from deadlock.
+				sub := []*submission.Submission{withdrawal(a, b), withdrawal(b, a), withdrawal(b, 0)}[i%3]
+				got, err := s.Accept(context.Background(), sub, nil, nil)
+				if r, ok := refusal.As(err); ok && r.Code == refusal.NullifierReserved {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids <- got.ID
+			})
+		}
+		wg.Wait()
+		close(ids)
+		seen := map[uuid.UUID]bool{}
+		for id := range ids {
+			seen[id] = true
+		}
+		if rows := one[uint64](t, s, "SELECT count(*) FROM submissions"); len(seen) != 1 || rows != round+1 {
+			t.Fatalf("round %d: %d submissions were accepted and there are %d rows, want one more each round", round, len(seen), rows)
+		}
+	}
+	if rows := one[int](t, s, `SELECT count(*) FROM reservations v LEFT JOIN submissions s ON s.id = v.submission_id WHERE s.id IS NULL`); rows != 0 {
+		t.Errorf("%d reservations belong to no submission", rows)
+	}
+}
+
+func TestOneSubmissionForOneKeyAmongRacingRequests(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	key := make([]byte, 32)
+	var accepted, reused sync.Map
+	var wg sync.WaitGroup
+	for i := range uint64(12) {
+		wg.Go(func() {
+			got, err := s.Accept(context.Background(), withdrawal(1+i%3, 0), key, nil)
+			if r, ok := refusal.As(err); ok && r.Code == refusal.IdempotencyKeyReused {
+				reused.Store(i, true)
+			} else if err != nil {
+				t.Error(err)
+			} else {
+				accepted.Store(got.ID, true)
+			}
+		})
+	}
+	wg.Wait()
+	count := func(m *sync.Map) (n int) { m.Range(func(any, any) bool { n++; return true }); return n }
+	if rows := one[int](t, s, "SELECT count(*) FROM submissions"); rows != 1 || count(&accepted) != 1 || count(&reused) != 8 {
+		t.Errorf("%d rows, %d submissions answered and %d requests refused, want 1, 1 and the 8 of other notes", rows, count(&accepted), count(&reused))
+	}
+}

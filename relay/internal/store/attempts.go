@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// recordSQL locks the row first: a take-over that is under way is waited for,
+// and then the epoch is another. The worker has to be alive, because a process
+// that stood still must not sign what its heirs may be signing.
+const recordSQL = `
+WITH held AS MATERIALIZED (
+	SELECT s.id, s.epoch, s.kind, s.tries <> 0 OR s.hold_reason IS NOT NULL AS waited
+	FROM submissions s JOIN workers w ON w.id = s.lease_owner AND w.until > now()
+	WHERE s.id = $1 AND s.epoch = $2 AND s.state = 'processing' FOR UPDATE OF s
+), made AS (
+	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost)
+	SELECT id, epoch, $3, $4, $5, $6, $7, $8, $9 FROM held
+), progress AS (
+	UPDATE submissions s SET tries = 0, hold_reason = NULL FROM held WHERE s.id = held.id AND held.waited
+), spend_change AS (
+	SELECT kind = 'transfer' AS transfer, $9::bigint AS lamports FROM held
+), spent AS (` + spendSQL + `)
+SELECT true FROM held`
+
+// RecordAttempt implements submission.Store.
+func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
+	return s.move(ctx, "record attempt", recordSQL, l.ID, l.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
+		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost)) //nolint:gosec // slots, heights and lamports are below 2^63
+}
+
+// heldSubmission locks the row of a lease, whatever its state under it.
+const heldSubmission = `
+WITH held AS MATERIALIZED (
+	SELECT id, kind FROM submissions WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT NULL FOR UPDATE
+)`
+
+const refuseSQL = heldSubmission + `, refused AS (
+	UPDATE attempts a SET refused = true FROM held WHERE a.submission_id = held.id AND a.signature = $3 AND NOT a.refused
+)
+SELECT true FROM held`
+
+// RefuseAttempt implements submission.Store.
+func (s *Store) RefuseAttempt(ctx context.Context, l submission.Lease, sig solana.Signature) error {
+	return s.move(ctx, "note a refused attempt", refuseSQL, l.ID, l.Epoch, sig[:])
+}
+
+// burySQL takes back what the attempts reserved of the caps, once: an attempt
+// that is dead already is left as it is.
+const burySQL = heldSubmission + `, buried AS (
+	UPDATE attempts a SET dead = true, paid = b.paid
+	FROM held, unnest($3::bytea[], $4::bigint[]) AS b (signature, paid)
+	WHERE a.submission_id = held.id AND a.signature = b.signature AND NOT a.dead
+	RETURNING held.kind = 'transfer' AS transfer, b.paid - a.cost AS lamports
+), spend_change AS (
+	SELECT transfer, lamports FROM buried
+), returned AS (` + spendSQL + `)
+SELECT true FROM held`
+
+// BuryAttempts implements submission.Store.
+func (s *Store) BuryAttempts(ctx context.Context, l submission.Lease, attempts []submission.Burial) error {
+	if len(attempts) == 0 {
+		return nil
+	}
+	signatures, paid := make([][]byte, len(attempts)), make([]int64, len(attempts))
+	for i := range attempts {
+		signatures[i], paid[i] = attempts[i].Signature[:], int64(attempts[i].Paid) //nolint:gosec // lamports are below 2^63
+	}
+	return s.move(ctx, "bury attempts", burySQL, l.ID, l.Epoch, signatures, paid)
+}

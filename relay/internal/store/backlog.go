@@ -1,0 +1,110 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+const (
+	// openSQL groups what has not landed; it reads the index of those alone.
+	openSQL = `SELECT state, COALESCE(hold_reason, ''), lease_owner IS NULL AND due_at <= now(), count(*),
+			EXTRACT(epoch FROM now() - min(created_at))::float8
+		FROM submissions WHERE state IN ('pending', 'processing') GROUP BY 1, 2, 3`
+
+	// jobsSQL lists the queue, most urgent first.
+	jobsSQL = `SELECT job_id FROM submissions WHERE state IN ('pending', 'processing') ORDER BY root_seq, job_id LIMIT 100`
+
+	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
+
+	// aheadSQL is ordered so that it reads the index from its beginning and stops at the limit.
+	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
+		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq <= $2 ORDER BY root_seq, job_id LIMIT $3) AS ahead`
+)
+
+// group is one row of openSQL.
+type group struct {
+	State submission.State
+	Hold  string
+	Free  bool // due, and held by no worker
+	Count int64
+	Age   float64 // of the oldest, in seconds
+}
+
+// Backlog implements submission.Store. It reads every open row: callers that
+// show it to many keep a reading for a while.
+func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
+	var open []group
+	var jobs []int64
+	workers := map[string]int64{}
+	b := &pgx.Batch{}
+	b.Queue(openSQL).Query(func(rows pgx.Rows) (err error) {
+		open, err = pgx.CollectRows(rows, pgx.RowToStructByPos[group])
+		return err
+	})
+	b.Queue(jobsSQL).Query(func(rows pgx.Rows) (err error) {
+		jobs, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	b.Queue(workersSQL).Query(func(rows pgx.Rows) error {
+		var hold string
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{&hold, &n}, func() error { workers[hold] = n; return nil })
+		return err
+	})
+	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
+		return submission.Backlog{}, unavailable(fmt.Errorf("count backlog: %w", err))
+	}
+	return tally(open, workers, jobs), nil
+}
+
+// tally sums groups up. workers counts the living ones by what they hold for.
+func tally(open []group, workers map[string]int64, jobs []int64) submission.Backlog {
+	b := submission.Backlog{Held: map[string]int64{}, QueuedJobs: jobs}
+	for _, g := range open {
+		age := time.Duration(g.Age * float64(time.Second))
+		if g.State == submission.Pending {
+			b.Pending += g.Count
+			b.OldestAge = max(b.OldestAge, age)
+		} else {
+			b.Processing += g.Count
+		}
+		if g.Hold != "" {
+			b.Held[g.Hold] += g.Count
+		} else if g.Free {
+			b.Due += g.Count
+			b.OldestDue = max(b.OldestDue, age)
+		}
+	}
+	if hold := allHold(workers); hold != "" && b.Due > 0 {
+		b.Held[hold] += b.Due
+		b.Due, b.OldestDue = 0, 0
+	}
+	return b
+}
+
+// allHold is what most of the workers hold for, if every one of them holds:
+// more of them would not take up more. Without any, more would.
+func allHold(workers map[string]int64) string {
+	if len(workers) == 0 || workers[""] > 0 {
+		return ""
+	}
+	return slices.MaxFunc(slices.Sorted(maps.Keys(workers)), func(a, b string) int { return cmp.Compare(workers[a], workers[b]) })
+}
+
+// Ahead implements submission.Store.
+func (s *Store) Ahead(ctx context.Context, pool solana.PublicKey, rootSeq uint64, limit int) (n int, err error) {
+	err = s.Pool.QueryRow(ctx, aheadSQL, pool.Bytes(), int64(rootSeq), limit).Scan(&n) //nolint:gosec // counts of leaves are at most 2^32
+	if err != nil {
+		return 0, unavailable(fmt.Errorf("count the submissions ahead: %w", err))
+	}
+	return n, nil
+}

@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// beatSQL says whether the worker's time had passed. The row is locked before it
+// is judged: either the reaper has taken it, and it is made again, or the reaper
+// leaves it alone.
+const beatSQL = `
+WITH before AS MATERIALIZED (
+	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE
+), beat AS (
+	UPDATE workers w SET until = now() + $2::interval, hold_reason = NULLIF($3, '') FROM before WHERE w.id = before.id RETURNING before.lapsed
+), born AS (
+	INSERT INTO workers (id, until, hold_reason) SELECT $1, now() + $2::interval, NULLIF($3, '') WHERE NOT EXISTS (SELECT FROM before)
+	ON CONFLICT (id) DO UPDATE SET until = EXCLUDED.until, hold_reason = EXCLUDED.hold_reason
+)
+SELECT COALESCE((SELECT lapsed FROM beat), true)`
+
+// Beat implements submission.Store. The first beat of a worker says lapsed as
+// well: nobody can tell it from one that was forgotten.
+func (s *Store) Beat(ctx context.Context, w submission.Worker, lease time.Duration) (lapsed bool, err error) {
+	if err := s.Pool.QueryRow(ctx, beatSQL, w.ID, lease, w.Hold).Scan(&lapsed); err != nil {
+		return false, unavailable(fmt.Errorf("keep the process's leases: %w", err))
+	}
+	return lapsed, nil
+}
+
+const (
+	// reapSQL forgets workers that stopped beating. A locked row belongs to one
+	// that beats at this moment, or to another reaper.
+	reapSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
+
+	// freeSQL frees what is held by workers that are not known: reaped now or
+	// before, or gone while a claim of theirs was under way. It steps from holder
+	// to holder through the index, so that it costs as much as there are holders.
+	// Locked rows are being written; they are freed by the next pass.
+	freeSQL = `
+WITH RECURSIVE holder (id) AS (
+	(SELECT lease_owner FROM submissions WHERE lease_owner IS NOT NULL ORDER BY lease_owner LIMIT 1)
+	UNION ALL
+	SELECT (SELECT s.lease_owner FROM submissions s WHERE s.lease_owner IS NOT NULL AND s.lease_owner > h.id ORDER BY s.lease_owner LIMIT 1)
+	FROM holder h WHERE h.id IS NOT NULL
+), gone AS MATERIALIZED (
+	SELECT h.id FROM holder h WHERE h.id IS NOT NULL AND NOT EXISTS (SELECT FROM workers w WHERE w.id = h.id)
+), picked AS MATERIALIZED (
+	SELECT s.id FROM submissions s WHERE s.lease_owner IS NOT NULL AND s.lease_owner = ANY (ARRAY(SELECT id FROM gone))
+	LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id`
+
+	// freeBatch is how many rows are freed in one transaction: their heirs start
+	// while the rest is being freed.
+	freeBatch = 500
+)
+
+// Reap implements submission.Store.
+func (s *Store) Reap(ctx context.Context) (freed int, err error) {
+	if _, err := s.Pool.Exec(ctx, reapSQL); err != nil {
+		return 0, unavailable(fmt.Errorf("forget dead workers: %w", err))
+	}
+	for {
+		tag, err := s.Pool.Exec(ctx, freeSQL, freeBatch)
+		if err != nil {
+			return freed, unavailable(fmt.Errorf("free the leases of dead workers: %w", err))
+		}
+		freed += int(tag.RowsAffected())
+		if tag.RowsAffected() < freeBatch {
+			return freed, nil
+		}
+	}
+}
+
+// retireSQL locks in the order of ids, as every statement does that writes
+// many submissions and waits, so that none waits for another in a circle.
+const retireSQL = `
+WITH retired AS (DELETE FROM workers WHERE id = $1
+), picked AS MATERIALIZED (
+	SELECT id FROM submissions WHERE lease_owner = $1 ORDER BY id FOR UPDATE
+)
+UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id AND s.lease_owner = $1`
+
+// Retire implements submission.Store.
+func (s *Store) Retire(ctx context.Context, worker uuid.UUID) (freed int, err error) {
+	tag, err := s.Pool.Exec(ctx, retireSQL, worker)
+	if err != nil {
+		return 0, unavailable(fmt.Errorf("give the process's leases back: %w", err))
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+const heldSQL = `SELECT id, epoch FROM submissions WHERE lease_owner = $1`
+
+// Held implements submission.Store.
+func (s *Store) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
+	leases, err := collect(ctx, s, pgx.RowToStructByPos[submission.Lease], heldSQL, worker)
+	if err != nil {
+		return nil, fmt.Errorf("list the process's leases: %w", err)
+	}
+	return leases, nil
+}
+
+const releaseSQL = `UPDATE submissions SET lease_owner = NULL, due_at = now() + $3::interval,
+	hold_reason = NULLIF($4, ''), tries = tries + CASE WHEN $4 = '' THEN 1 ELSE 0 END
+	WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT NULL AND state IN ('processing', 'completed')`
+
+// Release implements submission.Store.
+func (s *Store) Release(ctx context.Context, l submission.Lease, delay time.Duration, hold string) error {
+	return s.write(ctx, "release submission", releaseSQL, l.ID, l.Epoch, delay, hold)
+}
+
+// write runs one statement under a lease, which writes one row, or none when the
+// lease is lost.
+func (s *Store) write(ctx context.Context, what, sql string, args ...any) error {
+	tag, err := s.Pool.Exec(ctx, sql, args...)
+	if err != nil {
+		return unavailable(fmt.Errorf("%s: %w", what, err))
+	}
+	if tag.RowsAffected() == 0 {
+		return submission.ErrLeaseLost
+	}
+	return nil
+}
+
+// move runs one statement under a lease that returns a row, or none when the
+// lease is lost.
+func (s *Store) move(ctx context.Context, what, sql string, args ...any) error {
+	var wrote bool
+	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&wrote)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return submission.ErrLeaseLost
+	}
+	if err != nil {
+		return unavailable(fmt.Errorf("%s: %w", what, err))
+	}
+	return nil
+}
+
+// collect reads all rows.
+func collect[T any](ctx context.Context, s *Store, to pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := s.Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	out, err := pgx.CollectRows(rows, to)
+	return out, unavailable(err)
+}

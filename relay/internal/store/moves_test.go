@@ -1,0 +1,349 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// oneLease runs a batched move for one lease.
+func oneLease(lost []submission.Lease, err error) error {
+	if err == nil && len(lost) > 0 {
+		return submission.ErrLeaseLost
+	}
+	return err
+}
+
+// moves are the store's writes of each move; claiming is the one that needs a
+// row that nobody holds.
+func moves(ctx context.Context, s *Store) map[submission.Move]func(l submission.Lease, worker uuid.UUID) error {
+	return map[submission.Move]func(submission.Lease, uuid.UUID) error{
+		submission.MoveClaim: func(l submission.Lease, w uuid.UUID) error {
+			for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimLanded} {
+				got, err := claim(ctx, w, 10)
+				if err != nil {
+					return err
+				}
+				for _, c := range got {
+					if c.ID == l.ID {
+						return nil
+					}
+				}
+			}
+			return submission.ErrLeaseLost
+		},
+		submission.MoveAttempt: func(l submission.Lease, _ uuid.UUID) error { return s.RecordAttempt(ctx, l, attempt(2)) },
+		submission.MoveRelease: func(l submission.Lease, _ uuid.UUID) error { return s.Release(ctx, l, 0, "") },
+		submission.MoveComplete: func(l submission.Lease, _ uuid.UUID) error {
+			return oneLease(s.Complete(ctx, []submission.Landing{landing(l, 1)}))
+		},
+		submission.MoveFinalize: func(l submission.Lease, _ uuid.UUID) error {
+			return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, nil))
+		},
+		submission.MoveReopen: func(l submission.Lease, _ uuid.UUID) error { return s.Reopen(ctx, l) },
+		submission.MoveFail: func(l submission.Lease, _ uuid.UUID) error {
+			return s.Fail(ctx, l, refusal.New(refusal.ProgramError, "refused"))
+		},
+	}
+}
+
+// stateOf makes a submission that is in the state, by the moves that lead
+// there, and held by the worker as far as the state can be held.
+func stateOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) submission.Lease {
+	t.Helper()
+	sub := accept(t, s, withdrawal(n, 0), nil)
+	if state == submission.Pending {
+		return submission.Lease{ID: sub.ID}
+	}
+	claimed := claim(t, s, w)
+	l := claimed[len(claimed)-1].Lease()
+	switch state {
+	case submission.Completed:
+		complete(t, s, landing(l, 1))
+	case submission.Failed:
+		ok(t, s.Fail(t.Context(), l, refusal.New(refusal.RootNotFound, "stale")))
+	case submission.Pending, submission.Processing:
+	}
+	return l
+}
+
+func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	all := moves(ctx, s)
+	n := uint64(0)
+	for _, state := range submission.States() {
+		for _, move := range submission.Moves() {
+			n++
+			w := worker(t, s)
+			l := stateOf(t, s, state, w, n)
+			if move == submission.MoveClaim && state != submission.Pending && state != submission.Failed {
+				ok(t, s.Release(ctx, l, 0, "")) // the state is the same, and nobody holds it
+			}
+			before := dump(t, s, l.ID)
+			err := all[move](l, w)
+			want, allowed := submission.Next(state, move)
+			switch {
+			case allowed && err != nil:
+				t.Errorf("%s from %s gives %v, want the write", move, state, err)
+			case allowed:
+				if got := get(t, s, l.ID).State; got != want {
+					t.Errorf("%s leads from %s to %s, want %s", move, state, got, want)
+				}
+			case !errors.Is(err, submission.ErrLeaseLost):
+				t.Errorf("%s from %s gives %v, want ErrLeaseLost", move, state, err)
+			default:
+				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
+					t.Errorf("%s from %s is refused and yet changes (-before +after):\n%s", move, state, diff)
+				}
+			}
+		}
+	}
+	l := stateOf(t, s, submission.Completed, worker(t, s), n+1)
+	finalize(t, s, landing(l, 1))
+	for move, write := range all {
+		if err := write(l, worker(t, s)); !errors.Is(err, submission.ErrLeaseLost) {
+			t.Errorf("%s of a finalized submission gives %v, want ErrLeaseLost", move, err)
+		}
+	}
+}
+
+// dump is everything that the database holds of a submission, and the caps' sums.
+func dump(t *testing.T, s *Store, id uuid.UUID) string {
+	t.Helper()
+	return one[string](t, s, `SELECT jsonb_pretty(jsonb_build_object(
+		'row', (SELECT to_jsonb(s) FROM submissions s WHERE id = $1),
+		'attempts', (SELECT jsonb_agg(a ORDER BY signature) FROM attempts a WHERE submission_id = $1),
+		'reservations', (SELECT jsonb_agg(v ORDER BY nullifier) FROM reservations v WHERE submission_id = $1),
+		'pins', (SELECT jsonb_agg(p) FROM proof_signs p),
+		'spent', (SELECT jsonb_agg(b ORDER BY bucket, shard, transfer) FROM spend_buckets b)))`, id)
+}
+
+func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	// lose takes the submission away from its holder.
+	loses := map[string]func(t *testing.T, s *Store, l submission.Lease, holder uuid.UUID){
+		"reaped": func(t *testing.T, s *Store, _ submission.Lease, holder uuid.UUID) {
+			lapse(t, s, holder)
+			if n, err := s.Reap(ctx); err != nil || n != 1 {
+				t.Fatalf("reap frees %d, %v, want one", n, err)
+			}
+		},
+		"reaped and claimed by another": func(t *testing.T, s *Store, l submission.Lease, holder uuid.UUID) {
+			lapse(t, s, holder)
+			if n, err := s.Reap(ctx); err != nil || n != 1 {
+				t.Fatalf("reap frees %d, %v, want one", n, err)
+			}
+			claimAny(t, s, l.ID)
+		},
+		"retired": func(t *testing.T, s *Store, _ submission.Lease, holder uuid.UUID) {
+			if n, err := s.Retire(ctx, holder); err != nil || n != 1 {
+				t.Fatalf("retire frees %d, %v, want one", n, err)
+			}
+		},
+		// The epoch is still the holder's: only that nobody holds the row tells.
+		"released": func(t *testing.T, s *Store, l submission.Lease, _ uuid.UUID) { ok(t, s.Release(ctx, l, 0, "")) },
+		"released and claimed by another": func(t *testing.T, s *Store, l submission.Lease, _ uuid.UUID) {
+			ok(t, s.Release(ctx, l, 0, ""))
+			claimAny(t, s, l.ID)
+		},
+	}
+	for name, lose := range loses {
+		for _, state := range []submission.State{submission.Processing, submission.Completed} {
+			t.Run(fmt.Sprintf("%s while %s", name, state), func(t *testing.T) {
+				t.Parallel()
+				s, ctx := open(t), t.Context()
+				w := worker(t, s)
+				l := stateOf(t, s, submission.Processing, w, 1)
+				ok(t, s.RecordAttempt(ctx, l, attempt(1)))
+				if state == submission.Completed {
+					complete(t, s, landing(l, 1))
+				}
+				lose(t, s, l, w)
+				beat(t, s, w, time.Minute) // it lives again, and knows nothing
+				before := dump(t, s, l.ID)
+				writes := moves(ctx, s)
+				delete(writes, submission.MoveClaim)
+				writes["refuse attempt"] = func(l submission.Lease, _ uuid.UUID) error {
+					return s.RefuseAttempt(ctx, l, solana.Signature{1})
+				}
+				writes["bury"] = func(l submission.Lease, _ uuid.UUID) error {
+					return s.BuryAttempts(ctx, l, []submission.Burial{{Signature: solana.Signature{1}}})
+				}
+				writes["finalize with a pin"] = func(l submission.Lease, _ uuid.UUID) error {
+					return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.SignPin{{Sign: "plain", Signature: solana.Signature{1}}}))
+				}
+				for move, write := range writes {
+					if err := write(l, w); !errors.Is(err, submission.ErrLeaseLost) {
+						t.Errorf("%s under a lost lease gives %v, want ErrLeaseLost", move, err)
+					}
+				}
+				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
+					t.Errorf("writes under a lost lease change (-before +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// claimAny claims the submission for a worker of its own.
+func claimAny(t *testing.T, s *Store, id uuid.UUID) {
+	t.Helper()
+	if err := moves(t.Context(), s)[submission.MoveClaim](submission.Lease{ID: id}, worker(t, s)); err != nil {
+		t.Fatalf("claim for another worker: %v", err)
+	}
+}
+
+func TestAWorkerWhoseTimeIsOverRecordsNoAttempt(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	l := stateOf(t, s, submission.Processing, w, 1)
+	lapse(t, s, w) // nobody has reaped it
+	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, submission.ErrLeaseLost) {
+		t.Errorf("recording gives %v, want ErrLeaseLost", err)
+	}
+	if n := one[int](t, s, `SELECT (SELECT count(*) FROM attempts) + (SELECT count(*) FROM spend_buckets)`); n != 0 {
+		t.Errorf("%d rows were written, want none", n)
+	}
+	// A landing is true whoever tells of it, and nobody else holds the row.
+	complete(t, s, landing(l, 1))
+}
+
+func TestASubmissionFailsOnlyWhenEveryAttemptIsBuried(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	c := held(t, s, withdrawal(1, 2))
+	for n := byte(1); n <= 2; n++ {
+		ok(t, s.RecordAttempt(ctx, c.Lease(), attempt(n)))
+	}
+	why := refusal.New(refusal.ProgramError, "refused")
+	if err := s.Fail(ctx, c.Lease(), why); !errors.Is(err, submission.ErrLeaseLost) {
+		t.Fatalf("a submission fails while its attempts can land: %v", err)
+	}
+	ok(t, s.BuryAttempts(ctx, c.Lease(), []submission.Burial{{Signature: solana.Signature{1}, Paid: 5000}}))
+	if err := s.Fail(ctx, c.Lease(), why); !errors.Is(err, submission.ErrLeaseLost) {
+		t.Fatalf("a submission fails while one of its attempts can land: %v", err)
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 2 {
+		t.Fatalf("%d nullifiers are reserved after the refused failure, want both", n)
+	}
+	ok(t, s.BuryAttempts(ctx, c.Lease(), []submission.Burial{{Signature: solana.Signature{2}}}))
+	ok(t, s.Fail(ctx, c.Lease(), why))
+	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 0 {
+		t.Errorf("%d nullifiers are reserved after the failure, want none", n)
+	}
+}
+
+// An attempt that commits while the failure waits for the row is seen by it.
+func TestAFailureSeesTheAttemptThatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	c := held(t, s, withdrawal(1, 2))
+	tx, err := s.Pool.Begin(ctx)
+	ok(t, err)
+	a := attempt(1)
+	if _, err := tx.Exec(ctx, recordSQL, c.ID, c.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Fail(ctx, c.Lease(), refusal.New(refusal.ProgramError, "refused")) }()
+	waitForLock(t, s)
+	ok(t, tx.Commit(ctx))
+	if err := <-failed; !errors.Is(err, submission.ErrLeaseLost) {
+		t.Errorf("the failure gives %v, want ErrLeaseLost: an attempt can land", err)
+	}
+}
+
+// waitForLock returns once a statement of this test's schema waits for another.
+func waitForLock(t *testing.T, s *Store) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		// Other tests of the package have other schemas, and locks on other tables.
+		if one[int](t, s, `SELECT count(*) FROM pg_locks w JOIN pg_locks g ON g.pid = w.pid AND g.relation = 'submissions'::regclass WHERE NOT w.granted`) > 0 {
+			return
+		}
+	}
+	t.Fatal("nothing waits for a lock within 10 s")
+}
+
+func TestAttemptsComeBackAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	c := held(t, s, withdrawal(1, 2))
+	other := held(t, s, withdrawal(3, 4))
+	ok(t, s.RecordAttempt(ctx, other.Lease(), attempt(9)))
+	for n := byte(1); n <= 3; n++ {
+		a := attempt(n)
+		a.Raw = bytes.Repeat([]byte{n}, 1232)
+		ok(t, s.RecordAttempt(ctx, c.Lease(), a))
+	}
+	ok(t, s.BuryAttempts(ctx, c.Lease(), []submission.Burial{{Signature: solana.Signature{1}}}))
+	ok(t, s.RefuseAttempt(ctx, c.Lease(), solana.Signature{3}))
+	ok(t, s.Release(ctx, c.Lease(), 0, "fee_payer_empty"))
+	got := claim(t, s, worker(t, s))
+	if len(got) != 1 || got[0].ID != c.ID || got[0].Epoch != c.Epoch+1 || got[0].Hold != "fee_payer_empty" {
+		t.Fatalf("claimed are %+v, want the released one under a new epoch", got)
+	}
+	want := func(n byte, refused bool) submission.Attempt {
+		a := attempt(n)
+		a.Raw, a.Refused = bytes.Repeat([]byte{n}, 1232), refused
+		return a
+	}
+	for _, list := range [][]submission.Attempt{got[0].Live, got[0].Dead} {
+		for i := range list {
+			if list[i].CreatedAt.IsZero() {
+				t.Error("an attempt has no time")
+			}
+			list[i].CreatedAt = time.Time{}
+		}
+	}
+	if diff := cmp.Diff([]submission.Attempt{want(2, false), want(3, true)}, got[0].Live); diff != "" {
+		t.Errorf("live attempts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]submission.Attempt{want(1, false)}, got[0].Dead); diff != "" {
+		t.Errorf("dead attempts (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	spent := func(transfer bool) int64 {
+		return one[int64](t, s, `SELECT COALESCE(sum(lamports), 0)::bigint FROM spend_buckets WHERE transfer = $1`, transfer)
+	}
+	w, tr := held(t, s, withdrawal(1, 2)), held(t, s, transfer(3))
+	for i, want := range []int64{1001, 2003, 3006} {
+		ok(t, s.RecordAttempt(ctx, w.Lease(), attempt(byte(i+1))))
+		if got := spent(false); got != want {
+			t.Errorf("after %d attempts %d lamports are spent, want %d", i+1, got, want)
+		}
+	}
+	ok(t, s.RecordAttempt(ctx, tr.Lease(), attempt(9)))
+	if got := spent(true); got != 1009 {
+		t.Errorf("transfers spent %d, want 1009", got)
+	}
+	burial := []submission.Burial{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
+	for range 2 { // a burial that is told twice takes back once
+		ok(t, s.BuryAttempts(ctx, w.Lease(), burial))
+		if got := spent(false); got != 1002+5 {
+			t.Errorf("after the burial %d lamports are spent, want the live one's 1002 and the 5 that were paid", got)
+		}
+	}
+	// Of another submission nothing is buried.
+	ok(t, s.BuryAttempts(ctx, w.Lease(), []submission.Burial{{Signature: solana.Signature{9}}}))
+	if got := spent(true); got != 1009 {
+		t.Errorf("transfers spent %d after another's burial, want 1009", got)
+	}
+}

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	replaySQL = `SELECT submission_id, content_hash FROM idempotency_keys
+		WHERE key_hash = $1 AND created_at >= now() - $2::interval`
+	reservedSQL = `SELECT v.nullifier, s.id, s.content_hash FROM reservations v
+		LEFT JOIN submissions s ON s.id = v.submission_id
+		WHERE v.pool = $1 AND v.nullifier = ANY($2::bytea[])`
+)
+
+// stands is what an idempotency key stands for.
+type stands struct {
+	ID          uuid.UUID
+	ContentHash []byte
+}
+
+// reservation is a taken nullifier; its submission is nil when it landed so
+// long ago that it is no longer kept.
+type reservation struct {
+	Nullifier   []byte
+	ID          *uuid.UUID
+	ContentHash []byte
+}
+
+// Repeat implements submission.Store.
+func (s *Store) Repeat(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
+	key, taken, err := s.lookUp(ctx, sub, keyHash)
+	if err != nil {
+		return nil, err
+	}
+	hash := submission.ContentHash(sub.Call)
+	if key != nil {
+		earlier, err := s.replay(ctx, *key, hash)
+		if err != nil || earlier != nil {
+			return earlier, err
+		}
+	}
+	for _, r := range taken {
+		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
+			return s.repeated(ctx, hash, keyHash, *r.ID)
+		}
+	}
+	if len(taken) > 0 {
+		index := 0
+		if bytes.Equal(taken[0].Nullifier, sub.Call.Inputs.Nullifiers[1][:]) {
+			index = 1
+		}
+		return nil, refusal.New(refusal.NullifierReserved,
+			"nullifier %d belongs to another submission of this relay that is under way or has landed: its note cannot be spent twice; choose other notes, or wait for that submission to fail", index).
+			With("nullifier_index", index)
+	}
+	return nil, nil //nolint:nilnil // nil is "new", as documented
+}
+
+// lookUp asks for key and nullifiers in one round trip.
+func (s *Store) lookUp(ctx context.Context, sub *submission.Submission, keyHash []byte) (*stands, []reservation, error) {
+	var key *stands
+	var taken []reservation
+	b := &pgx.Batch{}
+	if keyHash != nil {
+		b.Queue(replaySQL, keyHash, idempotencyWindow).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[stands])
+			if len(found) > 0 {
+				key = &found[0]
+			}
+			return err
+		})
+	}
+	b.Queue(reservedSQL, sub.Pool.Bytes(), byteSlices(spends(sub))).Query(func(rows pgx.Rows) (err error) {
+		taken, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
+		return err
+	})
+	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
+		return nil, nil, unavailable(fmt.Errorf("look for an earlier submission: %w", err))
+	}
+	return key, taken, nil
+}
+
+// replay gives what the key stands for, if the content is the same.
+func (s *Store) replay(ctx context.Context, key stands, hash [32]byte) (*submission.Submission, error) {
+	if !bytes.Equal(key.ContentHash, hash[:]) {
+		return nil, refusal.New(refusal.IdempotencyKeyReused,
+			"this Idempotency-Key was used within 24 hours for other public inputs or another destination: send a new key with new content")
+	}
+	return s.found(ctx, key.ID)
+}
+
+// repeated gives the earlier submission of the same content, which an
+// idempotency key of this request stands for from now on.
+func (s *Store) repeated(ctx context.Context, hash [32]byte, keyHash []byte, id uuid.UUID) (*submission.Submission, error) {
+	if keyHash == nil {
+		return s.found(ctx, id)
+	}
+	tag, err := s.Pool.Exec(ctx, `INSERT INTO idempotency_keys AS k (key_hash, content_hash, submission_id) VALUES ($1, $2, $3)
+		ON CONFLICT (key_hash) DO UPDATE SET content_hash = $2, submission_id = $3, created_at = now()
+		WHERE k.created_at < now() - $4::interval`, keyHash, hash[:], id, idempotencyWindow)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("remember idempotency key: %w", err))
+	}
+	if tag.RowsAffected() == 1 {
+		return s.found(ctx, id)
+	}
+	// Another request came with the key just now.
+	var key stands
+	err = s.Pool.QueryRow(ctx, replaySQL, keyHash, idempotencyWindow).Scan(&key.ID, &key.ContentHash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s.found(ctx, id)
+	}
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("look idempotency key up: %w", err))
+	}
+	return s.replay(ctx, key, hash)
+}
+
+// found reads a submission that may have been deleted since it was looked up.
+func (s *Store) found(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
+	sub, err := s.Get(ctx, id)
+	if r, ok := refusal.As(err); ok && r.Code == refusal.NotFound {
+		return nil, nil //nolint:nilnil // nil is "new", as documented
+	}
+	return sub, err
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// columns are what scanTargets reads, in its order, of submissions s and requests r.
+const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, s.tries, s.hold_reason,
+	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
+	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,
+	r.proof, r.proof_sign, r.public_inputs, r.recipient, r.notes`
+
+// record is a submission as its rows hold it.
+type record struct {
+	s                              submission.Submission
+	pool, proof, inputs, recipient []byte
+	notes                          [][]byte
+	sig, root, fields              []byte
+	rootSeq                        int64
+	hold, code, message            *string
+	slot                           *int64
+	leaves                         []int64
+}
+
+func (r *record) targets() []any {
+	return []any{
+		&r.s.ID, &r.pool, &r.s.Kind, &r.s.State, &r.rootSeq, &r.s.Epoch, &r.s.Tries, &r.hold,
+		&r.sig, &r.slot, &r.leaves, &r.root, &r.s.Finalized, &r.s.RolledBack,
+		&r.code, &r.message, &r.fields, &r.s.CreatedAt, &r.s.CompletedAt,
+		&r.proof, &r.s.ProofSign, &r.inputs, &r.recipient, &r.notes,
+	}
+}
+
+// submission decodes the record. Public inputs were checked before they were
+// stored, so a failure to parse them is a damaged row.
+func (r *record) submission() (*submission.Submission, error) {
+	s := &r.s
+	parsed, err := shieldpool.ParsePublicInputs(r.inputs)
+	if err != nil {
+		return nil, fmt.Errorf("stored submission is damaged: %w", err)
+	}
+	s.Pool = solana.PublicKeyFromBytes(r.pool)
+	s.Call = &shieldpool.Call{Proof: r.proof, Inputs: parsed, Notes: r.notes}
+	if r.recipient != nil {
+		s.Call.Recipient = solana.PublicKeyFromBytes(r.recipient)
+	}
+	s.RootSeq = uint64(r.rootSeq) //nolint:gosec // counts of leaves are at most 2^32
+	s.Hold = deref(r.hold)
+	s.Signature = signature(r.sig)
+	if r.slot != nil {
+		s.Slot = uint64(*r.slot) //nolint:gosec // slots are stored from uint64 below 2^63
+	}
+	for _, i := range r.leaves {
+		s.LeafIndices = append(s.LeafIndices, uint64(i)) //nolint:gosec // leaf indices are below 2^32
+	}
+	if len(r.root) == 32 {
+		root := [32]byte(r.root)
+		s.Root = &root
+	}
+	if r.code != nil {
+		s.Failure = refusal.New(refusal.Code(*r.code), "%s", deref(r.message))
+		if len(r.fields) > 0 {
+			if err := json.Unmarshal(r.fields, &s.Failure.Fields); err != nil {
+				return nil, fmt.Errorf("stored failure is damaged: %w", err)
+			}
+		}
+	}
+	return s, nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func signature(b []byte) *solana.Signature {
+	if len(b) != len(solana.Signature{}) {
+		return nil
+	}
+	sig := solana.Signature(b)
+	return &sig
+}
+
+// Get implements submission.Store.
+func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
+	var r record
+	err := s.Pool.QueryRow(ctx, `SELECT `+columns+` FROM submissions s JOIN requests r ON r.submission_id = s.id WHERE s.id = $1`, id).
+		Scan(r.targets()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, refusal.New(refusal.NotFound, "no submission has this id: it was never accepted here, or it was finished so long ago that it is no longer kept")
+	}
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("read submission: %w", err))
+	}
+	return r.submission()
+}
+
+// attemptColumns are what attemptRow reads of attempts a. An outer join gives
+// nulls where a submission has none.
+const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.refused, a.dead, a.created_at`
+
+type attemptRow struct {
+	sig, raw, payer, hash []byte
+	slot, height, cost    *int64
+	refused, dead         *bool
+	at                    *time.Time
+}
+
+func (a *attemptRow) targets() []any {
+	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.refused, &a.dead, &a.at}
+}
+
+// addTo adds the attempt, if the row has one.
+func (a *attemptRow) addTo(c *submission.Claimed) {
+	if a.sig == nil {
+		return
+	}
+	made := submission.Attempt{
+		Signature: solana.Signature(a.sig), Raw: a.raw, FeePayer: solana.PublicKeyFromBytes(a.payer), Blockhash: solana.HashFromBytes(a.hash),
+		BlockhashSlot: uint64(*a.slot), LastValidBlockHeight: uint64(*a.height), Cost: uint64(*a.cost), //nolint:gosec // stored from uint64 below 2^63
+		Refused: *a.refused, CreatedAt: *a.at,
+	}
+	if *a.dead {
+		c.Dead = append(c.Dead, made)
+	} else {
+		c.Live = append(c.Live, made)
+	}
+}
