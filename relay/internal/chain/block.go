@@ -23,6 +23,9 @@ type wireTransaction struct {
 	// Transaction is the bytes and their encoding.
 	Transaction []string `json:"transaction"`
 	Meta        *struct {
+		Fee   *uint64         `json:"fee"`
+		Pre   []uint64        `json:"preBalances"`
+		Post  []uint64        `json:"postBalances"`
 		Err   json.RawMessage `json:"err"`
 		Inner []struct {
 			Index        int               `json:"index"`
@@ -84,7 +87,19 @@ func (w *wireBlock) decode(slot uint64) (*ledger.Block, error) {
 }
 
 func (w *wireTransaction) decode() (ledger.BlockTransaction, error) {
-	var out ledger.BlockTransaction
+	out, err := w.resolve()
+	return out.BlockTransaction, err
+}
+
+// resolved is a transaction with the keys behind its indices.
+type resolved struct {
+	ledger.BlockTransaction
+	keys       []solana.PublicKey
+	signatures int
+}
+
+func (w *wireTransaction) resolve() (resolved, error) {
+	var out resolved
 	if len(w.Transaction) != 2 || w.Transaction[1] != "base64" || w.Meta == nil {
 		return out, errors.New("base64 bytes or meta are missing")
 	}
@@ -103,18 +118,19 @@ func (w *wireTransaction) decode() (ledger.BlockTransaction, error) {
 	for _, group := range w.Meta.Inner {
 		inner[group.Index] = append(inner[group.Index], group.Instructions...)
 	}
-	out = ledger.BlockTransaction{Signature: tx.Signatures[0], FeePayer: keys[0], Failed: len(w.Meta.Err) > 0 && !isNull(w.Meta.Err)}
+	out.keys, out.signatures = keys, len(tx.Signatures)
+	out.Signature, out.FeePayer, out.Failed = tx.Signatures[0], keys[0], len(w.Meta.Err) > 0 && !isNull(w.Meta.Err)
 	for i, ix := range tx.Message.Instructions {
 		outer := wireInstruction{Program: int(ix.ProgramIDIndex), Accounts: make([]int, len(ix.Accounts)), Data: ix.Data}
 		for j, a := range ix.Accounts {
 			outer.Accounts[j] = int(a)
 		}
 		for _, call := range append([]wireInstruction{outer}, inner[i]...) {
-			resolved, err := call.resolve(keys)
+			instruction, err := call.resolve(keys)
 			if err != nil {
 				return out, fmt.Errorf("instruction %d: %w", i, err)
 			}
-			out.Instructions = append(out.Instructions, resolved)
+			out.Instructions = append(out.Instructions, instruction)
 		}
 	}
 	return out, nil

@@ -24,8 +24,8 @@ import (
 
 const (
 	defaultTimeout = 5 * time.Second
-	// blockTimeoutFactor gives getBlock longer: a full block is megabytes.
-	blockTimeoutFactor = 4
+	// slowFactor gives some methods longer; see slow.
+	slowFactor = 4
 
 	readRetries   = 2
 	retryDelay    = 100 * time.Millisecond
@@ -45,14 +45,15 @@ type Options struct {
 	HTTP *http.Client
 	// Now is the clock for the durations that Observe gets.
 	Now func() time.Time
-	// Timeout bounds one attempt of one call, getBlock four times as long; 0 means 5 s.
+	// Timeout bounds one attempt of one call; getBlock and getSignaturesForAddress
+	// have four times as long. 0 means 5 s.
 	Timeout time.Duration
 	// Observe is told of every attempt: its RPC method, its class ("ok",
 	// "refused", "preflight" or a kind of ledger.Unavailable) and its duration. Nil for none.
 	Observe func(method, class string, took time.Duration)
 }
 
-// Client calls one endpoint. Reads are retried twice, with jittered backoff,
+// Client calls one endpoint; Endpoints calls several. Reads are retried twice, with jittered backoff,
 // when no answer came; a send is never retried, because whoever sends decides
 // by the submission's state. Safe for concurrent use.
 //
@@ -68,6 +69,12 @@ type Client struct {
 	timeout  time.Duration
 	observe  func(method, class string, took time.Duration)
 	retry    retrypolicy.RetryPolicy[json.RawMessage]
+
+	// What Endpoints sets on the client of each: its name for errors, the budget
+	// that every call has to pass, and no retry, because another endpoint may do.
+	name string
+	gate func(context.Context) error
+	once bool
 }
 
 // New makes a client. It makes no call: an endpoint that is down when the
@@ -120,33 +127,57 @@ func NewHTTPClient() *http.Client {
 // read makes a call that changes nothing, again when no answer came, and
 // decodes the result. A result that does not decode is no answer either.
 func read[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
+	return readAs[T](ctx, c, method, false, params)
+}
+
+// readOrNull is read of a method that answers null for what it does not know.
+func readOrNull[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
+	return readAs[T](ctx, c, method, true, params)
+}
+
+func readAs[T any](ctx context.Context, c *Client, method string, nullable bool, params []any) (T, error) {
 	var out T
-	_, err := failsafe.With(c.retry).WithContext(ctx).Get(func() (json.RawMessage, error) {
+	attempt := func() (json.RawMessage, error) {
 		raw, err := c.call(ctx, method, params)
 		if err != nil {
 			return nil, err
 		}
 		var v T
-		if isNull(raw) || json.Unmarshal(raw, &v) != nil {
+		if (isNull(raw) && !nullable) || json.Unmarshal(raw, &v) != nil {
 			// The decoder's error may repeat what it met.
 			return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
 		}
 		out = v
 		return raw, nil
-	})
+	}
+	var err error
+	if c.once {
+		_, err = attempt()
+	} else {
+		_, err = failsafe.With(c.retry).WithContext(ctx).Get(attempt)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: ctx.Err()}
 	}
 	return out, err
 }
 
-// call makes one attempt and reports it.
+// call makes one attempt, as soon as the budget allows it, and reports it.
 func (c *Client) call(ctx context.Context, method string, params []any) (json.RawMessage, error) {
+	if c.gate != nil {
+		if err := c.gate(ctx); err != nil {
+			return nil, ungated(ctx, method, err)
+		}
+	}
 	start := c.now()
 	result, err := c.attempt(ctx, method, params)
 	c.observe(method, classOf(err), c.now().Sub(start))
 	return result, err
 }
+
+// slow tells the methods that take their time on a healthy node: a full block
+// is megabytes, and the list of an address's transactions comes from an archive.
+func slow(method string) bool { return method == "getBlock" || method == "getSignaturesForAddress" }
 
 type request struct {
 	Version string `json:"jsonrpc"`
@@ -166,8 +197,8 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 		return nil, fmt.Errorf("encode %s: %w", method, err)
 	}
 	timeout := c.timeout
-	if method == "getBlock" {
-		timeout *= blockTimeoutFactor
+	if slow(method) {
+		timeout *= slowFactor
 	}
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
@@ -188,7 +219,12 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 	case len(raw) > maxResponse:
 		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("answer is above %d bytes", maxResponse)}
 	}
-	return c.decode(method, resp.StatusCode, raw)
+	result, err := c.decode(method, resp.StatusCode, raw)
+	var u *ledger.Unavailable
+	if errors.As(err, &u) {
+		u.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), c.now())
+	}
+	return result, err
 }
 
 // decode takes a JSON-RPC error from any HTTP status below 500 but 429, since

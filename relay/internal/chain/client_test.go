@@ -66,7 +66,7 @@ func TestErrorsOfReads(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, test.answer)
 			c := newClient(t, Options{URL: n.URL, Timeout: shortTimeout})
-			lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1})
+			lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0)
 			if lamports != 0 || slot != 0 || err == nil {
 				t.Fatalf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
 			}
@@ -164,7 +164,7 @@ func TestReadRecoversWhenTheEndpointDoes(t *testing.T) {
 		}
 		seen = append(seen, method+" "+class)
 	}})
-	lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1})
+	lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0)
 	if err != nil || lamports != 42 || slot != 7 {
 		t.Errorf("balance is %d at slot %d with error %v, want 42 at slot 7", lamports, slot, err)
 	}
@@ -177,7 +177,7 @@ func TestCallerWhoStopsWaiting(t *testing.T) {
 	t.Parallel()
 	call := map[string]func(*Client, context.Context) error{
 		"read": func(c *Client, ctx context.Context) error {
-			_, _, err := c.Balance(ctx, solana.PublicKey{1})
+			_, _, err := c.Balance(ctx, solana.PublicKey{1}, 0)
 			return err
 		},
 		"send": func(c *Client, ctx context.Context) error { return c.Send(ctx, []byte{1}, false, 0) },
@@ -258,7 +258,7 @@ func TestCredentialsOfTheURLAppearNowhere(t *testing.T) {
 				target = newNode(t, test.answer).URL
 			}
 			c := newClient(t, Options{URL: withCanaries(t, target), Timeout: shortTimeout})
-			_, _, err1 := c.Accounts(t.Context(), []solana.PublicKey{{1}}, ledger.Confirmed)
+			_, _, err1 := c.Accounts(t.Context(), []solana.PublicKey{{1}}, ledger.Confirmed, 0)
 			_, _, err2 := c.Statuses(t.Context(), []solana.Signature{{1}}, true)
 			for _, err := range []error{err1, err2, c.Send(t.Context(), []byte{1}, true, 0)} {
 				if err == nil {

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -70,7 +73,10 @@ func (c *Client) fault(method string, f *rpcFault) error {
 	case codeBlockNotAvailable, codeBlockStatusNotAvailable:
 		return unavailable(ledger.KindNotYet)
 	case codeNodeUnhealthy, codeMinContextSlot:
-		return unavailable(ledger.KindNodeBehind)
+		return &ledger.Unavailable{
+			Method: method, Kind: ledger.KindNodeBehind, Slot: contextSlot(f.Data),
+			Detail: fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message)),
+		}
 	case codeTooManyRequests, codeTooManyRequestsPrivate:
 		return unavailable(ledger.KindRateLimited)
 	case codeParse, codeInvalidRequest, codeUnknownMethod, codeInvalidParams,
@@ -95,6 +101,39 @@ func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 		return nil
 	}
 	return e
+}
+
+// contextSlot is where a node says that it is, in the data of a refusal to
+// answer for a later slot; 0 when it does not.
+func contextSlot(data json.RawMessage) uint64 {
+	var d struct {
+		Slot uint64 `json:"contextSlot"`
+	}
+	if json.Unmarshal(data, &d) != nil {
+		return 0
+	}
+	return d.Slot
+}
+
+// retryAfter reads the header of that name, which is seconds or a date; 0 when
+// it is neither, or past.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// ungated is the error of a call that was not made, for want of budget or
+// because the caller left.
+func ungated(ctx context.Context, method string, err error) error {
+	if ctx.Err() != nil {
+		return &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+	}
+	return &ledger.Unavailable{Method: method, Kind: ledger.KindBudget, Detail: err.Error()}
 }
 
 // transportFault names why no answer came. net/http's own error is left out:
@@ -124,6 +163,15 @@ func connectionDetail(err error) string {
 	default:
 		return ""
 	}
+}
+
+// kindOf is the kind of a ledger.Unavailable; empty for any other error.
+func kindOf(err error) string {
+	var u *ledger.Unavailable
+	if errors.As(err, &u) {
+		return u.Kind
+	}
+	return ""
 }
 
 // transient reports whether the same read may succeed in a moment.

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"log/slog"
+	"math/rand/v2"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -25,7 +27,8 @@ import (
 type world struct {
 	*localnet.Chain
 	t      *testing.T
-	client *chain.Client
+	client *chain.Endpoints
+	single *chain.Client
 	pool   *shieldpool.Pool
 	reader *chain.PoolReader
 	payer  solana.PrivateKey
@@ -45,13 +48,21 @@ func newWorld(t *testing.T, o localnet.Options) *world {
 	server := httptest.NewServer(w.Chain)
 	transport := chain.NewHTTPClient()
 	t.Cleanup(func() {
+		w.client.Close()
 		transport.CloseIdleConnections()
 		server.Close()
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if w.client, err = chain.New(chain.Options{URL: server.URL, HTTP: transport, Now: time.Now}); err != nil {
+	if w.single, err = chain.New(chain.Options{URL: server.URL, HTTP: transport, Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	w.client, err = chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: []chain.Endpoint{{Name: "local", URL: server.URL}}, Genesis: localnet.GenesisHash,
+		HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	profile := shieldpool.Development()
@@ -123,7 +134,8 @@ func must[T any](t *testing.T) func(T, error) T {
 
 func (w *world) blockhash() ledger.Blockhash {
 	w.t.Helper()
-	return must[ledger.Blockhash](w.t)(w.client.LatestBlockhash(w.t.Context()))
+	// Not the endpoints' own, which they keep for a moment: slots here move faster.
+	return must[ledger.Blockhash](w.t)(w.single.LatestBlockhash(w.t.Context()))
 }
 
 func (w *world) root() [32]byte {
@@ -131,13 +143,22 @@ func (w *world) root() [32]byte {
 	return must[ledger.Root](w.t)(w.reader.Root(w.t.Context(), "")).Root
 }
 
+// status is what the recent blocks know of the signature, or the whole history.
 func (w *world) status(signature solana.Signature, history bool) *ledger.Status {
 	w.t.Helper()
-	statuses, _, err := w.client.Statuses(w.t.Context(), []solana.Signature{signature}, history)
+	if history {
+		return w.look(signature).Statuses[0]
+	}
+	statuses, _, err := w.client.Statuses(w.t.Context(), []solana.Signature{signature})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return statuses[0]
+}
+
+func (w *world) look(signatures ...solana.Signature) ledger.Look {
+	w.t.Helper()
+	return must[ledger.Look](w.t)(w.client.Search(w.t.Context(), signatures))
 }
 
 func wantSendError(t *testing.T, err error, want *shieldpool.TransactionError) {
@@ -185,7 +206,7 @@ func TestLifeOfATransaction(t *testing.T) {
 	hash := w.blockhash()
 	raw, signature := w.sign(in, hash)
 
-	sim := must[ledger.Simulation](t)(w.client.Simulate(ctx, raw, false))
+	sim := must[ledger.Simulation](t)(w.client.Simulate(ctx, raw, false, hash.Slot))
 	if sim.Err != nil || sim.UnitsConsumed < 100_000 || sim.Slot < hash.Slot {
 		t.Errorf("simulation says %+v, want a success of a Transact's compute units", sim)
 	}
@@ -207,11 +228,11 @@ func TestLifeOfATransaction(t *testing.T) {
 	if landed == nil || landed.Confirmation != ledger.Confirmed {
 		t.Fatalf("status is %+v, want confirmed", landed)
 	}
-	inspection := must[ledger.Inspection](t)(w.reader.Inspect(ctx, in, w.payer.PublicKey()))
+	inspection := must[ledger.Inspection](t)(w.reader.Inspect(ctx, in, w.payer.PublicKey(), landed.Slot))
 	if inspection.Spent != [2]bool{true, true} || !inspection.RecipientExists || inspection.Slot < landed.Slot {
 		t.Errorf("inspection is %+v, want both spent and the payer existing", inspection)
 	}
-	lamports, _, err := w.client.Balance(ctx, w.payer.PublicKey())
+	lamports, _, err := w.client.Balance(ctx, w.payer.PublicKey(), landed.Slot)
 	if err != nil || lamports != inspection.RecipientLamports || lamports >= 10*solana.LAMPORTS_PER_SOL-deposit {
 		t.Errorf("the payer holds %d with error %v, want what Inspect says (%d) and less than before", lamports, err, inspection.RecipientLamports)
 	}
@@ -267,7 +288,7 @@ func TestPreflightSeesWhatIsConfirmed(t *testing.T) {
 	}
 	for _, test := range tests {
 		raw, signature := w.sign(test.in, w.blockhash())
-		if sim := must[ledger.Simulation](t)(w.client.Simulate(ctx, raw, true)); cmp.Diff(test.want, sim.Err) != "" {
+		if sim := must[ledger.Simulation](t)(w.client.Simulate(ctx, raw, true, 0)); cmp.Diff(test.want, sim.Err) != "" {
 			t.Errorf("%s: simulation says %v, want %v", test.name, sim.Err, test.want)
 		}
 		wantSendError(t, w.client.Send(ctx, raw, true, 0), test.want)
@@ -284,18 +305,18 @@ func TestBlockhashDies(t *testing.T) {
 	w := newWorld(t, localnet.Options{Initialised: true})
 	ctx := t.Context()
 	hash := w.blockhash()
-	raw, _ := w.sign(w.inputs(1, w.root(), deposit), hash)
+	raw, signature := w.sign(w.inputs(1, w.root(), deposit), hash)
 	w.Skip(20)
-	for must[uint64](t)(w.client.BlockHeight(ctx, ledger.Finalized)) <= hash.LastValidBlockHeight {
+	for w.look(signature).FinalizedHeight <= hash.LastValidBlockHeight {
 		w.Advance(10)
 	}
 	wantSendError(t, w.client.Send(ctx, raw, true, 0), &shieldpool.TransactionError{Kind: "BlockhashNotFound"})
-	height, slot := must[uint64](t)(w.client.BlockHeight(ctx, ledger.Confirmed)), must[uint64](t)(w.client.Slot(ctx, ledger.Confirmed))
-	if height+20 > slot {
-		t.Errorf("block height %d and slot %d, want the 20 skipped slots between them", height, slot)
+	look, slot := w.look(signature), must[uint64](t)(w.client.Slot(ctx, ledger.Confirmed))
+	if look.FinalizedHeight+20 > look.FinalizedSlot || look.FinalizedSlot > slot || look.Slot < look.FinalizedSlot {
+		t.Errorf("the look is %+v at confirmed slot %d, want the 20 skipped slots between height and slot", look, slot)
 	}
-	if first := must[uint64](t)(w.client.FirstAvailableBlock(ctx)); first > hash.Slot {
-		t.Errorf("first available block is %d, want one not after %d", first, hash.Slot)
+	if look.Statuses[0] != nil || look.FirstAvailable > hash.Slot {
+		t.Errorf("the look is %+v, want a transaction that is not known to a history from before slot %d", look, hash.Slot)
 	}
 	var u *ledger.Unavailable
 	if err := w.client.Send(ctx, raw, true, slot+1000); !errors.As(err, &u) || u.Kind != ledger.KindNodeBehind {
@@ -334,14 +355,14 @@ func TestHistoryOfTheTree(t *testing.T) {
 	want = append(want, last.Commitments[0], last.Commitments[1])
 	w.Finalize()
 
-	infos, err := w.client.SignaturesFor(ctx, w.pool.MerkleTree, solana.Signature{}, solana.Signature{}, 3)
+	infos, err := w.client.SignaturesFor(ctx, w.pool.MerkleTree, ledger.Confirmed, solana.Signature{}, solana.Signature{}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(infos) != 3 || infos[0].Signature != signatures[3] || infos[1].Signature != signatures[2] || !infos[1].Failed || infos[0].Failed {
 		t.Errorf("the newest three are %+v, want the last, the failed one and another", infos)
 	}
-	rest := must[[]ledger.SignatureInfo](t)(w.client.SignaturesFor(ctx, w.pool.MerkleTree, infos[1].Signature, solana.Signature{}, 0))
+	rest := must[[]ledger.SignatureInfo](t)(w.client.SignaturesFor(ctx, w.pool.MerkleTree, ledger.Confirmed, infos[1].Signature, solana.Signature{}, 0))
 	if len(rest) != 3 || rest[2].Slot >= rest[1].Slot {
 		t.Errorf("before them are %+v, want the two deposits and Initialize", rest)
 	}
@@ -401,7 +422,7 @@ func TestBlockThatTheEndpointNoLongerHas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{History: 200})
 	w.Advance(300)
-	first := must[uint64](t)(w.client.FirstAvailableBlock(t.Context()))
+	first := w.look(solana.Signature{1}).FirstAvailable
 	if first < 2 {
 		t.Fatalf("first available block is %d, want a later one", first)
 	}

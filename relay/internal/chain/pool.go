@@ -24,9 +24,10 @@ const (
 	retryPool  = time.Minute
 )
 
-// AccountReader reads accounts, all at one slot; *Client is one.
+// AccountReader reads accounts, all at one slot that is not before
+// minContextSlot; *Endpoints is one, and *Client.
 type AccountReader interface {
-	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment) ([]*ledger.Account, uint64, error)
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
 }
 
 // PoolOptions configure a PoolReader.
@@ -129,10 +130,11 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (ledger.Root, error)
 }
 
 // Inspect reads, at one slot, which of the inputs' nullifiers are spent and
-// what the recipient holds; a zero recipient is not read. A nullifier is spent
-// when its account exists and the program owns it: anybody can put a lamport
-// on the address.
-func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey) (ledger.Inspection, error) {
+// what the recipient holds; a zero recipient is not read. The slot is not
+// before minContextSlot: who knows of an event at that slot gets an answer that
+// knows of it too. A nullifier is spent when its account exists and the program
+// owns it: anybody can put a lamport on the address.
+func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
 	var keys []solana.PublicKey
 	var inputs []int // the input behind each key; the recipient, if any, comes after them
 	for i := range in.Nullifiers {
@@ -148,7 +150,7 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 	if !recipient.IsZero() {
 		keys = append(keys, recipient)
 	}
-	accounts, slot, err := p.accounts.Accounts(ctx, keys, ledger.Confirmed)
+	accounts, slot, err := p.accounts.Accounts(ctx, keys, ledger.Confirmed, minContextSlot)
 	if err != nil {
 		return ledger.Inspection{}, unavailable(err)
 	}
@@ -184,7 +186,7 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 	}
 	p.started = p.now()
 	r := reading{at: p.started}
-	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{p.pool.MerkleTree}, ledger.Confirmed)
+	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{p.pool.MerkleTree}, ledger.Confirmed, 0)
 	if err != nil {
 		r.err = unavailable(err)
 		return r

@@ -19,16 +19,17 @@ import (
 
 // accounts is a chain state that a test changes under the reader.
 type accounts struct {
-	mu    sync.Mutex
-	held  map[solana.PublicKey]*ledger.Account
-	slot  uint64
-	err   error
-	reads int
-	delay time.Duration
-	asked [][]solana.PublicKey
+	mu        sync.Mutex
+	held      map[solana.PublicKey]*ledger.Account
+	slot      uint64
+	err       error
+	reads     int
+	delay     time.Duration
+	asked     [][]solana.PublicKey
+	notBefore []uint64
 }
 
-func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment) ([]*ledger.Account, uint64, error) {
+func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
 	if commitment != ledger.Confirmed {
 		return nil, 0, errors.New("read at another commitment than confirmed")
 	}
@@ -36,6 +37,7 @@ func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commit
 	a.mu.Lock()
 	a.reads++
 	a.asked = append(a.asked, keys)
+	a.notBefore = append(a.notBefore, minContextSlot)
 	slot, err, out := a.slot, a.err, make([]*ledger.Account, len(keys))
 	for i, k := range keys {
 		out[i] = a.held[k]
@@ -410,7 +412,7 @@ func TestInspect(t *testing.T) {
 			t.Parallel()
 			a := &accounts{held: test.held, slot: 5}
 			p, _ := newPool(t, a)
-			got, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: test.nullifiers}, test.recipient)
+			got, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: test.nullifiers}, test.recipient, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -426,7 +428,7 @@ func TestInspect(t *testing.T) {
 		t.Parallel()
 		a := &accounts{err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindConnection}}
 		p, _ := newPool(t, a)
-		_, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: nullifiers}, recipient)
+		_, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: nullifiers}, recipient, 0)
 		checkRefusal(t, err, refusal.ChainUnavailable)
 	})
 }

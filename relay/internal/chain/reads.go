@@ -49,9 +49,29 @@ func malformed(method, format string, args ...any) error {
 	return &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
 
+// seen refuses an answer from before minContextSlot: some endpoints leave the
+// parameter out of what they pass on.
+func seen(method string, slot, minContextSlot uint64) error {
+	if slot >= minContextSlot {
+		return nil
+	}
+	return &ledger.Unavailable{
+		Method: method, Kind: ledger.KindNodeBehind, Slot: slot,
+		Detail: fmt.Sprintf("answer is of slot %d, expected %d or later", slot, minContextSlot),
+	}
+}
+
 type config map[string]any
 
 func committed(c ledger.Commitment) config { return config{"commitment": c} }
+
+// notBefore keeps a node that has not seen the slot from answering; 0 for none.
+func (c config) notBefore(slot uint64) config {
+	if slot > 0 {
+		c["minContextSlot"] = slot
+	}
+	return c
+}
 
 // wireAccount is an account as getMultipleAccounts gives it in base64.
 type wireAccount struct {
@@ -71,14 +91,25 @@ func (w *wireAccount) account() (*ledger.Account, error) {
 	return &ledger.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data}, nil
 }
 
-// Accounts reads up to 100 accounts, all at the slot that it returns; the
-// entry of an account that does not exist is nil.
-func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment) ([]*ledger.Account, uint64, error) {
+// Accounts reads up to 100 accounts, all at the slot that it returns, which is
+// not before minContextSlot; the entry of an account that does not exist is nil.
+func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
+	accounts, slot, err := c.accounts(ctx, keys, config{"encoding": "base64", "commitment": commitment}.notBefore(minContextSlot))
+	if err == nil {
+		err = seen("getMultipleAccounts", slot, minContextSlot)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return accounts, slot, nil
+}
+
+func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf config) ([]*ledger.Account, uint64, error) {
 	const method = "getMultipleAccounts"
 	if len(keys) > MaxAccounts {
 		return nil, 0, fmt.Errorf("%s takes at most %d accounts, received %d", method, MaxAccounts, len(keys))
 	}
-	result, err := read[at[[]*wireAccount]](ctx, c, method, keys, config{"encoding": "base64", "commitment": commitment})
+	result, err := read[at[[]*wireAccount]](ctx, c, method, keys, conf)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -97,11 +128,36 @@ func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitme
 	return accounts, result.Slot, nil
 }
 
-// Balance reads an account's confirmed lamports and the slot of the reading. An
-// account that does not exist has 0.
-func (c *Client) Balance(ctx context.Context, key solana.PublicKey) (lamports, slot uint64, err error) {
-	result, err := read[at[uint64]](ctx, c, "getBalance", key, committed(ledger.Confirmed))
-	return result.Value, result.Slot, err
+// Balance reads an account's confirmed lamports and the slot of the reading,
+// which is not before minContextSlot. An account that does not exist has 0.
+func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
+	const method = "getBalance"
+	result, err := read[at[uint64]](ctx, c, method, key, committed(ledger.Confirmed).notBefore(minContextSlot))
+	if err == nil {
+		err = seen(method, result.Slot, minContextSlot)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return result.Value, result.Slot, nil
+}
+
+// Balances reads the confirmed lamports of up to 100 accounts, all at the slot
+// that it returns, in the order of the keys. An account that does not exist has 0.
+func (c *Client) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+	accounts, slot, err := c.accounts(ctx, keys, config{
+		"encoding": "base64", "commitment": ledger.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	lamports = make([]uint64, len(accounts))
+	for i, a := range accounts {
+		if a != nil {
+			lamports[i] = a.Lamports
+		}
+	}
+	return lamports, slot, nil
 }
 
 // LatestBlockhash reads the newest confirmed blockhash.
@@ -124,9 +180,23 @@ func (c *Client) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) 
 	}, nil
 }
 
-// BlockHeight reads the number of blocks below the newest of the commitment.
-func (c *Client) BlockHeight(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
-	return read[uint64](ctx, c, "getBlockHeight", committed(commitment))
+// horizon is the newest finalized block, by slot and by block height.
+type horizon struct{ slot, height uint64 }
+
+// finalized reads the newest finalized block.
+func (c *Client) finalized(ctx context.Context) (horizon, error) {
+	const method = "getEpochInfo"
+	result, err := read[struct {
+		Slot   *uint64 `json:"absoluteSlot"`
+		Height *uint64 `json:"blockHeight"`
+	}](ctx, c, method, committed(ledger.Finalized))
+	switch {
+	case err != nil:
+		return horizon{}, err
+	case result.Slot == nil || result.Height == nil || *result.Height > *result.Slot:
+		return horizon{}, malformed(method, "absoluteSlot or blockHeight is missing, or the height is above the slot")
+	}
+	return horizon{*result.Slot, *result.Height}, nil
 }
 
 // Slot reads the newest slot of the commitment.
@@ -134,8 +204,8 @@ func (c *Client) Slot(ctx context.Context, commitment ledger.Commitment) (uint64
 	return read[uint64](ctx, c, "getSlot", committed(commitment))
 }
 
-// FirstAvailableBlock reads the slot of the oldest block that the endpoint still has.
-func (c *Client) FirstAvailableBlock(ctx context.Context) (uint64, error) {
+// firstAvailable reads the slot of the oldest block that the endpoint still has.
+func (c *Client) firstAvailable(ctx context.Context) (uint64, error) {
 	return read[uint64](ctx, c, "getFirstAvailableBlock")
 }
 

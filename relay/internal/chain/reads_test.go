@@ -25,7 +25,7 @@ var (
 // of Agave's answer.
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	type slotted struct {
+	type slotted struct { // what several values have in common
 		Value any
 		Slot  uint64
 	}
@@ -38,22 +38,22 @@ func TestCalls(t *testing.T) {
 	}{
 		"accounts, one of which does not exist": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				v, slot, err := c.Accounts(ctx, []solana.PublicKey{keyA, keyB}, ledger.Finalized)
+				v, slot, err := c.Accounts(ctx, []solana.PublicKey{keyA, keyB}, ledger.Finalized, 8)
 				return slotted{v, slot}, err
 			},
 			answer:     fmt.Sprintf(`{"context":{"apiVersion":"2.3.0","slot":9},"value":[{"data":["AQID","base64"],"executable":false,"lamports":5,"owner":%q,"rentEpoch":18446744073709551615,"space":3},null]}`, keyB),
 			wantMethod: "getMultipleAccounts",
-			wantParams: fmt.Sprintf(`[[%q,%q],{"commitment":"finalized","encoding":"base64"}]`, keyA, keyB),
+			wantParams: fmt.Sprintf(`[[%q,%q],{"commitment":"finalized","encoding":"base64","minContextSlot":8}]`, keyA, keyB),
 			want:       slotted{[]*ledger.Account{{Owner: keyB, Lamports: 5, Data: []byte{1, 2, 3}}, nil}, 9},
 		},
 		"balance": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				v, slot, err := c.Balance(ctx, keyA)
+				v, slot, err := c.Balance(ctx, keyA, 9)
 				return slotted{v, slot}, err
 			},
 			answer:     `{"context":{"slot":9},"value":18446744073709551615}`,
 			wantMethod: "getBalance",
-			wantParams: fmt.Sprintf(`[%q,{"commitment":"confirmed"}]`, keyA),
+			wantParams: fmt.Sprintf(`[%q,{"commitment":"confirmed","minContextSlot":9}]`, keyA),
 			want:       slotted{uint64(1<<64 - 1), 9},
 		},
 		"latest blockhash": {
@@ -63,10 +63,23 @@ func TestCalls(t *testing.T) {
 			wantParams: `[{"commitment":"confirmed"}]`,
 			want:       ledger.Blockhash{Hash: hashA, Slot: 9, LastValidBlockHeight: 159},
 		},
-		"block height": {
-			do:         func(ctx context.Context, c *Client) (any, error) { return c.BlockHeight(ctx, ledger.Finalized) },
-			answer:     `77`,
-			wantMethod: "getBlockHeight", wantParams: `[{"commitment":"finalized"}]`, want: uint64(77),
+		"balances, of accounts without their data": {
+			do: func(ctx context.Context, c *Client) (any, error) {
+				v, slot, err := c.Balances(ctx, []solana.PublicKey{keyA, keyB})
+				return slotted{v, slot}, err
+			},
+			answer:     fmt.Sprintf(`{"context":{"slot":9},"value":[{"data":["","base64"],"lamports":5,"owner":%q,"space":3},null]}`, keyB),
+			wantMethod: "getMultipleAccounts",
+			wantParams: fmt.Sprintf(`[[%q,%q],{"commitment":"confirmed","dataSlice":{"length":0,"offset":0},"encoding":"base64"}]`, keyA, keyB),
+			want:       slotted{[]uint64{5, 0}, 9},
+		},
+		"the newest finalized block": {
+			do: func(ctx context.Context, c *Client) (any, error) {
+				h, err := c.finalized(ctx)
+				return [2]uint64{h.slot, h.height}, err
+			},
+			answer:     `{"absoluteSlot":90,"blockHeight":77,"epoch":0,"slotIndex":90,"slotsInEpoch":432000,"transactionCount":5}`,
+			wantMethod: "getEpochInfo", wantParams: `[{"commitment":"finalized"}]`, want: [2]uint64{90, 77},
 		},
 		"slot": {
 			do:         func(ctx context.Context, c *Client) (any, error) { return c.Slot(ctx, ledger.Processed) },
@@ -74,7 +87,7 @@ func TestCalls(t *testing.T) {
 			wantMethod: "getSlot", wantParams: `[{"commitment":"processed"}]`, want: uint64(78),
 		},
 		"first available block": {
-			do:         func(ctx context.Context, c *Client) (any, error) { return c.FirstAvailableBlock(ctx) },
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.firstAvailable(ctx) },
 			answer:     `0`,
 			wantMethod: "getFirstAvailableBlock", wantParams: ``, want: uint64(0),
 		},
@@ -105,21 +118,21 @@ func TestCalls(t *testing.T) {
 			wantParams: `["AQID",{"encoding":"base64","maxRetries":0,"preflightCommitment":"confirmed","skipPreflight":true}]`,
 		},
 		"simulation of a failure": {
-			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1, 2, 3}, true) },
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1, 2, 3}, true, 7) },
 			answer:     `{"context":{"slot":9},"value":{"accounts":null,"err":{"InstructionError":[2,{"Custom":4128}]},"innerInstructions":null,"logs":[],"replacementBlockhash":null,"returnData":null,"unitsConsumed":123}}`,
 			wantMethod: "simulateTransaction",
-			wantParams: `["AQID",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":true,"sigVerify":false}]`,
+			wantParams: `["AQID",{"commitment":"confirmed","encoding":"base64","minContextSlot":7,"replaceRecentBlockhash":true,"sigVerify":false}]`,
 			want:       ledger.Simulation{Err: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1020}, UnitsConsumed: 123, Slot: 9},
 		},
 		"simulation of a success": {
-			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false) },
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false, 0) },
 			answer:     `{"context":{"slot":9},"value":{"err":null,"logs":[],"unitsConsumed":150000}}`,
 			wantMethod: "simulateTransaction",
 			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
 			want:       ledger.Simulation{UnitsConsumed: 150000, Slot: 9},
 		},
 		"simulation that fails before it runs": {
-			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false) },
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false, 0) },
 			answer:     `{"context":{"slot":9},"value":{"err":"AccountNotFound","logs":null}}`,
 			wantMethod: "simulateTransaction",
 			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
@@ -143,16 +156,18 @@ func TestCalls(t *testing.T) {
 			}, 82},
 		},
 		"signatures of an address, a page": {
-			do: func(ctx context.Context, c *Client) (any, error) { return c.SignaturesFor(ctx, keyA, sigA, sigB, 2) },
+			do: func(ctx context.Context, c *Client) (any, error) {
+				return c.SignaturesFor(ctx, keyA, ledger.Finalized, sigA, sigB, 2)
+			},
 			answer: fmt.Sprintf(`[{"blockTime":null,"confirmationStatus":"finalized","err":null,"memo":null,"signature":%q,"slot":114},
-				{"blockTime":1,"confirmationStatus":"confirmed","err":{"InstructionError":[0,{"Custom":1}]},"memo":null,"signature":%q,"slot":113}]`, sigA, sigB),
+				{"blockTime":1,"confirmationStatus":null,"err":{"InstructionError":[0,{"Custom":1}]},"memo":null,"signature":%q,"slot":113}]`, sigA, sigB),
 			wantMethod: "getSignaturesForAddress",
-			wantParams: fmt.Sprintf(`[%q,{"before":%q,"commitment":"confirmed","limit":2,"until":%q}]`, keyA, sigA, sigB),
-			want:       []ledger.SignatureInfo{{Signature: sigA, Slot: 114}, {Signature: sigB, Slot: 113, Failed: true}},
+			wantParams: fmt.Sprintf(`[%q,{"before":%q,"commitment":"finalized","limit":2,"until":%q}]`, keyA, sigA, sigB),
+			want:       []ledger.SignatureInfo{{Signature: sigA, Slot: 114, Confirmation: ledger.Finalized}, {Signature: sigB, Slot: 113, Failed: true}},
 		},
 		"signatures of an address, from the newest": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				return c.SignaturesFor(ctx, keyA, solana.Signature{}, solana.Signature{}, 0)
+				return c.SignaturesFor(ctx, keyA, ledger.Confirmed, solana.Signature{}, solana.Signature{}, 0)
 			},
 			answer:     `[]`,
 			wantMethod: "getSignaturesForAddress",
@@ -189,7 +204,7 @@ func TestCalls(t *testing.T) {
 func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 	t.Parallel()
 	accounts := func(ctx context.Context, c *Client) error {
-		_, _, err := c.Accounts(ctx, []solana.PublicKey{keyA}, ledger.Confirmed)
+		_, _, err := c.Accounts(ctx, []solana.PublicKey{keyA}, ledger.Confirmed, 0)
 		return err
 	}
 	statuses := func(ctx context.Context, c *Client) error {
@@ -197,12 +212,13 @@ func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 		return err
 	}
 	blockhash := func(ctx context.Context, c *Client) error { _, err := c.LatestBlockhash(ctx); return err }
-	simulate := func(ctx context.Context, c *Client) error { _, err := c.Simulate(ctx, nil, false); return err }
+	simulate := func(ctx context.Context, c *Client) error { _, err := c.Simulate(ctx, nil, false, 0); return err }
 	fees := func(ctx context.Context, c *Client) error { _, err := c.PriorityFees(ctx, nil); return err }
 	history := func(ctx context.Context, c *Client) error {
-		_, err := c.SignaturesFor(ctx, keyA, sigA, sigB, 1)
+		_, err := c.SignaturesFor(ctx, keyA, ledger.Confirmed, sigA, sigB, 1)
 		return err
 	}
+	horizon := func(ctx context.Context, c *Client) error { _, err := c.finalized(ctx); return err }
 	owner := fmt.Sprintf(`"owner":%q`, keyA)
 	tests := map[string]struct {
 		do     func(context.Context, *Client) error
@@ -224,6 +240,9 @@ func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 		"a last height without a blockhash":          {blockhash, `{"context":{"slot":1},"value":{"lastValidBlockHeight":5}}`},
 		"a simulation that consumed nothing we know": {simulate, `{"context":{"slot":1},"value":{"err":null}}`},
 		"a simulation whose error has no shape":      {simulate, `{"context":{"slot":1},"value":{"err":7,"unitsConsumed":1}}`},
+		"a finalized block without height":           {horizon, `{"absoluteSlot":1}`},
+		"a finalized block without slot":             {horizon, `{"blockHeight":1}`},
+		"a height above the slot":                    {horizon, `{"absoluteSlot":1,"blockHeight":2}`},
 		"a fee without its figure":                   {fees, `[{"slot":1}]`},
 		"a transaction of the history without slot":  {history, fmt.Sprintf(`[{"signature":%q}]`, sigA)},
 		"a transaction of the history without name":  {history, `[{"slot":1}]`},
@@ -241,7 +260,7 @@ func TestLimitsAreKeptWithoutACall(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, result(`null`))
 	c := newClient(t, Options{URL: n.URL})
-	_, _, errAccounts := c.Accounts(t.Context(), make([]solana.PublicKey, MaxAccounts+1), ledger.Confirmed)
+	_, _, errAccounts := c.Accounts(t.Context(), make([]solana.PublicKey, MaxAccounts+1), ledger.Confirmed, 0)
 	_, _, errStatuses := c.Statuses(t.Context(), make([]solana.Signature, MaxStatuses+1), false)
 	for _, err := range []error{errAccounts, errStatuses} {
 		if err == nil || errors.Is(err, ledger.ErrUnavailable) {

@@ -23,12 +23,9 @@ import (
 // means that this send put nothing on the chain. After ledger.ErrUnavailable it
 // may have.
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
-	const method = "sendTransaction"
+	const method = methodSend
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": ledger.Confirmed}
-	if minContextSlot > 0 {
-		conf["minContextSlot"] = minContextSlot
-	}
-	result, err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf})
+	result, err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)})
 	if err != nil {
 		return err
 	}
@@ -41,8 +38,8 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 
 // Simulate runs a transaction on the newest confirmed state without sending
 // it. Its signatures are not checked. replaceBlockhash lets one without a live
-// blockhash run.
-func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool) (ledger.Simulation, error) {
+// blockhash run. A node that has not seen minContextSlot does not answer; 0 for any.
+func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
 	const method = "simulateTransaction"
 	type value struct {
 		Err           json.RawMessage `json:"err"`
@@ -50,7 +47,10 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 	}
 	result, err := read[at[value]](ctx, c, method, base64.StdEncoding.EncodeToString(raw), config{
 		"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": replaceBlockhash, "commitment": ledger.Confirmed,
-	})
+	}.notBefore(minContextSlot))
+	if err == nil {
+		err = seen(method, result.Slot, minContextSlot)
+	}
 	if err != nil {
 		return ledger.Simulation{}, err
 	}
@@ -105,13 +105,13 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 	return statuses, result.Slot, nil
 }
 
-// SignaturesFor lists the confirmed transactions that name the address, newest
-// first; those of one slot have no order among them. It starts before the
+// SignaturesFor lists the transactions that name the address, confirmed or
+// finalized ones, newest first; those of one slot have no order among them. It starts before the
 // signature before and ends at until, which is left out; zero ones stand for the
 // newest and the oldest. At most limit (1 to 1000) are returned; 0 stands for 1000.
-func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
 	const method = "getSignaturesForAddress"
-	conf := committed(ledger.Confirmed)
+	conf := committed(commitment)
 	if !before.IsZero() {
 		conf["before"] = before
 	}
@@ -124,7 +124,9 @@ func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, be
 	result, err := read[[]struct {
 		Signature solana.Signature `json:"signature"`
 		Slot      *uint64          `json:"slot"`
-		Err       json.RawMessage  `json:"err"`
+		// Confirmation is null in the answers of some archives.
+		Confirmation *ledger.Commitment `json:"confirmationStatus"`
+		Err          json.RawMessage    `json:"err"`
 	}](ctx, c, method, address, conf)
 	if err != nil {
 		return nil, err
@@ -135,6 +137,9 @@ func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, be
 			return nil, malformed(method, "entry %d has no signature or no slot", i)
 		}
 		infos[i] = ledger.SignatureInfo{Signature: r.Signature, Slot: *r.Slot, Failed: len(r.Err) > 0 && !isNull(r.Err)}
+		if r.Confirmation != nil && r.Confirmation.AtLeast(ledger.Processed) {
+			infos[i].Confirmation = *r.Confirmation
+		}
 	}
 	return infos, nil
 }

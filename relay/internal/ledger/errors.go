@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -41,25 +42,46 @@ const (
 	KindNotYet = "not_yet"
 	// KindCancelled: the caller stopped waiting.
 	KindCancelled = "cancelled"
+	// KindBudget: the relay's own budget of requests a second for the endpoint
+	// was spent, so the call was not made.
+	KindBudget = "budget"
+	// KindBreakerOpen: no call was made, because every endpoint fit for it fails
+	// its calls and is left alone for a moment.
+	KindBreakerOpen = "breaker_open"
 )
 
 // Unavailable is a call of which the outcome is not known.
 type Unavailable struct {
 	// Method is the RPC method; Kind is one of the constants above.
 	Method, Kind string
+	// Endpoint is the configured name of the endpoint that was asked; empty when
+	// it was more than one, or the only one.
+	Endpoint string
 	// Detail is more for the operator, such as the HTTP status; it never holds
 	// the endpoint's URL. Empty when Kind says it all.
 	Detail string
 	// Err is the context's error when the caller stopped waiting, else nil.
 	Err error
+	// RetryAfter is how long the endpoint asks to be left alone; 0 when it does not.
+	RetryAfter time.Duration
+	// Slot is where a node that is behind stands; 0 when it does not tell.
+	Slot uint64
 }
 
-// Error gives method, kind and detail.
+// Error gives method, endpoint, kind and detail.
 func (e *Unavailable) Error() string {
 	if e.Detail == "" {
-		return fmt.Sprintf("%s: %v: %s", e.Method, ErrUnavailable, e.Kind)
+		return fmt.Sprintf("%s: %v: %s", called(e.Method, e.Endpoint), ErrUnavailable, e.Kind)
 	}
-	return fmt.Sprintf("%s: %v: %s: %s", e.Method, ErrUnavailable, e.Kind, e.Detail)
+	return fmt.Sprintf("%s: %v: %s: %s", called(e.Method, e.Endpoint), ErrUnavailable, e.Kind, e.Detail)
+}
+
+// called names a call: the method, and the endpoint if there is a choice.
+func called(method, endpoint string) string {
+	if endpoint == "" {
+		return method
+	}
+	return method + " at " + endpoint
 }
 
 // Is makes every Unavailable match ErrUnavailable.
@@ -72,14 +94,16 @@ func (e *Unavailable) Unwrap() error { return e.Err }
 // know the method or does not take the parameters. Asking again does not help.
 type RPCError struct {
 	Method string
+	// Endpoint is the configured name of the endpoint; empty when there is only one.
+	Endpoint string
 	// Code is JSON-RPC's, negative; Message is the endpoint's.
 	Code    int
 	Message string
 }
 
-// Error gives method, code and message.
+// Error gives method, endpoint, code and message.
 func (e *RPCError) Error() string {
-	return fmt.Sprintf("%s: the RPC endpoint refuses the call with code %d: %s", e.Method, e.Code, e.Message)
+	return fmt.Sprintf("%s: the RPC endpoint refuses the call with code %d: %s", called(e.Method, e.Endpoint), e.Code, e.Message)
 }
 
 // SendError is a transaction that an endpoint refused before forwarding it:

@@ -115,7 +115,9 @@ type Simulation struct {
 type SignatureInfo struct {
 	Signature solana.Signature
 	Slot      uint64
-	Failed    bool
+	// Confirmation is empty when the endpoint does not tell.
+	Confirmation Commitment
+	Failed       bool
 }
 
 // Block is a block's transactions in the order in which they ran.

@@ -36,6 +36,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 	}{
 		"no answer is unknown":                      {err: &Unavailable{Method: "getSlot", Kind: KindTimeout}, wantUnknown: true, wantText: "getSlot: chain is unavailable: timeout"},
 		"an answer that says nothing has its why":   {err: &Unavailable{Method: "getSlot", Kind: KindRejected, Detail: "HTTP 403"}, wantUnknown: true, wantText: "rejected: HTTP 403"},
+		"an answer of one of several names it":      {err: &Unavailable{Method: "getSlot", Endpoint: "archive", Kind: KindTimeout}, wantUnknown: true, wantText: "getSlot at archive: chain is unavailable: timeout"},
 		"a caller who left is unknown and told so":  {err: &Unavailable{Kind: KindCancelled, Err: context.Canceled}, wantUnknown: true, wantIs: context.Canceled, wantText: KindCancelled},
 		"a refused call is known":                   {err: &RPCError{Method: "getSlot", Code: -32602, Message: "no"}, wantText: "getSlot: the RPC endpoint refuses the call with code -32602: no"},
 		"a refused transaction is known, with why":  {err: &SendError{Err: spent}, wantIs: spent, wantText: "AlreadyProcessed"},

@@ -1,0 +1,320 @@
+package chain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+const (
+	// rounds is how often each endpoint is asked before a read fails, and leastAsked
+	// how many calls are enough when there are several.
+	rounds     = 3
+	leastAsked = 3
+	// patience is how long a read waits for a breaker when all are open.
+	patience = time.Second
+	// abandoned is the time from which a call whose caller ran out of time tells
+	// that the endpoint hangs.
+	abandoned = time.Second
+	// maxPause bounds what Retry-After may ask for.
+	maxPause = 30 * time.Second
+)
+
+// asked is an endpoint while it is asked.
+type asked struct {
+	*Client
+	index int
+	// best is the newest slot that was known of any endpoint when the call began.
+	best uint64
+}
+
+// query is a read that any one endpoint with a role can answer.
+type query[T any] struct {
+	// method is the RPC method that the endpoints are compared by.
+	method  string
+	urgency judge.Urgency
+	// roles are those that can answer, the preferred ones first.
+	roles []Role
+	do    func(context.Context, asked) (T, error)
+	// slot is the confirmed slot of the answer; nil when it tells none.
+	slot func(T) uint64
+	// unknown reports an answer that says no more than that this endpoint does not
+	// know: another may. Nil when every answer says something.
+	unknown func(T) bool
+}
+
+// ask goes through the endpoints, the best first, until one answers.
+func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
+	var none T
+	deadline := e.now().Add(patience)
+	var calls int
+	for round := 0; ; {
+		candidates := e.candidates(q.roles, q.method, q.urgency)
+		results := answers{method: q.method}
+		for i, ep := range candidates {
+			permit, ok := ep.breaker.Try()
+			if !ok {
+				results.skipped++
+				continue
+			}
+			v, err := attempt(ctx, e, ep, permit, q, len(candidates)-i)
+			switch {
+			case err == nil && (q.unknown == nil || !q.unknown(v)):
+				return v, nil
+			case err != nil && ctx.Err() != nil:
+				return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+			}
+			results.add(err)
+			calls++
+		}
+		if len(candidates) == 0 {
+			return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindRejected, Detail: "every RPC endpoint for it serves another chain: correct their URLs"}
+		}
+		if results.n == 0 {
+			if !e.awaitBreaker(ctx, candidates, deadline) {
+				return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindBreakerOpen, Err: ctx.Err(), Detail: "every endpoint for it failed its last calls; it is asked again in a moment"}
+			}
+			continue
+		}
+		round++
+		if !results.transient() || round == rounds || (calls >= leastAsked && !results.behind()) {
+			return none, results.err()
+		}
+		if !sleep(ctx, backoff(round, e.rand())) {
+			return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+		}
+	}
+}
+
+// backoff is how long to wait after a round, in which every endpoint failed.
+func backoff(round int, random float64) time.Duration {
+	d := min(retryDelay<<(round-1), retryMaxDelay)
+	return time.Duration(float64(d) * (1 + retryJitter*(2*random-1)))
+}
+
+// candidates are the endpoints that can answer, the best first: those of the
+// first role, with budget left, that are not behind, that answer the method
+// well, in the configured order.
+func (e *Endpoints) candidates(roles []Role, method string, urgency judge.Urgency) []*endpoint {
+	now := e.now()
+	type place struct {
+		*endpoint
+		role, budget, lag, rank int
+	}
+	var places []place
+	for _, ep := range e.all {
+		role := slices.IndexFunc(roles, ep.has)
+		if role < 0 || ep.isForeign() {
+			continue
+		}
+		p := place{endpoint: ep, role: role, rank: ep.meter.Rank(method, now)}
+		if !ep.budget.Has(urgency) {
+			p.budget = 1
+		}
+		if lag, at := e.front.Lag(ep.index); lag > e.maxLag && now.Sub(at) < 2*e.probe {
+			p.lag = 1
+		}
+		places = append(places, p)
+	}
+	slices.SortStableFunc(places, func(a, b place) int {
+		return cmp.Or(a.role-b.role, a.budget-b.budget, a.lag-b.lag, a.rank-b.rank)
+	})
+	out := make([]*endpoint, len(places))
+	for i, p := range places {
+		out[i] = p.endpoint
+	}
+	return out
+}
+
+// awaitBreaker waits until one of the candidates may be tried; false when none
+// may be before the deadline.
+func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
+	turned := e.turned.next()
+	left := deadline.Sub(e.now())
+	if left <= 0 {
+		return false
+	}
+	for _, ep := range candidates {
+		left = min(left, ep.breaker.Next())
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-turned:
+	case <-timer.C:
+	}
+	return true
+}
+
+// attempt asks one endpoint, and judges it by the answer. left counts the
+// endpoints that could be asked, this one included.
+func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit judge.Permit, q query[T], left int) (T, error) {
+	var v T
+	start := e.now()
+	best := e.front.Best(start)
+	err := e.verify(ctx, ep)
+	if err == nil {
+		limited, cancel := e.limit(ctx, q.method, left)
+		v, err = q.do(limited, asked{Client: ep.clients[q.urgency], index: ep.index, best: best})
+		cancel()
+		err = ep.own(ctx, err)
+	}
+	took := e.now().Sub(start)
+	if err == nil && q.slot != nil {
+		e.front.Saw(ep.index, q.slot(v), best, e.now())
+	}
+	e.learn(ep, permit, q.method, took, best, err)
+	return v, err
+}
+
+// limit gives a call that others could answer too only its share of the
+// caller's time, and two fifths of the whole timeout.
+func (e *Endpoints) limit(ctx context.Context, method string, left int) (context.Context, context.CancelFunc) {
+	if left <= 1 {
+		return ctx, func() {}
+	}
+	most := e.timeout * 2 / 5
+	if slow(method) {
+		most *= slowFactor
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		most = min(most, deadline.Sub(e.now())/time.Duration(left))
+	}
+	return context.WithTimeout(ctx, most)
+}
+
+// own puts the endpoint's name into the error, and calls a timeout what the
+// caller did not end.
+func (ep *endpoint) own(ctx context.Context, err error) error {
+	var u *ledger.Unavailable
+	var r *ledger.RPCError
+	switch {
+	case errors.As(err, &u):
+		u.Endpoint = ep.name
+		if u.Kind == ledger.KindCancelled && ctx.Err() == nil {
+			u.Kind, u.Err = ledger.KindTimeout, nil
+		}
+	case errors.As(err, &r):
+		r.Endpoint = ep.name
+	}
+	return err
+}
+
+// learn judges the endpoint by a call's outcome, and gives the permit back.
+func (e *Endpoints) learn(ep *endpoint, permit judge.Permit, method string, took time.Duration, best uint64, err error) {
+	now := e.now()
+	outcome, kind, pause := judge.Good, "", time.Duration(0)
+	var u *ledger.Unavailable
+	switch {
+	case errors.As(err, &u):
+		outcome, kind, pause = verdict(u, took), u.Kind, u.RetryAfter
+		if u.Kind == ledger.KindNodeBehind && u.Slot > 0 {
+			e.front.Saw(ep.index, u.Slot, best, now)
+		}
+	case classOf(err) == "refused":
+		outcome = judge.Answered
+	}
+	if outcome != judge.Void {
+		ep.meter.Saw(method, took, outcome == judge.Bad || kind == ledger.KindNodeBehind, now)
+	}
+	if kind != "" && outcome != judge.Void {
+		ep.mu.Lock()
+		ep.lastError, ep.errorAt = kind, now
+		ep.mu.Unlock()
+	}
+	permit.Done(outcome)
+	if pause > 0 {
+		ep.breaker.Pause(pause, maxPause)
+	}
+}
+
+// verdict is what a call that gave no answer tells of its endpoint.
+func verdict(u *ledger.Unavailable, took time.Duration) judge.Outcome {
+	switch u.Kind {
+	case ledger.KindCancelled:
+		if errors.Is(u.Err, context.DeadlineExceeded) && took >= abandoned {
+			return judge.Bad
+		}
+		return judge.Void
+	case ledger.KindBudget:
+		return judge.Void
+	case ledger.KindNodeBehind, ledger.KindNotYet:
+		return judge.Answered
+	default:
+		return judge.Bad
+	}
+}
+
+// answers are those of one round that answer nothing.
+type answers struct {
+	method   string
+	n        int
+	unknown  int // endpoints that do not know
+	skipped  int // endpoints that were not asked, as their breakers are open
+	down     []*ledger.Unavailable
+	definite error
+}
+
+func (a *answers) add(err error) {
+	a.n++
+	var u *ledger.Unavailable
+	switch {
+	case err == nil:
+		a.unknown++
+	case errors.As(err, &u):
+		a.down = append(a.down, u)
+	case a.definite == nil, errors.Is(err, ledger.ErrBlockPruned), errors.Is(err, ledger.ErrSlotSkipped) && !errors.Is(a.definite, ledger.ErrBlockPruned):
+		// That there was a block tells more than that there is none, and both more
+		// than that the call is not served.
+		a.definite = err
+	}
+}
+
+// transient reports whether asking again may bring an answer.
+func (a *answers) transient() bool {
+	return slices.ContainsFunc(a.down, func(u *ledger.Unavailable) bool { return transient(u) })
+}
+
+// behind reports whether every failure was that the node is not there yet.
+func (a *answers) behind() bool {
+	return !slices.ContainsFunc(a.down, func(u *ledger.Unavailable) bool {
+		return u.Kind != ledger.KindNodeBehind && u.Kind != ledger.KindNotYet
+	})
+}
+
+// err says why there is no answer; nil when all endpoints said that they do
+// not know. That one does not know or no longer has it means nothing while
+// another was not asked.
+func (a *answers) err() error {
+	nothing := a.definite == nil || errors.Is(a.definite, ledger.ErrBlockPruned) || errors.Is(a.definite, ledger.ErrSlotSkipped)
+	switch {
+	case len(a.down) == 0 && a.skipped > 0 && nothing:
+		return &ledger.Unavailable{Method: a.method, Kind: ledger.KindBreakerOpen, Detail: "an endpoint that may know failed its last calls; it is asked again in a moment"}
+	case len(a.down) == 1:
+		return a.down[0]
+	case len(a.down) > 1:
+		// The first is that of the endpoint that is best otherwise.
+		all := &ledger.Unavailable{Method: a.method, Kind: a.down[0].Kind, Err: a.down[0].Err}
+		details := make([]string, len(a.down))
+		for i, u := range a.down {
+			details[i] = u.Endpoint + ": " + u.Kind
+			if u.Detail != "" {
+				details[i] += ": " + u.Detail
+			}
+		}
+		all.Detail = strings.Join(details, "; ")
+		return all
+	case a.unknown > 0:
+		return nil
+	default:
+		return a.definite
+	}
+}

@@ -1,0 +1,321 @@
+package chain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+)
+
+// Role is what an endpoint is used for.
+type Role string
+
+// The roles.
+const (
+	// RoleRead answers what the relay asks all the time.
+	RoleRead Role = "read"
+	// RoleSubmit takes transactions.
+	RoleSubmit Role = "submit"
+	// RoleArchive keeps a long history, and is asked first for what is in it.
+	RoleArchive Role = "archive"
+)
+
+// NoWebSocket as an endpoint's WebSocketURL keeps the relay from opening one there.
+const NoWebSocket = "none"
+
+const (
+	defaultMaxLag = 10
+	defaultProbe  = 5 * time.Second
+)
+
+// Endpoint configures one RPC endpoint. Its URLs hold credentials, so no
+// printing of it shows them.
+type Endpoint struct {
+	// Name is what errors, logs and metrics call it: 1 to 40 letters, digits,
+	// dots, dashes and underscores, unlike the others'.
+	Name string
+	// URL is http or https. WebSocketURL is ws or wss; empty for the URL's own
+	// host and path, NoWebSocket for none.
+	URL          string `json:"-"`
+	WebSocketURL string `json:"-"`
+	// Roles are what it is used for; none stands for read and submit.
+	Roles []Role
+	// RequestsPerSecond bounds what is asked of it; 0 for no bound.
+	RequestsPerSecond float64
+}
+
+// String gives name and roles.
+func (e Endpoint) String() string { return fmt.Sprintf("endpoint %s %v", e.Name, e.Roles) }
+
+// GoString is String.
+func (e Endpoint) GoString() string { return e.String() }
+
+// LogValue gives name and roles.
+func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
+
+// EndpointsOptions configure Endpoints. Endpoints, HTTP, Now, Rand and Log are
+// required.
+type EndpointsOptions struct {
+	// Endpoints are in the order of preference among equals. At least one has
+	// the role read and one submit.
+	Endpoints []Endpoint
+	// Genesis is the hash of the only chain that is used; zero for that of the
+	// first endpoint that answers, in their order.
+	Genesis solana.Hash
+	// HTTP makes the client of one endpoint, so that a slow one exhausts nobody
+	// else's connections; NewHTTPClient does.
+	HTTP func() *http.Client
+	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
+	Now  func() time.Time
+	Rand func() float64
+	Log  *slog.Logger
+	// Observer is told of what happens. Nil for none.
+	Observer Observer
+	// Timeout bounds one call as in Options; 0 is 5 s. A read that another
+	// endpoint could answer gets less.
+	Timeout time.Duration
+	// MaxLag is by how many slots an endpoint may be behind the best before it
+	// is asked last, and before its blockhash is not taken; 0 is 10, 4 seconds.
+	MaxLag uint64
+	// Probe is how long an endpoint may be unheard of before Run asks it for its
+	// slot; 0 is 5 s.
+	Probe time.Duration
+}
+
+// Observer is told of what happens at the endpoints, which it knows by their
+// names. Its methods must not block.
+type Observer interface {
+	// Called is told of every call: its RPC method, its class ("ok", "refused",
+	// "preflight" or a kind of ledger.Unavailable) and its duration.
+	Called(endpoint, method, class string, took time.Duration)
+	// BreakerChanged is told the new state: closed, half_open or open.
+	BreakerChanged(endpoint string, state judge.State)
+	// RebroadcastLeftOut counts a rebroadcast for which the budget had no request.
+	RebroadcastLeftOut(endpoint string)
+	// Nudged counts a notification of a WebSocket.
+	Nudged(endpoint string)
+}
+
+// EndpointStatus is how an endpoint is doing.
+type EndpointStatus struct {
+	Name    string
+	Roles   []Role
+	Breaker judge.State
+	// Foreign is true of one that serves another chain; it is not used.
+	Foreign bool
+	// Slot is where it stood when it last told, at SlotAt (zero: never), and Lag
+	// by how many slots it was behind the best then.
+	Slot, Lag uint64
+	SlotAt    time.Time
+	// Latency is the average time of the method that takes longest there; 0 when
+	// nothing was asked.
+	Latency time.Duration
+	// LastError is the kind of the last call that failed, at LastErrorAt; empty
+	// when none did.
+	LastError   string
+	LastErrorAt time.Time
+}
+
+// Endpoints is the chain as several RPC endpoints tell it. They are judged by
+// what their calls answer alone. A read goes to the best of those that have the
+// role and whose breaker is closed, and from there to the next; a send goes to
+// all. Safe for concurrent use.
+//
+// Errors of calls are as Client's, and name the endpoints by their names.
+type Endpoints struct {
+	all      []*endpoint
+	now      func() time.Time
+	rand     func() float64
+	log      *slog.Logger
+	observer Observer
+	timeout  time.Duration
+	maxLag   uint64
+	probe    time.Duration
+
+	front  *judge.Front
+	turned signal // a breaker changed its state
+	hashes blockhashes
+	sends  inFlight
+
+	// background ends with Close: what runs for all callers and not for one.
+	background context.Context
+	stop       context.CancelFunc
+	working    inFlight
+
+	mu      sync.Mutex
+	genesis solana.Hash // zero until it is known
+}
+
+// endpoint is one of them.
+type endpoint struct {
+	name    string
+	index   int
+	roles   []Role
+	http    *http.Client
+	clients map[judge.Urgency]*Client
+	// socket is nil without one; a pointer, so that no printing shows it.
+	socket  *url.URL
+	breaker *judge.Breaker
+	budget  *judge.Budget
+	meter   *judge.Meter
+	asking  singleflight.Group
+
+	mu        sync.Mutex
+	chain     identity
+	lastError string
+	errorAt   time.Time
+	checkedAt time.Time
+}
+
+var endpointName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
+
+// NewEndpoints makes them. It makes no call: an endpoint that is down when the
+// relay starts may be up later.
+func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
+	if o.HTTP == nil || o.Now == nil || o.Rand == nil || o.Log == nil {
+		return nil, errors.New("RPC endpoints need an HTTP client, a clock, a source of random numbers and a log")
+	}
+	if o.Probe < 0 {
+		return nil, fmt.Errorf("interval of probes is %s: expected a positive duration, or 0 for %s", o.Probe, defaultProbe)
+	}
+	e := &Endpoints{
+		now: o.Now, rand: o.Rand, log: o.Log, observer: o.Observer, genesis: o.Genesis,
+		timeout: cmp.Or(o.Timeout, defaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
+		front: judge.NewFront(len(o.Endpoints)), turned: newSignal(),
+	}
+	if e.observer == nil {
+		e.observer = nobody{}
+	}
+	for i, c := range o.Endpoints {
+		if !endpointName.MatchString(c.Name) {
+			// It is not repeated: a URL in the wrong field would be shown.
+			return nil, fmt.Errorf("RPC endpoint %d has a name of %d characters: expected 1 to 40 letters, digits, dots, dashes and underscores", i+1, len(c.Name))
+		}
+		if slices.ContainsFunc(e.all, func(other *endpoint) bool { return other.name == c.Name }) {
+			return nil, fmt.Errorf("RPC endpoint %d is named %s as one before it: give it a name of its own", i+1, c.Name)
+		}
+		ep, err := e.endpoint(i, c, o.HTTP())
+		if err != nil {
+			return nil, fmt.Errorf("RPC endpoint %s: %w", c.Name, err)
+		}
+		e.all = append(e.all, ep)
+	}
+	for _, role := range []Role{RoleRead, RoleSubmit} {
+		if len(e.having(role)) == 0 {
+			return nil, fmt.Errorf("no RPC endpoint has the role %s: expected at least one among the %d", role, len(e.all))
+		}
+	}
+	e.hashes.first = make([]firstSeen, len(e.all))
+	e.background, e.stop = context.WithCancel(context.Background())
+	return e, nil
+}
+
+func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoint, error) {
+	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: transport, clients: map[judge.Urgency]*Client{}, meter: judge.NewMeter()}
+	if len(ep.roles) == 0 {
+		ep.roles = []Role{RoleRead, RoleSubmit}
+	}
+	for _, role := range ep.roles {
+		if role != RoleRead && role != RoleSubmit && role != RoleArchive {
+			return nil, fmt.Errorf("role of %d characters is not known: expected %s, %s or %s", len(role), RoleRead, RoleSubmit, RoleArchive)
+		}
+	}
+	client, err := New(Options{URL: c.URL, HTTP: transport, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
+		e.observer.Called(c.Name, method, class, took)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if ep.socket, err = socketOf(client.endpoint, c.WebSocketURL); err != nil {
+		return nil, err
+	}
+	if ep.budget, err = judge.NewBudget(c.RequestsPerSecond, e.now); err != nil {
+		return nil, err
+	}
+	ep.breaker, err = judge.NewBreaker(judge.BreakerOptions{Now: e.now, Rand: e.rand, Changed: func(from, to judge.State) { e.breakerChanged(ep, from, to) }})
+	if err != nil {
+		return nil, err
+	}
+	client.name, client.once = c.Name, true
+	// A rebroadcast does not wait: another comes soon.
+	for u, most := range map[judge.Urgency]time.Duration{judge.FirstSend: e.timeout, judge.Read: e.timeout, judge.Rebroadcast: 0, judge.Upkeep: e.timeout} {
+		of := *client
+		of.gate = func(ctx context.Context) error { return ep.budget.Wait(ctx, u, most) }
+		ep.clients[u] = &of
+	}
+	return ep, nil
+}
+
+func (ep *endpoint) has(role Role) bool { return slices.Contains(ep.roles, role) }
+
+func (ep *endpoint) only(role Role) bool {
+	return !slices.ContainsFunc(ep.roles, func(r Role) bool { return r != role })
+}
+
+func (e *Endpoints) having(role Role) (out []*endpoint) {
+	for _, ep := range e.all {
+		if ep.has(role) {
+			out = append(out, ep)
+		}
+	}
+	return out
+}
+
+func (e *Endpoints) breakerChanged(ep *endpoint, from, to judge.State) {
+	switch {
+	case to == judge.Open && from == judge.Closed:
+		ep.mu.Lock()
+		class := ep.lastError
+		ep.mu.Unlock()
+		e.log.Warn("Opened breaker of RPC endpoint", "endpoint", ep.name, "last_error", class)
+	case to == judge.Closed:
+		e.log.Info("Closed breaker of RPC endpoint", "endpoint", ep.name)
+	}
+	e.observer.BreakerChanged(ep.name, to)
+	e.turned.raise()
+}
+
+// Status tells how every endpoint is doing, in their configured order.
+func (e *Endpoints) Status() []EndpointStatus {
+	out := make([]EndpointStatus, len(e.all))
+	for i, ep := range e.all {
+		s := EndpointStatus{Name: ep.name, Roles: slices.Clone(ep.roles), Breaker: ep.breaker.State(), Slot: e.front.Slot(i), Latency: ep.meter.Slowest()}
+		s.Lag, s.SlotAt = e.front.Lag(i)
+		ep.mu.Lock()
+		s.Foreign, s.LastError, s.LastErrorAt = ep.chain.foreign, ep.lastError, ep.errorAt
+		ep.mu.Unlock()
+		out[i] = s
+	}
+	return out
+}
+
+// Close ends what runs in the background and closes idle connections. Sends
+// under way go on: call Flush before.
+func (e *Endpoints) Close() {
+	e.stop()
+	// It cannot fail: the context never ends.
+	_ = e.working.wait(context.Background())
+	for _, ep := range e.all {
+		ep.http.CloseIdleConnections()
+	}
+}
+
+// nobody observes nothing.
+type nobody struct{}
+
+func (nobody) Called(string, string, string, time.Duration) {}
+func (nobody) BreakerChanged(string, judge.State)           {}
+func (nobody) RebroadcastLeftOut(string)                    {}
+func (nobody) Nudged(string)                                {}

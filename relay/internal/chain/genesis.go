@@ -1,0 +1,168 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// recheck is how often an endpoint of another chain is asked whether it still is.
+const recheck = time.Minute
+
+// identity is what is known of the chain that an endpoint serves.
+type identity struct {
+	hash solana.Hash // zero when it is not known
+	// foreign is true when it is another chain than the relay's.
+	foreign bool
+	// untold is true of an endpoint that only takes transactions, and refuses to
+	// tell its chain: some providers serve sendTransaction and nothing else.
+	untold bool
+}
+
+// GenesisError is an endpoint that serves another chain. It is not used.
+type GenesisError struct {
+	// Endpoint is its name.
+	Endpoint string
+	// Got is its genesis hash; Want is that of the relay's chain.
+	Got, Want solana.Hash
+}
+
+// Error names the endpoint and both hashes.
+func (e *GenesisError) Error() string {
+	return fmt.Sprintf("RPC endpoint %s serves another chain, so it is not used: its genesis hash is %s, expected %s; correct its URL", e.Endpoint, e.Got, e.Want)
+}
+
+// GenesisHash gives the hash that tells the chain from others, and asks every
+// endpoint that has not told its own yet. With *GenesisError, one for each
+// endpoint of another chain, the hash is valid too.
+func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
+	failures := e.tell(ctx)
+	want := e.reference()
+	if want.IsZero() {
+		a := answers{method: "getGenesisHash"}
+		for _, err := range failures {
+			a.add(err)
+		}
+		return want, a.err()
+	}
+	var wrong []error
+	for _, ep := range e.all {
+		if err := e.compare(ep, want); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return want, errors.Join(wrong...)
+}
+
+// tell asks all endpoints that have not told their chain yet, and gives the
+// errors in their order.
+func (e *Endpoints) tell(ctx context.Context) []error {
+	failures := make([]error, len(e.all))
+	var wg sync.WaitGroup
+	for i, ep := range e.all {
+		wg.Go(func() { failures[i] = e.identify(ctx, ep) })
+	}
+	wg.Wait()
+	return failures
+}
+
+// reference is the hash that all endpoints must have; zero when none is known.
+func (e *Endpoints) reference() solana.Hash {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ep := range e.all {
+		if e.genesis.IsZero() {
+			e.genesis = ep.identity().hash
+		}
+	}
+	return e.genesis
+}
+
+func (e *Endpoints) settled() solana.Hash {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.genesis
+}
+
+func (ep *endpoint) identity() identity {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return ep.chain
+}
+
+func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
+
+// verify makes sure that the endpoint serves the relay's chain, by one call
+// before its first other one.
+func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
+	want := e.settled()
+	if want.IsZero() {
+		// Whoever answers first must not decide which chain it is: the order does.
+		e.tell(ctx)
+		want = e.reference()
+	}
+	if err := e.identify(ctx, ep); err != nil {
+		return err
+	}
+	if want.IsZero() {
+		want = e.reference()
+	}
+	if err := e.compare(ep, want); err != nil {
+		return &ledger.Unavailable{Method: "getGenesisHash", Endpoint: ep.name, Kind: ledger.KindRejected, Detail: err.Error()}
+	}
+	return nil
+}
+
+// identify learns the endpoint's genesis hash, once for all who ask.
+func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
+	if known := ep.identity(); known.untold || !known.hash.IsZero() {
+		return nil
+	}
+	done := ep.asking.DoChan("", func() (any, error) {
+		hash, err := ep.clients[judge.Read].GenesisHash(context.WithoutCancel(ctx))
+		var refused *ledger.RPCError
+		untold := errors.As(err, &refused) && ep.only(RoleSubmit)
+		if untold {
+			err = nil
+			e.log.Info("Could not tell the chain of RPC endpoint that takes transactions only", "endpoint", ep.name)
+		}
+		if err == nil {
+			ep.mu.Lock()
+			ep.chain.hash, ep.chain.untold, ep.checkedAt = hash, untold, e.now()
+			ep.mu.Unlock()
+		}
+		// Named here: the error is shared by all who wait.
+		return nil, ep.own(context.Background(), err)
+	})
+	select {
+	case <-ctx.Done():
+		return &ledger.Unavailable{Method: "getGenesisHash", Endpoint: ep.name, Kind: ledger.KindCancelled, Err: ctx.Err()}
+	case r := <-done:
+		return r.Err
+	}
+}
+
+// compare marks the endpoint, once its hash is known.
+func (e *Endpoints) compare(ep *endpoint, want solana.Hash) error {
+	ep.mu.Lock()
+	got := ep.chain.hash
+	before := ep.chain.foreign
+	ep.chain.foreign = !got.IsZero() && got != want
+	foreign := ep.chain.foreign
+	ep.mu.Unlock()
+	if !foreign {
+		return nil
+	}
+	err := &GenesisError{Endpoint: ep.name, Got: got, Want: want}
+	if !before {
+		e.log.Error("Found RPC endpoint of another chain", "endpoint", ep.name, "error", err)
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// lamportsPerSignature is what the network takes for each signature (Solana:
+	// fixed since fee markets came); what a transaction paid above is its priority fee.
+	lamportsPerSignature = 5000
+	// maxHistory bounds the transactions that are listed of one address. Anybody
+	// can lengthen the list of a nullifier's, at 5000 lamports each.
+	maxHistory = 100_000
+	// historyPage is the most that getSignaturesForAddress gives at once.
+	historyPage = 1000
+)
+
+// errNotNamed blames the caller: the transaction did nothing to the account.
+var errNotNamed = errors.New("the transaction does not name the account: ask for one of its own")
+
+// transaction is one that landed, as getTransaction gives it.
+type transaction struct {
+	resolved
+	slot      uint64
+	at        time.Time // zero when the endpoint does not tell
+	fee       uint64
+	pre, post []uint64 // lamports of the keys
+}
+
+// transaction reads a transaction of the commitment or above; nil when the
+// endpoint does not know it.
+func (c *Client) transaction(ctx context.Context, signature solana.Signature, commitment ledger.Commitment) (*transaction, error) {
+	const method = "getTransaction"
+	type answer struct {
+		Slot *uint64 `json:"slot"`
+		Time *int64  `json:"blockTime"`
+		wireTransaction
+	}
+	wire, err := readOrNull[*answer](ctx, c, method, signature, config{
+		"encoding": "base64", "commitment": commitment, "maxSupportedTransactionVersion": 0,
+	})
+	if err != nil || wire == nil {
+		return nil, err
+	}
+	tx, err := wire.resolve()
+	switch {
+	case err != nil:
+		return nil, malformed(method, "%v", err)
+	case wire.Slot == nil || wire.Meta.Fee == nil:
+		return nil, malformed(method, "slot or fee is missing")
+	case tx.Signature != signature:
+		return nil, malformed(method, "it is another transaction than was asked for")
+	case len(wire.Meta.Pre) != len(tx.keys) || len(wire.Meta.Post) != len(tx.keys):
+		return nil, malformed(method, "%d and %d balances, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
+	}
+	out := &transaction{resolved: tx, slot: *wire.Slot, fee: *wire.Meta.Fee, pre: wire.Meta.Pre, post: wire.Meta.Post}
+	if wire.Time != nil {
+		out.at = time.Unix(*wire.Time, 0).UTC()
+	}
+	return out, nil
+}
+
+// payment reads what a finalized transaction did to an account's lamports; nil
+// when the endpoint does not know it.
+func (c *Client) payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
+	tx, err := c.transaction(ctx, signature, ledger.Finalized)
+	if err != nil || tx == nil {
+		return nil, err
+	}
+	i := slices.Index(tx.keys, account)
+	if i < 0 {
+		return nil, errNotNamed
+	}
+	return &ledger.Payment{
+		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
+		Fee: tx.fee, SignatureFees: min(tx.fee, lamportsPerSignature*uint64(tx.signatures)),
+		Before: tx.pre[i], After: tx.post[i],
+	}, nil
+}
+
+// creation finds the transaction that made the nullifier's account; nil when
+// the endpoint's history has none. Others may name the address before and
+// after it, and fail or succeed: only the program's own instruction makes it.
+func (c *Client) creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*ledger.Creation, error) {
+	address, _, err := pool.Nullifier(nullifier)
+	if err != nil {
+		return nil, fmt.Errorf("derive nullifier address: %w", err)
+	}
+	succeeded, err := c.succeeded(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	// From the oldest: the address is public once the transaction has landed, so
+	// whoever litters it does so afterwards.
+	for _, info := range slices.Backward(succeeded) {
+		found, err := c.maker(ctx, info, pool, address, nullifier)
+		if err != nil || found != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// succeeded lists all successful transactions that name the address, newest first.
+func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]ledger.SignatureInfo, error) {
+	var out []ledger.SignatureInfo
+	var before solana.Signature
+	for listed := 0; listed < maxHistory; {
+		page, err := c.SignaturesFor(ctx, address, ledger.Confirmed, before, solana.Signature{}, historyPage)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		for _, info := range page {
+			if !info.Failed {
+				out = append(out, info)
+			}
+		}
+		listed, before = listed+len(page), page[len(page)-1].Signature
+	}
+	return nil, malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
+}
+
+// maker reads the transaction and tells whether it made the account.
+func (c *Client) maker(ctx context.Context, info ledger.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*ledger.Creation, error) {
+	tx, err := c.transaction(ctx, info.Signature, ledger.Confirmed)
+	if err != nil {
+		return nil, err
+	}
+	if tx == nil {
+		// Listed and not there: the endpoint's indices disagree, so it answers nothing.
+		return nil, &ledger.Unavailable{Method: "getTransaction", Kind: ledger.KindNotYet, Detail: "a transaction that the endpoint lists is not there"}
+	}
+	if tx.Failed {
+		return nil, nil
+	}
+	for _, ix := range tx.Instructions {
+		if !ix.ProgramID.Equals(pool.Profile.ProgramID) || !slices.Contains(ix.Accounts, address) {
+			continue
+		}
+		call := callOf(pool.Profile, ix)
+		if call == nil || !slices.Contains(call.Inputs.Nullifiers[:], nullifier) {
+			continue
+		}
+		confirmation := ledger.Confirmed
+		if info.Confirmation.AtLeast(ledger.Finalized) {
+			confirmation = ledger.Finalized
+		}
+		return &ledger.Creation{Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer, Call: call}, nil
+	}
+	return nil, nil
+}
+
+// callOf decodes a Transact or TransactSwap; nil when the instruction is
+// neither. A note envelope of a form yet unknown hides no nullifier: the call is
+// then without notes.
+func callOf(profile *shieldpool.Profile, ix ledger.Instruction) *shieldpool.Call {
+	call, err := profile.ParseData(ix.Data)
+	for _, size := range []int{shieldpool.TransactLength, shieldpool.TransactSwapLength} {
+		if err != nil && len(ix.Data) > size {
+			call, err = profile.ParseData(ix.Data[:size])
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	// The recipient of a withdrawal is an account, not data.
+	at := slices.IndexFunc(profile.Accounts.Transact, func(a shieldpool.AccountRole) bool { return a.Role == shieldpool.RoleRecipient })
+	if call.Kind() == shieldpool.KindWithdrawal && at >= 0 && at < len(ix.Accounts) {
+		call.Recipient = ix.Accounts[at]
+	}
+	return call
+}

@@ -1,0 +1,286 @@
+// Package judge decides how far an RPC endpoint is to be used, by what its
+// calls answered: a circuit breaker, a budget of requests, what its calls
+// cost, and how far its slot is behind. It makes no call and knows no chain.
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// State is a breaker's.
+type State string
+
+// The states of a breaker: a closed one lets every call through, an open one
+// none until its delay is over, a half-open one waits for the outcome of one.
+const (
+	Closed   State = "closed"
+	HalfOpen State = "half_open"
+	Open     State = "open"
+)
+
+// Outcome is what a call tells about the endpoint.
+type Outcome int
+
+// The outcomes.
+const (
+	// Void: nothing, such as when the caller left or the call was not made.
+	Void Outcome = iota
+	// Answered: it is there, but the answer says nothing for or against it, such
+	// as that it has not seen the slot asked for yet.
+	Answered
+	// Good: it did what it was asked.
+	Good
+	// Bad: it did not.
+	Bad
+)
+
+// BreakerOptions configure a Breaker. Now and Rand are required; every other
+// field has a default.
+type BreakerOptions struct {
+	// Now is the clock; Rand gives numbers from 0 to below 1 for the jitter.
+	Now  func() time.Time
+	Rand func() float64
+	// Consecutive is the number of bad calls in a row that opens it; 0 is 5.
+	Consecutive int
+	// Rate is the part of bad ones among the last Window calls that opens it,
+	// once there are Least of them that are younger than Recent; 0 is 0.5, 20, 10
+	// and 30 s.
+	Rate          float64
+	Window, Least int
+	Recent        time.Duration
+	// Delay is how long it stays open the first time, before jitter of up to 30 %
+	// more; it doubles with every failed probe up to MaxDelay. 0 is 500 ms and 5 s.
+	Delay, MaxDelay time.Duration
+	// Changed is told of every change of state, outside the breaker's lock. Nil for none.
+	Changed func(from, to State)
+}
+
+const (
+	defaultConsecutive = 5
+	defaultRate        = 0.5
+	defaultWindow      = 20
+	defaultLeast       = 10
+	defaultRecent      = 30 * time.Second
+	defaultDelay       = 500 * time.Millisecond
+	defaultMaxDelay    = 5 * time.Second
+
+	jitter = 0.3
+)
+
+// or gives v, or its default when it is zero.
+func or[T comparable](v, byDefault T) T {
+	if v == *new(T) {
+		return byDefault
+	}
+	return v
+}
+
+// Breaker keeps calls from an endpoint that fails them. It opens by failures in
+// a row and by the rate of failures among recent calls; after a delay, one call
+// is let through as a probe, and its outcome closes or opens it again. It is
+// not failsafe-go's, which takes one of the two rules, has no jitter, and keeps
+// a probe's permit when the caller leaves. Safe for concurrent use.
+type Breaker struct {
+	o BreakerOptions
+
+	mu       sync.Mutex
+	state    State
+	streak   int // bad calls in a row
+	recent   []outcome
+	delay    time.Duration // of the last opening, without jitter
+	until    time.Time     // when an open one may be probed
+	openedAt time.Time
+	closedAt time.Time
+}
+
+type outcome struct {
+	at  time.Time
+	bad bool
+}
+
+// NewBreaker makes a closed breaker.
+func NewBreaker(o BreakerOptions) (*Breaker, error) {
+	if o.Now == nil || o.Rand == nil {
+		return nil, errors.New("breaker needs a clock and a source of random numbers")
+	}
+	o.Consecutive, o.Window, o.Least = or(o.Consecutive, defaultConsecutive), or(o.Window, defaultWindow), or(o.Least, defaultLeast)
+	o.Rate, o.Recent = or(o.Rate, defaultRate), or(o.Recent, defaultRecent)
+	o.Delay, o.MaxDelay = or(o.Delay, defaultDelay), or(o.MaxDelay, defaultMaxDelay)
+	switch {
+	case o.Consecutive < 0 || o.Window < 0 || o.Least < 0 || o.Rate < 0 || o.Recent < 0:
+		return nil, errors.New("breaker's thresholds are negative: expected positive ones, or 0 for the default")
+	case o.Delay < 0 || o.MaxDelay < o.Delay:
+		return nil, fmt.Errorf("breaker's delay is %s and at most %s: expected positive durations, the second not below the first", o.Delay, o.MaxDelay)
+	case o.Least > o.Window:
+		return nil, fmt.Errorf("breaker wants %d outcomes of a window of %d: expected no more than the window", o.Least, o.Window)
+	}
+	if o.Changed == nil {
+		o.Changed = func(State, State) {}
+	}
+	return &Breaker{o: o, state: Closed}, nil
+}
+
+// Permit is the leave to make one call. Done must be called, once.
+type Permit struct {
+	b *Breaker
+	// probe tells the call on which a half-open breaker waits.
+	probe bool
+	at    time.Time
+}
+
+// Try gives leave for a call: always when closed, and to one call when the
+// delay of an open one is over.
+func (b *Breaker) Try() (Permit, bool) {
+	b.mu.Lock()
+	now := b.o.Now()
+	switch {
+	case b.state == Closed:
+		b.mu.Unlock()
+		return Permit{b: b, at: now}, true
+	case b.state == Open && !now.Before(b.until):
+		tell := b.turn(HalfOpen)
+		b.mu.Unlock()
+		tell()
+		return Permit{b: b, probe: true, at: now}, true
+	default:
+		b.mu.Unlock()
+		return Permit{}, false
+	}
+}
+
+// Force gives leave whatever the state, for a call that must be tried. It is
+// the probe when one is due.
+func (b *Breaker) Force() Permit {
+	if p, ok := b.Try(); ok {
+		return p
+	}
+	return Permit{b: b, at: b.o.Now()}
+}
+
+// Done tells how the call went.
+func (p Permit) Done(o Outcome) {
+	b := p.b
+	b.mu.Lock()
+	tell := b.done(p, o)
+	b.mu.Unlock()
+	tell()
+}
+
+func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
+	now := b.o.Now()
+	switch {
+	case o == Void:
+		if p.probe && b.state == HalfOpen {
+			// The probe said nothing: the next call may be it, at once.
+			return b.turn(Open)
+		}
+	case b.state == Closed:
+		if o != Answered {
+			return b.count(now, o == Bad)
+		}
+	case p.probe && o == Bad:
+		return b.open(now, min(2*b.delay, b.o.MaxDelay))
+	case p.probe || (o == Good && p.at.After(b.openedAt)):
+		// A call that was made in spite of the open breaker, and done, is as good as a probe.
+		return b.close(now)
+	}
+	return func() {}
+}
+
+// count takes the outcome of a call of a closed breaker.
+func (b *Breaker) count(now time.Time, bad bool) (tell func()) {
+	b.recent = append(b.recent, outcome{now, bad})
+	if len(b.recent) > b.o.Window {
+		b.recent = b.recent[1:]
+	}
+	if !bad {
+		b.streak = 0
+		return func() {}
+	}
+	b.streak++
+	var calls, failed int
+	for _, r := range b.recent {
+		if now.Sub(r.at) > b.o.Recent {
+			continue
+		}
+		calls++
+		if r.bad {
+			failed++
+		}
+	}
+	if b.streak < b.o.Consecutive && (calls < b.o.Least || float64(failed) < b.o.Rate*float64(calls)) {
+		return func() {}
+	}
+	delay := b.o.Delay
+	if b.delay > 0 && now.Sub(b.closedAt) < b.o.MaxDelay {
+		// It failed again soon after it was closed: the probe told too little.
+		delay = min(2*b.delay, b.o.MaxDelay)
+	}
+	return b.open(now, delay)
+}
+
+// Pause opens the breaker for at least d, without jitter, but not for longer
+// than most: what the endpoint itself asked for.
+func (b *Breaker) Pause(d, most time.Duration) {
+	b.mu.Lock()
+	now := b.o.Now()
+	until := now.Add(min(d, most))
+	if d <= 0 || (b.state != Closed && !until.After(b.until)) {
+		b.mu.Unlock()
+		return
+	}
+	tell := func() {}
+	if b.state != Open {
+		tell = b.open(now, max(b.delay, b.o.Delay))
+	}
+	b.until = until
+	b.mu.Unlock()
+	tell()
+}
+
+func (b *Breaker) open(now time.Time, delay time.Duration) (tell func()) {
+	b.delay, b.openedAt = delay, now
+	b.until = now.Add(time.Duration(float64(delay) * (1 + jitter*b.o.Rand())))
+	return b.turn(Open)
+}
+
+func (b *Breaker) close(now time.Time) (tell func()) {
+	b.closedAt, b.streak, b.recent = now, 0, nil
+	return b.turn(Closed)
+}
+
+// turn changes the state and gives the call that tells of it, to be made
+// outside the lock.
+func (b *Breaker) turn(to State) (tell func()) {
+	from := b.state
+	if from == to {
+		return func() {}
+	}
+	b.state = to
+	return func() { b.o.Changed(from, to) }
+}
+
+// State tells the state.
+func (b *Breaker) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+// Next tells how long until Try may give leave; 0 when it may at once. While a
+// probe is under way it is MaxDelay, since nobody knows.
+func (b *Breaker) Next() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch b.state {
+	case Closed:
+		return 0
+	case HalfOpen:
+		return b.o.MaxDelay
+	default:
+		return max(0, b.until.Sub(b.o.Now()))
+	}
+}

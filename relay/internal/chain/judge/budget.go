@@ -1,0 +1,156 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// ErrBudget means that the budget had no request left in time.
+var ErrBudget = errors.New("budget of requests is spent")
+
+// Urgency is how urgent a call is to the relay.
+type Urgency int
+
+// The urgencies, from what waits for nothing to what takes only what is left.
+const (
+	// FirstSend takes requests ahead of time: whoever asks after it waits.
+	FirstSend Urgency = iota
+	// Read is a read on which a submission waits.
+	Read
+	// Rebroadcast repeats what was sent before.
+	Rebroadcast
+	// Upkeep is a read on which nobody waits.
+	Upkeep
+)
+
+// reserve is the part of the burst that a call of the urgency leaves to those
+// more urgent.
+func (u Urgency) reserve() float64 {
+	switch u {
+	case FirstSend, Read:
+		return 0
+	case Rebroadcast:
+		return 0.25
+	default:
+		return 0.5
+	}
+}
+
+// Budget bounds the requests a second to an endpoint, over a burst of one
+// second. Safe for concurrent use.
+type Budget struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	limiter *rate.Limiter
+}
+
+// NewBudget makes a budget of so many requests a second; 0 is unlimited.
+func NewBudget(perSecond float64, now func() time.Time) (*Budget, error) {
+	switch {
+	case now == nil:
+		return nil, errors.New("budget needs a clock")
+	case perSecond < 0 || math.IsNaN(perSecond) || math.IsInf(perSecond, 0):
+		return nil, fmt.Errorf("requests a second are %g: expected a positive number, or 0 for no limit", perSecond)
+	case perSecond == 0:
+		return &Budget{now: now}, nil
+	}
+	return &Budget{now: now, limiter: rate.NewLimiter(rate.Limit(perSecond), int(math.Ceil(perSecond)))}, nil
+}
+
+// Try takes a request if one is there for the urgency now.
+func (b *Budget) Try(u Urgency) bool { return b.try(u) == 0 }
+
+// Has reports whether Try would take one.
+func (b *Budget) Has(u Urgency) bool {
+	if b.limiter == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.missing(u, b.now()) <= 0
+}
+
+// Wait takes a request, waiting for it up to most. It fails with ErrBudget when
+// none will be there in time, and with the context's error when the caller left.
+func (b *Budget) Wait(ctx context.Context, u Urgency, most time.Duration) error {
+	deadline := b.now().Add(most)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if u == FirstSend {
+		return b.ahead(ctx, deadline)
+	}
+	for {
+		wait := b.try(u)
+		if wait == 0 {
+			return nil
+		}
+		if b.now().Add(wait).After(deadline) {
+			return ErrBudget
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// ahead takes a request of the future, and waits until it is there.
+func (b *Budget) ahead(ctx context.Context, deadline time.Time) error {
+	if b.limiter == nil {
+		return ctx.Err()
+	}
+	now := b.now()
+	b.mu.Lock()
+	r := b.limiter.ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if now.Add(wait).After(deadline) {
+		r.CancelAt(now)
+		b.mu.Unlock()
+		return ErrBudget
+	}
+	b.mu.Unlock()
+	if wait == 0 {
+		return ctx.Err()
+	}
+	return sleep(ctx, wait)
+}
+
+// try takes a request, or tells how long until there may be one.
+func (b *Budget) try(u Urgency) time.Duration {
+	if b.limiter == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	if missing := b.missing(u, now); missing > 0 {
+		seconds := missing / float64(b.limiter.Limit())
+		return max(time.Duration(seconds*float64(time.Second)), time.Millisecond)
+	}
+	b.limiter.AllowN(now, 1)
+	return 0
+}
+
+// missing is how many requests are missing for one of the urgency.
+func (b *Budget) missing(u Urgency, now time.Time) float64 {
+	need := 1 + u.reserve()*float64(b.limiter.Burst()-1)
+	return need - b.limiter.TokensAt(now)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

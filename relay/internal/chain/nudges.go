@@ -1,0 +1,173 @@
+package chain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+const (
+	socketDial     = 10 * time.Second
+	socketPing     = 20 * time.Second
+	socketPong     = 10 * time.Second
+	socketDelay    = 500 * time.Millisecond
+	socketMaxDelay = 30 * time.Second
+	// socketGood is how long a connection lasts that was worth to be made again soon.
+	socketGood = time.Minute
+	// maxNotification bounds a message in bytes; ours ask for no data.
+	maxNotification = 1 << 20
+)
+
+// socketOf is the endpoint's WebSocket URL: the configured one, else its own
+// with the scheme changed. Nil when there is to be none.
+func socketOf(u *url.URL, configured string) (*url.URL, error) {
+	switch configured {
+	case NoWebSocket:
+		return nil, nil
+	case "":
+		out := *u
+		out.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
+		return &out, nil
+	}
+	out, err := url.Parse(configured)
+	if err != nil || (out.Scheme != "ws" && out.Scheme != "wss") || out.Host == "" {
+		// The parser's error repeats the URL.
+		return nil, fmt.Errorf("WebSocket URL of %d bytes is not usable: expected ws:// or wss:// and a host, or %s", len(configured), NoWebSocket)
+	}
+	return out, nil
+}
+
+// Nudges calls nudge whenever an endpoint says that the account has changed, at
+// the confirmed commitment, until the context ends. A nudge only says that it
+// is worth to look: nothing of a notification is believed, and without any, the
+// relay finds out a little later. One connection is held at a time, to the first
+// endpoint with a WebSocket that works; nudge must not block.
+func (e *Endpoints) Nudges(ctx context.Context, account solana.PublicKey, nudge func()) {
+	var candidates []*endpoint
+	for _, ep := range e.all {
+		if ep.socket != nil {
+			candidates = append(candidates, ep)
+		}
+	}
+	delay := socketDelay
+	for i := 0; len(candidates) > 0; i++ {
+		ep := candidates[i%len(candidates)]
+		began := e.now()
+		if !ep.isForeign() {
+			err := e.listen(ctx, ep, account, nudge)
+			e.log.Debug("Ended WebSocket of RPC endpoint", "endpoint", ep.name, "reason", socketReason(err))
+		}
+		if e.now().Sub(began) >= socketGood {
+			// Back to the first: this one was a stand-in, or worked for long.
+			delay, i = socketDelay, -1
+		}
+		if !sleep(ctx, time.Duration(float64(delay)*(1-retryJitter*e.rand()))) {
+			return
+		}
+		delay = min(2*delay, socketMaxDelay)
+	}
+}
+
+var (
+	errSubscription = errors.New("the endpoint refuses the subscription")
+	errSilent       = errors.New("the endpoint answers no ping")
+)
+
+// socketReason names why a connection ended in our own words: the library's
+// errors repeat the URL.
+func socketReason(err error) string {
+	switch {
+	case errors.Is(err, errSubscription), errors.Is(err, errSilent):
+		return err.Error()
+	case websocket.CloseStatus(err) >= 0:
+		return fmt.Sprintf("the endpoint closed it with status %d", websocket.CloseStatus(err))
+	case connectionDetail(err) != "":
+		return connectionDetail(err)
+	default:
+		return "connection failed"
+	}
+}
+
+// listen holds one connection until it ends.
+func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.PublicKey, nudge func()) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := dialSocket(ctx, ep, account)
+	if err != nil {
+		return err
+	}
+	// The handshake of a close would wait for an endpoint that may be gone.
+	defer func() { _ = conn.CloseNow() }()
+	go func() {
+		for sleep(ctx, socketPing) {
+			if pong(ctx, conn) != nil {
+				cancel(errSilent)
+			}
+		}
+	}()
+	var subscribed bool
+	for {
+		var message struct {
+			ID     *int            `json:"id"`
+			Method string          `json:"method"`
+			Error  json.RawMessage `json:"error"`
+		}
+		_, raw, err := conn.Read(ctx)
+		if err != nil {
+			if subscribed && ctx.Err() == nil {
+				e.log.Info("Lost WebSocket of RPC endpoint", "endpoint", ep.name, "reason", socketReason(err))
+			}
+			return errors.Join(context.Cause(ctx), err)
+		}
+		switch {
+		case json.Unmarshal(raw, &message) != nil:
+		case message.ID != nil && message.Error != nil:
+			return errSubscription
+		case message.ID != nil:
+			subscribed = true
+			e.log.Info("Opened WebSocket of RPC endpoint", "endpoint", ep.name)
+		case message.Method == "accountNotification":
+			e.observer.Nudged(ep.name)
+			nudge()
+		}
+	}
+}
+
+// dialSocket connects and subscribes.
+func dialSocket(ctx context.Context, ep *endpoint, account solana.PublicKey) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, socketDial)
+	defer cancel()
+	conn, resp, err := websocket.Dial(ctx, ep.socket.String(), &websocket.DialOptions{HTTPClient: ep.http})
+	if resp != nil && resp.Body != nil {
+		defer func() { _ = resp.Body.Close() }() // of a refused handshake; nothing is lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(maxNotification)
+	subscribe, err := json.Marshal(request{Version: "2.0", ID: 1, Method: "accountSubscribe", Params: []any{account, config{
+		"encoding": "base64", "commitment": ledger.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},
+	}}})
+	if err == nil {
+		err = conn.Write(ctx, websocket.MessageText, subscribe)
+	}
+	if err != nil {
+		_ = conn.CloseNow()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func pong(ctx context.Context, conn *websocket.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, socketPong)
+	defer cancel()
+	return conn.Ping(ctx)
+}

@@ -1,0 +1,71 @@
+package chain
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// lookEvery is how often Run looks at an endpoint, on average.
+const lookEvery = 500 * time.Millisecond
+
+// Run looks after the endpoints that nobody asks, until the context ends: it
+// asks for their slot those that have been silent and those whose breaker waits
+// for a probe, so that they are judged by fresh answers and come back by
+// themselves. Everything works without it, later.
+func (e *Endpoints) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, ep := range e.all {
+		wg.Go(func() {
+			for sleep(ctx, time.Duration(float64(lookEvery)*(0.5+e.rand()))) {
+				e.lookAt(ctx, ep)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (e *Endpoints) lookAt(ctx context.Context, ep *endpoint) {
+	if ep.isForeign() {
+		e.recheck(ctx, ep)
+		return
+	}
+	_, heard := e.front.Lag(ep.index)
+	if ep.breaker.State() == judge.Closed && (e.now().Sub(heard) < e.probe || ep.identity().untold) {
+		return
+	}
+	permit, ok := ep.breaker.Try()
+	if !ok {
+		return
+	}
+	// What it answers is in the judgement; nobody waits for it.
+	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
+		method: "getSlot", urgency: judge.Upkeep,
+		do:   func(ctx context.Context, at asked) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
+		slot: func(slot uint64) uint64 { return slot },
+	}, 1)
+}
+
+// recheck asks an endpoint of another chain whether it has been corrected.
+func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
+	ep.mu.Lock()
+	due := e.now().Sub(ep.checkedAt) >= recheck
+	if due {
+		ep.checkedAt = e.now()
+	}
+	ep.mu.Unlock()
+	if !due {
+		return
+	}
+	hash, err := ep.clients[judge.Upkeep].GenesisHash(ctx)
+	if err != nil || hash != e.settled() {
+		return
+	}
+	ep.mu.Lock()
+	ep.chain = identity{hash: hash}
+	ep.mu.Unlock()
+	e.log.Info("Found RPC endpoint on the relay's chain again", "endpoint", ep.name)
+}

@@ -1,0 +1,196 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// slotted is a value with the slot of its reading.
+type slotted[T any] struct {
+	value T
+	slot  uint64
+}
+
+func slotOf[T any](s slotted[T]) uint64 { return s.slot }
+
+func pair[T any](value T, slot uint64, err error) (slotted[T], error) {
+	return slotted[T]{value, slot}, err
+}
+
+// current is a read of the newest state.
+func current[T any](method string, urgency judge.Urgency, do func(context.Context, asked) (slotted[T], error)) query[slotted[T]] {
+	return query[slotted[T]]{method: method, urgency: urgency, roles: []Role{RoleRead}, do: do, slot: slotOf[T]}
+}
+
+// past is a read of the history: an archive's first.
+func past[T any](method string, urgency judge.Urgency, do func(context.Context, asked) (T, error)) query[T] {
+	return query[T]{method: method, urgency: urgency, roles: []Role{RoleArchive, RoleRead}, do: do}
+}
+
+// Slot reads the newest slot of the commitment.
+func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
+	q := current("getSlot", judge.Read, func(ctx context.Context, at asked) (slotted[uint64], error) {
+		slot, err := at.Slot(ctx, commitment)
+		return slotted[uint64]{slot, slot}, err
+	})
+	if commitment != ledger.Confirmed {
+		q.slot = nil
+	}
+	s, err := ask(ctx, e, q)
+	return s.value, err
+}
+
+// Accounts reads up to 100 accounts, all at the slot that it returns, which is
+// not before minContextSlot; the entry of an account that does not exist is nil.
+func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
+	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at asked) (slotted[[]*ledger.Account], error) {
+		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
+	})
+	if commitment != ledger.Confirmed {
+		q.slot = nil
+	}
+	s, err := ask(ctx, e, q)
+	return s.value, s.slot, err
+}
+
+// Balance reads an account's confirmed lamports and the slot of the reading,
+// which is not before minContextSlot. An account that does not exist has 0.
+func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
+	s, err := ask(ctx, e, current("getBalance", judge.Read, func(ctx context.Context, at asked) (slotted[uint64], error) {
+		return pair(at.Balance(ctx, key, minContextSlot))
+	}))
+	return s.value, s.slot, err
+}
+
+// Balances reads the confirmed lamports of up to 100 accounts, all at the slot
+// that it returns, in the order of the keys. An account that does not exist has 0.
+func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
+	s, err := ask(ctx, e, current("getMultipleAccounts", judge.Read, func(ctx context.Context, at asked) (slotted[[]uint64], error) {
+		return pair(at.Balances(ctx, keys))
+	}))
+	return s.value, s.slot, err
+}
+
+// Simulate runs a transaction on the newest confirmed state, not before
+// minContextSlot, without sending it; see Client.Simulate.
+func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
+	s, err := ask(ctx, e, current("simulateTransaction", judge.Read, func(ctx context.Context, at asked) (slotted[ledger.Simulation], error) {
+		v, err := at.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
+		return slotted[ledger.Simulation]{v, v.Slot}, err
+	}))
+	return s.value, err
+}
+
+// PriorityFees reads what recent blocks took at least from transactions that
+// write the accounts, in micro-lamports a compute unit, one entry a block.
+func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
+	s, err := ask(ctx, e, current("getRecentPrioritizationFees", judge.Read, func(ctx context.Context, at asked) (slotted[[]uint64], error) {
+		v, err := at.PriorityFees(ctx, writable)
+		return slotted[[]uint64]{value: v}, err
+	}))
+	return s.value, err
+}
+
+// Statuses looks up to 256 signatures up in the recent blocks, some 150, and
+// tells where the endpoint stood. The entry of one that is not known is nil,
+// which says nothing of its fate: Search does.
+func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*ledger.Status, uint64, error) {
+	// The slot is a processed one, which says nothing of an endpoint's lag.
+	s, err := ask(ctx, e, query[slotted[[]*ledger.Status]]{
+		method: "getSignatureStatuses", urgency: judge.Read, roles: []Role{RoleRead},
+		do: func(ctx context.Context, at asked) (slotted[[]*ledger.Status], error) {
+			return pair(at.Statuses(ctx, signatures, false))
+		},
+	})
+	return s.value, s.slot, err
+}
+
+// Search looks up to 256 signatures up in all that an endpoint knows, an
+// archive's history first, together with what tells whether its not knowing one
+// means anything. All is from one endpoint, the horizon read before the statuses.
+func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	return ask(ctx, e, past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
+		return at.search(ctx, signatures)
+	}))
+}
+
+// search is Search at one endpoint.
+func (c *Client) search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	h, err := c.finalized(ctx)
+	if err != nil {
+		return ledger.Look{}, err
+	}
+	first, err := c.firstAvailable(ctx)
+	if err != nil {
+		return ledger.Look{}, err
+	}
+	statuses, slot, err := c.Statuses(ctx, signatures, true)
+	if err == nil {
+		// Behind one URL may be several nodes: one that has not seen the horizon
+		// does not know what landed before it.
+		err = seen("getSignatureStatuses", slot, h.slot)
+	}
+	if err != nil {
+		return ledger.Look{}, err
+	}
+	return ledger.Look{Statuses: statuses, Slot: slot, FinalizedSlot: h.slot, FinalizedHeight: h.height, FirstAvailable: first}, nil
+}
+
+// SignaturesFor lists the transactions that name the address, from an archive's
+// history first; see Client.SignaturesFor.
+func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+	return ask(ctx, e, past("getSignaturesForAddress", judge.Upkeep, func(ctx context.Context, at asked) ([]ledger.SignatureInfo, error) {
+		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
+	}))
+}
+
+// Blocks lists the slots from from to to, both included, that have a confirmed
+// block. The network bounds the range to 500 000 slots.
+func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
+	return ask(ctx, e, past("getBlocks", judge.Upkeep, func(ctx context.Context, at asked) ([]uint64, error) {
+		return at.Blocks(ctx, from, to)
+	}))
+}
+
+// Block reads the confirmed block of the slot. Endpoints that have none there
+// are passed over: it fails with ledger.ErrBlockPruned or ledger.ErrSlotSkipped
+// only when all that could be asked say so.
+func (e *Endpoints) Block(ctx context.Context, slot uint64) (*ledger.Block, error) {
+	return ask(ctx, e, past("getBlock", judge.Upkeep, func(ctx context.Context, at asked) (*ledger.Block, error) {
+		return at.Block(ctx, slot)
+	}))
+}
+
+// Payment reads what a finalized transaction did to an account's lamports; nil
+// when no endpoint knows it as finalized. It fails when the transaction does
+// not name the account.
+func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
+	q := past("getTransaction", judge.Upkeep, func(ctx context.Context, at asked) (*ledger.Payment, error) {
+		return at.payment(ctx, signature, account)
+	})
+	q.unknown = isNil[ledger.Payment]
+	return ask(ctx, e, q)
+}
+
+// Creation finds the transaction that made the nullifier's account: whoever
+// paid for it has spent the note. It is confirmed at least; nil when the history
+// of no endpoint has it. The caller knows that the account exists, so nil means
+// that the histories are too short.
+func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*ledger.Creation, error) {
+	if pool == nil || nullifier == ([32]byte{}) {
+		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
+	}
+	q := past("getTransaction", judge.Read, func(ctx context.Context, at asked) (*ledger.Creation, error) {
+		return at.creation(ctx, pool, nullifier)
+	})
+	q.unknown = isNil[ledger.Creation]
+	return ask(ctx, e, q)
+}
+
+func isNil[T any](v *T) bool { return v == nil }

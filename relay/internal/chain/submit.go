@@ -1,0 +1,141 @@
+package chain
+
+import (
+	"context"
+	"errors"
+
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+const methodSend = "sendTransaction"
+
+// Send puts the same signed bytes before every healthy submit endpoint at once,
+// or before all of them when none is healthy: a send is never withheld for want
+// of a healthy endpoint. The first of a transaction is simulated by the
+// endpoints before they forward it, and goes before rebroadcasts in each budget;
+// a rebroadcast for which an endpoint's budget has no request is left out there.
+// A node that has not seen minContextSlot takes neither; 0 for any.
+//
+// It returns nil as soon as one endpoint took it, which does not mean that it
+// landed; *ledger.SendError, or *ledger.RPCError, when every one that was asked
+// refused, so that this send put nothing on the chain; else
+// ledger.ErrUnavailable, after which it may have. The other endpoints' calls go
+// on to their own end: neither the caller nor a shutdown cancels a send.
+func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+	targets := e.targets()
+	type answer struct {
+		place int
+		err   error
+	}
+	results := make(chan answer, len(targets))
+	free := context.WithoutCancel(ctx)
+	for i, t := range targets {
+		e.sends.run(func() { results <- answer{i, e.sendTo(free, t, raw, first, minContextSlot)} })
+	}
+	var refused refusals
+	for range targets {
+		select {
+		case <-ctx.Done():
+			return &ledger.Unavailable{Method: methodSend, Kind: ledger.KindCancelled, Err: ctx.Err()}
+		case a := <-results:
+			if a.err == nil {
+				return nil
+			}
+			refused.take(a.place, a.err)
+		}
+	}
+	return refused.err()
+}
+
+// Flush returns once no send is under way, each of which ends within its
+// timeout, or with the context's error.
+func (e *Endpoints) Flush(ctx context.Context) error { return e.sends.wait(ctx) }
+
+// target is an endpoint that a send goes to.
+type target struct {
+	*endpoint
+	permit judge.Permit
+}
+
+// targets are the submit endpoints to send to, the best first.
+func (e *Endpoints) targets() (out []target) {
+	all := e.candidates([]Role{RoleSubmit}, methodSend, judge.FirstSend)
+	for _, ep := range all {
+		if permit, ok := ep.breaker.Try(); ok {
+			out = append(out, target{ep, permit})
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, ep := range all {
+		out = append(out, target{ep, ep.breaker.Force()})
+	}
+	return out
+}
+
+// sendTo makes the call to one endpoint.
+func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool, minContextSlot uint64) error {
+	limited, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	start := e.now()
+	best := e.front.Best(start)
+	err := e.verify(limited, t.endpoint)
+	if err == nil {
+		urgency := judge.Rebroadcast
+		if first {
+			urgency = judge.FirstSend
+		}
+		err = t.clients[urgency].Send(limited, raw, first, minContextSlot)
+	}
+	err = t.own(ctx, err)
+	if !first && kindOf(err) == ledger.KindBudget {
+		e.observer.RebroadcastLeftOut(t.name)
+	}
+	e.learn(t.endpoint, t.permit, methodSend, e.now().Sub(start), best, err)
+	return err
+}
+
+// refusals are the answers to one send, none of which took it.
+type refusals struct {
+	unknown answers // that may have put it on the chain
+	unasked int
+	refused *ledger.SendError
+	place   int // of the endpoint that gave refused
+	invalid error
+}
+
+func (r *refusals) take(place int, err error) {
+	var s *ledger.SendError
+	switch {
+	case kindOf(err) == ledger.KindBudget:
+		r.unasked++
+	case errors.Is(err, ledger.ErrUnavailable):
+		r.unknown.add(err)
+	case !errors.As(err, &s):
+		r.invalid = err
+	// That it was processed already tells most, as others may not have seen that
+	// yet; else it is the best endpoint's word.
+	case r.refused == nil, processed(s) && !processed(r.refused), processed(s) == processed(r.refused) && place < r.place:
+		r.refused, r.place = s, place
+	}
+}
+
+func processed(s *ledger.SendError) bool { return s.Err.Kind == "AlreadyProcessed" }
+
+func (r *refusals) err() error {
+	r.unknown.method = methodSend
+	switch {
+	case r.unknown.n > 0:
+		return r.unknown.err()
+	case r.refused != nil:
+		return r.refused
+	case r.invalid != nil:
+		return r.invalid
+	case r.unasked > 0:
+		return &ledger.Unavailable{Method: methodSend, Kind: ledger.KindBudget, Detail: "no submit endpoint's budget had a request for it"}
+	default:
+		return &ledger.Unavailable{Method: methodSend, Kind: ledger.KindRejected, Detail: "every submit endpoint serves another chain: correct their URLs"}
+	}
+}

@@ -1,0 +1,87 @@
+package chain
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// signal wakes all who wait when it is raised.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func newSignal() signal { return signal{ch: make(chan struct{})} }
+
+func (s *signal) raise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.ch)
+	s.ch = make(chan struct{})
+}
+
+// next is closed when the signal is raised after the call.
+func (s *signal) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ch
+}
+
+// inFlight counts what is under way. Unlike a WaitGroup, it may be waited for
+// while more begins.
+type inFlight struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // nil while n is 0
+}
+
+// run starts fn.
+func (f *inFlight) run(fn func()) {
+	f.mu.Lock()
+	if f.n++; f.n == 1 {
+		f.idle = make(chan struct{})
+	}
+	f.mu.Unlock()
+	go func() {
+		defer f.done()
+		fn()
+	}()
+}
+
+func (f *inFlight) done() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.n--; f.n == 0 {
+		close(f.idle)
+		f.idle = nil
+	}
+}
+
+// wait returns once nothing is under way, or with the context's error.
+func (f *inFlight) wait(ctx context.Context) error {
+	f.mu.Lock()
+	idle := f.idle
+	f.mu.Unlock()
+	if idle == nil {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// sleep waits for d; false when the context ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
