@@ -140,7 +140,7 @@ func (a *Admission) payable(ctx context.Context, c *shieldpool.Call) error {
 	if err := a.Payers.Ready(ctx, cost); err != nil {
 		return err
 	}
-	return a.Spending.Allow(ctx, c.Kind() == shieldpool.KindTransfer, cost)
+	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, cost)
 }
 
 // shape checks everything that bytes alone can tell.

@@ -27,36 +27,34 @@ type distorted struct {
 	simulate func(s *ledger.Simulation)
 }
 
-func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool) (ledger.Simulation, error) {
-	s, err := d.Chain.Simulate(ctx, raw, replaceBlockhash)
+func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
+	s, err := d.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 	if d.simulate != nil {
 		d.simulate(&s)
 	}
 	return s, err
 }
 
-func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature, history bool) ([]*ledger.Status, uint64, error) {
-	s, slot, err := d.Chain.Statuses(ctx, sigs, history)
+func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+	s, slot, err := d.Chain.Statuses(ctx, sigs)
 	if d.statuses != nil {
-		d.statuses(history, s)
+		d.statuses(false, s)
 	}
 	return s, slot, err
 }
 
-func (d *distorted) BlockHeight(ctx context.Context, c ledger.Commitment) (uint64, error) {
-	h, err := d.Chain.BlockHeight(ctx, c)
+func (d *distorted) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+	l, err := d.Chain.Search(ctx, sigs)
+	if d.statuses != nil {
+		d.statuses(true, l.Statuses)
+	}
 	if d.height != nil {
-		h = d.height(h)
+		l.FinalizedHeight = d.height(l.FinalizedHeight)
 	}
-	return h, err
-}
-
-func (d *distorted) FirstAvailableBlock(ctx context.Context) (uint64, error) {
-	slot, err := d.Chain.FirstAvailableBlock(ctx)
 	if d.first != nil {
-		slot = d.first(slot)
+		l.FirstAvailable = d.first(l.FirstAvailable)
 	}
-	return slot, err
+	return l, err
 }
 
 func (d *distorted) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
@@ -102,7 +100,7 @@ func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
 			}
 		},
 		first: func(slot uint64) uint64 {
-			if gone.Load() && searched.Load() <= 2 {
+			if gone.Load() && searched.Load() <= 3 { // of the very look that the statuses were cleared of
 				return math.MaxInt64
 			}
 			return slot
@@ -212,10 +210,9 @@ func TestATreeThatHangsDoesNotHoldAnOutcomeUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tree := &stuckTree{PoolState: w.state}
-	w.state = tree
-	r := w.relay(func(c submission.Chain) submission.Chain {
+	r := w.assemble(parts{state: tree, chain: func(c submission.Chain) submission.Chain {
 		return &lossy{Chain: c, fate: func(int64) (bool, bool) { tree.stuck.Store(true); return true, true }}
-	})
+	}})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	began := time.Now()
@@ -231,8 +228,14 @@ func TestATreeThatHangsDoesNotHoldAnOutcomeUp(t *testing.T) {
 type lateLeaves struct{ here atomic.Bool }
 
 func (*lateLeaves) Sync(context.Context) error { return errors.New("behind") }
-func (l *lateLeaves) Find(_ context.Context, commitment [32]byte) (uint64, bool, error) {
-	return uint64(commitment[31]), l.here.Load(), nil
+func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
+	found := map[[32]byte]uint64{}
+	for _, c := range commitments {
+		if l.here.Load() {
+			found[c] = uint64(c[31])
+		}
+	}
+	return found, nil
 }
 
 func TestLeavesThatCameLateAreToldWithFinality(t *testing.T) {

@@ -38,18 +38,18 @@ func (g *gated) pass(ctx context.Context, gate chan struct{}) error {
 	}
 }
 
-func (g *gated) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool) (ledger.Simulation, error) {
+func (g *gated) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
 	if err := g.pass(ctx, g.simulate); err != nil {
 		return ledger.Simulation{}, err
 	}
-	return g.Chain.Simulate(ctx, raw, replaceBlockhash)
+	return g.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 }
 
-func (g *gated) Statuses(ctx context.Context, sigs []solana.Signature, history bool) ([]*ledger.Status, uint64, error) {
+func (g *gated) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
 	if err := g.pass(ctx, g.statuses); err != nil {
 		return nil, 0, err
 	}
-	return g.Chain.Statuses(ctx, sigs, history)
+	return g.Chain.Statuses(ctx, sigs)
 }
 
 func (g *gated) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
@@ -80,9 +80,8 @@ func TestAStepThatTakesLongKeepsItsLease(t *testing.T) {
 	slow := &gated{simulate: make(chan struct{})}
 	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
 	w.run(r)
-	req, _ := w.withdrawal(sol)
-	s := w.submit(r, req)
-	w.eventually("the step simulates", func() bool { return slow.waiting.Load() == 1 })
+	s := w.takenBy(r)
+	w.eventually("the step simulates", func() bool { return slow.waiting.Load() > 0 })
 	heir := w.relay(nil)
 	w.run(heir)
 	w.keepsItsLease(s)
@@ -98,8 +97,7 @@ func TestAChainThatHangsCostsNoLease(t *testing.T) {
 	hung := &gated{statuses: make(chan struct{})}
 	r := w.relay(func(c submission.Chain) submission.Chain { hung.Chain = c; return hung })
 	w.run(r)
-	req, _ := w.withdrawal(sol)
-	s := w.submit(r, req)
+	s := w.takenBy(r)
 	w.eventually("the relay asks for the signature", func() bool { return hung.waiting.Load() > 0 })
 	w.keepsItsLease(s)
 	close(hung.statuses)
@@ -108,27 +106,29 @@ func TestAChainThatHangsCostsNoLease(t *testing.T) {
 	}
 }
 
-func TestAStepThatLostItsLeaseLeavesTheNextOneAlone(t *testing.T) {
+func TestAStepThatLostItsLeaseSignsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	slow := &gated{simulate: make(chan struct{}), first: true}
-	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
-	req, _ := w.withdrawal(sol)
-	id := w.submit(r, req).ID
-	// Nothing renews: the relay does not run. Both steps are its own.
-	step := make(chan error, 1)
-	go func() { step <- r.Advance(context.Background(), id) }()
-	w.eventually("the first step simulates", func() bool { return slow.waiting.Load() == 1 })
-	w.eventually("its lease has lapsed", func() bool {
-		due, err := w.store.Due(t.Context(), 1)
-		must(t, err)
-		return len(due) == 1
+	slow := &gated{simulate: make(chan struct{})}
+	var db severed
+	r := w.assemble(parts{
+		chain: func(c submission.Chain) submission.Chain { slow.Chain = c; return slow },
+		store: func(s submission.Store) submission.Store { db.Store = s; return &db },
 	})
-	must(t, r.Advance(t.Context(), id))
+	w.run(r)
+	id := w.takenBy(r).ID
+	w.eventually("the first relay simulates", func() bool { return slow.waiting.Load() > 0 })
+	db.cut.Store(true) // it beats no more, and comes back later
+	heir := w.relay(nil)
+	w.run(heir)
+	if s := w.done(id); s.State != submission.Completed || heir.of("signed") == 0 {
+		t.Fatalf("the submission ended as %+v after %d signatures of the heir", s, heir.of("signed"))
+	}
+	db.cut.Store(false)
 	close(slow.simulate)
-	must(t, <-step)
-	if r.of("signed") != 1 || r.Watching() != 1 {
-		t.Errorf("signed %d transactions and follows %d submissions, want one of each", r.of("signed"), r.Watching())
+	w.eventually("the first relay finds out", func() bool { return r.of("lease lost") > 0 })
+	if r.of("signed") != 0 {
+		t.Errorf("it signed %d transactions under a lease that was not its own", r.of("signed"))
 	}
 }
 
@@ -137,15 +137,18 @@ func TestAStepThatIsOutOfTimeStillSends(t *testing.T) {
 	w := newWorld(t)
 	slow := &gated{send: make(chan struct{})}
 	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
-	req, _ := w.withdrawal(sol)
-	id := w.submit(r, req).ID
-	ctx, cancel := context.WithCancel(t.Context())
-	step := make(chan error, 1)
-	go func() { step <- r.Advance(ctx, id) }()
-	w.eventually("it sends", func() bool { return slow.waiting.Load() == 1 })
-	cancel()
+	stop := w.run(r)
+	w.takenBy(r)
+	w.eventually("it sends", func() bool { return slow.waiting.Load() > 0 })
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	select {
+	case <-stopped:
+		t.Fatal("the relay stopped before its send had ended")
+	case <-time.After(lease): // twice what a step has left at a shutdown
+	}
 	close(slow.send)
-	must(t, <-step)
+	<-stopped
 	if slow.cut.Load() != 0 {
 		t.Error("a send was cut off")
 	}

@@ -70,6 +70,8 @@ type Payer interface {
 
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.
 type Spending interface {
+	// Ready asks for work that is not paid yet; Allow for an attempt, and counts it.
+	Ready(ctx context.Context, transfer bool, lamports uint64) error
 	Allow(ctx context.Context, transfer bool, lamports uint64) error
 }
 

@@ -3,6 +3,7 @@ package submission_test
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,9 +40,9 @@ const (
 type world struct {
 	t       *testing.T
 	chain   *localnet.Chain
-	rpc     *chain.Client
+	rpc     *chain.Endpoints
 	pool    *shieldpool.Pool
-	state   submission.PoolState
+	state   *state
 	leaves  submission.LeafIndex
 	store   *store.Store
 	secrets *trapdoor.Key
@@ -70,13 +71,11 @@ func newWorld(t *testing.T) *world {
 	url, err := w.chain.Listen("127.0.0.1:0")
 	must(t, err)
 	w.chain.Start(t.Context())
-	w.rpc, err = chain.New(chain.Options{URL: url, HTTP: chain.NewHTTPClient(), Now: time.Now})
-	must(t, err)
+	w.rpc = w.endpoints(chain.Endpoint{Name: "local", URL: url, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}})
 	profile := shieldpool.Development()
 	w.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)
-	w.state, err = chain.NewPool(chain.PoolOptions{Accounts: w.rpc, Pool: w.pool, Now: time.Now, MinInterval: slot})
-	must(t, err)
+	w.state = w.newState(w.rpc)
 	db := pgtest.Pool(t)
 	must(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
 	w.store, err = store.New(db)
@@ -85,6 +84,35 @@ func newWorld(t *testing.T) *world {
 	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
 	w.deposit(10 * sol)
 	return w
+}
+
+// endpoints is a client of the chain.
+func (w *world) endpoints(all ...chain.Endpoint) *chain.Endpoints {
+	w.t.Helper()
+	e, err := chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: all, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+	})
+	must(w.t, err)
+	w.t.Cleanup(e.Close)
+	return e
+}
+
+// state is the pool's accounts as the app wires them.
+type state struct {
+	*chain.PoolReader
+	rpc  *chain.Endpoints
+	pool *shieldpool.Pool
+}
+
+func (s *state) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
+	return s.rpc.Creation(ctx, s.pool, nullifier)
+}
+
+func (w *world) newState(rpc *chain.Endpoints) *state {
+	w.t.Helper()
+	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, MinInterval: slot})
+	must(w.t, err)
+	return &state{reader, rpc, w.pool}
 }
 
 func must(t *testing.T, err error) {
@@ -150,7 +178,7 @@ func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	must(w.t, err)
 	must(w.t, w.rpc.Send(ctx, raw, false, 0))
 	w.eventually("the transaction is confirmed", func() bool {
-		st, _, err := w.rpc.Statuses(ctx, []solana.Signature{sig}, true)
+		st, _, err := w.rpc.Statuses(ctx, []solana.Signature{sig})
 		must(w.t, err)
 		if st[0] != nil && st[0].Err != nil {
 			w.t.Fatalf("the transaction failed: %v", st[0].Err)
@@ -180,8 +208,8 @@ func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey
 type noLeaves struct{}
 
 func (noLeaves) Sync(context.Context) error { return nil }
-func (noLeaves) Find(context.Context, [32]byte) (uint64, bool, error) {
-	return 0, false, nil
+func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
+	return nil, nil
 }
 
 // counts keeps what the engine tells its observer.
@@ -205,6 +233,8 @@ func (c *counts) of(s string) int {
 func (c *counts) Stage(string, time.Duration)         {}
 func (c *counts) Outcome(_ shieldpool.Kind, o string) { c.add(o) }
 func (c *counts) Attempt(e string)                    { c.add(e) }
+func (c *counts) Lease(e string, n int)               { c.add("lease " + e) }
+func (c *counts) Poll(int, bool)                      {}
 
 // relay is one process's half of the world.
 type relay struct {
@@ -214,36 +244,76 @@ type relay struct {
 	*counts
 }
 
-type payer struct {
-	*feepayer.Key
-	*feepayer.Watcher
+// payers are fee payers as the app wires them.
+type payers struct{ *feepayer.Payers }
+
+func (p payers) Pick(ctx context.Context, lamports uint64) (submission.Payer, error) {
+	return p.Payers.Pick(ctx, lamports)
+}
+
+// unlimited caps nothing.
+type unlimited struct{}
+
+func (unlimited) Ready(context.Context, bool, uint64) error { return nil }
+func (unlimited) Allow(context.Context, bool, uint64) error { return nil }
+
+// parts are what a test may change of a relay.
+type parts struct {
+	chain       func(submission.Chain) submission.Chain
+	store       func(submission.Store) submission.Store
+	state       submission.PoolState
+	spending    submission.Spending
+	timing      submission.Timing
+	concurrency int
 }
 
 // relay makes a relay; wrap may put something between it and the chain.
 func (w *world) relay(wrap func(submission.Chain) submission.Chain) *relay {
 	w.t.Helper()
+	return w.assemble(parts{chain: wrap})
+}
+
+func (w *world) assemble(p parts) *relay {
+	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	watcher, err := feepayer.NewWatcher(feepayer.Options{Payer: w.payer.PublicKey(), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
+	var pays payers
+	var err error
+	pays.Payers, err = feepayer.New(feepayer.Options{Keys: []*feepayer.Key{w.payer}, Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
 	must(w.t, err)
-	signs, err := submission.NewSignPolicy("auto", w.store, w.key.Hash(), w.clock.now)
+	if p.chain == nil {
+		p.chain = func(c submission.Chain) submission.Chain { return c }
+	}
+	if p.store == nil {
+		p.store = func(s submission.Store) submission.Store { return s }
+	}
+	if p.state == nil {
+		p.state = w.state
+	}
+	if p.spending == nil {
+		p.spending = unlimited{}
+	}
+	if p.timing == (submission.Timing{}) {
+		p.timing = submission.Timing{Lease: lease, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot}
+	}
+	if p.concurrency == 0 {
+		p.concurrency = 64
+	}
+	db := p.store(w.store)
+	signs, err := submission.NewSignPolicy("auto", db, w.key.Hash(), w.clock.now)
 	must(w.t, err)
 	r := &relay{counts: &counts{n: map[string]int{}}}
-	pays := payer{w.payer, watcher}
-	r.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: w.store, Pool: w.pool, State: w.state, FeePayer: pays, Key: w.key, Signs: signs, Observer: r.counts, Now: w.clock.now, NewID: uuid.New,
-	})
-	must(w.t, err)
-	var c submission.Chain = w.rpc
-	if wrap != nil {
-		c = wrap(c)
-	}
 	r.Engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: w.store, Chain: c, State: w.state, Pool: w.pool, FeePayer: pays, Leaves: w.leaves, Signs: signs, Observer: r.counts, Log: log,
-		Now: w.clock.now, Owner: uuid.New(), Price: submission.PriceRule{Cap: 1000, Percentile: 50},
-		Timing: submission.Timing{Lease: lease, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot},
+		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: pays, Spending: p.spending, Leaves: w.leaves, Signs: signs,
+		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency,
+		Price: submission.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
 	})
 	must(w.t, err)
-	r.Desk, err = submission.NewDesk(w.store, log)
+	r.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
+		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Key: w.key, Signs: signs, Observer: r.counts,
+		Engine: r.Engine, Now: w.clock.now, NewID: uuid.New,
+	})
+	must(w.t, err)
+	r.Desk, err = submission.NewDesk(db, log)
 	must(w.t, err)
 	return r
 }
@@ -271,7 +341,7 @@ func (w *world) get(id uuid.UUID) *submission.Submission {
 
 func (w *world) balance(key solana.PublicKey) uint64 {
 	w.t.Helper()
-	lamports, _, err := w.rpc.Balance(w.t.Context(), key)
+	lamports, _, err := w.rpc.Balance(w.t.Context(), key, 0)
 	must(w.t, err)
 	return lamports
 }
