@@ -146,3 +146,36 @@ func TestANodeStaysOnTheNewBranchAfterAFork(t *testing.T) {
 		})
 	}
 }
+
+func TestWrittenAtFollowsTheLevelAndForks(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	slots := func() (out [2]uint64) {
+		for i, level := range []bank.Commitment{bank.Processed, bank.Confirmed} {
+			l.Read(level, func(v bank.View) { out[i] = v.WrittenAt(address("to")) })
+		}
+		return out
+	}
+	slot := func() (out uint64) {
+		l.Read(bank.Processed, func(v bank.View) { out = v.Slot() })
+		return out
+	}
+	expect := func(when string, want ...uint64) {
+		t.Helper()
+		if got := slots(); got[0] != want[0] || got[1] != want[1] {
+			t.Errorf("%s: last written in slots %d at processed and confirmed, want %d", when, got, want)
+		}
+	}
+	expect("never written", 0, 0)
+	first := slot()
+	l.mustLand(key("faucet"), transferFrom("faucet", "to", 1_000_000))
+	expect("written in the open slot", first, 0)
+	l.Advance(10)
+	second := slot()
+	l.mustLand(key("faucet"), transferFrom("faucet", "to", 2_000_000))
+	expect("written again", second, first)
+	if _, err := l.Fork(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect("the second undone", first, first)
+}

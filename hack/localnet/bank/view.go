@@ -55,6 +55,18 @@ func (v View) Account(key solana.PublicKey) *Account {
 	return v.bank.accounts.at(key, v.block.Slot).account()
 }
 
+// WrittenAt gives the slot in which an account was last written, or closed; 0
+// when there is no account, or it is as it was at genesis. Since it goes back
+// when a fork undoes the write, two that differ mean that the account may.
+func (v View) WrittenAt(key solana.PublicKey) uint64 {
+	for _, version := range slices.Backward(v.bank.accounts[key]) {
+		if version.slot <= v.block.Slot {
+			return version.slot
+		}
+	}
+	return 0
+}
+
 // LatestBlockhash gives the newest blockhash of the level and the last block
 // height at which a transaction with it can land.
 func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
