@@ -3,6 +3,7 @@ package rpc
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
@@ -143,22 +144,47 @@ func (s *socket) accountSubscribe(c *call, p params) (any, *Error) {
 		return nil, invalidParams("Invalid Request: Invalid pubkey provided")
 	}
 	at := bank.Commitment(cfg.Commitment)
-	var last *bank.Account
-	c.readAt(at, func(v view) { last = v.Account(key) })
+	watched := &watched{key: key}
+	c.readAt(at, func(v view) { watched.changed(v) })
 	return s.subscribe(&subscription{
 		method: "accountSubscribe", notification: "accountNotification",
-		// An account is stored anew by each transaction that writes it, and a
-		// fork brings the older one back.
 		find: func(c *call) (found []any, _ bool) {
 			c.readAt(at, func(v view) {
-				if now := v.Account(key); now != last {
-					last = now
-					found = []any{noticeAt(v.Slot(), encodeNotified(now, cfg.Encoding))}
+				if watched.changed(v) {
+					found = []any{noticeAt(v.Slot(), encodeNotified(watched.last, cfg.Encoding))}
 				}
 			})
 			return found, false
 		},
 	})
+}
+
+// watched is an account as a subscriber knows it.
+type watched struct {
+	key solana.PublicKey
+	// slot is when the account was last written; 0 when there is none.
+	slot uint64
+	last *bank.Account
+}
+
+// changed looks at the account and reports whether it is another one than
+// before: one that a transaction has written, or that a fork brought back.
+func (w *watched) changed(v view) bool {
+	slot := v.WrittenAt(w.key)
+	// What was written in the newest slot can be written again in it; and the
+	// data may be large, so it is not looked at without need.
+	if slot == w.slot && slot < v.Slot() {
+		return false
+	}
+	now := v.Account(w.key)
+	if now == nil {
+		slot = 0
+	}
+	if slot == w.slot && reflect.DeepEqual(now, w.last) {
+		return false
+	}
+	w.slot, w.last = slot, now
+	return true
 }
 
 // encodeNotified gives an account's form in a notification: one that is gone is
