@@ -158,48 +158,6 @@ func TestAccountsAreToldWhenTheyChange(t *testing.T) {
 	l.ask("accountUnsubscribe", `[0]`, `"result":true`)
 }
 
-// In the open slot an account can change after it was told of, and that change
-// is told of with the next slot.
-func TestAccountsAreToldOfTheLastChangeInASlot(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, localnet.Options{})
-	l := f.dial()
-	l.ask("accountSubscribe", `["`+address("to").String()+`",{"commitment":"processed"}]`, `"result":0`)
-	told := func() uint64 {
-		t.Helper()
-		got, err := l.receive()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var n struct {
-			Params struct {
-				Result struct{ Value struct{ Lamports uint64 } }
-			}
-		}
-		if err := json.Unmarshal([]byte(got), &n); err != nil {
-			t.Fatal(err)
-		}
-		return n.Params.Result.Value.Lamports
-	}
-	var want uint64
-	for i := range uint64(40) {
-		if i%2 == 0 {
-			f.Advance(1)
-		}
-		// The look that a slot brings falls before, between or after its two.
-		want += 1_000_000 + i
-		f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000+i)))
-	}
-	f.Advance(1)
-	for last := uint64(0); last != want; {
-		now := told()
-		if now <= last || now > want {
-			t.Fatalf("told of %d lamports after %d, want more and at most %d", now, last, want)
-		}
-		last = now
-	}
-}
-
 func TestSocketsAnswerAsAgaveDoes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{Initialised: true})
