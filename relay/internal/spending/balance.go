@@ -121,7 +121,6 @@ func chained(payments []*ledger.Payment, cursor *Cursor) (opening, closing uint6
 		open[p.After]--
 		began = began || cursor != nil && p.Before == cursor.After
 	}
-	opening, closing = payments[0].Before, payments[len(payments)-1].After
 	firsts, lasts := 0, 0
 	for lamports, n := range open {
 		switch {
@@ -132,14 +131,13 @@ func chained(payments []*ledger.Payment, cursor *Cursor) (opening, closing uint6
 		}
 	}
 	switch {
-	case firsts == 0: // the payer held the same before and after
-		if began {
-			opening = cursor.After
-		}
-		return opening, opening, cursor == nil || began
+	case firsts == 0 && began: // the payer held the same before and after
+		return cursor.After, cursor.After, true
+	case firsts == 0:
+		return payments[0].Before, payments[0].Before, cursor == nil
 	case firsts == 1 && lasts == 1:
 		return opening, closing, cursor == nil || opening == cursor.After
 	default:
-		return opening, closing, false
+		return payments[0].Before, payments[len(payments)-1].After, false
 	}
 }

@@ -1,0 +1,158 @@
+package spending
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+var (
+	us       = solana.PublicKey{1}
+	somebody = solana.PublicKey{2}
+)
+
+func TestEnter(t *testing.T) {
+	t.Parallel()
+	id := uuid.New()
+	attempt := func(k shieldpool.Kind) *Attempt { return &Attempt{Submission: id, Kind: k} }
+	tests := map[string]struct {
+		payer         solana.PublicKey
+		failed        bool
+		fee, sigs     uint64
+		before, after uint64
+		attempt       *Attempt
+		want          Kind // "" when there is no entry
+		amounts       Amounts
+	}{
+		"a transfer of ours pays fee, priority fee and rent": {
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 1_781_760, attempt: attempt(shieldpool.KindTransfer),
+			want: KindTransfer, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760},
+		},
+		"a withdrawal of ours": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 890_880, attempt: attempt(shieldpool.KindWithdrawal),
+			want: KindWithdrawal, amounts: Amounts{Fee: 5000, Rent: 890_880},
+		},
+		"a nullifier account into which somebody had put lamports costs less": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_759, attempt: attempt(shieldpool.KindTransfer),
+			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_759},
+		},
+		"more than rent leaves something unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
+			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_760, Other: 1},
+		},
+		"a transfer that brings something is unexplained too": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_001, attempt: attempt(shieldpool.KindTransfer),
+			want: KindTransfer, amounts: Amounts{Fee: 5000, Other: -5001},
+		},
+		"a swap also pays for its state": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_760 - 2_011_440, attempt: attempt(shieldpool.KindSwap),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200},
+		},
+		"a swap's second leg brings rent back": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440},
+		},
+		"one of ours that failed cost its fee": {
+			payer: us, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),
+			want: KindFailed, amounts: Amounts{Fee: 5000, PriorityFee: 300},
+		},
+		"signed by our key and unknown to the database": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
+			want: KindUnknown, amounts: Amounts{Fee: 5000, Other: 4000},
+		},
+		"unknown and failed": {
+			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000,
+			want: KindUnknown, amounts: Amounts{Fee: 5000},
+		},
+		"somebody else pays and takes from us: our key signed": {
+			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
+			want: KindUnknown, amounts: Amounts{Other: 9000},
+		},
+		"funding":                  {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 30_000, want: KindReceived, amounts: Amounts{Received: 20_000}},
+		"a mention of our address": {payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 10_000},
+		"a chain that charges less than usual": {
+			payer: us, fee: 3000, sigs: 5000, before: 10_000, after: 7000, attempt: attempt(shieldpool.KindWithdrawal),
+			want: KindWithdrawal, amounts: Amounts{Fee: 3000},
+		},
+	}
+	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := enter(&ledger.Payment{
+				Signature: solana.Signature{7}, Slot: 9, FeePayer: test.payer, Failed: test.failed,
+				Fee: test.fee, SignatureFees: test.sigs, Before: test.before, After: test.after,
+			}, us, test.attempt, now)
+			if !ok {
+				if test.want != "" {
+					t.Fatalf("there is no entry, want a %s", test.want)
+				}
+				return
+			}
+			want := Entry{Signature: solana.Signature{7}, Payer: us, Slot: 9, At: now, Kind: test.want, Amounts: test.amounts, After: test.after}
+			if test.attempt != nil {
+				want.Submission = &id
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("entry differs (-want +got):\n%s", diff)
+			}
+			if lost := int64(test.before) - int64(test.after); got.Net() != lost {
+				t.Errorf("the entry's amounts come to %d, and the payer lost %d", got.Net(), lost)
+			}
+		})
+	}
+}
+
+func TestTheBlocksTimeIsTheEntrys(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if e, ok := enter(&ledger.Payment{FeePayer: somebody, At: at, After: 1}, us, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
+		t.Errorf("the entry is of %s, want %s", e.At, at)
+	}
+}
+
+func TestChained(t *testing.T) {
+	t.Parallel()
+	pay := func(steps ...uint64) (out []*ledger.Payment) {
+		for i := 0; i < len(steps); i += 2 {
+			out = append(out, &ledger.Payment{Before: steps[i], After: steps[i+1]})
+		}
+		return out
+	}
+	from := func(after uint64) *Cursor { return &Cursor{After: after} }
+	tests := map[string]struct {
+		payments         []*ledger.Payment
+		cursor           *Cursor
+		opening, closing uint64
+		whole            bool
+	}{
+		"one, from the cursor":                  {pay(9, 7), from(9), 9, 7, true},
+		"one, from elsewhere":                   {pay(8, 7), from(9), 8, 7, false},
+		"the first ever":                        {pay(9, 7), nil, 9, 7, true},
+		"several in any order":                  {pay(5, 4, 9, 7, 7, 5), from(9), 9, 4, true},
+		"the first ever, several in any order":  {pay(5, 4, 9, 7, 7, 5), nil, 9, 4, true},
+		"one in the middle is missing":          {pay(5, 4, 9, 7), from(9), 9, 4, false},
+		"spent and received back":               {pay(7, 9, 9, 7), from(9), 9, 9, true},
+		"spent and received back, elsewhere":    {pay(6, 8, 8, 6), from(9), 6, 6, false},
+		"a mention alone":                       {pay(9, 9), from(9), 9, 9, true},
+		"a mention between two":                 {pay(9, 7, 7, 7, 7, 5), from(9), 9, 5, true},
+		"the same step twice with income":       {pay(9, 7, 7, 9, 9, 7), from(9), 9, 7, true},
+		"two that begin at the same and no end": {pay(9, 7, 9, 7), from(9), 9, 7, false},
+		"nothing":                               {nil, from(9), 0, 0, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opening, closing, whole := chained(test.payments, test.cursor)
+			if whole != test.whole || whole && (opening != test.opening || closing != test.closing) {
+				t.Errorf("from %d to %d (%v), want from %d to %d (%v)", opening, closing, whole, test.opening, test.closing, test.whole)
+			}
+		})
+	}
+}
