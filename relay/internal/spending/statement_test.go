@@ -1,0 +1,163 @@
+package spending
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+)
+
+func date(d int) time.Time { return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC) }
+
+// book is a ledger of two payers over two days that adds up.
+func book() *Ledger {
+	days := []Sum{
+		{date(21), us, KindTransfer, 2, Amounts{Fee: 10_000, PriorityFee: 600, Rent: 2 * 1_781_760}},
+		{date(20), us, KindReceived, 1, Amounts{Received: 2_000_000_000}},
+		{date(20), us, KindTransfer, 1, Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760}},
+		{date(20), somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
+	}
+	return &Ledger{
+		Days: days, Totals: []Sum{
+			{time.Time{}, us, KindTransfer, 3, Amounts{Fee: 15_000, PriorityFee: 900, Rent: 3 * 1_781_760}},
+			{time.Time{}, us, KindReceived, 1, Amounts{Received: 2_000_000_000}},
+			{time.Time{}, somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
+		},
+		Cursors: []Cursor{
+			{Payer: us, Slot: 900, After: 2_000_000_000 - 15_900 - 3*1_781_760, CheckedAt: date(21).Add(time.Hour)},
+			{Payer: somebody, Opening: 50_000, Slot: 800, After: 44_700, CheckedAt: date(21)},
+		},
+	}
+}
+
+func TestTheTable(t *testing.T) {
+	t.Parallel()
+	s := book().Statement(map[solana.PublicKey]uint64{us: 1_994_638_820, somebody: 44_700})
+	var out strings.Builder
+	if err := s.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	const want = `   day (UTC)  transactions    fee  priority fee     rent  other    received    spent   spent, SOL
+  2026-11-20             3  10000           600  1781760      0  2000000000  1792360  0.001792360
+  2026-11-21             2  10000           600  3563520      0           0  3574120  0.003574120
+         all             5  20000          1200  5345280      0  2000000000  5366480  0.005366480
+
+Lamports, but for the last column. Since the ledger began:
+
+                                    fee payer  opening    spent    received  gaps     closing   chain now  difference  unknown  unexplained
+  4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM        0  5361180  2000000000     0  1994638820  1994638820           0        0            0
+  8opHzTAnfzRpPEx21XtnrVTX28YQuCpAjcn1PczScKh    50000     5300           0     0       44700       44700           0        0            0
+
+Agrees: every lamport is accounted for.
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("table differs (-want +got):\n%s", diff)
+	}
+	if !s.Agrees() {
+		t.Error("the statement does not agree")
+	}
+}
+
+func TestTheJSONForm(t *testing.T) {
+	t.Parallel()
+	s := book().Statement(nil)
+	var out strings.Builder
+	if err := s.WriteJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Days   []map[string]any `json:"days"`
+		Kinds  []map[string]any `json:"kinds"`
+		Payers []map[string]any `json:"payers"`
+	}
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"day": "2026-11-21", "transactions": 2.0, "fee": 10_000.0, "priority_fee": 600.0, "rent": 3_563_520.0, "other": 0.0,
+		"received": 0.0, "spent": 3_574_120.0, "spent_sol": "0.003574120",
+	}
+	if diff := cmp.Diff(want, got.Days[1]); diff != "" {
+		t.Errorf("day differs (-want +got):\n%s", diff)
+	}
+	want = map[string]any{
+		"day": "2026-11-20", "payer": us.String(), "kind": "received", "transactions": 1.0,
+		"fee": 0.0, "priority_fee": 0.0, "rent": 0.0, "other": 0.0, "received": 2e9,
+	}
+	if diff := cmp.Diff(want, got.Kinds[1]); diff != "" {
+		t.Errorf("kind differs (-want +got):\n%s", diff)
+	}
+	want = map[string]any{
+		"payer": somebody.String(), "opening": 50_000.0, "spent": 5300.0, "received": 0.0, "gaps": 0.0, "missing": 0.0, "closing": 44_700.0,
+		"unexplained": 0.0, "unknown": 0.0, "other": 0.0, "slot": 800.0, "checked_at": "2026-11-21T00:00:00Z",
+	}
+	if diff := cmp.Diff(want, got.Payers[1]); diff != "" {
+		t.Errorf("payer differs, who was not asked for on the chain (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatDoesNotAgree(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change  func(*Ledger)
+		chain   uint64 // what us holds; 0 when it was not asked for
+		agrees  bool
+		verdict string
+	}{
+		"nothing":              {agrees: true, verdict: "Agrees: every"},
+		"no payer yet":         {change: func(l *Ledger) { *l = Ledger{} }, agrees: true, verdict: "has not begun"},
+		"the chain holds less": {chain: 1_994_638_819, verdict: "not final or not read yet"},
+		"an unknown signature": {change: func(l *Ledger) { l.Totals[0].Kind = KindUnknown }, verdict: "the key is in other hands"},
+		"lamports for nothing": {change: func(l *Ledger) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not do"},
+		"a gap":                {change: func(l *Ledger) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
+		"rows changed by hand": {change: func(l *Ledger) { l.Totals[0].Fee++ }, verdict: "history is missing"},
+		"a gap that is written": {change: func(l *Ledger) {
+			l.Cursors[0].Gaps, l.Cursors[0].Missing, l.Cursors[0].After = 1, 5, l.Cursors[0].After+5
+		}, verdict: "history is missing"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := book()
+			if test.change != nil {
+				test.change(l)
+			}
+			var chain map[solana.PublicKey]uint64
+			if test.chain > 0 {
+				chain = map[solana.PublicKey]uint64{us: test.chain}
+			}
+			s := l.Statement(chain)
+			var out strings.Builder
+			if err := s.WriteTable(&out); err != nil {
+				t.Fatal(err)
+			}
+			if s.Agrees() != test.agrees || !strings.Contains(out.String(), test.verdict) {
+				t.Errorf("agrees: %v, want %v with %q:\n%s", s.Agrees(), test.agrees, test.verdict, out.String())
+			}
+		})
+	}
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	l := book()
+	l.Days = l.Days[:1]
+	want := Figures{
+		Today: Amounts{Fee: 10_000, PriorityFee: 600, Rent: 3_563_520},
+		Total: Amounts{Fee: 20_000, PriorityFee: 1200, Rent: 5_345_280, Received: 2_000_000_000}, Checked: date(21),
+	}
+	if diff := cmp.Diff(want, l.Figures()); diff != "" {
+		t.Errorf("figures differ (-want +got):\n%s", diff)
+	}
+	l.Totals[2].Kind, l.Totals[0].Other, l.Cursors[0].Gaps, l.Cursors[1].CheckedAt = KindUnknown, 3, 2, time.Time{}
+	got := l.Figures()
+	if got.Unknown != 1 || got.Gaps != 2 || got.Unexplained != 6 || !got.Checked.IsZero() {
+		t.Errorf("figures are %+v, want one unknown, two gaps, 6 unexplained (3 of a transaction, 3 of the balance), and never checked", got)
+	}
+	if empty := new(Ledger).Figures(); empty != (Figures{}) {
+		t.Errorf("figures of nothing are %+v", empty)
+	}
+}
