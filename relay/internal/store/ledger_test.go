@@ -1,0 +1,237 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+var (
+	payerOne = solana.PublicKey{1}
+	payerTwo = solana.PublicKey{2}
+)
+
+// entry is one of the payer's at a time, of which a transaction cost 5010 and rent.
+func entry(n byte, payer solana.PublicKey, at time.Time) spending.Entry {
+	id := uuid.UUID{n}
+	return spending.Entry{
+		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: spending.KindTransfer, Submission: &id,
+		Amounts: spending.Amounts{Fee: 5000, PriorityFee: 10, Rent: 1_781_760}, After: 1000,
+	}
+}
+
+func received(n byte, payer solana.PublicKey, at time.Time, lamports uint64) spending.Entry {
+	return spending.Entry{
+		Signature: solana.Signature{n}, Payer: payer, Slot: uint64(n), At: at, Kind: spending.KindReceived,
+		Amounts: spending.Amounts{Received: lamports}, After: 1000,
+	}
+}
+
+func read(t *testing.T, l *Ledger, first, last time.Time) *spending.Ledger {
+	t.Helper()
+	out, err := l.Read(t.Context(), first, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestTheCursorIsKeptWhole(t *testing.T) {
+	t.Parallel()
+	l := open(t).Ledger()
+	if c, err := l.Cursor(t.Context(), payerOne); c != nil || err != nil {
+		t.Fatalf("a cursor before the first is %+v (%v), want none", c, err)
+	}
+	at := time.Date(2026, 11, 21, 7, 0, 0, 123_000, time.UTC)
+	one := spending.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{1}, Slot: 5, After: 1<<60 + 1}
+	two := spending.Cursor{Payer: payerOne, Opening: 1 << 60, Signature: solana.Signature{2}, Slot: 9, After: 7, Gaps: 2, Missing: -30, CheckedAt: at}
+	for i, step := range []struct{ from, to *spending.Cursor }{{nil, &one}, {&one, &two}} {
+		if err := l.Append(t.Context(), step.from, *step.to, nil); err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Cursor(t.Context(), payerOne)
+		if diff := cmp.Diff(step.to, got); diff != "" || err != nil {
+			t.Errorf("cursor %d differs (%v, -want +got):\n%s", i, err, diff)
+		}
+	}
+	if diff := cmp.Diff([]spending.Cursor{two}, read(t, l, at, at).Cursors); diff != "" {
+		t.Errorf("cursors differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestAMovedCursorChangesNothing(t *testing.T) {
+	t.Parallel()
+	l := open(t).Ledger()
+	at := time.Now()
+	one := spending.Cursor{Payer: payerOne, Slot: 5}
+	if err := l.Append(t.Context(), nil, one, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]*spending.Cursor{"none": nil, "another slot": {Payer: payerOne, Slot: 4}, "another payer": {Payer: payerTwo, Slot: 5}} {
+		to := spending.Cursor{Payer: payerOne, Slot: 6}
+		if from != nil {
+			to.Payer = from.Payer
+		}
+		err := l.Append(t.Context(), from, to, []spending.Entry{entry(1, payerOne, at)})
+		if !errors.Is(err, spending.ErrMoved) {
+			t.Errorf("from %s: error is %v, want ErrMoved", name, err)
+		}
+	}
+	if got := read(t, l, at, at); len(got.Totals) != 0 || got.Cursors[0].Slot != 5 {
+		t.Errorf("the ledger is %+v, want nothing in it", got)
+	}
+}
+
+func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
+	t.Parallel()
+	l := open(t).Ledger()
+	from := spending.Cursor{Payer: payerOne, Slot: 5}
+	if err := l.Append(t.Context(), nil, from, nil); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	var mu sync.Mutex
+	won := 0
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			err := l.Append(t.Context(), &from, spending.Cursor{Payer: payerOne, Slot: 6}, []spending.Entry{entry(1, payerOne, at)})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				won++
+			case !errors.Is(err, spending.ErrMoved):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if totals := read(t, l, at, at).Totals; won != 1 || len(totals) != 1 || totals[0].Transactions != 1 {
+		t.Errorf("%d moved the cursor and the totals are %+v, want one and its entry", won, totals)
+	}
+}
+
+func TestDaysAreThoseOfUTC(t *testing.T) {
+	t.Parallel()
+	l := open(t).Ledger()
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	late, early := day.Add(24*time.Hour-time.Microsecond).In(time.FixedZone("", 9*3600)), day.Add(24*time.Hour).In(time.FixedZone("", -9*3600))
+	entries := []spending.Entry{
+		entry(1, payerOne, late), entry(2, payerOne, early), entry(3, payerOne, early),
+		received(4, payerOne, late, 50), entry(5, payerTwo, late),
+		// One transaction moves lamports from one of our payers to another.
+		received(5, payerOne, late, 7),
+	}
+	if err := l.Append(t.Context(), nil, spending.Cursor{Payer: payerOne, Slot: 5}, entries); err != nil {
+		t.Fatal(err)
+	}
+	// The same again, as after a cursor that was put back by hand: nothing is added up twice.
+	if err := l.Append(t.Context(), &spending.Cursor{Payer: payerOne, Slot: 5}, spending.Cursor{Payer: payerOne, Slot: 6}, append(entries, entry(6, payerOne, early))); err != nil {
+		t.Fatal(err)
+	}
+	one := func(n uint64) spending.Amounts {
+		return spending.Amounts{Fee: n * 5000, PriorityFee: n * 10, Rent: int64(n) * 1_781_760}
+	}
+	sum := func(d time.Time, payer solana.PublicKey, k spending.Kind, n uint64, a spending.Amounts) spending.Sum {
+		return spending.Sum{Day: d, Payer: payer, Kind: k, Transactions: n, Amounts: a}
+	}
+	next := day.AddDate(0, 0, 1)
+	first := []spending.Sum{
+		sum(day, payerOne, spending.KindReceived, 2, spending.Amounts{Received: 57}),
+		sum(day, payerOne, spending.KindTransfer, 1, one(1)),
+		sum(day, payerTwo, spending.KindTransfer, 1, one(1)),
+	}
+	second := sum(next, payerOne, spending.KindTransfer, 3, one(3))
+	tests := map[string]struct {
+		first, last time.Time
+		want        []spending.Sum
+	}{
+		"both days":          {day, next, append(slices.Clone(first), second)},
+		"the first":          {day, day.Add(time.Hour), first},
+		"the second":         {next.Add(23 * time.Hour), next, []spending.Sum{second}},
+		"a day without work": {next.AddDate(0, 0, 1), next.AddDate(0, 0, 9), nil},
+	}
+	for name, test := range tests {
+		got := read(t, l, test.first, test.last)
+		if diff := cmp.Diff(test.want, got.Days, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s differ (-want +got):\n%s", name, diff)
+		}
+		totals := []spending.Sum{
+			sum(time.Time{}, payerOne, spending.KindReceived, 2, spending.Amounts{Received: 57}),
+			sum(time.Time{}, payerOne, spending.KindTransfer, 4, one(4)),
+			sum(time.Time{}, payerTwo, spending.KindTransfer, 1, one(1)),
+		}
+		if diff := cmp.Diff(totals, got.Totals); diff != "" {
+			t.Errorf("totals differ (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestOldRowsGoAndTheirSumsStay(t *testing.T) {
+	t.Parallel()
+	l := open(t).Ledger()
+	now := time.Now()
+	var entries []spending.Entry
+	for n := range byte(10) {
+		entries = append(entries, entry(n, payerOne, now.Add(-time.Duration(n)*time.Hour)))
+	}
+	if err := l.Append(t.Context(), nil, spending.Cursor{Payer: payerOne, Slot: 9}, entries); err != nil {
+		t.Fatal(err)
+	}
+	before := read(t, l, now, now).Totals
+	for i, want := range []int64{4, 2, 0} { // entries 4 to 9 are older
+		if n, err := l.DeleteBefore(t.Context(), now.Add(-210*time.Minute), 4); err != nil || n != want {
+			t.Errorf("deletion %d takes %d rows (%v), want %d", i, n, err, want)
+		}
+	}
+	var left []byte
+	rows, err := l.store.Pool.Query(t.Context(), `SELECT signature FROM ledger`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var signature []byte
+		if err := rows.Scan(&signature); err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, signature[0])
+	}
+	slices.Sort(left)
+	if diff := cmp.Diff([]byte{0, 1, 2, 3}, left); diff != "" || rows.Err() != nil {
+		t.Errorf("rows left differ (%v, -want +got):\n%s", rows.Err(), diff)
+	}
+	if diff := cmp.Diff(before, read(t, l, now, now).Totals); diff != "" {
+		t.Errorf("totals changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestAttemptsAreFoundBySignature(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	l := s.Ledger()
+	if found, err := l.Attempts(t.Context(), nil); err != nil || len(found) != 0 {
+		t.Errorf("no signature finds %v (%v)", found, err)
+	}
+	sub := accept(t, s, withdrawal(1, 2), nil)
+	c := claim(t, s, sub.ID)
+	if err := s.RecordAttempt(t.Context(), c.Lease(), attempt(7)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := l.Attempts(t.Context(), []solana.Signature{{7}, {8}})
+	want := map[solana.Signature]spending.Attempt{{7}: {Submission: sub.ID, Kind: shieldpool.KindWithdrawal}}
+	if diff := cmp.Diff(want, found); diff != "" || err != nil {
+		t.Errorf("attempts differ (%v, -want +got):\n%s", err, diff)
+	}
+}
