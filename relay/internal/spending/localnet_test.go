@@ -1,0 +1,269 @@
+package spending_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// pool is a local chain, moved by hand, with a pool on it and the ledger of two
+// payers in a database.
+type pool struct {
+	*testing.T
+	chain    *localnet.Chain
+	rpc      *rpc.Client
+	shielded *shieldpool.Pool
+	proofs   *trapdoor.Key
+	payers   [2]solana.PrivateKey
+	ledger   known
+	n        uint64
+}
+
+// known is the database's ledger, and a list of what the relay has signed.
+type known struct {
+	*store.Ledger
+	attempts map[solana.Signature]spending.Attempt
+}
+
+func (k known) Attempts(_ context.Context, signatures []solana.Signature) (map[solana.Signature]spending.Attempt, error) {
+	found := map[solana.Signature]spending.Attempt{}
+	for _, s := range signatures {
+		if a, ok := k.attempts[s]; ok {
+			found[s] = a
+		}
+	}
+	return found, nil
+}
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func newPool(t *testing.T) *pool {
+	t.Helper()
+	p := &pool{T: t, proofs: trapdoor.New("ledger", shieldpool.SignalCount)}
+	p.chain = must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: must[[]byte](t)(p.proofs.VerifyingKey()), Initialised: true}))
+	server := httptest.NewServer(p.chain)
+	t.Cleanup(server.Close)
+	p.rpc = rpc.New(server.URL)
+	profile := shieldpool.Development()
+	p.shielded = must[*shieldpool.Pool](t)(profile.Pool(profile.Mints[0]))
+	for i := range p.payers {
+		p.payers[i] = must[solana.PrivateKey](t)(solana.NewRandomPrivateKey())
+	}
+	db := pgtest.Pool(t)
+	if err := store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	p.ledger = known{must[*store.Store](t)(store.New(db)).Ledger(), map[solana.Signature]spending.Attempt{}}
+	return p
+}
+
+// SignaturesFor and Payment read the chain as the relay's client does.
+func (p *pool) SignaturesFor(ctx context.Context, address solana.PublicKey, c ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+	found, err := p.rpc.GetSignaturesForAddressWithOpts(ctx, address, &rpc.GetSignaturesForAddressOpts{
+		Limit: &limit, Before: before, Until: until, Commitment: rpc.CommitmentType(c),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ledger.SignatureInfo, len(found))
+	for i, f := range found {
+		out[i] = ledger.SignatureInfo{Signature: f.Signature, Slot: f.Slot, Failed: f.Err != nil}
+	}
+	return out, nil
+}
+
+func (p *pool) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
+	found, err := p.rpc.GetTransaction(ctx, signature, &rpc.GetTransactionOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentFinalized})
+	if err != nil {
+		return nil, err
+	}
+	tx, err := found.Transaction.GetTransaction()
+	if err != nil {
+		return nil, err
+	}
+	keys := tx.Message.AccountKeys
+	at := 0
+	for keys[at] != account {
+		at++
+	}
+	return &ledger.Payment{
+		Signature: signature, Slot: found.Slot, At: found.BlockTime.Time(), FeePayer: keys[0], Failed: found.Meta.Err != nil,
+		Fee: found.Meta.Fee, SignatureFees: 5000 * uint64(len(tx.Signatures)), Before: found.Meta.PreBalances[at], After: found.Meta.PostBalances[at],
+	}, nil
+}
+
+func (p *pool) balances() map[solana.PublicKey]uint64 {
+	p.Helper()
+	out := map[solana.PublicKey]uint64{}
+	for _, key := range p.payers {
+		out[key.PublicKey()] = must[*rpc.GetBalanceResult](p.T)(p.rpc.GetBalance(p.Context(), key.PublicKey(), rpc.CommitmentFinalized)).Value
+	}
+	return out
+}
+
+// send signs a transaction and puts it on the chain without preflight.
+func (p *pool) send(payer solana.PrivateKey, make func(hash solana.Hash) *solana.Transaction) solana.Signature {
+	p.Helper()
+	hash := must[*rpc.GetLatestBlockhashResult](p.T)(p.rpc.GetLatestBlockhash(p.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
+	tx := make(hash)
+	must[[]solana.Signature](p.T)(tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &payer }))
+	return must[solana.Signature](p.T)(p.rpc.SendTransactionWithOpts(p.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}))
+}
+
+// transfer is one of the relay's; with a root of the past it lands and fails.
+func (p *pool) transfer(payer solana.PrivateKey, root [32]byte) {
+	p.Helper()
+	p.n++
+	value := func(label string) (out [32]byte) {
+		out = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(label), p.n))
+		out[0] = 0
+		return out
+	}
+	in := &shieldpool.PublicInputs{
+		Root: root, MintAddress: p.shielded.Mint.Field,
+		Nullifiers:  [2][32]byte{value("nullifier 0"), value("nullifier 1")},
+		Commitments: [2][32]byte{value("commitment 0"), value("commitment 1")},
+	}
+	signals := in.Signals()
+	call := &shieldpool.Call{Proof: must[[]byte](p.T)(p.proofs.Prove(signals[:], p.n)), Inputs: in}
+	signature := p.send(payer, func(hash solana.Hash) *solana.Transaction {
+		return must[*solana.Transaction](p.T)(p.shielded.Transaction(payer.PublicKey(), call, shieldpool.Compute{Limit: 300_000, Price: 1000}, hash, nil))
+	})
+	p.ledger.attempts[signature] = spending.Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
+}
+
+func (p *pool) root() [32]byte {
+	p.Helper()
+	account := must[*rpc.GetAccountInfoResult](p.T)(p.rpc.GetAccountInfoWithOpts(p.Context(), p.shielded.MerkleTree, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentProcessed}))
+	return must[*shieldpool.TreeAccount](p.T)(p.shielded.Profile.ParseTree(account.Value.Data.GetBinary())).Root
+}
+
+func (p *pool) fund(to solana.PrivateKey, lamports uint64) {
+	p.Helper()
+	if err := p.chain.Fund(to.PublicKey(), lamports); err != nil {
+		p.Fatal(err)
+	}
+}
+
+type nobody struct{}
+
+func (nobody) Entered(spending.Kind, spending.Amounts) {}
+func (nobody) Gap()                                    {}
+
+func (p *pool) statement() spending.Statement {
+	p.Helper()
+	r := must[*spending.Reconciler](p.T)(spending.NewReconciler(spending.ReconcilerOptions{
+		Payers: []solana.PublicKey{p.payers[0].PublicKey(), p.payers[1].PublicKey()}, Store: p.ledger, Chain: p, Observer: nobody{},
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, Payments: 8,
+	}))
+	for range 5 { // a few passes of at most four payments for each
+		if err := r.Pass(p.Context()); err != nil {
+			p.Fatal(err)
+		}
+	}
+	now := time.Now()
+	return must[*spending.Ledger](p.T)(p.ledger.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
+}
+
+func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	const sol = solana.LAMPORTS_PER_SOL
+	p.fund(p.payers[0], 2*sol)
+	p.fund(p.payers[1], sol)
+	p.chain.Finalize()
+	stale := [32]byte{9}
+	for range 3 {
+		// All in one slot: two that land, one that fails, and money that comes in between.
+		p.transfer(p.payers[0], p.root())
+		p.fund(p.payers[0], sol/10)
+		p.transfer(p.payers[0], p.root())
+		p.transfer(p.payers[0], stale)
+		p.transfer(p.payers[1], p.root())
+		p.chain.Advance(1)
+	}
+	p.chain.Finalize()
+	s := p.statement()
+	var table strings.Builder
+	if err := s.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Agrees() {
+		t.Errorf("the ledger does not agree with the chain:\n%s", table.String())
+	}
+	const price = 300 // 300 000 units at 1000 micro-lamports
+	got := map[string]spending.KindLine{}
+	for _, k := range s.Kinds {
+		name := string(k.Kind) + " of the first"
+		if k.Payer == p.payers[1].PublicKey() {
+			name = string(k.Kind) + " of the second"
+		}
+		sum := got[name]
+		sum.Transactions += k.Transactions
+		sum.Amounts.Fee += k.Fee
+		sum.PriorityFee += k.PriorityFee
+		sum.Rent += k.Rent
+		sum.Received += k.Received
+		got[name] = sum
+	}
+	line := func(n uint64, a spending.Amounts) spending.KindLine { return spending.KindLine{Transactions: n, Amounts: a} }
+	want := map[string]spending.KindLine{
+		"received of the first":  line(4, spending.Amounts{Received: 2*sol + 3*(sol/10)}),
+		"transfer of the first":  line(6, spending.Amounts{Fee: 30_000, PriorityFee: 6 * price, Rent: 6 * 1_781_760}),
+		"failed of the first":    line(3, spending.Amounts{Fee: 15_000, PriorityFee: 3 * price}),
+		"received of the second": line(1, spending.Amounts{Received: sol}),
+		"transfer of the second": line(3, spending.Amounts{Fee: 15_000, PriorityFee: 3 * price, Rent: 3 * 1_781_760}),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sums differ (-want +got):\n%s", diff)
+	}
+
+	// Somebody with the first key moves money to the second payer: both see it.
+	p.send(p.payers[0], func(hash solana.Hash) *solana.Transaction {
+		move := system.NewTransferInstruction(sol/2, p.payers[0].PublicKey(), p.payers[1].PublicKey()).Build()
+		return must[*solana.Transaction](t)(solana.NewTransaction([]solana.Instruction{move}, hash, solana.TransactionPayer(p.payers[0].PublicKey())))
+	})
+	p.chain.Finalize()
+	s = p.statement()
+	for _, line := range s.Payers {
+		wantUnknown := uint64(0)
+		if line.Payer == p.payers[0].PublicKey() {
+			wantUnknown = 1
+		}
+		if line.Unknown != wantUnknown || *line.Difference != 0 || line.Unexplained != 0 {
+			t.Errorf("%+v: want %d unknown, and no lamport lost", line, wantUnknown)
+		}
+	}
+	if s.Agrees() {
+		t.Error("the ledger agrees, and somebody has used a key of ours")
+	}
+}
