@@ -191,17 +191,22 @@ func (e *Endpoints) limit(ctx context.Context, method string, left int) (context
 	return context.WithTimeout(ctx, most)
 }
 
-// own puts the endpoint's name into the error, and calls a timeout what the
-// caller did not end.
+// own signs the error, and calls a timeout what the caller did not end.
 func (ep *endpoint) own(ctx context.Context, err error) error {
+	var u *ledger.Unavailable
+	if errors.As(err, &u) && u.Kind == ledger.KindCancelled && ctx.Err() == nil {
+		u.Kind, u.Err = ledger.KindTimeout, nil
+	}
+	return ep.sign(err)
+}
+
+// sign puts the endpoint's name into the error.
+func (ep *endpoint) sign(err error) error {
 	var u *ledger.Unavailable
 	var r *ledger.RPCError
 	switch {
 	case errors.As(err, &u):
 		u.Endpoint = ep.name
-		if u.Kind == ledger.KindCancelled && ctx.Err() == nil {
-			u.Kind, u.Err = ledger.KindTimeout, nil
-		}
 	case errors.As(err, &r):
 		r.Endpoint = ep.name
 	}

@@ -95,7 +95,7 @@ func (w *wireTransaction) decode() (ledger.BlockTransaction, error) {
 type resolved struct {
 	ledger.BlockTransaction
 	keys       []solana.PublicKey
-	signatures int
+	signatures uint64
 }
 
 func (w *wireTransaction) resolve() (resolved, error) {
@@ -118,7 +118,7 @@ func (w *wireTransaction) resolve() (resolved, error) {
 	for _, group := range w.Meta.Inner {
 		inner[group.Index] = append(inner[group.Index], group.Instructions...)
 	}
-	out.keys, out.signatures = keys, len(tx.Signatures)
+	out.keys, out.signatures = keys, uint64(len(tx.Signatures))
 	out.Signature, out.FeePayer, out.Failed = tx.Signatures[0], keys[0], len(w.Meta.Err) > 0 && !isNull(w.Meta.Err)
 	for i, ix := range tx.Message.Instructions {
 		outer := wireInstruction{Program: int(ix.ProgramIDIndex), Accounts: make([]int, len(ix.Accounts)), Data: ix.Data}

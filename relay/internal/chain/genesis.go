@@ -139,7 +139,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 			ep.mu.Unlock()
 		}
 		// Named here: the error is shared by all who wait.
-		return nil, ep.own(context.Background(), err)
+		return nil, ep.sign(err)
 	})
 	select {
 	case <-ctx.Done():

@@ -82,7 +82,7 @@ func (c *Client) payment(ctx context.Context, signature solana.Signature, accoun
 	}
 	return &ledger.Payment{
 		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
-		Fee: tx.fee, SignatureFees: min(tx.fee, lamportsPerSignature*uint64(tx.signatures)),
+		Fee: tx.fee, SignatureFees: min(tx.fee, lamportsPerSignature*tx.signatures),
 		Before: tx.pre[i], After: tx.post[i],
 	}, nil
 }
