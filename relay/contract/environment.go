@@ -13,14 +13,19 @@ const (
 	EnvDatabaseMaxConns        = "RELAYPOOL_DATABASE_MAX_CONNECTIONS"
 	EnvRPCURL                  = "RELAYPOOL_RPC_URL"
 	EnvRPCURLFile              = "RELAYPOOL_RPC_URL_FILE"
+	EnvRPCEndpointsFile        = "RELAYPOOL_RPC_ENDPOINTS_FILE"
 	EnvGenesisHash             = "RELAYPOOL_GENESIS_HASH"
 	EnvProfile                 = "RELAYPOOL_PROFILE"
 	EnvProgramID               = "RELAYPOOL_PROGRAM_ID"
+	EnvRootRing                = "RELAYPOOL_ROOT_RING"
 	EnvVerifyingKey            = "RELAYPOOL_VERIFYING_KEY"
 	EnvProofA                  = "RELAYPOOL_PROOF_A"
 	EnvOffCurveRecipient       = "RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT"
 	EnvFeePayerKeyFile         = "RELAYPOOL_FEE_PAYER_KEY_FILE"
 	EnvFeePayerMinBalance      = "RELAYPOOL_FEE_PAYER_MIN_BALANCE"
+	EnvSpendCapHour            = "RELAYPOOL_SPEND_CAP_HOUR"
+	EnvSpendCapDay             = "RELAYPOOL_SPEND_CAP_DAY"
+	EnvSpendCapTransfersDay    = "RELAYPOOL_SPEND_CAP_TRANSFERS_DAY"
 	EnvPriorityFloor           = "RELAYPOOL_PRIORITY_FEE_FLOOR"
 	EnvPriorityCap             = "RELAYPOOL_PRIORITY_FEE_CAP"
 	EnvPriorityPercentile      = "RELAYPOOL_PRIORITY_FEE_PERCENTILE"
@@ -28,6 +33,7 @@ const (
 	EnvCompliancePublicKeyFile = "RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE"
 	EnvSignInMessages          = "RELAYPOOL_SIGN_IN_MESSAGES"
 	EnvConcurrency             = "RELAYPOOL_CONCURRENCY"
+	EnvRetention               = "RELAYPOOL_RETENTION"
 	EnvWait                    = "RELAYPOOL_WAIT"
 	EnvWaitMax                 = "RELAYPOOL_WAIT_MAX"
 	EnvRateLimit               = "RELAYPOOL_RATE_LIMIT"
@@ -46,14 +52,19 @@ func EnvironmentVariables() []string {
 		EnvDatabaseMaxConns,
 		EnvRPCURL,
 		EnvRPCURLFile,
+		EnvRPCEndpointsFile,
 		EnvGenesisHash,
 		EnvProfile,
 		EnvProgramID,
+		EnvRootRing,
 		EnvVerifyingKey,
 		EnvProofA,
 		EnvOffCurveRecipient,
 		EnvFeePayerKeyFile,
 		EnvFeePayerMinBalance,
+		EnvSpendCapHour,
+		EnvSpendCapDay,
+		EnvSpendCapTransfersDay,
 		EnvPriorityFloor,
 		EnvPriorityCap,
 		EnvPriorityPercentile,
@@ -61,6 +72,7 @@ func EnvironmentVariables() []string {
 		EnvCompliancePublicKeyFile,
 		EnvSignInMessages,
 		EnvConcurrency,
+		EnvRetention,
 		EnvWait,
 		EnvWaitMax,
 		EnvRateLimit,

@@ -19,8 +19,10 @@ type serveCmd struct{ config.Serve }
 // Run serves until the process is told to stop.
 func (c *serveCmd) Run(env *environment) error {
 	c.Found = env.malformed
-	if err := checkFeePayerKey(c.FeePayerKeyFile); err != nil {
-		c.Found = append(c.Found, err)
+	for _, path := range c.FeePayerKeyFile {
+		if err := checkFeePayerKey(path); err != nil {
+			c.Found = append(c.Found, err)
+		}
 	}
 	cfg, err := c.Load()
 	if err != nil {

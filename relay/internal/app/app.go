@@ -119,11 +119,11 @@ func (a *App) openDatabase(ctx context.Context) error {
 
 func (a *App) openChain(context.Context) error {
 	c := a.o.Config
-	key, err := feepayer.ReadFile(c.FeePayerKeyFile)
+	key, err := feepayer.ReadFile(c.FeePayerKeyFile[0])
 	if err != nil {
 		return fmt.Errorf("--fee-payer-key-file: %w", err)
 	}
-	a.rpc, err = chain.New(chain.Options{URL: c.RPCEndpoint.Reveal(), HTTP: chain.NewHTTPClient(), Now: time.Now, Observe: a.metrics.RPC})
+	a.rpc, err = chain.New(chain.Options{URL: c.Endpoints[0].URL.Reveal(), HTTP: chain.NewHTTPClient(), Now: time.Now, Observe: a.metrics.RPC})
 	if err != nil {
 		return err
 	}

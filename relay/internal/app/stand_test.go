@@ -110,7 +110,7 @@ func (s *stand) configure(o standOptions, url string) *config.Config {
 	c := config.Serve{
 		Listen: "127.0.0.1:0", OperationsListen: "127.0.0.1:0", Profile: "development", ProofA: "auto",
 		Database: config.Database{URLFile: write("database-url", []byte(o.databaseURL)), MaxConnections: 10},
-		RPC:      config.RPC{URL: config.NewSecret(url)}, VerifyingKey: write("vk.json", o.vk), FeePayerKeyFile: key, FeePayerMinBalance: sol / 100,
+		RPC:      config.RPC{URL: config.NewSecret(url)}, VerifyingKey: write("vk.json", o.vk), FeePayerKeyFile: []string{key}, Retention: 24 * time.Hour, FeePayerMinBalance: sol / 100,
 		PriorityFeeCap: 1000, PriorityFeePercentile: 50, CompliancePublicKey: hex.EncodeToString(public[:]),
 		Logging: config.Logging{Level: "debug", Format: "json"}, Concurrency: 16, Wait: 20 * time.Second, WaitMax: time.Minute,
 	}

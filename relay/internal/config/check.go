@@ -29,6 +29,12 @@ const (
 	// maxWait keeps a waiting client below the usual patience of proxies in between.
 	maxWait = 10 * time.Minute
 	maxPort = 1<<16 - 1
+	// minRing: one Transact writes two roots. maxRing: an account holds ten megabytes.
+	minRing, maxRing = 2, 300_000
+	// leastCap pays for one Transact: the rent of two nullifier accounts and a signature.
+	leastCap = 2*890_880 + 5_000
+	// minRetention is how long an idempotency key replays its submission's outcome.
+	minRetention = 24 * time.Hour
 )
 
 // setting names a flag and its variable.
@@ -46,17 +52,28 @@ func readFile(flag, path, advice string) ([]byte, error) {
 	if path == "" {
 		return nil, problem(flag, "is missing: %s", advice)
 	}
+	content, err := readContent(path)
+	if err != nil {
+		return nil, problem(flag, "the file that it names %w", err)
+	}
+	if content == "" {
+		return nil, problem(flag, "the file that it names is empty: %s", advice)
+	}
+	return []byte(content), nil
+}
+
+// readContent reads a file without the white space around its content. Its
+// errors, which go on from "the file", do not name the path.
+func readContent(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	var fault *fs.PathError
 	switch {
 	case errors.As(err, &fault):
-		return nil, problem(flag, "the file that it names cannot be read: %w; it takes a path, not the content", fault.Err)
+		return "", fmt.Errorf("cannot be read: %w; it takes a path, not the content", fault.Err)
 	case err != nil:
-		return nil, problem(flag, "the file that it names cannot be read; it takes a path, not the content")
-	case len(strings.TrimSpace(string(content))) == 0:
-		return nil, problem(flag, "the file that it names is empty: %s", advice)
+		return "", errors.New("cannot be read; it takes a path, not the content")
 	}
-	return content, nil
+	return strings.TrimSpace(string(content)), nil
 }
 
 // Load reads the database's URL from its file. Nothing of it is in an error.
@@ -73,30 +90,35 @@ func (d Database) Load() (Secret, error) {
 	return NewSecret(url), nil
 }
 
-func (r RPC) endpoint() (Secret, error) {
-	flag, text := "rpc-url", r.URL.Reveal()
-	switch {
-	case text != "" && r.URLFile != "":
-		return Secret{}, problem(flag, "is set, and so is %s: give one", setting("rpc-url-file"))
-	case text == "" && r.URLFile == "":
-		return Secret{}, problem(flag, "is missing: give the Solana RPC endpoint, or %s when its URL holds credentials", setting("rpc-url-file"))
-	case text == "":
-		flag = "rpc-url-file"
-		content, err := readFile(flag, r.URLFile, "write the endpoint's URL to a file of mode 0600 and name it")
-		if err != nil {
-			return Secret{}, err
+// checkKeyFiles looks whether there is something to read in each; the keys are
+// for who uses them.
+func (s Serve) checkKeyFiles() (problems []error) {
+	const (
+		flag   = "fee-payer-key-file"
+		advice = "make a key with relay keygen, fund its address, and name its file"
+	)
+	if len(s.FeePayerKeyFile) == 0 {
+		return []error{problem(flag, "is missing: %s", advice)}
+	}
+	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // a key in place of its file, which its commas have split
+		return []error{problem(flag, "begins as a JSON array: it takes a path, not the content")}
+	}
+	for _, path := range s.FeePayerKeyFile {
+		entries, err := os.ReadDir(path)
+		switch {
+		case err != nil: // no directory
+			if _, err := readFile(flag, path, advice); err != nil {
+				problems = append(problems, err)
+			}
+		case !slices.ContainsFunc(entries, isKeyFile):
+			problems = append(problems, problem(flag, "a directory that it names has no file, those whose names begin with a dot apart: %s", advice))
 		}
-		text = strings.TrimSpace(string(content))
 	}
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return Secret{}, problem(flag, "%d characters that are no URL of an endpoint: expected http:// or https:// and a host", len(text))
-	}
-	if flag == "rpc-url" && (u.User != nil || u.RawQuery != "") {
-		return Secret{}, problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", setting("rpc-url-file"))
-	}
-	return NewSecret(text), nil
+	return problems
 }
+
+// isKeyFile is false for what a Kubernetes volume keeps beside its files.
+func isKeyFile(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasPrefix(e.Name(), ".") }
 
 func (s Serve) genesis() (solana.Hash, error) {
 	if s.GenesisHash == "" {
@@ -120,6 +142,12 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 		if p.ProgramID, err = solana.PublicKeyFromBase58(s.ProgramID); err != nil {
 			note("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
 		}
+	}
+	if s.RootRing != 0 {
+		if s.RootRing < minRing || s.RootRing > maxRing {
+			note("root-ring", "expected %d to %d roots, or 0 for the profile's, received %d", minRing, maxRing, s.RootRing)
+		}
+		p.RootHistory = s.RootRing
 	}
 	p.AllowOffCurveRecipient = s.AllowOffCurveRecipient
 	if len(s.SignInMessages) > 0 {
@@ -178,6 +206,17 @@ func (s Serve) checkNumbers() (problems []error) {
 	}
 	if s.Concurrency < 1 || s.Concurrency > maxConcurrency {
 		note("concurrency", "expected 1 to %d, received %d", maxConcurrency, s.Concurrency)
+	}
+	if s.Retention < minRetention {
+		note("retention", "expected %s or more, which is how long an Idempotency-Key replays an outcome, received %s", minRetention, s.Retention)
+	}
+	for _, c := range []struct {
+		flag     string
+		lamports uint64
+	}{{"spend-cap-hour", s.SpendCapHour}, {"spend-cap-day", s.SpendCapDay}, {"spend-cap-transfers-day", s.SpendCapTransfersDay}} {
+		if c.lamports != 0 && c.lamports < leastCap {
+			note(c.flag, "expected 0, for no cap, or at least the %d lamports that one Transact costs, received %d", leastCap, c.lamports)
+		}
 	}
 	if s.Database.MaxConnections < minConnections {
 		note("database-max-connections", "expected at least %d, received %d: one listens, the queue needs two, and requests one", minConnections, s.Database.MaxConnections)

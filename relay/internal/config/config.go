@@ -29,21 +29,26 @@ type Serve struct {
 	GenesisHash            string `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Genesis hash that the chain must have. Empty takes the chain as it is, and logs its hash."`
 	Profile                string `default:"shield-pool-v1" env:"RELAYPOOL_PROFILE" placeholder:"NAME" group:"Pool" help:"Program profile: shield-pool-v1 or development."`
 	ProgramID              string `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty takes the profile's."`
+	RootRing               int    `env:"RELAYPOOL_ROOT_RING" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers, 2 to 300000; 0 takes the profile's. Only for a program that was built with another ring than its profile says, such as a local chain: a wrong length makes the tree account fail its self-check."`
 	VerifyingKey           string `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"Required. File of snarkjs' verification_key.json for the pool's circuit."`
 	ProofA                 string `default:"auto" env:"RELAYPOOL_PROOF_A" placeholder:"SIGN" group:"Pool" help:"Sign in which clients send the proof's A: plain, negated, or auto, which takes either until a finalized transaction has shown which one the program takes."`
 	AllowOffCurveRecipient bool   `env:"RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT" group:"Pool" help:"Pay recipients without a private key too, such as multisig vaults."`
 
-	FeePayerKeyFile       string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"Required. File of the fee payer's secret key, as relay keygen writes it: a JSON array of 64 numbers, or base58."`
-	FeePayerMinBalance    uint64 `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which the fee payer counts as empty and new work is refused. A transaction costs it about 1800000, nearly all of it rent."`
-	PriorityFeeFloor      uint64 `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
-	PriorityFeeCap        uint64 `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit."`
-	PriorityFeePercentile int    `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
+	FeePayerKeyFile       []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"Required. File of a fee payer's secret key, as relay keygen writes it: a JSON array of 64 numbers, or base58. A directory stands for every file in it but those whose names begin with a dot. May be repeated, or name several with commas between them: submissions are spread over all payers that have funds."`
+	FeePayerMinBalance    uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty and is not used; new work is refused while all are. A transaction costs it about 1800000, nearly all of it rent."`
+	SpendCapHour          uint64   `default:"0" env:"RELAYPOOL_SPEND_CAP_HOUR" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends in any 60 minutes; 0 for no cap. Above it new work is refused with spend_cap_reached and accepted work waits. A Transact costs 1781760 of rent, 5000 for the signature, and the priority fee: 1000000000 pays for about 550."`
+	SpendCapDay           uint64   `default:"0" env:"RELAYPOOL_SPEND_CAP_DAY" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends in any 24 hours; 0 for no cap. A Transact costs about 1800000."`
+	SpendCapTransfersDay  uint64   `default:"0" env:"RELAYPOOL_SPEND_CAP_TRANSFERS_DAY" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends on transfers in any 24 hours; 0 for no cap. A transfer pays the pool no fee and costs the relay about 1800000 lamports like any Transact, so it is what somebody would send to empty the payers."`
+	PriorityFeeFloor      uint64   `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
+	PriorityFeeCap        uint64   `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit."`
+	PriorityFeePercentile int      `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 
 	CompliancePublicKey     string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY" placeholder:"HEX" group:"Viewing keys" help:"Public key that viewing keys are sealed to: 64 hexadecimal digits, made by relay compliance keygen on the officer's own machine. Required, here or in a file."`
 	CompliancePublicKeyFile string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE" placeholder:"FILE" group:"Viewing keys" help:"File of the compliance public key, instead of the key itself."`
 	SignInMessages          []string `env:"RELAYPOOL_SIGN_IN_MESSAGES" sep:"none" placeholder:"TEXT" group:"Viewing keys" help:"Text whose signature by a wallet admits its viewing key. May be repeated; the variable holds one. Empty takes the profile's."`
 
-	Concurrency    int           `default:"256" env:"RELAYPOOL_CONCURRENCY" placeholder:"STEPS" help:"Steps of submissions that this process runs at once."`
+	Concurrency    int           `default:"256" env:"RELAYPOOL_CONCURRENCY" placeholder:"NUMBER" help:"Submissions that this process has in flight at once."`
+	Retention      time.Duration `default:"168h" env:"RELAYPOOL_RETENTION" placeholder:"DURATION" help:"How long a finished submission can be asked for at GET /status, at least 24h, which is how long an Idempotency-Key replays its outcome. The nullifiers of what landed stay reserved for good."`
 	Wait           time.Duration `default:"30s" env:"RELAYPOOL_WAIT" placeholder:"DURATION" group:"Clients" help:"How long a submission waits for its outcome unless the client's Prefer header says otherwise."`
 	WaitMax        time.Duration `default:"60s" env:"RELAYPOOL_WAIT_MAX" placeholder:"DURATION" group:"Clients" help:"Longest wait that a client may ask for."`
 	RateLimit      int           `default:"600" env:"RELAYPOOL_RATE_LIMIT" placeholder:"REQUESTS" group:"Clients" help:"Requests a minute from one client address; 0 for no limit. Behind a proxy, set the client IP header as well, or all clients share one limit."`
@@ -65,8 +70,10 @@ type Database struct {
 // RPC says where the chain is.
 type RPC struct {
 	// URL is a Secret, because endpoints are often keyed by their path.
-	URL     Secret `env:"RELAYPOOL_RPC_URL" placeholder:"URL" group:"Chain" help:"Solana JSON-RPC endpoint, http or https, when its URL holds no credentials. Required, here or in a file."`
+	URL     Secret `env:"RELAYPOOL_RPC_URL" placeholder:"URL" group:"Chain" help:"Solana JSON-RPC endpoint, http or https, when its URL holds no credentials. It has every role. Required, here or in a file."`
 	URLFile string `env:"RELAYPOOL_RPC_URL_FILE" placeholder:"FILE" group:"Chain" help:"File of the endpoint's URL, when that holds credentials."`
+	// EndpointsFile is read by loadEndpoints.
+	EndpointsFile string `env:"RELAYPOOL_RPC_ENDPOINTS_FILE" placeholder:"FILE" group:"Chain" help:"YAML or JSON file of several endpoints, instead of one URL: a list, each with name, url or urlFile, and, if need be, websocketURL (none for no subscriptions), roles (of read, submit, archive; all when left out) and requestsPerSecond (0 for no limit)."`
 }
 
 // Logging says how to log.
@@ -79,16 +86,19 @@ type Logging struct {
 type Config struct {
 	Serve
 
-	DatabaseURL, RPCEndpoint Secret
-	Profile                  *shieldpool.Profile
+	DatabaseURL Secret
+	// Endpoints are one or more, their names all different; at least one reads
+	// and at least one submits.
+	Endpoints []Endpoint
+	Profile   *shieldpool.Profile
 	// Genesis is the zero hash when the chain's own is taken.
 	Genesis             solana.Hash
 	Key                 *groth16.Key
 	CompliancePublicKey [32]byte
 }
 
-// Load checks everything and reads the files, but for the fee payer's key,
-// which is read where it is used. Its error is Problems: every one at once, and
+// Load checks everything and reads the files, but for the fee payers' keys,
+// which are read where they are used. Its error is Problems: every one at once, and
 // no secret in any.
 func (s Serve) Load() (*Config, error) {
 	c := &Config{Serve: s}
@@ -102,19 +112,18 @@ func (s Serve) Load() (*Config, error) {
 	var err error
 	c.DatabaseURL, err = s.Database.Load()
 	note(err)
-	c.RPCEndpoint, err = s.RPC.endpoint()
-	note(err)
+	var found []error
+	c.Endpoints, found = s.RPC.Load()
+	problems = append(problems, found...)
 	c.Genesis, err = s.genesis()
 	note(err)
-	var found []error
 	c.Profile, found = s.profile()
 	problems = append(problems, found...)
 	c.Key, err = verifyingKey(s.VerifyingKey)
 	note(err)
 	c.CompliancePublicKey, err = s.complianceKey()
 	note(err)
-	_, err = readFile("fee-payer-key-file", s.FeePayerKeyFile, "make a key with relay keygen, fund its address, and name its file")
-	note(err)
+	problems = append(problems, s.checkKeyFiles()...)
 	problems = append(problems, s.checkNumbers()...)
 	problems = append(problems, s.checkClients()...)
 	problems = append(problems, s.Logging.check()...)

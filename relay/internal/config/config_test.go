@@ -28,24 +28,50 @@ const (
 // file writes content to a file of the test's own and gives its path.
 func file(t *testing.T, content string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
+	path := filepath.Join(folder(t), "file")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
+// folder is without the test's name, in which there may be commas, which
+// separate the values of a flag.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the machine clears what is left
+	return dir
+}
+
 // flags are those that a relay cannot do without, and then the others; a later
 // one of the same name wins.
 func flags(t *testing.T, others ...string) []string {
 	t.Helper()
-	return append([]string{
+	needed := []string{
 		"--database-url-file=" + file(t, "postgres://relay:"+canary+"@db.example:5432/relay\n"),
 		"--rpc-url=http://127.0.0.1:8899",
 		"--verifying-key=" + verifyingKey,
-		"--fee-payer-key-file=" + file(t, "["+canary+"]"),
 		"--compliance-public-key=" + complianceKey,
-	}, others...)
+	}
+	// Given again it names another payer instead.
+	if !slices.ContainsFunc(others, func(f string) bool { return strings.HasPrefix(f, "--fee-payer-key-file=") }) {
+		needed = append(needed, "--fee-payer-key-file="+file(t, "["+canary+"]"))
+	}
+	return append(needed, others...)
+}
+
+// dotted is a directory in which a Kubernetes volume has no key yet.
+func dotted(t *testing.T) string {
+	t.Helper()
+	dir := folder(t)
+	if err := os.WriteFile(filepath.Join(dir, "..data"), []byte(canary), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // parse reads the flags as relay serve does, malformed ones included.
@@ -81,12 +107,43 @@ func TestLoad(t *testing.T) {
 		},
 		"a plain RPC URL is taken": {
 			want: "http://127.0.0.1:8899",
-			got:  func(c *config.Config) any { return c.RPCEndpoint.Reveal() },
+			got:  func(c *config.Config) any { return c.Endpoints[0].URL.Reveal() },
 		},
 		"an RPC URL with credentials is read from its file": {
 			args: []string{"--rpc-url=", "--rpc-url-file=" + rpcFile},
 			want: "https://rpc.example/?api-key=" + canary,
-			got:  func(c *config.Config) any { return c.RPCEndpoint.Reveal() },
+			got:  func(c *config.Config) any { return c.Endpoints[0].URL.Reveal() },
+		},
+		"one endpoint has a name and every role": {
+			want: []string{"rpc", "read", "submit", "archive"},
+			got:  func(c *config.Config) any { return append([]string{c.Endpoints[0].Name}, c.Endpoints[0].Roles...) },
+		},
+		"fee payers may be several, and a directory": {
+			args: []string{"--fee-payer-key-file=" + file(t, "[1]") + "," + filepath.Dir(file(t, "[2]"))},
+			want: 2,
+			got:  func(c *config.Config) any { return len(c.FeePayerKeyFile) },
+		},
+		"nothing is capped by default": {
+			want: uint64(0),
+			got:  func(c *config.Config) any { return c.SpendCapHour + c.SpendCapDay + c.SpendCapTransfersDay },
+		},
+		"caps are lamports": {
+			args: []string{"--spend-cap-hour=1786760", "--spend-cap-day=2000000000", "--spend-cap-transfers-day=1000000000"},
+			want: []uint64{1786760, 2000000000, 1000000000},
+			got:  func(c *config.Config) any { return []uint64{c.SpendCapHour, c.SpendCapDay, c.SpendCapTransfersDay} },
+		},
+		"finished submissions are kept for a week by default": {
+			want: 7 * 24 * time.Hour,
+			got:  func(c *config.Config) any { return c.Retention },
+		},
+		"the ring is the profile's by default": {
+			want: 100,
+			got:  func(c *config.Config) any { return c.Profile.RootHistory },
+		},
+		"another ring replaces the profile's": {
+			args: []string{"--root-ring=4000"},
+			want: 4000,
+			got:  func(c *config.Config) any { return c.Profile.RootHistory },
 		},
 		"the compliance key is read from its file": {
 			args: []string{"--compliance-public-key=", "--compliance-public-key-file=" + keyFile},
@@ -168,7 +225,7 @@ func TestLoadingDoesNotChangeABuiltInProfile(t *testing.T) {
 // Each value but the numbers holds the canary, as if two settings had been mixed up.
 func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 	t.Parallel()
-	missing := filepath.Join(t.TempDir(), canary)
+	missing := filepath.Join(folder(t), canary)
 	tests := map[string]struct {
 		args []string
 		flag string
@@ -185,7 +242,8 @@ func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 		"too few connections":                   {[]string{"--database-max-connections=3"}, "--database-max-connections", "expected at least 4, received 3"},
 		"connections beyond 32 bits":            {[]string{"--database-max-connections=99999999999"}, "--database-max-connections", "expected a whole number"},
 		"no RPC endpoint":                       {[]string{"--rpc-url="}, "--rpc-url", "is missing"},
-		"two RPC endpoints":                     {[]string{"--rpc-url-file=" + missing}, "--rpc-url", "give one"},
+		"two RPC endpoints":                     {[]string{"--rpc-url-file=" + missing}, "--rpc-url", "2 are set"},
+		"an RPC endpoint and a list":            {[]string{"--rpc-endpoints-file=" + missing}, "--rpc-url", "give one"},
 		"an RPC endpoint over WebSocket":        {[]string{"--rpc-url=ws://" + canary}, "--rpc-url", "no URL of an endpoint: expected http:// or https://"},
 		"an RPC URL with a password":            {[]string{"--rpc-url=https://u:" + canary + "@rpc.example"}, "--rpc-url", "name that with --rpc-url-file"},
 		"an RPC URL with a key in its query":    {[]string{"--rpc-url=https://rpc.example/?key=" + canary}, "--rpc-url", "name that with --rpc-url-file"},
@@ -199,6 +257,15 @@ func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 		"an unknown sign":                       {[]string{"--proof-a=" + canary}, "--proof-a", "expected auto, plain or negated"},
 		"no fee payer":                          {[]string{"--fee-payer-key-file="}, "--fee-payer-key-file", "make a key with relay keygen"},
 		"a fee payer's key instead of its file": {[]string{"--fee-payer-key-file=[" + canary + "]"}, "--fee-payer-key-file", "it takes a path, not the content"},
+		"one fee payer of two without a file":   {[]string{"--fee-payer-key-file=" + file(t, "[1]") + "," + missing}, "--fee-payer-key-file", "no such file"},
+		"a directory without a key":             {[]string{"--fee-payer-key-file=" + dotted(t)}, "--fee-payer-key-file", "has no file, those whose names begin with a dot apart"},
+		"a whole key instead of its file":       {[]string{"--fee-payer-key-file=[1,2,3," + canary + "]"}, "--fee-payer-key-file", "it takes a path, not the content"},
+		"a cap that stops everything":           {[]string{"--spend-cap-hour=1786759"}, "--spend-cap-hour", "at least the 1786760 lamports that one Transact costs, received 1786759"},
+		"a day's cap that stops everything":     {[]string{"--spend-cap-day=1"}, "--spend-cap-day", "expected 0, for no cap"},
+		"a transfers' cap that stops all":       {[]string{"--spend-cap-transfers-day=5"}, "--spend-cap-transfers-day", "expected 0, for no cap"},
+		"a cap in another unit":                 {[]string{"--spend-cap-day=" + canary}, "--spend-cap-day", "expected a whole number of 0 or more"},
+		"a retention below the replay of keys":  {[]string{"--retention=23h"}, "--retention", "expected 24h0m0s or more"},
+		"a ring of one root":                    {[]string{"--root-ring=1"}, "--root-ring", "expected 2 to 300000 roots"},
 		"an overlong path":                      {[]string{"--fee-payer-key-file=" + strings.Repeat(canary, 999)}, "--fee-payer-key-file", "file name too long"},
 		"a negative balance":                    {[]string{"--fee-payer-min-balance=-1"}, "--fee-payer-min-balance", "expected a whole number of 0 or more, received 2 characters"},
 		"a floor above the cap":                 {[]string{"--priority-fee-floor=2000000"}, "--priority-fee-floor", "expected at most --priority-fee-cap ($RELAYPOOL_PRIORITY_FEE_CAP), which is 1000000, received 2000000"},

@@ -60,7 +60,24 @@ with 1.
 
 Secrets are read from files only, so that no list of processes and no
 environment shows them: the database's URL, an RPC URL with credentials, the fee
-payer's key. White space around a file's content does not matter.
+payers' keys. White space around a file's content does not matter.
+
+Several RPC endpoints are listed in a file, YAML or JSON. Each is known by its
+name, which is all of it that logs, metrics and ` + "`GET /health`" + ` tell. Paths begin at
+the list's own folder.
+
+` + "```yaml" + `
+- name: provider-a # lower-case letters, digits and hyphens
+  urlFile: provider-a.url # or url:, when the list itself is a secret or nothing in it is
+  requestsPerSecond: 50 # of this process; 0, which is the default, for no limit
+- name: provider-b
+  url: https://rpc.provider-b.example
+  websocketURL: none # by default worked out from the URL; notifications only bring polls forward
+  roles: [read, submit] # by default all of read, submit and archive
+- name: old-history
+  url: http://archive.internal:8899
+  roles: [archive] # asked first for blocks, histories and lost signatures
+` + "```" + `
 `
 
 // writeReference writes the flags as Markdown, a table for each group.

@@ -25,14 +25,19 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []config.Secret{c.DatabaseURL, c.RPCEndpoint, keyed.RPCEndpoint} {
+	list := file(t, "- {name: one, url: 'https://u:"+canary+"@rpc.example/?k="+canary+"', websocketURL: 'wss://rpc.example/"+canary+"'}")
+	several, err := parse(t, flags(t, "--rpc-url=", "--rpc-endpoints-file="+list)).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []config.Secret{c.DatabaseURL, c.Endpoints[0].URL, keyed.Endpoints[0].URL, several.Endpoints[0].URL, several.Endpoints[0].WebSocketURL} {
 		if !strings.Contains(s.Reveal(), canary) {
 			t.Fatal("the secret does not hold the canary, so this test proves nothing")
 		}
 	}
 	var out bytes.Buffer
-	for _, c := range []*config.Config{c, keyed} {
-		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.RPCEndpoint, holder{*c}, &holder{*c}, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL}}
+	for _, c := range []*config.Config{c, keyed, several} {
+		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.Endpoints, c.Endpoints[0], &c.Endpoints[0], holder{*c}, &holder{*c}, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL}}
 		for _, v := range values {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p"} {
 				fmt.Fprintf(&out, verb+"\n", v)
@@ -42,7 +47,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 				slog.New(h).Info("Loaded configuration", "config", v)
 			}
 		}
-		for _, v := range []any{c.Serve, c.DatabaseURL, map[string]any{"url": c.RPCEndpoint}} {
+		for _, v := range []any{c.Serve, c.DatabaseURL, map[string]any{"endpoints": c.Endpoints}} {
 			if err := json.NewEncoder(&out).Encode(v); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,331 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The roles of an endpoint.
+const (
+	// RoleRead answers what the relay asks of the newest state.
+	RoleRead = "read"
+	// RoleSubmit is sent transactions, and simulates them.
+	RoleSubmit = "submit"
+	// RoleArchive is asked first for what may be old: blocks, histories, lost signatures.
+	RoleArchive = "archive"
+)
+
+const (
+	// onlyEndpoint names the endpoint of --rpc-url.
+	onlyEndpoint = "rpc"
+	// NoWebSocket as an endpoint's WebSocket URL means that it has none.
+	NoWebSocket = "none"
+
+	maxEndpoints = 16
+	// maxRequests a second is above what any provider sells; more is a mistake.
+	maxRequests = 100_000
+)
+
+// endpointName is what logs, metrics and /health call an endpoint: short, and
+// nothing that a URL could be.
+var endpointName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// Endpoint is one Solana RPC endpoint.
+type Endpoint struct {
+	// Name is the endpoint's in logs, metrics and /health; its URL is in none.
+	Name string
+	URL  Secret
+	// WebSocketURL is where to subscribe. Empty means to work it out from URL,
+	// NoWebSocket that there is none.
+	WebSocketURL Secret
+	// Roles are of RoleRead, RoleSubmit and RoleArchive, at least one.
+	Roles []string
+	// RequestsPerSecond is the endpoint's budget for this process; 0 for no limit.
+	RequestsPerSecond float64
+}
+
+// LogValue tells an endpoint without its URLs.
+func (e Endpoint) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", e.Name), slog.Any("roles", e.Roles), slog.Float64("requests_per_second", e.RequestsPerSecond))
+}
+
+// Load gives the configured endpoints, or every problem with them.
+func (r RPC) Load() ([]Endpoint, []error) {
+	sources := 0
+	for _, text := range []string{r.URL.Reveal(), r.URLFile, r.EndpointsFile} {
+		if text != "" {
+			sources++
+		}
+	}
+	switch {
+	case sources == 0:
+		return nil, []error{problem("rpc-url", "is missing: give the Solana RPC endpoint, or %s when its URL holds credentials, or %s for several", setting("rpc-url-file"), setting("rpc-endpoints-file"))}
+	case sources > 1:
+		return nil, []error{problem("rpc-url", "%d are set of this, %s and %s: give one", sources, setting("rpc-url-file"), setting("rpc-endpoints-file"))}
+	case r.EndpointsFile != "":
+		return r.loadList()
+	}
+	u, err := r.loadURL()
+	if err != nil {
+		return nil, []error{err}
+	}
+	return []Endpoint{{Name: onlyEndpoint, URL: u, Roles: allRoles()}}, nil
+}
+
+func allRoles() []string { return []string{RoleRead, RoleSubmit, RoleArchive} }
+
+func (r RPC) loadURL() (Secret, error) {
+	flag, text := "rpc-url", r.URL.Reveal()
+	if text == "" {
+		flag = "rpc-url-file"
+		content, err := readFile(flag, r.URLFile, "write the endpoint's URL to a file of mode 0600 and name it")
+		if err != nil {
+			return Secret{}, err
+		}
+		text = strings.TrimSpace(string(content))
+	}
+	u, err := url.Parse(text)
+	if err != nil || !isEndpointURL(u, "http", "https") {
+		return Secret{}, problem(flag, "%d characters that are no URL of an endpoint: expected http:// or https:// and a host", len(text))
+	}
+	if flag == "rpc-url" && (u.User != nil || u.RawQuery != "") {
+		return Secret{}, problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", setting("rpc-url-file"))
+	}
+	return NewSecret(text), nil
+}
+
+func isEndpointURL(u *url.URL, schemes ...string) bool {
+	return slices.Contains(schemes, u.Scheme) && u.Host != ""
+}
+
+// loadList reads the endpoints' file. Its content can hold credentials
+// anywhere, so that problems name places and lengths alone.
+func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
+	const flag = "rpc-endpoints-file"
+	content, err := readFile(flag, r.EndpointsFile, "list the endpoints in it, as relay serve --help says")
+	if err != nil {
+		return nil, []error{err}
+	}
+	items, err := parseList(content)
+	if err != nil {
+		return nil, []error{problem(flag, "%w", err)}
+	}
+	seen, roles := map[string]int{}, map[string]bool{}
+	for i, item := range items {
+		p := endpointParser{folder: filepath.Dir(r.EndpointsFile)}
+		p.parse(item)
+		e := p.endpoint
+		if first, twice := seen[e.Name]; twice && e.Name != "" {
+			p.fault("name is that of endpoint %d too: expected names that are all different", first)
+		}
+		seen[e.Name] = i + 1
+		for _, role := range e.Roles {
+			roles[role] = true
+		}
+		for _, fault := range p.faults {
+			problems = append(problems, problem(flag, "endpoint %d of %d: %w", i+1, len(items), fault))
+		}
+		endpoints = append(endpoints, e)
+	}
+	for _, role := range []string{RoleRead, RoleSubmit} {
+		if !roles[role] && len(problems) == 0 { // a role may be missing for a problem that is told already
+			problems = append(problems, problem(flag, "no endpoint has the role %s: give it to at least one", role))
+		}
+	}
+	return endpoints, problems
+}
+
+// parseList gives the list's items. The parser's errors repeat what they met,
+// and are dropped.
+func parseList(content []byte) ([]*yaml.Node, error) {
+	content = jsonAsYAML(content)
+	var doc, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	if err := decoder.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("its content of %d bytes is neither YAML nor JSON", len(content))
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it holds more than one document: expected one list of endpoints")
+	}
+	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.SequenceNode {
+		return nil, errors.New("it holds no list: expected a list of endpoints, each with a name and a url or urlFile")
+	}
+	items := doc.Content[0].Content
+	if len(items) == 0 || len(items) > maxEndpoints {
+		return nil, fmt.Errorf("it lists %d endpoints: expected 1 to %d", len(items), maxEndpoints)
+	}
+	return items, nil
+}
+
+// jsonAsYAML takes the tabs and escaped slashes out of JSON, which is YAML but
+// for those; anything else it leaves as it is.
+func jsonAsYAML(content []byte) []byte {
+	var compact bytes.Buffer
+	if json.Compact(&compact, content) != nil {
+		return content
+	}
+	// An escape is two bytes, so that the second backslash of two begins none.
+	return regexp.MustCompile(`\\.`).ReplaceAllFunc(compact.Bytes(), func(escape []byte) []byte {
+		if escape[1] == '/' {
+			return escape[1:]
+		}
+		return escape
+	})
+}
+
+// endpointParser reads one item of the list and notes every fault.
+type endpointParser struct {
+	// folder is where relative paths begin: that of the list.
+	folder   string
+	endpoint Endpoint
+	faults   []error
+	hasURL   bool
+	hasRoles bool
+}
+
+func (p *endpointParser) fault(format string, args ...any) {
+	p.faults = append(p.faults, fmt.Errorf(format, args...))
+}
+
+func (p *endpointParser) parse(item *yaml.Node) {
+	if item.Kind != yaml.MappingNode {
+		p.fault("expected keys and values: name, url or urlFile, websocketURL, roles, requestsPerSecond")
+		return
+	}
+	fields := map[string]func(*yaml.Node){
+		"name": p.name, "url": p.url, "urlFile": p.urlFile, "websocketURL": p.webSocketURL,
+		"roles": p.roles, "requestsPerSecond": p.requestsPerSecond,
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		key := item.Content[i].Value
+		read, known := fields[key]
+		switch {
+		case !known:
+			p.fault("a key of %d characters is not known: expected name, url, urlFile, websocketURL, roles, requestsPerSecond", len(key))
+		case seen[key]:
+			p.fault("%s is there twice", key)
+		default:
+			read(item.Content[i+1])
+		}
+		seen[key] = true
+	}
+	if !seen["name"] {
+		p.fault("name is missing: it stands for the endpoint in logs, metrics and /health")
+	}
+	if !seen["url"] && !seen["urlFile"] {
+		p.fault("url is missing: give it, or urlFile to name a file that holds it")
+	}
+	if !p.hasRoles {
+		p.endpoint.Roles = allRoles()
+	}
+}
+
+// text gives a plain value; ok is false when it is none.
+func (p *endpointParser) text(key string, n *yaml.Node) (text string, ok bool) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
+		p.fault("%s is no text", key)
+		return "", false
+	}
+	return strings.TrimSpace(n.Value), true
+}
+
+func (p *endpointParser) name(n *yaml.Node) {
+	text, ok := p.text("name", n)
+	if !ok {
+		return
+	}
+	if !endpointName.MatchString(text) {
+		p.fault("name of %d characters: expected 1 to 32 lower-case letters, digits and hyphens between them", len(text))
+		return
+	}
+	p.endpoint.Name = text
+}
+
+func (p *endpointParser) url(n *yaml.Node) {
+	if text, ok := p.text("url", n); ok {
+		p.setURL("url", text)
+	}
+}
+
+func (p *endpointParser) urlFile(n *yaml.Node) {
+	path, ok := p.text("urlFile", n)
+	if !ok {
+		return
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.folder, path)
+	}
+	content, err := readContent(path)
+	if err != nil {
+		p.fault("urlFile: %w", err)
+		return
+	}
+	p.setURL("urlFile", content)
+}
+
+func (p *endpointParser) setURL(key, text string) {
+	if p.hasURL {
+		p.fault("url and urlFile are both set: give one")
+		return
+	}
+	p.hasURL = true
+	u, err := url.Parse(text)
+	if err != nil || !isEndpointURL(u, "http", "https") {
+		p.fault("%s: %d characters that are no URL of an endpoint: expected http:// or https:// and a host", key, len(text))
+		return
+	}
+	p.endpoint.URL = NewSecret(text)
+}
+
+func (p *endpointParser) webSocketURL(n *yaml.Node) {
+	text, ok := p.text("websocketURL", n)
+	if !ok {
+		return
+	}
+	u, err := url.Parse(text)
+	if text != NoWebSocket && (err != nil || !isEndpointURL(u, "ws", "wss")) {
+		p.fault("websocketURL: %d characters that are none: expected ws:// or wss:// and a host, or %s", len(text), NoWebSocket)
+		return
+	}
+	p.endpoint.WebSocketURL = NewSecret(text)
+}
+
+func (p *endpointParser) roles(n *yaml.Node) {
+	p.hasRoles = true
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		p.fault("roles is no list: expected one or more of read, submit, archive, or no roles for all")
+		return
+	}
+	for i, item := range n.Content {
+		switch {
+		case !slices.Contains(allRoles(), item.Value):
+			p.fault("role %d of %d has %d characters: expected read, submit or archive", i+1, len(n.Content), len(item.Value))
+		case slices.Contains(p.endpoint.Roles, item.Value):
+			p.fault("role %s is there twice", item.Value)
+		default:
+			p.endpoint.Roles = append(p.endpoint.Roles, item.Value)
+		}
+	}
+}
+
+func (p *endpointParser) requestsPerSecond(n *yaml.Node) {
+	rate, err := strconv.ParseFloat(n.Value, 64)
+	if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // not a number is neither
+		p.fault("requestsPerSecond: expected a number from 0, for no limit, to %d", maxRequests)
+		return
+	}
+	p.endpoint.RequestsPerSecond = rate
+}

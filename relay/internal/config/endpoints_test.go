@@ -1,0 +1,183 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/config"
+)
+
+// shown is an endpoint with its URLs in the open.
+type shown struct {
+	Name, URL, WebSocketURL string
+	Roles                   []string
+	RequestsPerSecond       float64
+}
+
+func loadList(t *testing.T, path string) ([]shown, error) {
+	t.Helper()
+	c, err := parse(t, flags(t, "--rpc-url=", "--rpc-endpoints-file="+path)).Load()
+	if err != nil {
+		return nil, err
+	}
+	var out []shown
+	for _, e := range c.Endpoints {
+		out = append(out, shown{e.Name, e.URL.Reveal(), e.WebSocketURL.Reveal(), e.Roles, e.RequestsPerSecond})
+	}
+	return out, nil
+}
+
+func TestEndpointsAreReadFromAList(t *testing.T) {
+	t.Parallel()
+	all := []string{"read", "submit", "archive"}
+	secret := file(t, "https://rpc.example/?api-key="+canary+"\n")
+	tests := map[string]struct {
+		content string
+		want    []shown
+	}{
+		"a name and a URL are enough": {
+			"- name: one\n  url: http://127.0.0.1:8899\n",
+			[]shown{{"one", "http://127.0.0.1:8899", "", all, 0}},
+		},
+		"everything can be set": {
+			"- {name: fast, url: 'https://u:" + canary + "@a.example/', websocketURL: 'wss://a.example/" + canary + "', roles: [submit], requestsPerSecond: 12.5}\n" +
+				"- {name: old-2, urlFile: " + secret + ", websocketURL: none, roles: [archive, read]}\n",
+			[]shown{
+				{"fast", "https://u:" + canary + "@a.example/", "wss://a.example/" + canary, []string{"submit"}, 12.5},
+				{"old-2", "https://rpc.example/?api-key=" + canary, "none", []string{"archive", "read"}, 0},
+			},
+		},
+		"JSON is taken, tabs too": {
+			"[\n\t{\"name\": \"one\", \"url\": \"http://h\", \"requestsPerSecond\": 5},\n\t{\"name\": \"two\", \"url\": \"http:\\/\\/i\"}\n]",
+			[]shown{{"one", "http://h", "", all, 5}, {"two", "http://i", "", all, 0}},
+		},
+		"a name of digits is a name": {
+			"- name: 1\n  url: http://h\n",
+			[]shown{{"1", "http://h", "", all, 0}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := loadList(t, file(t, tc.content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARelativeURLFileBeginsAtTheList(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"url": "http://h/" + canary, "list.yaml": "- {name: one, urlFile: url}"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := loadList(t, filepath.Join(dir, "list.yaml"))
+	if err != nil || got[0].URL != "http://h/"+canary {
+		t.Errorf("received %v, %v", got, err)
+	}
+}
+
+// Every value holds the canary, and so does every unknown key.
+func TestEveryProblemOfTheListIsToldAndNoValue(t *testing.T) {
+	t.Parallel()
+	const good = "- {name: good, url: 'http://h/" + canary + "'}\n"
+	many := func() string {
+		var b strings.Builder
+		for i := range 17 {
+			fmt.Fprintf(&b, "- {name: n%d, url: 'http://h/%s'}\n", i, canary)
+		}
+		return b.String()
+	}()
+	tests := map[string]struct {
+		content string
+		want    []string // a part of each problem
+	}{
+		"an empty file":               {"\n", []string{"is empty"}},
+		"something else":              {canary, []string{"holds no list"}},
+		"neither YAML nor JSON":       {"- {" + canary, []string{"neither YAML nor JSON"}},
+		"a mapping":                   {"endpoints:\n- " + canary, []string{"holds no list"}},
+		"no endpoint":                 {"[]", []string{"lists 0 endpoints: expected 1 to 16"}},
+		"too many endpoints":          {many, []string{"lists 17 endpoints"}},
+		"two documents":               {good + "---\n" + canary, []string{"more than one document"}},
+		"an item that is a URL":       {"- https://" + canary, []string{"endpoint 1 of 1: expected keys and values"}},
+		"an unknown key":              {good + "- {name: b, url: 'http://h', " + canary + ": 1}", []string{"endpoint 2 of 2: a key of 12 characters is not known: expected name, url, urlFile"}},
+		"a key in another case":       {"- {name: b, URL: 'http://" + canary + "'}", []string{"a key of 3 characters is not known", "url is missing"}},
+		"a key twice":                 {"- {name: b, name: c, url: 'http://" + canary + "'}", []string{"name is there twice"}},
+		"no name and no URL":          {"- roles: [read]\n" + good, []string{"endpoint 1 of 2: name is missing", "endpoint 1 of 2: url is missing"}},
+		"a name that is a URL":        {"- {name: 'https://" + canary + "', url: 'http://h'}", []string{"name of 20 characters: expected 1 to 32 lower-case letters"}},
+		"a name that is nothing":      {"- {name: , url: 'http://" + canary + "'}", []string{"name is no text"}},
+		"a name that is a list":       {"- {name: [" + canary + "], url: 'http://h'}", []string{"name is no text"}},
+		"an alias for a name":         {"- {name: &a b, url: 'http://h'}\n- {name: *a, url: 'http://" + canary + "'}", []string{"endpoint 2 of 2: name is no text"}},
+		"two of one name":             {good + good, []string{"endpoint 2 of 2: name is that of endpoint 1 too"}},
+		"a URL of another kind":       {"- {name: b, url: 'ws://" + canary + "'}", []string{"no URL of an endpoint: expected http:// or https://"}},
+		"a URL and its file":          {"- {name: b, url: 'http://" + canary + "', urlFile: " + file(t, "http://"+canary) + "}", []string{"url and urlFile are both set"}},
+		"a file that is not there":    {"- {name: b, urlFile: /" + canary + "}", []string{"urlFile: cannot be read: no such file or directory"}},
+		"a file of another kind":      {"- {name: b, urlFile: " + file(t, canary) + "}", []string{"urlFile: 12 characters that are no URL"}},
+		"a WebSocket of another kind": {"- {name: b, url: 'http://h', websocketURL: 'http://" + canary + "'}", []string{"websocketURL: 19 characters that are none: expected ws:// or wss:// and a host, or none"}},
+		"an unknown role":             {"- {name: b, url: 'http://h', roles: [read, " + canary + ", submit]}", []string{"role 2 of 3 has 12 characters: expected read, submit or archive"}},
+		"a role twice":                {"- {name: b, url: 'http://h', roles: [read, read, submit]}", []string{"role read is there twice"}},
+		"roles that are no list":      {"- {name: b, url: 'http://h', roles: " + canary + "}", []string{"roles is no list"}},
+		"no roles in the list":        {"- {name: b, url: 'http://h', roles: []}", []string{"roles is no list"}},
+		"a rate that is no number":    {"- {name: b, url: 'http://h', requestsPerSecond: " + canary + "}", []string{"requestsPerSecond: expected a number from 0"}},
+		"a rate below nothing":        {"- {name: b, url: 'http://h', requestsPerSecond: -1}", []string{"requestsPerSecond: expected a number from 0"}},
+		"a rate that is NaN":          {"- {name: b, url: 'http://h', requestsPerSecond: NaN}", []string{"requestsPerSecond: expected a number from 0"}},
+		"nobody who submits":          {"- {name: b, url: 'http://" + canary + "', roles: [read, archive]}", []string{"no endpoint has the role submit"}},
+		"nobody who reads":            {"- {name: b, url: 'http://" + canary + "', roles: [submit, archive]}", []string{"no endpoint has the role read"}},
+		"faults of several, all told": {
+			"- {name: B, url: x}\n- {name: c, url: 'http://h', roles: [x], requestsPerSecond: x}",
+			[]string{"1 of 2: name", "1 of 2: url", "2 of 2: role", "2 of 2: requestsPerSecond"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := loadList(t, file(t, tc.content))
+			var problems config.Problems
+			if !errors.As(err, &problems) || len(problems) != len(tc.want) {
+				t.Fatalf("want %d problems, received %v", len(tc.want), err)
+			}
+			for i, want := range tc.want {
+				if got := problems[i].Error(); !strings.HasPrefix(got, "--rpc-endpoints-file") || !strings.Contains(got, want) {
+					t.Errorf("want …%s…, received %s", want, got)
+				}
+			}
+			if strings.Contains(err.Error(), canary) {
+				t.Errorf("a value is told: %v", err)
+			}
+		})
+	}
+}
+
+// The list that the documentation shows is one that loads.
+func TestTheDocumentedListLoads(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "```yaml\n")
+	list, _, _ = strings.Cut(list, "```")
+	dir := folder(t)
+	for name, content := range map[string]string{"provider-a.url": "https://rpc.provider-a.example/" + canary, "list.yaml": list} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := loadList(t, filepath.Join(dir, "list.yaml"))
+	if err != nil || len(got) != 3 {
+		t.Errorf("received %v, %v, want three endpoints", got, err)
+	}
+}
