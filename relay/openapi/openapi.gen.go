@@ -293,12 +293,21 @@ func (e WithdrawAnswerDataStatus) Valid() bool {
 // AlwaysTrue Always true.
 type AlwaysTrue = bool
 
-// Backlog Example: {"oldest_age_seconds":3,"pending_count":2,"processing_count":1,"queued_jobs":[18,19]}
+// Backlog Example: {"due_count":2,"held":{"fee_payer_empty":2},"oldest_age_seconds":3,"oldest_due_age_seconds":3,"pending_count":2,"processing_count":3,"queued_jobs":[18,19,20,21,22]}
 type Backlog struct {
+	// DueCount What more relays could take up: due, held by no process and by no reason. Scale by this.
+	DueCount int64 `json:"due_count"`
+
+	// Held What waits for something that more relays would not bring: how many, by the reason's code, such as fee_payer_empty.
+	Held map[string]int64 `json:"held"`
+
 	// OldestAgeSeconds Age of the oldest pending submission; 0 without one.
 	OldestAgeSeconds int64 `json:"oldest_age_seconds"`
-	PendingCount     int64 `json:"pending_count"`
-	ProcessingCount  int64 `json:"processing_count"`
+
+	// OldestDueAgeSeconds Age of the oldest of those; 0 without any.
+	OldestDueAgeSeconds int64 `json:"oldest_due_age_seconds"`
+	PendingCount        int64 `json:"pending_count"`
+	ProcessingCount     int64 `json:"processing_count"`
 
 	// QueuedJobs Ids of jobs in the relay's own queue. They are not request ids and open no status.
 	QueuedJobs []int64 `json:"queued_jobs"`
@@ -1014,6 +1023,8 @@ type ClientInterface interface {
 
 	// GetBacklog How much work the whole fleet has.
 	//
+	// The operations port serves the same, without a rate limit, to what scales the fleet.
+	//
 	// Corresponds with GET /backlog (the `GetBacklog` operationId).
 	GetBacklog(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1034,7 +1045,8 @@ type ClientInterface interface {
 	// GetHealth How the relay is.
 	//
 	// `down` when the database is unreachable, since nothing can be accepted;
-	// `degraded` when chain, pool, fee payers or the commitment index are bad.
+	// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
+	// what was spent, the commitment index or the queue are bad: each has its check.
 	//
 	// Corresponds with GET /health (the `GetHealth` operationId).
 	GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1172,6 +1184,8 @@ func (c *Client) GetServiceInfo(ctx context.Context, reqEditors ...RequestEditor
 
 // GetBacklog How much work the whole fleet has.
 //
+// The operations port serves the same, without a rate limit, to what scales the fleet.
+//
 // Corresponds with GET /backlog (the `GetBacklog` operationId).
 func (c *Client) GetBacklog(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetBacklogRequest(c.Server)
@@ -1222,7 +1236,8 @@ func (c *Client) GetComplianceKey(ctx context.Context, reqEditors ...RequestEdit
 // GetHealth How the relay is.
 //
 // `down` when the database is unreachable, since nothing can be accepted;
-// `degraded` when chain, pool, fee payers or the commitment index are bad.
+// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
+// what was spent, the commitment index or the queue are bad: each has its check.
 //
 // Corresponds with GET /health (the `GetHealth` operationId).
 func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2018,6 +2033,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetBacklogWithResponse How much work the whole fleet has.
 	//
+	// The operations port serves the same, without a rate limit, to what scales the fleet.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /backlog (the `GetBacklog` operationId).
@@ -2044,7 +2061,8 @@ type ClientWithResponsesInterface interface {
 	// GetHealthWithResponse How the relay is.
 	//
 	// `down` when the database is unreachable, since nothing can be accepted;
-	// `degraded` when chain, pool, fee payers or the commitment index are bad.
+	// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
+	// what was spent, the commitment index or the queue are bad: each has its check.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3552,6 +3570,8 @@ func (c *ClientWithResponses) GetServiceInfoWithResponse(ctx context.Context, re
 
 // GetBacklogWithResponse How much work the whole fleet has.
 //
+// The operations port serves the same, without a rate limit, to what scales the fleet.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /backlog (the `GetBacklog` operationId).
@@ -3596,7 +3616,8 @@ func (c *ClientWithResponses) GetComplianceKeyWithResponse(ctx context.Context, 
 // GetHealthWithResponse How the relay is.
 //
 // `down` when the database is unreachable, since nothing can be accepted;
-// `degraded` when chain, pool, fee payers or the commitment index are bad.
+// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
+// what was spent, the commitment index or the queue are bad: each has its check.
 //
 // Returns a wrapper object for the known response body format(s).
 //

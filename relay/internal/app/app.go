@@ -123,7 +123,9 @@ func (a *App) openChain(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--fee-payer-key-file: %w", err)
 	}
-	a.rpc, err = chain.New(chain.Options{URL: c.Endpoints[0].URL.Reveal(), HTTP: chain.NewHTTPClient(), Now: time.Now, Observe: a.metrics.RPC})
+	a.rpc, err = chain.New(chain.Options{URL: c.Endpoints[0].URL.Reveal(), HTTP: chain.NewHTTPClient(), Now: time.Now, Observe: func(method, class string, took time.Duration) {
+		a.metrics.RPC(c.Endpoints[0].Name, method, class, took)
+	}})
 	if err != nil {
 		return err
 	}
@@ -219,7 +221,7 @@ func (a *App) openServers(ctx context.Context) error {
 		return fmt.Errorf("--operations-listen: %w", err)
 	}
 	a.api = httpapi.NewServer(c.Listen, handler, callTimeout+c.WaitMax, a.log)
-	a.operations = httpapi.NewServer(c.OperationsListen, a.metrics.OperationsHandler(a.ready), callTimeout, a.log)
+	a.operations = httpapi.NewServer(c.OperationsListen, a.metrics.OperationsHandler(a.ready, handler.Backlog()), callTimeout, a.log)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -119,11 +120,20 @@ func (a *App) checkPayer(context.Context) error {
 func (a *App) readGauges() {
 	backlog := newBacklogCache(a.desk)
 	a.metrics.Read(contract.MetricWatching, func() (float64, bool) { return float64(a.engine.Watching()), true })
-	a.metrics.Read(contract.MetricPending, func() (float64, bool) { b, ok := backlog.get(); return float64(b.Pending), ok })
-	a.metrics.Read(contract.MetricProcessing, func() (float64, bool) { b, ok := backlog.get(); return float64(b.Processing), ok })
-	a.metrics.Read(contract.MetricOldest, func() (float64, bool) { b, ok := backlog.get(); return b.OldestAge.Seconds(), ok })
-	a.metrics.Read(contract.MetricPayerBalance, func() (float64, bool) { b, ok := a.payer.Balance(); return float64(b.Lamports), ok })
-	a.metrics.Read(contract.MetricPayerAge, func() (float64, bool) { b, ok := a.payer.Balance(); return time.Since(b.At).Seconds(), ok })
+	a.metrics.Read(contract.MetricBacklog, func() (float64, bool) { b, ok := backlog.get(); return float64(b.Due), ok })
+	a.metrics.Read(contract.MetricBacklogAge, func() (float64, bool) { b, ok := backlog.get(); return b.OldestDue.Seconds(), ok })
+	a.metrics.ReadEach(contract.MetricHeld, func(sample telemetry.Sample) {
+		b, _ := backlog.get() // none is held by a reason that is not known
+		for reason, n := range b.Held {
+			sample(float64(n), reason)
+		}
+	})
+	a.metrics.ReadEach(contract.MetricOpen, func(sample telemetry.Sample) {
+		if b, ok := backlog.get(); ok {
+			sample(float64(b.Pending), string(submission.Pending))
+			sample(float64(b.Processing), string(submission.Processing))
+		}
+	})
 	a.readIndexGauges()
 }
 

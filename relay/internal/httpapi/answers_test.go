@@ -171,14 +171,23 @@ func TestAnswers(t *testing.T) {
 		"the backlog": {
 			request: get("/backlog"), wantStatus: 200,
 			domains: &domains{backlog: func() (submission.Backlog, error) {
-				return submission.Backlog{Pending: 2, Processing: 1, OldestAge: 3900 * time.Millisecond, QueuedJobs: []int64{18, 19}}, nil
+				return submission.Backlog{
+					Pending: 2, Processing: 1, OldestAge: 3900 * time.Millisecond, QueuedJobs: []int64{18, 19},
+					Due: 1, OldestDue: 2900 * time.Millisecond, Held: map[string]int64{"fee_payer_empty": 4},
+				}, nil
 			}},
-			want: map[string]any{"pending_count": 2.0, "processing_count": 1.0, "oldest_age_seconds": 3.0, "queued_jobs": []any{18.0, 19.0}},
+			want: map[string]any{
+				"pending_count": 2.0, "processing_count": 1.0, "oldest_age_seconds": 3.0, "queued_jobs": []any{18.0, 19.0},
+				"due_count": 1.0, "oldest_due_age_seconds": 2.0, "held": map[string]any{"fee_payer_empty": 4.0},
+			},
 		},
-		"an empty backlog has a list": {
+		"an empty backlog has a list and an object": {
 			request: get("/backlog"), wantStatus: 200,
 			domains: &domains{backlog: func() (submission.Backlog, error) { return submission.Backlog{}, nil }},
-			want:    map[string]any{"pending_count": 0.0, "processing_count": 0.0, "oldest_age_seconds": 0.0, "queued_jobs": []any{}},
+			want: map[string]any{
+				"pending_count": 0.0, "processing_count": 0.0, "oldest_age_seconds": 0.0, "queued_jobs": []any{},
+				"due_count": 0.0, "oldest_due_age_seconds": 0.0, "held": map[string]any{},
+			},
 		},
 		"no commitments are a list": {
 			request: get("/commitments"), wantStatus: 200,

@@ -286,6 +286,22 @@ func TestRateLimit(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the backlog of the operations port has no limit", func(t *testing.T) {
+		t.Parallel()
+		d := &domains{backlog: func() (submission.Backlog, error) { return submission.Backlog{Due: 7}, nil }}
+		f := newFixture(t, d, func(o *httpapi.Options) { o.RatePerMinute = 1 })
+		f.handler = f.backlog
+		for range 3 {
+			if resp, body := f.do(t, get("/backlog")); resp.StatusCode != http.StatusOK || object(t, body)["due_count"] != 7.0 {
+				t.Fatalf("answered %d: %s", resp.StatusCode, body)
+			}
+		}
+		rec := httptest.NewRecorder()
+		f.backlog.ServeHTTP(rec, get("/health"))
+		if rec.Code != http.StatusNotFound {
+			t.Errorf("another route is answered %d: %s", rec.Code, rec.Body)
+		}
+	})
 	t.Run("no limit", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, &domains{})

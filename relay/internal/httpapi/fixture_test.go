@@ -88,6 +88,7 @@ func (o *observed) Request(method, route string, status int, _ time.Duration) {
 // fixture is an API over fake domains, with all that it logs and counts.
 type fixture struct {
 	handler http.Handler
+	backlog http.Handler
 	log     *syncBuffer
 	seen    *observed
 }
@@ -141,10 +142,11 @@ func newFixture(t testing.TB, d *domains, change ...func(*httpapi.Options)) *fix
 	for _, c := range change {
 		c(&o)
 	}
-	var err error
-	if f.handler, err = httpapi.New(o); err != nil {
+	api, err := httpapi.New(o)
+	if err != nil {
 		t.Fatal(err)
 	}
+	f.handler, f.backlog = api, api.Backlog()
 	return f
 }
 

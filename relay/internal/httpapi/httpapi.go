@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -164,15 +165,24 @@ type api struct {
 
 var _ openapi.ServerInterface = (*api)(nil)
 
+// API serves the documented interface.
+type API struct {
+	http.Handler
+	backlog http.Handler
+}
+
+// Backlog serves GET /backlog alone, to what scales the fleet: without the
+// limit of requests, which counts by address.
+func (a *API) Backlog() http.Handler { return a.backlog }
+
 // New makes the handler of every route. Its error lists all that is wrong with
 // the options.
-func New(o Options) (http.Handler, error) {
+func New(o Options) (*API, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("http api: %w", err)
 	}
 	a := &api{Options: o, info: serviceInfo(o.Info)}
-	r := chi.NewRouter()
-	r.Use(a.identify, a.observe, a.recoverPanic)
+	r := a.router()
 	if len(o.CORSOrigins) > 0 {
 		r.Use(allowOrigins(o.CORSOrigins))
 	}
@@ -180,9 +190,22 @@ func New(o Options) (http.Handler, error) {
 		r.Use(a.limitRate())
 	}
 	r.Use(middleware.GetHead, joinPrefer)
+	backlog := a.router()
+	backlog.Use(middleware.GetHead)
+	backlog.Get(contract.BacklogPath, a.GetBacklog)
+	return &API{
+		Handler: openapi.HandlerWithOptions(a, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}),
+		backlog: backlog,
+	}, nil
+}
+
+// router has what every exchange passes, and no route yet.
+func (a *api) router() *chi.Mux {
+	r := chi.NewRouter()
+	r.Use(a.identify, a.observe, a.recoverPanic)
 	r.NotFound(a.routeNotFound)
 	r.MethodNotAllowed(a.methodNotAllowed)
-	return openapi.HandlerWithOptions(a, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}), nil
+	return r
 }
 
 // call bounds what a request asks of the domains.

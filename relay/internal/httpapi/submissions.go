@@ -79,7 +79,12 @@ func (a *api) GetBacklog(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
+	held := b.Held
+	if held == nil {
+		held = map[string]int64{} // null would be no object
+	}
 	a.answer(w, r, http.StatusOK, openapi.Backlog{
+		DueCount: b.Due, OldestDueAgeSeconds: int64(b.OldestDue / time.Second), Held: held,
 		PendingCount: b.Pending, ProcessingCount: b.Processing,
 		OldestAgeSeconds: int64(b.OldestAge / time.Second),
 		QueuedJobs:       append([]int64{}, b.QueuedJobs...),

@@ -34,12 +34,19 @@ func everything(t *testing.T) *Metrics {
 	m.Stage("verify", time.Millisecond)
 	m.Outcome(shieldpool.KindTransfer, "completed")
 	m.Attempt("signed")
-	m.RPC("getSlot", "ok", time.Millisecond)
+	m.Sent(true)
+	m.Claimed("due", 1, 1)
+	m.Polled(true, 1)
+	m.RPC("a", "getSlot", "ok", time.Millisecond)
+	m.RebroadcastSkipped("a")
+	m.Nudged("a")
+	m.UpkeepRan("retention", time.Millisecond, nil)
+	m.Deleted("submissions", 1)
 	m.Tree(1, nil)
 	set := families(t, m)
 	for _, c := range contract.Metrics() {
 		if set[c.Name] == nil {
-			m.Read(c, func() (float64, bool) { return 1, true })
+			m.ReadEach(c, func(sample Sample) { sample(1, c.Labels...) })
 		}
 	}
 	return m
@@ -78,6 +85,17 @@ func TestEveryMetricIsNamedInTheContract(t *testing.T) {
 		}
 		if diff := cmp.Diff(slices.Sorted(slices.Values(c.Labels)), labels); diff != "" {
 			t.Errorf("labels of %s (-contract +registered):\n%s", name, diff)
+		}
+	}
+}
+
+func TestEveryMetricSaysWhatItMeansAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range contract.Metrics() {
+		for what, text := range map[string]string{"help": c.Help, "what to do": c.Do} {
+			if !strings.HasSuffix(text, ".") || strings.Contains(text, "|") {
+				t.Errorf("%s: %s is no sentence that fits a table: %q", c.Name, what, text)
+			}
 		}
 	}
 }
@@ -121,14 +139,18 @@ const introduction = `# Metrics
 A relay serves these for Prometheus at ` + "`/metrics`" + ` of its operations port, beside
 the usual ones of the Go runtime (` + "`go_*`" + `), the process (` + "`process_*`" + `) and the
 scrape itself (` + "`promhttp_*`" + `). Labels take values from fixed sets: no part of a
-request, and no client's address, is ever among them.
+request, and no client's address, is ever among them. An endpoint is its
+configured name, a payer its address.
 
 A gauge whose value is not known has no sample: unknown is not zero. Gauges of
 the whole fleet are the same figure on every pod: take ` + "`max by (namespace, pool)`" + `,
 never the sum.
 
-| metric | type | labels | meaning |
-| --- | --- | --- | --- |
+Do says when to look at a metric and what to do then; [operations.md](operations.md)
+has the alerts and what stands behind each.
+
+| metric | type | labels | meaning | do |
+| --- | --- | --- | --- | --- |
 `
 
 // writeReference writes the contract's metrics as Markdown, in its order.
@@ -141,7 +163,7 @@ func writeReference(registered map[string]*dto.MetricFamily) []byte {
 		if len(c.Labels) > 0 {
 			labels = "`" + strings.Join(c.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, kind, labels, c.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", c.Name, kind, labels, c.Help, c.Do)
 	}
 	return b.Bytes()
 }

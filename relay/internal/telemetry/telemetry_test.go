@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,21 @@ func TestMetricsCount(t *testing.T) {
 	m.Attempt("signed")
 	m.Attempt("rebroadcast")
 	m.Attempt("rebroadcast")
-	m.RPC("getSlot", "ok", time.Millisecond)
+	m.RPC("a", "getSlot", "ok", time.Millisecond)
+	m.RPC("b", "getSlot", "timeout", time.Millisecond)
+	m.Sent(true)
+	m.Sent(false)
+	m.Sent(false)
+	m.Claimed("due", 3, 2)
+	m.Lapsed()
+	m.Reaped(4)
+	m.Polled(false, 200)
+	m.Polled(true, 1)
+	m.RebroadcastSkipped("a")
+	m.Nudged("b")
+	m.UpkeepRan("ledger", time.Millisecond, nil)
+	m.UpkeepRan("ledger", time.Millisecond, errors.New("no"))
+	m.Deleted("submissions", 1000)
 	m.Tree(42, nil)
 	m.Stage("verify", 900*time.Microsecond)
 	want := `
@@ -107,19 +122,56 @@ func TestMetricsCount(t *testing.T) {
 # TYPE relaypool_attempts_total counter
 relaypool_attempts_total{event="rebroadcast"} 2
 relaypool_attempts_total{event="signed"} 1
-# HELP relaypool_build_info ` + contract.MetricBuildInfo.Help + `
-# TYPE relaypool_build_info gauge
-relaypool_build_info{revision="abc",version="1.2.3"} 1
+# HELP relaypool_claims_total ` + contract.MetricClaims.Help + `
+# TYPE relaypool_claims_total counter
+relaypool_claims_total{work="due"} 3
 # HELP relaypool_http_requests_total ` + contract.MetricHTTPRequests.Help + `
 # TYPE relaypool_http_requests_total counter
 relaypool_http_requests_total{method="POST",route="/transact",status="200"} 1
 relaypool_http_requests_total{method="POST",route="/transact",status="409"} 1
+# HELP relaypool_leases_lapsed_total ` + contract.MetricLapsed.Help + `
+# TYPE relaypool_leases_lapsed_total counter
+relaypool_leases_lapsed_total 1
+# HELP relaypool_panics_total ` + contract.MetricPanics.Help + `
+# TYPE relaypool_panics_total counter
+relaypool_panics_total 0
+# HELP relaypool_rows_deleted_total ` + contract.MetricDeleted.Help + `
+# TYPE relaypool_rows_deleted_total counter
+relaypool_rows_deleted_total{table="submissions"} 1000
 # HELP relaypool_rpc_calls_total ` + contract.MetricRPCCalls.Help + `
 # TYPE relaypool_rpc_calls_total counter
-relaypool_rpc_calls_total{class="ok",method="getSlot"} 1
+relaypool_rpc_calls_total{class="ok",endpoint="a",method="getSlot"} 1
+relaypool_rpc_calls_total{class="timeout",endpoint="b",method="getSlot"} 1
+# HELP relaypool_rpc_nudges_total ` + contract.MetricRPCNudges.Help + `
+# TYPE relaypool_rpc_nudges_total counter
+relaypool_rpc_nudges_total{endpoint="b"} 1
+# HELP relaypool_rpc_rebroadcasts_skipped_total ` + contract.MetricRPCSkipped.Help + `
+# TYPE relaypool_rpc_rebroadcasts_skipped_total counter
+relaypool_rpc_rebroadcasts_skipped_total{endpoint="a"} 1
+# HELP relaypool_sends_total ` + contract.MetricSends.Help + `
+# TYPE relaypool_sends_total counter
+relaypool_sends_total{send="first"} 1
+relaypool_sends_total{send="rebroadcast"} 2
+# HELP relaypool_submissions_reaped_total ` + contract.MetricReaped.Help + `
+# TYPE relaypool_submissions_reaped_total counter
+relaypool_submissions_reaped_total 4
 # HELP relaypool_submissions_total ` + contract.MetricSubmissions.Help + `
 # TYPE relaypool_submissions_total counter
 relaypool_submissions_total{kind="transfer",outcome="completed"} 1
+# HELP relaypool_take_overs_total ` + contract.MetricTakeOvers.Help + `
+# TYPE relaypool_take_overs_total counter
+relaypool_take_overs_total 2
+# HELP relaypool_tracker_polls_total ` + contract.MetricPolls.Help + `
+# TYPE relaypool_tracker_polls_total counter
+relaypool_tracker_polls_total{cause="nudge"} 1
+relaypool_tracker_polls_total{cause="slot"} 1
+# HELP relaypool_upkeep_runs_total ` + contract.MetricUpkeepRuns.Help + `
+# TYPE relaypool_upkeep_runs_total counter
+relaypool_upkeep_runs_total{job="ledger",outcome="done"} 1
+relaypool_upkeep_runs_total{job="ledger",outcome="failed"} 1
+# HELP relaypool_build_info ` + contract.MetricBuildInfo.Help + `
+# TYPE relaypool_build_info gauge
+relaypool_build_info{revision="abc",version="1.2.3"} 1
 # HELP relaypool_tree_leaves ` + contract.MetricTreeLeaves.Help + `
 # TYPE relaypool_tree_leaves gauge
 relaypool_tree_leaves 42
@@ -127,14 +179,17 @@ relaypool_tree_leaves 42
 # TYPE relaypool_tree_self_check gauge
 relaypool_tree_self_check 1
 `
-	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want),
-		"relaypool_attempts_total", "relaypool_build_info", "relaypool_http_requests_total", "relaypool_rpc_calls_total",
-		"relaypool_submissions_total", "relaypool_tree_leaves", "relaypool_tree_self_check")
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(want, -1) {
+		names = append(names, m[1])
+	}
+	err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), names...)
 	if err != nil {
 		t.Error(err)
 	}
 	for name, vec := range map[string]int{
-		"stages": testutil.CollectAndCount(m.stages), "HTTP": testutil.CollectAndCount(m.httpDuration), "RPC": testutil.CollectAndCount(m.rpcDuration),
+		"stages": testutil.CollectAndCount(m.stages), "HTTP": testutil.CollectAndCount(m.httpDuration), "polls": testutil.CollectAndCount(m.pollSize),
+		"upkeep": testutil.CollectAndCount(m.upkeepDuration),
 	} {
 		if vec != 1 {
 			t.Errorf("%s: %d histograms, want 1", name, vec)
@@ -146,7 +201,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{})
 	value, known := 0.0, false
-	m.Read(contract.MetricPayerBalance, func() (float64, bool) { return value, known })
+	m.Read(contract.MetricBacklog, func() (float64, bool) { return value, known })
 	count := func(name string) int {
 		n, err := testutil.GatherAndCount(m.Registry, name)
 		if err != nil {
@@ -154,14 +209,14 @@ func TestUnknownIsNotZero(t *testing.T) {
 		}
 		return n
 	}
-	for _, c := range []contract.Metric{contract.MetricPayerBalance, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
+	for _, c := range []contract.Metric{contract.MetricBacklog, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
 		if count(c.Name) != 0 {
 			t.Errorf("%s has a value before anything is known", c.Name)
 		}
 	}
 	value, known = 7, true
 	m.Tree(0, errors.New("contradiction"))
-	for _, c := range []contract.Metric{contract.MetricPayerBalance, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
+	for _, c := range []contract.Metric{contract.MetricBacklog, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
 		if count(c.Name) != 1 {
 			t.Errorf("%s has no value though it is known", c.Name)
 		}
@@ -171,11 +226,36 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
+func TestReadingsTakeTheirKindFromTheName(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(Build{})
+	m.ReadEach(contract.MetricHeld, func(sample Sample) {
+		sample(2, "fee_payer_empty")
+		sample(0, "chain_unavailable")
+	})
+	m.ReadEach(contract.MetricSpent, func(sample Sample) { sample(1_781_760, "transfer", "rent") })
+	m.ReadEach(contract.MetricCap, func(Sample) {}) // nothing is known
+	want := `
+# HELP relaypool_held_submissions ` + contract.MetricHeld.Help + `
+# TYPE relaypool_held_submissions gauge
+relaypool_held_submissions{reason="chain_unavailable"} 0
+relaypool_held_submissions{reason="fee_payer_empty"} 2
+# HELP relaypool_spent_lamports_total ` + contract.MetricSpent.Help + `
+# TYPE relaypool_spent_lamports_total counter
+relaypool_spent_lamports_total{cost="rent",kind="transfer"} 1.78176e+06
+`
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want),
+		contract.MetricHeld.Name, contract.MetricSpent.Name, contract.MetricCap.Name); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOperationsHandler(t *testing.T) {
 	t.Parallel()
 	var unready error
 	m := NewMetrics(Build{Version: "1.2.3"})
-	server := httptest.NewServer(m.OperationsHandler(func() error { return unready }))
+	server := httptest.NewServer(m.OperationsHandler(func() error { return unready },
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the backlog") })))
 	defer server.Close()
 	get := func(method, path string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, http.NoBody)
@@ -206,6 +286,7 @@ func TestOperationsHandler(t *testing.T) {
 		{"metrics are told", http.MethodGet, contract.MetricsPath, draining, 200, `relaypool_build_info{revision="",version="1.2.3"} 1`},
 		{"metrics of the process are told", http.MethodGet, contract.MetricsPath, nil, 200, "process_resident_memory_bytes"},
 		{"metrics of the runtime are told", http.MethodGet, contract.MetricsPath, nil, 200, "go_goroutines"},
+		{"the backlog is told while it drains", http.MethodGet, contract.BacklogPath, draining, 200, "the backlog"},
 		{"nothing else is served", http.MethodGet, "/", nil, 404, ""},
 		{"nothing is written", http.MethodPost, contract.LivenessPath, nil, 405, ""},
 	}

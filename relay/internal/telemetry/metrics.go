@@ -1,0 +1,243 @@
+package telemetry
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Metrics are the relay's own. Every method is safe for concurrent use.
+type Metrics struct {
+	Registry *prometheus.Registry
+
+	httpRequests *prometheus.CounterVec
+	httpDuration *prometheus.HistogramVec
+
+	submissions *prometheus.CounterVec
+	stages      *prometheus.HistogramVec
+	attempts    *prometheus.CounterVec
+	sends       *prometheus.CounterVec
+	claims      *prometheus.CounterVec
+	takeOvers   *prometheus.CounterVec
+	lapsed      *prometheus.CounterVec
+	reaped      *prometheus.CounterVec
+	panics      *prometheus.CounterVec
+	polls       *prometheus.CounterVec
+	pollSize    *prometheus.HistogramVec
+
+	rpcCalls    *prometheus.CounterVec
+	rpcDuration *prometheus.HistogramVec
+	rpcSkipped  *prometheus.CounterVec
+	rpcNudges   *prometheus.CounterVec
+
+	upkeepRuns     *prometheus.CounterVec
+	upkeepDuration *prometheus.HistogramVec
+	deleted        *prometheus.CounterVec
+
+	// Without labels, but vectors: they have no sample until they are set, since
+	// unknown is not zero.
+	treeLeaves *prometheus.GaugeVec
+	treeCheck  *prometheus.GaugeVec
+}
+
+// Build names what runs.
+type Build struct{ Version, Revision string }
+
+// NewMetrics registers all metrics but those that Read and ReadEach add.
+func NewMetrics(b Build) *Metrics {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// From a proof's verification, a millisecond, to a submission that waits for its turn.
+	durations := []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
+	m := &Metrics{
+		Registry:     r,
+		httpRequests: counter(r, contract.MetricHTTPRequests),
+		httpDuration: histogram(r, contract.MetricHTTPDuration, durations),
+
+		submissions: counter(r, contract.MetricSubmissions),
+		stages:      histogram(r, contract.MetricStages, durations),
+		attempts:    counter(r, contract.MetricAttempts),
+		sends:       counter(r, contract.MetricSends),
+		claims:      counter(r, contract.MetricClaims),
+		takeOvers:   counter(r, contract.MetricTakeOvers),
+		lapsed:      counter(r, contract.MetricLapsed),
+		reaped:      counter(r, contract.MetricReaped),
+		panics:      counter(r, contract.MetricPanics),
+		polls:       counter(r, contract.MetricPolls),
+		pollSize:    histogram(r, contract.MetricPollSize, []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}),
+
+		rpcCalls:    counter(r, contract.MetricRPCCalls),
+		rpcDuration: histogram(r, contract.MetricRPCDuration, durations),
+		rpcSkipped:  counter(r, contract.MetricRPCSkipped),
+		rpcNudges:   counter(r, contract.MetricRPCNudges),
+
+		upkeepRuns:     counter(r, contract.MetricUpkeepRuns),
+		upkeepDuration: histogram(r, contract.MetricUpkeepDuration, durations),
+		deleted:        counter(r, contract.MetricDeleted),
+
+		treeLeaves: gauge(r, contract.MetricTreeLeaves),
+		treeCheck:  gauge(r, contract.MetricTreeCheck),
+	}
+	gauge(r, contract.MetricBuildInfo).WithLabelValues(b.Version, b.Revision).Set(1)
+	// An event that has not happened is zero, and known to be: an alert on a rise
+	// misses a counter's first step from nothing.
+	for _, c := range []*prometheus.CounterVec{m.takeOvers, m.lapsed, m.reaped, m.panics} {
+		c.WithLabelValues()
+	}
+	return m
+}
+
+func counter(r prometheus.Registerer, c contract.Metric) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: c.Name, Help: c.Help}, c.Labels)
+	r.MustRegister(v)
+	return v
+}
+
+func histogram(r prometheus.Registerer, c contract.Metric, buckets []float64) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: c.Name, Help: c.Help, Buckets: buckets}, c.Labels)
+	r.MustRegister(v)
+	return v
+}
+
+func gauge(r prometheus.Registerer, c contract.Metric) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: c.Name, Help: c.Help}, c.Labels)
+	r.MustRegister(v)
+	return v
+}
+
+// Reading is a gauge's value when it is scraped; ok is false when it is not
+// known, and then there is no sample: unknown is not zero.
+type Reading func() (value float64, ok bool)
+
+// Read registers a gauge without labels that is read at scrape time.
+func (m *Metrics) Read(c contract.Metric, r Reading) {
+	m.ReadEach(c, func(sample Sample) {
+		if v, ok := r(); ok {
+			sample(v)
+		}
+	})
+}
+
+// Sample gives one value of a metric, with its labels' values in the contract's order.
+type Sample func(value float64, labels ...string)
+
+// ReadEach registers a gauge, or a counter if its name ends with _total, that
+// is read at scrape time: each calls sample for every value that is known.
+func (m *Metrics) ReadEach(c contract.Metric, each func(sample Sample)) {
+	kind := prometheus.GaugeValue
+	if strings.HasSuffix(c.Name, "_total") {
+		kind = prometheus.CounterValue
+	}
+	m.Registry.MustRegister(&reading{prometheus.NewDesc(c.Name, c.Help, c.Labels, nil), kind, each})
+}
+
+type reading struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	each func(sample Sample)
+}
+
+// Describe implements prometheus.Collector.
+func (r *reading) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
+
+// Collect implements prometheus.Collector.
+func (r *reading) Collect(ch chan<- prometheus.Metric) {
+	r.each(func(value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(r.desc, r.kind, value, labels...)
+	})
+}
+
+// Request implements httpapi.Observer.
+func (m *Metrics) Request(method, route string, status int, took time.Duration) {
+	m.httpRequests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+	m.httpDuration.WithLabelValues(route, method).Observe(took.Seconds())
+}
+
+// Stage implements submission.Observer.
+func (m *Metrics) Stage(stage string, took time.Duration) {
+	m.stages.WithLabelValues(stage).Observe(took.Seconds())
+}
+
+// Outcome implements submission.Observer.
+func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
+	m.submissions.WithLabelValues(string(kind), outcome).Inc()
+}
+
+// Attempt implements submission.Observer.
+func (m *Metrics) Attempt(event string) { m.attempts.WithLabelValues(event).Inc() }
+
+// Sent counts a transaction handed to the endpoints: the first time, or again.
+func (m *Metrics) Sent(first bool) {
+	send := "rebroadcast"
+	if first {
+		send = "first"
+	}
+	m.sends.WithLabelValues(send).Inc()
+}
+
+// Claimed counts submissions taken up, by work: new, due or landed; takenOver
+// of them had been begun by another process.
+func (m *Metrics) Claimed(work string, n, takenOver int) {
+	m.claims.WithLabelValues(work).Add(float64(n))
+	m.takeOvers.WithLabelValues().Add(float64(takenOver))
+}
+
+// Lapsed counts that this process's leases had run out.
+func (m *Metrics) Lapsed() { m.lapsed.WithLabelValues().Inc() }
+
+// Reaped counts submissions freed from processes that are gone.
+func (m *Metrics) Reaped(n int) { m.reaped.WithLabelValues().Add(float64(n)) }
+
+// Panicked counts a panic that was caught.
+func (m *Metrics) Panicked() { m.panics.WithLabelValues().Inc() }
+
+// Polled counts a question for the fate of signatures, brought forward or not.
+func (m *Metrics) Polled(nudged bool, signatures int) {
+	cause := "slot"
+	if nudged {
+		cause = "nudge"
+	}
+	m.polls.WithLabelValues(cause).Inc()
+	m.pollSize.WithLabelValues().Observe(float64(signatures))
+}
+
+// RPC counts a call.
+func (m *Metrics) RPC(endpoint, method, class string, took time.Duration) {
+	m.rpcCalls.WithLabelValues(endpoint, method, class).Inc()
+	m.rpcDuration.WithLabelValues(endpoint, method).Observe(took.Seconds())
+}
+
+// RebroadcastSkipped counts a rebroadcast that the endpoint's budget had no room for.
+func (m *Metrics) RebroadcastSkipped(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
+
+// Nudged counts a notification of the endpoint.
+func (m *Metrics) Nudged(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }
+
+// UpkeepRan counts a run of an upkeep job; err is nil for one that is done.
+func (m *Metrics) UpkeepRan(job string, took time.Duration, err error) {
+	outcome := "done"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.upkeepRuns.WithLabelValues(job, outcome).Inc()
+	m.upkeepDuration.WithLabelValues(job).Observe(took.Seconds())
+}
+
+// Deleted counts rows that retention deleted.
+func (m *Metrics) Deleted(table string, n int64) { m.deleted.WithLabelValues(table).Add(float64(n)) }
+
+// Tree tells of a new state of the tree account and whether it agrees with itself.
+func (m *Metrics) Tree(leaves uint64, selfCheck error) {
+	check := 0.0
+	if selfCheck == nil {
+		check = 1
+	}
+	m.treeLeaves.WithLabelValues().Set(float64(leaves))
+	m.treeCheck.WithLabelValues().Set(check)
+}
