@@ -46,6 +46,11 @@ func problem(flag, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", setting(flag), fmt.Errorf(format, args...))
 }
 
+// flagProblem is one of a flag that has no variable.
+func flagProblem(flag, format string, args ...any) error {
+	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
+}
+
 // readFile reads the file that a required flag names. Its errors leave the path
 // out: who gives the content instead would find it in the log.
 func readFile(flag, path, advice string) ([]byte, error) {

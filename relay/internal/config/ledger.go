@@ -1,0 +1,63 @@
+package config
+
+import "time"
+
+// Ledger holds the flags of relay ledger.
+type Ledger struct {
+	Database `embed:"" prefix:"database-"`
+	RPC      `embed:"" prefix:"rpc-"`
+	Logging  `embed:"" prefix:"log-"`
+
+	From string `placeholder:"DATE" help:"First day, UTC, such as 2026-11-21. Empty takes the ledger's first."`
+	To   string `placeholder:"DATE" help:"Last day, UTC, which is in it. Empty takes today."`
+	JSON bool   `name:"json" help:"Print JSON instead of tables."`
+
+	// Found are problems known before Load, which lists them with its own.
+	Found []error `kong:"-"`
+}
+
+// Period is what relay ledger was asked for.
+type Period struct {
+	DatabaseURL Secret
+	// Endpoints to read balances from; none when the chain is not to be asked.
+	Endpoints []Endpoint
+	// From is the start of the first day, UTC, zero for the ledger's first; Until
+	// is the end of the last one, zero for now.
+	From, Until time.Time
+}
+
+// Load checks the flags and reads the files. Its error is Problems.
+func (l Ledger) Load() (*Period, error) {
+	problems := append(Problems{}, l.Found...)
+	p, err := new(Period), error(nil)
+	if p.DatabaseURL, err = l.Database.Load(); err != nil {
+		problems = append(problems, err)
+	}
+	if l.URL.Reveal() != "" || l.RPC.URLFile != "" || l.EndpointsFile != "" {
+		endpoints, found := l.RPC.Load()
+		p.Endpoints = endpoints
+		problems = append(problems, found...)
+	}
+	day := func(flag, text string) time.Time {
+		if text == "" {
+			return time.Time{}
+		}
+		t, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			problems = append(problems, flagProblem(flag, "expected a day such as 2026-11-21, received %d characters that are none", len(text)))
+		}
+		return t
+	}
+	p.From, p.Until = day("from", l.From), day("to", l.To)
+	if !p.Until.IsZero() {
+		p.Until = p.Until.AddDate(0, 0, 1)
+		if !p.From.Before(p.Until) {
+			problems = append(problems, flagProblem("from", "expected a day not after --to, received a later one"))
+		}
+	}
+	problems = append(problems, l.Logging.check()...)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return p, nil
+}
