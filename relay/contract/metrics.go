@@ -28,36 +28,29 @@ var (
 		"internal: report it. root_not_found on the rise: the pool is busier than its ring is long, or the queue waits.", []string{"kind", "outcome"}}
 	MetricStages = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, first_send (from accepted to the first send), confirm, finalize.",
 		"first_send on the rise while queue is not: look at simulate and at the RPC's latency. queue on the rise: more processes, unless work is held.", []string{"stage"}}
-	MetricAttempts = Metric{"relaypool_attempts_total", "What happened to signed transactions: signed, refused (by preflight), expired, reopened (its fork died), held (put off for the deployment's sake).",
-		"expired on the rise: transactions do not land, so raise the priority fee's cap or look at the endpoints. reopened: a fork died under confirmed transactions; nothing is lost.", []string{"event"}}
-	MetricSends = Metric{"relaypool_sends_total", "Transactions handed to the endpoints, by send: first or rebroadcast.",
-		"Many rebroadcasts for each first send: transactions land late.", []string{"send"}}
-	MetricWatching = Metric{"relaypool_watched_submissions", "Submissions that this process holds and follows.",
-		"At its concurrency for long: the chain is the bottleneck, or the process is too small.", nil}
-
-	MetricBacklog = Metric{"relaypool_backlog_jobs", "Submissions of the fleet that more workers could take up: due, held by no process and by no reason. What scales the fleet.",
-		"Above 0 for minutes: no process has room or lives; add some.", nil}
-	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "Age of the oldest of them; 0 without any.",
-		"Above a minute: clients' roots are leaving the ring. Look whether processes run, and at relaypool_watched_submissions.", nil}
-	MetricHeld = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers would not bring, by reason, a code of the interface.",
-		"Mend the reason: fee_payer_empty by funding, spend_cap_reached by raising the cap, chain_unavailable at the endpoints. They go on by themselves.", []string{"reason"}}
-	MetricOpen = Metric{"relaypool_submissions_open", "Submissions of the fleet by state: pending or processing.",
-		"None; it shows load.", []string{"state"}}
-
-	MetricClaims = Metric{"relaypool_claims_total", "Submissions that this process took up, by work: new (accepted by itself), due, or landed (to be watched until finalized).",
-		"None; due grows when work moves between processes.", []string{"work"}}
-	MetricTakeOvers = Metric{"relaypool_take_overs_total", "Submissions that this process took up after another had begun them.",
-		"On the rise without a roll-out: processes die or hang.", nil}
-	MetricLapsed = Metric{"relaypool_leases_lapsed_total", "Times that this process found its leases run out, because it could not renew them in time.",
-		"Above 0: the database hung, or the process was paused. Others have finished its work.", nil}
-	MetricReaped = Metric{"relaypool_submissions_reaped_total", "Submissions freed from processes that stopped renewing their leases.",
-		"Above 0: a process died without handing over. Look why.", nil}
-	MetricPanics = Metric{"relaypool_panics_total", "Panics that were caught.",
-		"Above 0 is a fault of the relay: report the log line.", nil}
+	MetricAttempts = Metric{"relaypool_attempts_total", "What happened to transactions, by event: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (put off for the deployment's sake), panic (a step was given up).",
+		"expired on the rise: transactions do not land, so raise the priority fee's cap or look at the endpoints. reopened: a fork died under confirmed transactions; nothing is lost. panic: report the log line.", []string{"event"}}
+	MetricLeases = Metric{"relaypool_leases_total", "Submissions by what happened to their leases: claimed, handed_over (at a stop), lost (another process took them over), reaped (freed from a process that died), stray (given back, since the answer to a claim was lost); and lapsed, the times that this process could not keep its own.",
+		"reaped: a process died without handing over; look why. lapsed: the database hung, or the process was paused.", []string{"event"}}
 	MetricPolls = Metric{"relaypool_tracker_polls_total", "Questions for the fate of signatures, by cause: slot, or nudge when a notification brought it forward.",
 		"No nudges although endpoints have WebSockets: see relaypool_rpc_websocket_connected.", []string{"cause"}}
 	MetricPollSize = Metric{"relaypool_tracker_poll_signatures", "Signatures asked for in one question, at most 256.",
 		"None; it shows how well questions are batched.", nil}
+	MetricInFlight = Metric{"relaypool_in_flight_submissions", "Submissions that this process has taken up and that have not landed.",
+		"At its concurrency for long: the chain is the bottleneck, or the process is too small.", nil}
+	MetricWatching = Metric{"relaypool_watched_submissions", "Landed submissions that this process follows until they are finalized.",
+		"Growing while nothing new lands: finality stalls, or the endpoints do not tell of it.", nil}
+	MetricHolding = Metric{"relaypool_holding", "1 while this process takes nothing up, by the reason's code; no sample while it works.",
+		"Mend the reason, as with relaypool_held_submissions; the process tries again by itself.", []string{"reason"}}
+
+	MetricBacklog = Metric{"relaypool_backlog_jobs", "Submissions of the fleet that more workers could take up: due, held by no process and by no reason. What scales the fleet.",
+		"Above 0 for minutes: no process has room or lives; add some.", nil}
+	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "Age of the oldest of them; 0 without any.",
+		"Above a minute: clients' roots are leaving the ring. Look whether processes run, and at relaypool_in_flight_submissions.", nil}
+	MetricHeld = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers would not bring, by reason, a code of the interface.",
+		"Mend the reason: fee_payer_empty by funding, spend_cap_reached by raising the cap, chain_unavailable at the endpoints. They go on by themselves.", []string{"reason"}}
+	MetricOpen = Metric{"relaypool_submissions_open", "Submissions of the fleet by state: pending or processing.",
+		"None; it shows load.", []string{"state"}}
 
 	MetricRPCCalls = Metric{"relaypool_rpc_calls_total", "RPC calls by endpoint, method and class of answer.",
 		"rate_limited: set the endpoint's requestsPerSecond to what its plan gives. rejected: its URL or key is wrong.", []string{"endpoint", "method", "class"}}
@@ -69,6 +62,8 @@ var (
 		"Above some tens for minutes: its node has fallen behind; tell its provider.", []string{"endpoint"}}
 	MetricRPCLatency = Metric{"relaypool_rpc_endpoint_latency_seconds", "Moving average of the endpoint's time to answer, by which reads choose.",
 		"None; see relaypool_rpc_call_duration_seconds.", []string{"endpoint"}}
+	MetricRPCBreaker = Metric{"relaypool_rpc_breaker_changes_total", "Changes of the endpoint's breaker, by the new state: closed, half_open, open.",
+		"Many a minute: the endpoint comes and goes; tell its provider.", []string{"endpoint", "state"}}
 	MetricRPCSkipped = Metric{"relaypool_rpc_rebroadcasts_skipped_total", "Rebroadcasts left out at an endpoint because its budget was spent.",
 		"Steadily on the rise: raise requestsPerSecond, or the plan behind it.", []string{"endpoint"}}
 	MetricRPCSocket = Metric{"relaypool_rpc_websocket_connected", "1 while this process listens to the endpoint's notifications. One endpoint is enough; they only bring polls forward.",
@@ -125,10 +120,9 @@ var (
 func Metrics() []Metric {
 	return []Metric{
 		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration, MetricWaiting,
-		MetricSubmissions, MetricStages, MetricAttempts, MetricSends, MetricWatching,
+		MetricSubmissions, MetricStages, MetricAttempts, MetricLeases, MetricPolls, MetricPollSize, MetricInFlight, MetricWatching, MetricHolding,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
-		MetricClaims, MetricTakeOvers, MetricLapsed, MetricReaped, MetricPanics, MetricPolls, MetricPollSize,
-		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCSkipped, MetricRPCSocket, MetricRPCNudges,
+		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCSocket, MetricRPCNudges,
 		MetricPayerBalance, MetricPayerAge, MetricPayerInFlight, MetricPayerReserved, MetricPayerUsable,
 		MetricSpent, MetricSpentToday, MetricCap, MetricCapLeft, MetricLedgerUnknown, MetricLedgerAge, MetricLedgerDifference,
 		MetricUpkeepRuns, MetricUpkeepDuration, MetricDeleted,

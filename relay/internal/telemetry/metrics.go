@@ -22,17 +22,13 @@ type Metrics struct {
 	submissions *prometheus.CounterVec
 	stages      *prometheus.HistogramVec
 	attempts    *prometheus.CounterVec
-	sends       *prometheus.CounterVec
-	claims      *prometheus.CounterVec
-	takeOvers   *prometheus.CounterVec
-	lapsed      *prometheus.CounterVec
-	reaped      *prometheus.CounterVec
-	panics      *prometheus.CounterVec
+	leases      *prometheus.CounterVec
 	polls       *prometheus.CounterVec
 	pollSize    *prometheus.HistogramVec
 
 	rpcCalls    *prometheus.CounterVec
 	rpcDuration *prometheus.HistogramVec
+	rpcBreaker  *prometheus.CounterVec
 	rpcSkipped  *prometheus.CounterVec
 	rpcNudges   *prometheus.CounterVec
 
@@ -63,17 +59,13 @@ func NewMetrics(b Build) *Metrics {
 		submissions: counter(r, contract.MetricSubmissions),
 		stages:      histogram(r, contract.MetricStages, durations),
 		attempts:    counter(r, contract.MetricAttempts),
-		sends:       counter(r, contract.MetricSends),
-		claims:      counter(r, contract.MetricClaims),
-		takeOvers:   counter(r, contract.MetricTakeOvers),
-		lapsed:      counter(r, contract.MetricLapsed),
-		reaped:      counter(r, contract.MetricReaped),
-		panics:      counter(r, contract.MetricPanics),
+		leases:      counter(r, contract.MetricLeases),
 		polls:       counter(r, contract.MetricPolls),
 		pollSize:    histogram(r, contract.MetricPollSize, []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}),
 
 		rpcCalls:    counter(r, contract.MetricRPCCalls),
 		rpcDuration: histogram(r, contract.MetricRPCDuration, durations),
+		rpcBreaker:  counter(r, contract.MetricRPCBreaker),
 		rpcSkipped:  counter(r, contract.MetricRPCSkipped),
 		rpcNudges:   counter(r, contract.MetricRPCNudges),
 
@@ -87,8 +79,11 @@ func NewMetrics(b Build) *Metrics {
 	gauge(r, contract.MetricBuildInfo).WithLabelValues(b.Version, b.Revision).Set(1)
 	// An event that has not happened is zero, and known to be: an alert on a rise
 	// misses a counter's first step from nothing.
-	for _, c := range []*prometheus.CounterVec{m.takeOvers, m.lapsed, m.reaped, m.panics} {
-		c.WithLabelValues()
+	for _, event := range []string{"signed", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
+		m.attempts.WithLabelValues(event)
+	}
+	for _, event := range []string{"claimed", "lost", "reaped", "stray", "lapsed", "handed_over"} {
+		m.leases.WithLabelValues(event)
 	}
 	return m
 }
@@ -172,33 +167,11 @@ func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
 // Attempt implements submission.Observer.
 func (m *Metrics) Attempt(event string) { m.attempts.WithLabelValues(event).Inc() }
 
-// Sent counts a transaction handed to the endpoints: the first time, or again.
-func (m *Metrics) Sent(first bool) {
-	send := "rebroadcast"
-	if first {
-		send = "first"
-	}
-	m.sends.WithLabelValues(send).Inc()
-}
+// Lease implements submission.Observer.
+func (m *Metrics) Lease(event string, n int) { m.leases.WithLabelValues(event).Add(float64(n)) }
 
-// Claimed counts submissions taken up, by work: new, due or landed; takenOver
-// of them had been begun by another process.
-func (m *Metrics) Claimed(work string, n, takenOver int) {
-	m.claims.WithLabelValues(work).Add(float64(n))
-	m.takeOvers.WithLabelValues().Add(float64(takenOver))
-}
-
-// Lapsed counts that this process's leases had run out.
-func (m *Metrics) Lapsed() { m.lapsed.WithLabelValues().Inc() }
-
-// Reaped counts submissions freed from processes that are gone.
-func (m *Metrics) Reaped(n int) { m.reaped.WithLabelValues().Add(float64(n)) }
-
-// Panicked counts a panic that was caught.
-func (m *Metrics) Panicked() { m.panics.WithLabelValues().Inc() }
-
-// Polled counts a question for the fate of signatures, brought forward or not.
-func (m *Metrics) Polled(nudged bool, signatures int) {
+// Poll implements submission.Observer.
+func (m *Metrics) Poll(signatures int, nudged bool) {
 	cause := "slot"
 	if nudged {
 		cause = "nudge"
@@ -207,14 +180,19 @@ func (m *Metrics) Polled(nudged bool, signatures int) {
 	m.pollSize.WithLabelValues().Observe(float64(signatures))
 }
 
-// RPC counts a call.
-func (m *Metrics) RPC(endpoint, method, class string, took time.Duration) {
+// Called counts a call at an endpoint.
+func (m *Metrics) Called(endpoint, method, class string, took time.Duration) {
 	m.rpcCalls.WithLabelValues(endpoint, method, class).Inc()
 	m.rpcDuration.WithLabelValues(endpoint, method).Observe(took.Seconds())
 }
 
-// RebroadcastSkipped counts a rebroadcast that the endpoint's budget had no room for.
-func (m *Metrics) RebroadcastSkipped(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
+// BreakerTurned counts a change of an endpoint's breaker to closed, half_open or open.
+func (m *Metrics) BreakerTurned(endpoint, state string) {
+	m.rpcBreaker.WithLabelValues(endpoint, state).Inc()
+}
+
+// RebroadcastLeftOut counts a rebroadcast that the endpoint's budget had no room for.
+func (m *Metrics) RebroadcastLeftOut(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
 
 // Nudged counts a notification of the endpoint.
 func (m *Metrics) Nudged(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }

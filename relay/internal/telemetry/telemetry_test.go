@@ -100,17 +100,14 @@ func TestMetricsCount(t *testing.T) {
 	m.Attempt("signed")
 	m.Attempt("rebroadcast")
 	m.Attempt("rebroadcast")
-	m.RPC("a", "getSlot", "ok", time.Millisecond)
-	m.RPC("b", "getSlot", "timeout", time.Millisecond)
-	m.Sent(true)
-	m.Sent(false)
-	m.Sent(false)
-	m.Claimed("due", 3, 2)
-	m.Lapsed()
-	m.Reaped(4)
-	m.Polled(false, 200)
-	m.Polled(true, 1)
-	m.RebroadcastSkipped("a")
+	m.Called("a", "getSlot", "ok", time.Millisecond)
+	m.Called("b", "getSlot", "timeout", time.Millisecond)
+	m.Lease("claimed", 3)
+	m.Lease("reaped", 4)
+	m.Poll(200, false)
+	m.Poll(1, true)
+	m.BreakerTurned("a", "open")
+	m.RebroadcastLeftOut("a")
 	m.Nudged("b")
 	m.UpkeepRan("ledger", time.Millisecond, nil)
 	m.UpkeepRan("ledger", time.Millisecond, errors.New("no"))
@@ -120,21 +117,30 @@ func TestMetricsCount(t *testing.T) {
 	want := `
 # HELP relaypool_attempts_total ` + contract.MetricAttempts.Help + `
 # TYPE relaypool_attempts_total counter
+relaypool_attempts_total{event="adopted"} 0
+relaypool_attempts_total{event="expired"} 0
+relaypool_attempts_total{event="failed_on_chain"} 0
+relaypool_attempts_total{event="held"} 0
+relaypool_attempts_total{event="panic"} 0
 relaypool_attempts_total{event="rebroadcast"} 2
+relaypool_attempts_total{event="refused"} 0
+relaypool_attempts_total{event="reopened"} 0
 relaypool_attempts_total{event="signed"} 1
-# HELP relaypool_claims_total ` + contract.MetricClaims.Help + `
-# TYPE relaypool_claims_total counter
-relaypool_claims_total{work="due"} 3
 # HELP relaypool_http_requests_total ` + contract.MetricHTTPRequests.Help + `
 # TYPE relaypool_http_requests_total counter
 relaypool_http_requests_total{method="POST",route="/transact",status="200"} 1
 relaypool_http_requests_total{method="POST",route="/transact",status="409"} 1
-# HELP relaypool_leases_lapsed_total ` + contract.MetricLapsed.Help + `
-# TYPE relaypool_leases_lapsed_total counter
-relaypool_leases_lapsed_total 1
-# HELP relaypool_panics_total ` + contract.MetricPanics.Help + `
-# TYPE relaypool_panics_total counter
-relaypool_panics_total 0
+# HELP relaypool_leases_total ` + contract.MetricLeases.Help + `
+# TYPE relaypool_leases_total counter
+relaypool_leases_total{event="claimed"} 3
+relaypool_leases_total{event="handed_over"} 0
+relaypool_leases_total{event="lapsed"} 0
+relaypool_leases_total{event="lost"} 0
+relaypool_leases_total{event="reaped"} 4
+relaypool_leases_total{event="stray"} 0
+# HELP relaypool_rpc_breaker_changes_total ` + contract.MetricRPCBreaker.Help + `
+# TYPE relaypool_rpc_breaker_changes_total counter
+relaypool_rpc_breaker_changes_total{endpoint="a",state="open"} 1
 # HELP relaypool_rows_deleted_total ` + contract.MetricDeleted.Help + `
 # TYPE relaypool_rows_deleted_total counter
 relaypool_rows_deleted_total{table="submissions"} 1000
@@ -148,19 +154,9 @@ relaypool_rpc_nudges_total{endpoint="b"} 1
 # HELP relaypool_rpc_rebroadcasts_skipped_total ` + contract.MetricRPCSkipped.Help + `
 # TYPE relaypool_rpc_rebroadcasts_skipped_total counter
 relaypool_rpc_rebroadcasts_skipped_total{endpoint="a"} 1
-# HELP relaypool_sends_total ` + contract.MetricSends.Help + `
-# TYPE relaypool_sends_total counter
-relaypool_sends_total{send="first"} 1
-relaypool_sends_total{send="rebroadcast"} 2
-# HELP relaypool_submissions_reaped_total ` + contract.MetricReaped.Help + `
-# TYPE relaypool_submissions_reaped_total counter
-relaypool_submissions_reaped_total 4
 # HELP relaypool_submissions_total ` + contract.MetricSubmissions.Help + `
 # TYPE relaypool_submissions_total counter
 relaypool_submissions_total{kind="transfer",outcome="completed"} 1
-# HELP relaypool_take_overs_total ` + contract.MetricTakeOvers.Help + `
-# TYPE relaypool_take_overs_total counter
-relaypool_take_overs_total 2
 # HELP relaypool_tracker_polls_total ` + contract.MetricPolls.Help + `
 # TYPE relaypool_tracker_polls_total counter
 relaypool_tracker_polls_total{cause="nudge"} 1
