@@ -29,12 +29,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-const (
-	// callTimeout bounds what a request asks of database and chain, the wait for its outcome apart.
-	callTimeout = 15 * time.Second
-	// stepTimeout ends a step of a submission that hangs.
-	stepTimeout = 30 * time.Second
-)
+// callTimeout bounds what a request asks of database and chain, the wait for its
+// outcome apart.
+const callTimeout = 15 * time.Second
 
 // Options are what a relay is made of.
 type Options struct {
@@ -52,17 +49,21 @@ type App struct {
 	log     *slog.Logger
 	metrics *telemetry.Metrics
 
-	db       *pgxpool.Pool
-	queue    *store.Queue
-	store    *store.Store
-	rpc      *chain.Client
-	pool     *chain.PoolReader
-	payer    *feepayer.Watcher
-	leaves   *commitments.Follower
-	desk     *submission.Desk
-	engine   *submission.Engine
-	gate     *gate
-	draining atomic.Bool
+	db        *pgxpool.Pool
+	store     *store.Store
+	upkeep    *store.Upkeep
+	endpoints *chain.Endpoints
+	shielded  *shieldpool.Pool
+	pool      *chain.PoolReader
+	payers    *feepayer.Payers
+	caps      *spending.Caps
+	ledger    *spending.Reconciler
+	leaves    *commitments.Follower
+	desk      *submission.Desk
+	engine    *submission.Engine
+	gate      *gate
+	backlog   *backlogCache
+	draining  atomic.Bool
 
 	api, operations          *http.Server
 	apiListener, opsListener net.Listener
@@ -83,7 +84,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			a.close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openDatabase, a.openChain, a.openEngine, a.openServers} {
+	for _, step := range []func(context.Context) error{a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openUpkeep, a.openServers} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -96,6 +97,9 @@ func (a *App) close() {
 		if l != nil {
 			_ = l.Close() // a server that ran has closed it already
 		}
+	}
+	if a.endpoints != nil {
+		a.endpoints.Close()
 	}
 	if a.db != nil {
 		a.db.Close()
@@ -114,82 +118,6 @@ func (a *App) openDatabase(ctx context.Context) error {
 		return err
 	}
 	a.store, err = store.New(a.db)
-	return err
-}
-
-func (a *App) openChain(context.Context) error {
-	c := a.o.Config
-	key, err := feepayer.ReadFile(c.FeePayerKeyFile[0])
-	if err != nil {
-		return fmt.Errorf("--fee-payer-key-file: %w", err)
-	}
-	a.rpc, err = chain.New(chain.Options{URL: c.Endpoints[0].URL.Reveal(), HTTP: chain.NewHTTPClient(), Now: time.Now, Observe: func(method, class string, took time.Duration) {
-		a.metrics.RPC(c.Endpoints[0].Name, method, class, took)
-	}})
-	if err != nil {
-		return err
-	}
-	shielded, err := c.Profile.Pool(c.Profile.Mints[0])
-	if err != nil {
-		return err
-	}
-	a.pool, err = chain.NewPool(chain.PoolOptions{Accounts: a.rpc, Pool: shielded, Now: time.Now, Changed: a.treeChanged})
-	if err != nil {
-		return err
-	}
-	a.payer, err = feepayer.NewWatcher(feepayer.Options{
-		Payer: key.PublicKey(), Balances: a.rpc, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
-	})
-	if err != nil {
-		return err
-	}
-	a.gate = newGate(a.rpc, c.Genesis, c.Key.Hash())
-	a.leaves, err = a.newFollower(shielded)
-	if err != nil {
-		return err
-	}
-	return a.openSubmissions(shielded, key)
-}
-
-// payingKey signs and says what it can pay.
-type payingKey struct {
-	*feepayer.Key
-	*feepayer.Watcher
-}
-
-func (a *App) openSubmissions(shielded *shieldpool.Pool, key *feepayer.Key) error {
-	c := a.o.Config
-	signs, err := submission.NewSignPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
-	if err != nil {
-		return err
-	}
-	payer := payingKey{key, a.payer}
-	a.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: a.store, Chain: a.rpc, State: a.pool, Pool: shielded, FeePayer: payer, Leaves: a.leaves, Signs: signs,
-		Observer: a.metrics, Log: a.log, Now: time.Now, Owner: uuid.New(), Timing: a.o.Timing,
-		Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
-	})
-	if err != nil {
-		return err
-	}
-	admission, err := submission.NewAdmission(submission.AdmissionOptions{
-		Store: a.store, Pool: shielded, State: a.pool, FeePayer: payer, Key: c.Key, Signs: signs,
-		Observer: a.metrics, Now: time.Now, NewID: uuid.New,
-	})
-	if err != nil {
-		return err
-	}
-	a.gate.admission = admission
-	a.desk, err = submission.NewDesk(a.store, a.log)
-	return err
-}
-
-func (a *App) openEngine(context.Context) error {
-	var err error
-	a.queue, err = store.NewQueue(a.store, store.QueueOptions{
-		Advance: a.engine.Advance, Workers: a.o.Config.Concurrency, StepTimeout: stepTimeout, SoftStop: queueStop, Log: a.log,
-	})
-	a.readGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
 	return err
 }
 

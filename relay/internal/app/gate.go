@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -18,32 +21,44 @@ import (
 // Its set-up comes from a published seed, so anybody can forge proofs under it.
 const developmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
-// genesisReader reads which chain an endpoint serves.
-type genesisReader interface {
+// chainReader tells which chain the endpoints serve, and whether it answers.
+type chainReader interface {
+	// GenesisHash gives the chain's hash, and a *chain.GenesisError for each
+	// endpoint of another chain.
 	GenesisHash(ctx context.Context) (solana.Hash, error)
+	Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error)
+	Status() []chain.EndpointStatus
 }
 
 // gate lets submissions in once the chain is known to be the one that the
 // configuration means: the wrong one would take proofs for another's money.
 type gate struct {
 	admission *submission.Admission
-	chain     genesisReader
+	chain     chainReader
 	want      solana.Hash
 	keyHash   [32]byte
 	open      atomic.Bool
 }
 
-func newGate(chain genesisReader, want solana.Hash, keyHash [32]byte) *gate {
+func newGate(chain chainReader, want solana.Hash, keyHash [32]byte) *gate {
 	return &gate{chain: chain, want: want, keyHash: keyHash}
 }
 
 // errWrongChain says that the relay must not run against this chain.
-var errWrongChain = errors.New("the RPC endpoint serves another chain than this relay may use")
+var errWrongChain = errors.New("the RPC endpoints serve another chain than this relay may use")
 
-// check reads the chain's genesis once. errWrongChain is final, other errors are not.
+// check reads the chain's genesis and opens the gate once the chain answers.
+// errWrongChain is final, other errors are not. One endpoint of another chain
+// among several is left out, and /health names it.
 func (g *gate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)
-	if err != nil {
+	var foreign *chain.GenesisError
+	switch {
+	case errors.As(err, &foreign):
+		if !slices.ContainsFunc(g.chain.Status(), func(e chain.EndpointStatus) bool { return !e.Foreign }) {
+			return got, fmt.Errorf("%w: %w, or --genesis-hash", errWrongChain, err)
+		}
+	case err != nil:
 		return got, err
 	}
 	if !g.want.IsZero() && got != g.want {
@@ -52,6 +67,10 @@ func (g *gate) check(ctx context.Context) (solana.Hash, error) {
 	if hexHash(g.keyHash) == developmentKeyHash && got != shieldpool.DevelopmentGenesisHash {
 		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is taken with the local chain's %s alone; give the pool's own --verifying-key",
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
+	}
+	// A hash that was configured is known before any endpoint has answered.
+	if _, err := g.chain.Slot(ctx, ledger.Confirmed); err != nil {
+		return got, err
 	}
 	g.open.Store(true)
 	return got, nil

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
-	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -21,20 +25,26 @@ const (
 	healthPatience = 2 * time.Second
 	// healthTreeAge is how old the tree may be for the chain to count as answering.
 	healthTreeAge = 5 * time.Second
-	// staleBalance is the age at which the payer's balance counts as unknown.
+	// staleBalance is the age at which a payer's balance counts as unknown.
 	staleBalance = 2 * time.Minute
 	// indexLagAllowed is how far the served commitments may be behind: clients
 	// stop using them at about 50 leaves.
 	indexLagAllowed = 50
-	// backlogAge is how long the gauges keep one count of the backlog.
-	backlogAge = 5 * time.Second
+	// lagAllowed is by how many slots an endpoint may be behind for long: two
+	// minutes' worth are more than any cache or load balancer explains.
+	lagAllowed = 300
+	// dueAllowed is how long what is due may wait for a process: a root lives for
+	// little more on a busy pool.
+	dueAllowed = time.Minute
 )
 
 // Check implements httpapi.Health. Only the database makes the relay down;
 // everything else waits or is somebody else's, and degrades it.
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
-		"database": a.checkDatabase, "chain": a.checkChain, "pool": a.checkPool, "fee_payer": a.checkPayer, "commitments": a.checkIndex,
+		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
+		"fee_payers": a.checkPayers, "spending": a.checkSpending, "ledger": a.checkLedger,
+		"commitments": a.checkIndex, "queue": a.checkQueue,
 	}
 	r := httpapi.HealthReport{Status: openapi.HealthStatusOk, Checks: map[string]openapi.HealthCheck{}}
 	var mu sync.Mutex
@@ -83,10 +93,41 @@ func (a *App) checkChain(ctx context.Context) error {
 	if !a.gate.open.Load() {
 		return errors.New("the chain's genesis has not been read since the relay started")
 	}
-	if _, err := a.rpc.Slot(ctx, ledger.Confirmed); err != nil {
-		return fmt.Errorf("the RPC endpoint does not answer: %w", err)
+	if _, err := a.endpoints.Slot(ctx, ledger.Confirmed); err != nil {
+		return fmt.Errorf("no RPC endpoint answers: %w", err)
 	}
 	return nil
+}
+
+func (a *App) checkEndpoints(context.Context) error {
+	return endpointsProblem(a.endpoints.Status(), time.Now())
+}
+
+// endpointsProblem names every endpoint that is not well, and why.
+func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
+	var sick []string
+	for _, e := range all {
+		switch {
+		case e.Foreign:
+			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
+		case e.Breaker != judge.Closed:
+			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
+		case e.Lag > lagAllowed:
+			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
+		}
+	}
+	return problem(sick)
+}
+
+// age is told in whole seconds.
+func age(now, then time.Time) time.Duration { return now.Sub(then).Round(time.Second) }
+
+// problem joins what is wrong; nil when nothing is.
+func problem(parts []string) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(parts, "; "))
 }
 
 func (a *App) checkPool(ctx context.Context) error {
@@ -103,67 +144,77 @@ func (a *App) checkPool(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) checkPayer(context.Context) error {
-	b, ok := a.payer.Balance()
-	switch {
-	case !ok:
-		return errors.New("the fee payer's balance has not been read since the relay started")
-	case time.Since(b.At) > staleBalance:
-		return fmt.Errorf("the fee payer's balance was last read %s ago", time.Since(b.At).Round(time.Second))
-	case b.Lamports < a.o.Config.FeePayerMinBalance:
-		return fmt.Errorf("the fee payer holds %d lamports, expected at least %d: send it funds", b.Lamports, a.o.Config.FeePayerMinBalance)
-	}
-	return nil
+func (a *App) checkPayers(context.Context) error {
+	return payersProblem(a.payers.Balances(), a.o.Config.FeePayerMinBalance)
 }
 
-// readGauges registers the gauges that are read when they are scraped.
-func (a *App) readGauges() {
-	backlog := newBacklogCache(a.desk)
-	a.metrics.Read(contract.MetricWatching, func() (float64, bool) { return float64(a.engine.Watching()), true })
-	a.metrics.Read(contract.MetricBacklog, func() (float64, bool) { b, ok := backlog.get(); return float64(b.Due), ok })
-	a.metrics.Read(contract.MetricBacklogAge, func() (float64, bool) { b, ok := backlog.get(); return b.OldestDue.Seconds(), ok })
-	a.metrics.ReadEach(contract.MetricHeld, func(sample telemetry.Sample) {
-		b, _ := backlog.get() // none is held by a reason that is not known
-		for reason, n := range b.Held {
-			sample(float64(n), reason)
+// payersProblem names every payer that is not used, and what it needs.
+func payersProblem(all []feepayer.Balance, minimum uint64) error {
+	var bad []string
+	for _, b := range all {
+		switch {
+		case b.State == feepayer.StateUnknown:
+			bad = append(bad, fmt.Sprintf("the balance of fee payer %s has not been read since the relay started", b.Payer))
+		case b.State == feepayer.StateDry:
+			bad = append(bad, fmt.Sprintf("fee payer %s holds %d lamports, expected at least %d: send it funds", b.Payer, b.Lamports, minimum))
+		case b.State == feepayer.StateRefused:
+			bad = append(bad, fmt.Sprintf("the chain refuses fee payer %s, which held %d lamports when it was last read: look at the account", b.Payer, b.Lamports))
+		case b.Age > staleBalance:
+			bad = append(bad, fmt.Sprintf("the balance of fee payer %s was last read %s ago", b.Payer, b.Age.Round(time.Second)))
 		}
-	})
-	a.metrics.ReadEach(contract.MetricOpen, func(sample telemetry.Sample) {
-		if b, ok := backlog.get(); ok {
-			sample(float64(b.Pending), string(submission.Pending))
-			sample(float64(b.Processing), string(submission.Processing))
+	}
+	return problem(bad)
+}
+
+func (a *App) checkSpending(ctx context.Context) error {
+	usage, err := a.caps.Usage(ctx)
+	if err != nil {
+		return errors.New("what the fleet has spent cannot be read, so nothing is paid for")
+	}
+	return spendingProblem(usage)
+}
+
+// spendingProblem names every cap that is reached, and its flag.
+func spendingProblem(usage []spending.Usage) error {
+	var reached []string
+	for _, u := range usage {
+		if u.Limit > 0 && (u.Reached || u.Spent >= u.Limit) {
+			reached = append(reached, fmt.Sprintf("the spend cap %s is reached: %d of %d lamports; work waits until enough of it leaves the window, or until --spend-cap-%s is raised",
+				u.Cap, u.Spent, u.Limit, capFlag(u.Cap)))
 		}
-	})
-	a.readIndexGauges()
-}
-
-// backlogCache keeps one count for the gauges of one scrape, and for scrapes
-// that follow each other closely.
-type backlogCache struct {
-	desk *submission.Desk
-	mu   sync.Mutex
-	last submission.Backlog
-	ok   bool
-	at   time.Time
-}
-
-func newBacklogCache(d *submission.Desk) *backlogCache { return &backlogCache{desk: d} }
-
-func (c *backlogCache) get() (submission.Backlog, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.at) > backlogAge {
-		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
-		defer cancel()
-		b, err := c.desk.Backlog(ctx)
-		c.last, c.ok, c.at = b, err == nil, time.Now()
 	}
-	return c.last, c.ok
+	return problem(reached)
 }
 
-func (a *App) treeChanged(s ledger.Snapshot, selfCheck error) {
-	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
-	if selfCheck != nil {
-		a.log.Error("Read a tree account that contradicts itself", "error", selfCheck)
+// capFlag is the end of a cap's flag: transfers_day is --spend-cap-transfers-day.
+func capFlag(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+func (a *App) checkQueue(context.Context) error {
+	b, ok := a.backlog.get()
+	if !ok {
+		return errors.New("the queue cannot be read")
 	}
+	return queueProblem(b, a.engine.Holding())
+}
+
+// queueProblem tells what is held, and what is due that nobody takes up.
+func queueProblem(b submission.Backlog, holding string) error {
+	var parts []string
+	if holding != "" {
+		parts = append(parts, "this relay takes nothing up: "+holding)
+	}
+	var reasons []string
+	for reason, n := range b.Held {
+		if n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
+		}
+	}
+	if len(reasons) > 0 {
+		slices.Sort(reasons)
+		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
+	}
+	if b.OldestDue > dueAllowed {
+		parts = append(parts, fmt.Sprintf("%d submissions are due and nobody takes them up, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))
+	}
+	return problem(parts)
 }

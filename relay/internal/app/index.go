@@ -8,6 +8,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -17,7 +18,7 @@ const indexInterval = 500 * time.Millisecond
 
 func (a *App) newFollower(p *shieldpool.Pool) (*commitments.Follower, error) {
 	return commitments.New(commitments.Options{
-		Store: a.store.Commitments(p.Address), Chain: a.rpc, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexInterval,
+		Store: a.store.Commitments(p.Address), Chain: a.endpoints, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexInterval,
 	})
 }
 
@@ -32,6 +33,13 @@ func (a *App) checkIndex(context.Context) error {
 	return nil
 }
 
+func (a *App) treeChanged(s ledger.Snapshot, selfCheck error) {
+	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
+	if selfCheck != nil {
+		a.log.Error("Read a tree account that contradicts itself", "error", selfCheck)
+	}
+}
+
 // readIndexGauges registers what the index says of itself.
 func (a *App) readIndexGauges() {
 	seen := func(value func(commitments.Report) float64) func() (float64, bool) {
@@ -42,10 +50,5 @@ func (a *App) readIndexGauges() {
 	}
 	a.metrics.Read(contract.MetricIndexLeaves, seen(func(r commitments.Report) float64 { return float64(r.Indexed) }))
 	a.metrics.Read(contract.MetricIndexServed, seen(func(r commitments.Report) float64 { return float64(r.Published) }))
-	a.metrics.Read(contract.MetricIndexVerified, seen(func(r commitments.Report) float64 {
-		if r.Verified {
-			return 1
-		}
-		return 0
-	}))
+	a.metrics.Read(contract.MetricIndexVerified, seen(func(r commitments.Report) float64 { return flag(r.Verified) }))
 }

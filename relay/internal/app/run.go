@@ -31,9 +31,9 @@ func (a *App) ready() error {
 }
 
 // Run serves until ctx ends, then drains: not ready, no new connections,
-// waiting clients hear their outcome, running steps end, leases are handed
-// over, and the database is closed last. It gives an error when the relay
-// cannot go on.
+// waiting clients hear their outcome, upkeep and running steps end, leases are
+// handed over, sends under way end, and the database is closed last. It gives
+// an error when the relay cannot go on.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	fatal := make(chan error, 4)
@@ -47,39 +47,53 @@ func (a *App) Run(ctx context.Context) error {
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	engine, stopEngine := context.WithCancel(background)
-	queue, stopQueue := context.WithCancel(background)
+	upkeep, stopUpkeep := context.WithCancel(background)
 	defer stopBackground()
 	defer stopEngine()
-	defer stopQueue()
+	defer stopUpkeep()
 
-	var support, working, queueing sync.WaitGroup
-	support.Go(func() { a.payer.Run(background) })
-	support.Go(func() { a.desk.Run(background, a.store) })
+	var support, working, keeping sync.WaitGroup
+	support.Go(func() { a.endpoints.Run(background) })
+	support.Go(func() { a.payers.Run(background) })
+	support.Go(func() { a.desk.Run(background, a.store, a.engine.Nudge) })
 	opened := make(chan error, 1)
 	support.Go(func() { opened <- a.openGate(ctx) })
 	a.log.InfoContext(ctx, "Serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
 
 	err := a.await(ctx, fatal, opened, func() {
 		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
+		support.Go(func() { a.endpoints.Nudges(background, a.shielded.MerkleTree, a.nudged) })
 		working.Go(func() { a.engine.Run(engine) })
-		queueing.Go(func() {
-			if err := a.queue.Run(queue); err != nil {
+		keeping.Go(func() {
+			if err := a.upkeep.Run(upkeep); err != nil {
 				fatal <- err
 			}
 		})
 	})
 	a.draining.Store(true)
-	a.desk.Close() // clients that wait are told where to follow what they submitted
+	a.engine.Close() // what is accepted from here on is another process's
+	a.desk.Close()   // clients that wait are told where to follow what they submitted
 	a.shutdown(context.WithoutCancel(ctx), a.api)
-	stopQueue()
-	queueing.Wait()
+	stopUpkeep()
+	keeping.Wait()
 	stopEngine()
 	working.Wait()
+	a.flush(context.WithoutCancel(ctx))
 	stopBackground()
 	support.Wait()
 	a.shutdown(context.WithoutCancel(ctx), a.operations)
 	a.log.InfoContext(ctx, "Stopped")
 	return err
+}
+
+// flush waits for sends under way: the row is another's by now, but a request
+// that is cut off may or may not have put its transaction on the chain.
+func (a *App) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, contract.HandOver/2)
+	defer cancel()
+	if err := a.endpoints.Flush(ctx); err != nil {
+		a.log.WarnContext(ctx, "Cut off sends that outlived the drain", "error", err)
+	}
 }
 
 // await returns when the relay has to stop: because it is told to (nil), or

@@ -90,6 +90,16 @@ func (d *Desk) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	}
 }
 
+// Waiting is how many wait for an outcome.
+func (d *Desk) Waiting() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, waiters := range d.waiting {
+		n += len(waiters)
+	}
+	return n
+}
+
 // Close ends all waits, those to come too: while the relay drains, clients are
 // told where to follow what they have submitted.
 func (d *Desk) Close() { d.closed.Do(func() { close(d.closing) }) }

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// backlogAge is how long /health and the gauges keep one count of the backlog.
+const backlogAge = 2 * time.Second
+
+// backlogCache keeps one count for the gauges of one scrape, for scrapes that
+// follow each other closely, and for /health.
+type backlogCache struct {
+	desk *submission.Desk
+	mu   sync.Mutex
+	last submission.Backlog
+	ok   bool
+	at   time.Time
+}
+
+func newBacklogCache(d *submission.Desk) *backlogCache { return &backlogCache{desk: d} }
+
+func (c *backlogCache) get() (submission.Backlog, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) > backlogAge {
+		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+		defer cancel()
+		b, err := c.desk.Backlog(ctx)
+		c.last, c.ok, c.at = b, err == nil, time.Now()
+	}
+	return c.last, c.ok
+}

@@ -1,0 +1,124 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// Endpoints makes the configured endpoints. Nothing is asked of them yet.
+func Endpoints(configured []config.Endpoint, o chain.EndpointsOptions) (*chain.Endpoints, error) {
+	for _, e := range configured {
+		roles := make([]chain.Role, len(e.Roles))
+		for i, role := range e.Roles {
+			roles[i] = chain.Role(role)
+		}
+		o.Endpoints = append(o.Endpoints, chain.Endpoint{
+			Name: e.Name, URL: e.URL.Reveal(), WebSocketURL: e.WebSocketURL.Reveal(), Roles: roles, RequestsPerSecond: e.RequestsPerSecond,
+		})
+	}
+	o.HTTP, o.Now, o.Rand = chain.NewHTTPClient, time.Now, rand.Float64
+	return chain.NewEndpoints(o)
+}
+
+func (a *App) openChain(context.Context) error {
+	c := a.o.Config
+	var err error
+	a.endpoints, err = Endpoints(c.Endpoints, chain.EndpointsOptions{Genesis: c.Genesis, Log: a.log, Observer: endpointEvents{a.metrics}})
+	if err != nil {
+		return err
+	}
+	shielded, err := c.Profile.Pool(c.Profile.Mints[0])
+	if err != nil {
+		return err
+	}
+	a.shielded = shielded
+	a.pool, err = chain.NewPool(chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Changed: a.treeChanged})
+	if err != nil {
+		return err
+	}
+	a.gate = newGate(a.endpoints, c.Genesis, c.Key.Hash())
+	a.leaves, err = a.newFollower(shielded)
+	return err
+}
+
+// payers are fee payers as the engine asks for them.
+type payers struct{ *feepayer.Payers }
+
+// Pick implements submission.FeePayers.
+func (p payers) Pick(ctx context.Context, lamports uint64) (submission.Payer, error) {
+	return p.Payers.Pick(ctx, lamports)
+}
+
+func (a *App) openSpending(context.Context) error {
+	c := a.o.Config
+	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
+	if err != nil {
+		return fmt.Errorf("--fee-payer-key-file: %w", err)
+	}
+	a.payers, err = feepayer.New(feepayer.Options{
+		Keys: keys, Balances: a.endpoints, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
+		Funded: func() { a.engine.Nudge() }, // it runs before anything is read, so the engine is there
+	})
+	if err != nil {
+		return err
+	}
+	a.caps, err = spending.NewCaps(spending.CapsOptions{
+		Limits: spending.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay},
+		Store:  a.store, Log: a.log, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	a.ledger, err = spending.NewReconciler(spending.ReconcilerOptions{
+		Payers: a.payers.Keys(), Store: a.store, Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
+	})
+	return err
+}
+
+func (a *App) openSubmissions(context.Context) error {
+	c := a.o.Config
+	signs, err := submission.NewSignPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
+	if err != nil {
+		return err
+	}
+	a.engine, err = submission.NewEngine(submission.EngineOptions{
+		Store: a.store, Chain: a.endpoints, State: a.pool, Pool: a.shielded, Payers: payers{a.payers}, Spending: a.caps,
+		Leaves: a.leaves, Signs: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
+		Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
+		Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
+	})
+	if err != nil {
+		return err
+	}
+	a.gate.admission, err = submission.NewAdmission(submission.AdmissionOptions{
+		Store: a.store, Pool: a.shielded, State: a.pool, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, Signs: signs,
+		Observer: a.metrics, Engine: a.engine, Now: time.Now, NewID: uuid.New,
+	})
+	if err != nil {
+		return err
+	}
+	a.desk, err = submission.NewDesk(a.store, a.log)
+	a.backlog = newBacklogCache(a.desk)
+	a.readGauges()
+	return err
+}
+
+// nudged is told when the tree account may have changed on the chain.
+func (a *App) nudged() {
+	a.engine.PollSoon()
+}
+
+// watched is the account whose changes are subscribed to: every submission that
+// lands writes the tree.
+func (a *App) watched() solana.PublicKey { return a.shielded.MerkleTree }
