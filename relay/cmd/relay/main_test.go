@@ -148,7 +148,7 @@ func TestWrongUseEndsWithTwoAndRepeatsNoSecret(t *testing.T) {
 		"a flag without its value":         {[]string{"serve", "--listen"}, "--listen"},
 		"serve without settings":           {[]string{"serve"}, "the configuration has 5 problems:"},
 		"a malformed number of serve":      {[]string{"serve", "--concurrency=" + canary}, "the configuration has 6 problems:"},
-		"a damaged key among the problems": {[]string{"serve", "--fee-payer-key-file=" + file(t, "["+canary+"]")}, "--fee-payer-key-file ($RELAYPOOL_FEE_PAYER_KEY_FILE): key of 14 characters begins as a JSON array"},
+		"a damaged key among the problems": {[]string{"serve", "--fee-payer-key-file=" + file(t, "["+canary+"]")}, "key of 14 characters begins as a JSON array"},
 		"a key itself for its file":        {[]string{"serve", "--fee-payer-key-file=[" + canary + "]"}, "it takes a path, not the content"},
 		"migrate without a database":       {[]string{"migrate"}, "--database-url-file ($RELAYPOOL_DATABASE_URL_FILE): is missing"},
 		"migrate with a malformed number":  {[]string{"migrate", "--database-max-connections=" + canary}, "expected a whole number"},

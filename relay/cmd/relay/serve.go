@@ -19,10 +19,8 @@ type serveCmd struct{ config.Serve }
 // Run serves until the process is told to stop.
 func (c *serveCmd) Run(env *environment) error {
 	c.Found = env.malformed
-	for _, path := range c.FeePayerKeyFile {
-		if err := checkFeePayerKey(path); err != nil {
-			c.Found = append(c.Found, err)
-		}
+	if err := checkFeePayerKeys(c.FeePayerKeyFile); err != nil {
+		c.Found = append(c.Found, err)
 	}
 	cfg, err := c.Load()
 	if err != nil {
@@ -40,14 +38,25 @@ func (c *serveCmd) Run(env *environment) error {
 	return a.Run(env)
 }
 
-// checkFeePayerKey looks into the key's file, so that a damaged one is listed
-// with the other problems. That there is none is for the configuration to say.
-func checkFeePayerKey(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil || len(content) == 0 {
-		return nil //nolint:nilerr // config.Serve.Load lists it
+// checkFeePayerKeys looks into the keys' files, so that a damaged one is listed
+// with the other problems. That there is nothing to read is for the
+// configuration to say, without the path, which may be a key in the wrong place.
+func checkFeePayerKeys(paths []string) error {
+	var there []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		entries, _ := os.ReadDir(path) // none for a file
+		if info.Size() > 0 && (!info.IsDir() || len(entries) > 0) {
+			there = append(there, path)
+		}
 	}
-	if _, err := feepayer.Parse(content); err != nil {
+	if len(there) == 0 {
+		return nil
+	}
+	if _, err := feepayer.ReadKeys(there); err != nil {
 		return fmt.Errorf("--fee-payer-key-file ($%s): %w", contract.EnvFeePayerKeyFile, err)
 	}
 	return nil

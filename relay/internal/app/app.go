@@ -22,6 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
@@ -51,13 +52,11 @@ type App struct {
 
 	db        *pgxpool.Pool
 	store     *store.Store
-	upkeep    *store.Upkeep
 	endpoints *chain.Endpoints
 	shielded  *shieldpool.Pool
 	pool      *chain.PoolReader
 	payers    *feepayer.Payers
 	caps      *spending.Caps
-	ledger    *spending.Reconciler
 	leaves    *commitments.Follower
 	desk      *submission.Desk
 	engine    *submission.Engine
@@ -84,7 +83,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			a.close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openUpkeep, a.openServers} {
+	for _, step := range []func(context.Context) error{a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openServers} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -125,6 +127,50 @@ type genesis solana.Hash
 
 func (g genesis) GenesisHash(context.Context) (solana.Hash, error) { return solana.Hash(g), nil }
 
+func (genesis) Slot(context.Context, ledger.Commitment) (uint64, error) { return 1, nil }
+
+func (genesis) Status() []chain.EndpointStatus { return []chain.EndpointStatus{{Name: "a"}} }
+
+// endpoints are those that told their chain, and what that makes of them.
+type endpoints struct {
+	genesis
+	err    error
+	down   error
+	status []chain.EndpointStatus
+}
+
+func (e endpoints) GenesisHash(context.Context) (solana.Hash, error) {
+	return solana.Hash(e.genesis), e.err
+}
+
+func (e endpoints) Slot(context.Context, ledger.Commitment) (uint64, error) { return 1, e.down }
+
+func (e endpoints) Status() []chain.EndpointStatus { return e.status }
+
+// TestTheGateWaitsForAnEndpointOfTheRightChain: one that serves another chain is
+// left out, and is no reason to stop while others may be right.
+func TestTheGateWaitsForAnEndpointOfTheRightChain(t *testing.T) {
+	t.Parallel()
+	want := solana.Hash{1}
+	foreign := &chain.GenesisError{Endpoint: "b", Got: solana.Hash{2}, Want: want}
+	for name, tt := range map[string]struct {
+		endpoints    endpoints
+		wrong, opens bool
+	}{
+		"one of two is of another chain":        {endpoints{genesis: genesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, true},
+		"the other of them is down":             {endpoints{genesis: genesis(want), err: foreign, down: ledger.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, false},
+		"all are of another chain":              {endpoints{genesis: genesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "b", Foreign: true}}}, true, false},
+		"none answers, and the hash was set":    {endpoints{genesis: genesis(want), down: ledger.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"none answers, and no hash was set":     {endpoints{err: ledger.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"all answer and are of the right chain": {endpoints{genesis: genesis(want), status: []chain.EndpointStatus{{Name: "a"}}}, false, true},
+	} {
+		g := newGate(tt.endpoints, want, [32]byte{1})
+		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() != tt.opens {
+			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
+		}
+	}
+}
+
 // TestNothingOfARequestIsLogged sends canaries through every route and looks
 // for them in the log and the metrics.
 func TestNothingOfARequestIsLogged(t *testing.T) {
@@ -184,7 +230,9 @@ func (s *stand) text(url string) string {
 // leaves its work until they lapse.
 func TestTheHandOverFitsItsTime(t *testing.T) {
 	t.Parallel()
-	if worst := 2 * submission.DefaultTiming().Lease; worst > contract.HandOver {
+	// Half a lease for steps and one for what they have to write, one to give leases
+	// back, and the time for sends under way.
+	if worst := 5*submission.DefaultTiming().Lease/2 + flushPatience; worst > contract.HandOver {
 		t.Errorf("handing over can take %s, the contract gives it %s", worst, contract.HandOver)
 	}
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/chain/judge"
@@ -130,6 +129,3 @@ func (a *App) readSpendingGauges() {
 		}
 	})
 }
-
-// since is an age for a gauge.
-func since(t time.Time) float64 { return time.Since(t).Seconds() }

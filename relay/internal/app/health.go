@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ const (
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
 		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
-		"fee_payers": a.checkPayers, "spending": a.checkSpending, "ledger": a.checkLedger,
+		"fee_payers": a.checkPayers, "spending": a.checkSpending,
 		"commitments": a.checkIndex, "queue": a.checkQueue,
 	}
 	r := httpapi.HealthReport{Status: openapi.HealthStatusOk, Checks: map[string]openapi.HealthCheck{}}
@@ -204,13 +205,12 @@ func queueProblem(b submission.Backlog, holding string) error {
 		parts = append(parts, "this relay takes nothing up: "+holding)
 	}
 	var reasons []string
-	for reason, n := range b.Held {
-		if n > 0 {
+	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {
+		if n := b.Held[reason]; n > 0 {
 			reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 		}
 	}
 	if len(reasons) > 0 {
-		slices.Sort(reasons)
 		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
 	}
 	if b.OldestDue > dueAllowed {

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
+
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -16,9 +19,24 @@ import (
 // submission makes it look.
 const indexInterval = 500 * time.Millisecond
 
+// history is the endpoints as the commitment index asks for them.
+type history struct{ *chain.Endpoints }
+
+// SignaturesFor implements commitments.Chain.
+func (h history) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+	return h.Endpoints.SignaturesFor(ctx, address, ledger.Confirmed, before, until, limit)
+}
+
+// FirstAvailableBlock implements commitments.Chain: the start of the longest
+// history, which is asked first.
+func (h history) FirstAvailableBlock(ctx context.Context) (uint64, error) {
+	look, err := h.Search(ctx, []solana.Signature{})
+	return look.FirstAvailable, err
+}
+
 func (a *App) newFollower(p *shieldpool.Pool) (*commitments.Follower, error) {
 	return commitments.New(commitments.Options{
-		Store: a.store.Commitments(p.Address), Chain: a.endpoints, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexInterval,
+		Store: a.store.Commitments(p.Address), Chain: history{a.endpoints}, Tree: a.pool, Pool: p, Log: a.log, Now: time.Now, Interval: indexInterval,
 	})
 }
 

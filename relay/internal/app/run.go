@@ -14,6 +14,8 @@ import (
 
 const (
 	queueStop = contract.QueueStop
+	// flushPatience is above the time after which a send gives up by itself.
+	flushPatience = 6 * time.Second
 	// genesisRetry is the pause between tries to read the chain's genesis at start.
 	genesisRetry = time.Second
 )
@@ -47,7 +49,7 @@ func (a *App) Run(ctx context.Context) error {
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	engine, stopEngine := context.WithCancel(background)
-	upkeep, stopUpkeep := context.WithCancel(background)
+	_, stopUpkeep := context.WithCancel(background)
 	defer stopBackground()
 	defer stopEngine()
 	defer stopUpkeep()
@@ -62,13 +64,8 @@ func (a *App) Run(ctx context.Context) error {
 
 	err := a.await(ctx, fatal, opened, func() {
 		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
-		support.Go(func() { a.endpoints.Nudges(background, a.shielded.MerkleTree, a.nudged) })
+		support.Go(func() { a.endpoints.Nudges(background, a.shielded.MerkleTree, a.engine.PollSoon) })
 		working.Go(func() { a.engine.Run(engine) })
-		keeping.Go(func() {
-			if err := a.upkeep.Run(upkeep); err != nil {
-				fatal <- err
-			}
-		})
 	})
 	a.draining.Store(true)
 	a.engine.Close() // what is accepted from here on is another process's
@@ -89,7 +86,7 @@ func (a *App) Run(ctx context.Context) error {
 // flush waits for sends under way: the row is another's by now, but a request
 // that is cut off may or may not have put its transaction on the chain.
 func (a *App) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, contract.HandOver/2)
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
 	if err := a.endpoints.Flush(ctx); err != nil {
 		a.log.WarnContext(ctx, "Cut off sends that outlived the drain", "error", err)

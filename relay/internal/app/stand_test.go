@@ -2,10 +2,12 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -40,35 +42,46 @@ const (
 	patience = 60 * time.Second
 )
 
-// stand is a whole relay on a real database and a local chain, reached over HTTP.
+// credential is a part of every URL that has any: no log and no metric may show it.
+const credential = "c4n4rycredential"
+
+// relay is one process, as far as a test can have several in its own.
+type relay struct {
+	base, ops string
+	log       *lockedBuffer
+	stop      func()
+	ended     chan error
+}
+
+// stand is a relay on a real database and a local chain, reached over HTTP.
 type stand struct {
-	t     *testing.T
-	chain *localnet.Chain
-	rpc   *chain.Client
-	pool  *shieldpool.Pool
-	payer *feepayer.Key
-	db    *pgxpool.Pool
-	base  string
-	ops   string
-	log   *lockedBuffer
-	stop  func()
-	again func()
-	ended chan error
+	t      *testing.T
+	o      standOptions
+	chain  *localnet.Chain
+	rpc    *chain.Client
+	pool   *shieldpool.Pool
+	payer  *feepayer.Key // the first of payers
+	payers []*feepayer.Key
+	db     *pgxpool.Pool
+	*relay
 }
 
 // standOptions vary a stand; the zero value is a relay that is ready.
 type standOptions struct {
 	vk            []byte
 	bare          bool // the pool is not initialised
-	poor          bool // the fee payer has nothing
+	poor          bool // no fee payer has anything
+	payers        int  // how many; 0 is one
+	endpoints     []string
 	change        func(*config.Serve)
 	databaseURL   string
 	alsoRefuseRPC bool // the RPC endpoint is a closed port
+	lease         time.Duration
 }
 
 func newStand(t *testing.T, o standOptions) *stand {
 	t.Helper()
-	s := &stand{t: t, log: new(lockedBuffer), ended: make(chan error, 1)}
+	s := &stand{t: t, o: o}
 	var err error
 	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: slot, Initialised: !o.bare})
 	must(t, err)
@@ -81,77 +94,134 @@ func newStand(t *testing.T, o standOptions) *stand {
 	profile := shieldpool.Development()
 	s.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)
-	s.payer = newKey(t)
-	if !o.poor {
-		must(t, s.chain.Fund(s.payer.PublicKey(), 10*sol))
+	for range max(o.payers, 1) {
+		key := newKey(t)
+		s.payers = append(s.payers, key)
+		if !o.poor {
+			must(t, s.chain.Fund(key.PublicKey(), 10*sol))
+		}
 	}
-	if o.alsoRefuseRPC {
-		url = "http://127.0.0.1:1/"
+	s.payer = s.payers[0]
+	if s.o.databaseURL == "" {
+		s.o.databaseURL = pgtest.URL(t)
 	}
-	if o.databaseURL == "" {
-		o.databaseURL = pgtest.URL(t)
-	}
-	s.again = func() { s.serve(s.configure(o, url)) }
+	s.db, err = pgxpool.New(t.Context(), s.o.databaseURL)
+	must(t, err)
+	t.Cleanup(s.db.Close)
 	s.again()
 	return s
 }
 
-func (s *stand) configure(o standOptions, url string) *config.Config {
-	t, dir := s.t, s.t.TempDir()
+// again starts a relay, which the stand speaks to from here on; changes add to
+// those of the stand's options.
+func (s *stand) again(change ...func(*config.Serve)) {
+	s.t.Helper()
+	s.relay = s.serve(s.configure(change...))
+}
+
+// on is the same stand, speaking to another relay.
+func (s *stand) on(r *relay) *stand {
+	c := *s
+	c.relay = r
+	return &c
+}
+
+func (s *stand) configure(change ...func(*config.Serve)) *config.Config {
+	s.t.Helper()
+	t, dir := s.t, folder(s.t)
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
-	key := filepath.Join(dir, "payer.json")
-	must(t, s.payer.WriteFile(key))
+	var keys []string
+	for i, key := range s.payers {
+		path := filepath.Join(dir, fmt.Sprintf("payer-%d.json", i))
+		must(t, key.WriteFile(path))
+		keys = append(keys, path)
+	}
 	public, _, err := viewingkey.GenerateComplianceKey(random)
 	must(t, err)
 	c := config.Serve{
 		Listen: "127.0.0.1:0", OperationsListen: "127.0.0.1:0", Profile: "development", ProofA: "auto",
-		Database: config.Database{URLFile: write("database-url", []byte(o.databaseURL)), MaxConnections: 10},
-		RPC:      config.RPC{URL: config.NewSecret(url)}, VerifyingKey: write("vk.json", o.vk), FeePayerKeyFile: []string{key}, Retention: 24 * time.Hour, FeePayerMinBalance: sol / 100,
+		Database:     config.Database{URLFile: write("database-url", []byte(s.o.databaseURL)), MaxConnections: 10},
+		VerifyingKey: write("vk.json", s.o.vk), FeePayerKeyFile: keys, FeePayerMinBalance: sol / 100, Retention: 24 * time.Hour,
 		PriorityFeeCap: 1000, PriorityFeePercentile: 50, CompliancePublicKey: hex.EncodeToString(public[:]),
 		Logging: config.Logging{Level: "debug", Format: "json"}, Concurrency: 16, Wait: 20 * time.Second, WaitMax: time.Minute,
 	}
-	if o.change != nil {
-		o.change(&c)
+	switch {
+	case s.o.alsoRefuseRPC:
+		c.RPC.URL = config.NewSecret("http://127.0.0.1:1/" + credential)
+	case len(s.o.endpoints) == 0:
+		c.RPC.URL = config.NewSecret(s.listen(localnet.DefaultEndpoint))
+	default:
+		c.EndpointsFile = write("endpoints.yaml", []byte(s.list(s.o.endpoints...)))
+	}
+	for _, f := range append([]func(*config.Serve){s.o.change}, change...) {
+		if f != nil {
+			f(&c)
+		}
 	}
 	cfg, err := c.Load()
 	must(t, err)
-	s.db, err = pgxpool.New(t.Context(), o.databaseURL)
-	must(t, err)
-	t.Cleanup(s.db.Close)
 	return cfg
 }
 
-func (s *stand) serve(cfg *config.Config) {
-	t := s.t
+// folder is without the test's name, which may hold what a path must not.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "relay")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the machine clears what is left
+	return dir
+}
+
+// listen gives a URL, with a credential, of the chain's endpoint of that name.
+func (s *stand) listen(name string) string {
+	s.t.Helper()
+	url, err := s.chain.ListenEndpoint(name, "127.0.0.1:0")
+	must(s.t, err)
+	return strings.TrimSuffix(url, "/") + "/" + credential
+}
+
+// list is a file of endpoints of those names.
+func (s *stand) list(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&b, "- {name: %s, url: %s}\n", name, s.listen(name))
+	}
+	return b.String()
+}
+
+func (s *stand) serve(cfg *config.Config) *relay {
+	s.t.Helper()
+	t, r := s.t, &relay{log: new(lockedBuffer), ended: make(chan error, 1)}
 	a, err := New(t.Context(), Options{
-		Config: cfg, Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "0.0.1", Build: "test",
-		Timing: submission.Timing{Lease: 2 * time.Second, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot},
+		Config: cfg, Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "0.0.1", Build: "test",
+		Timing: submission.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
 	})
 	must(t, err)
-	s.base, s.ops = "http://"+a.Address(), "http://"+a.OperationsAddress()
+	r.base, r.ops = "http://"+a.Address(), "http://"+a.OperationsAddress()
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { s.ended <- a.Run(ctx) }()
+	go func() { r.ended <- a.Run(ctx) }()
 	var stopped atomic.Bool
-	s.stop = func() {
+	r.stop = func() {
 		cancel()
 		if stopped.Swap(true) {
 			return
 		}
 		select {
-		case err := <-s.ended:
-			s.ended <- err
+		case err := <-r.ended:
+			r.ended <- err
 		case <-time.After(patience):
 			t.Error("the relay does not stop")
 		}
 		if t.Failed() {
-			t.Log(s.log.String())
+			t.Log(r.log.String())
 		}
 	}
-	t.Cleanup(s.stop)
+	t.Cleanup(r.stop)
+	return r
 }
 
 func must(t *testing.T, err error) {
@@ -246,7 +316,7 @@ func fields(proof, inputs []byte, more map[string]any) map[string]any {
 
 func (s *stand) balance(key solana.PublicKey) uint64 {
 	s.t.Helper()
-	lamports, _, err := s.rpc.Balance(s.t.Context(), key)
+	lamports, _, err := s.rpc.Balance(s.t.Context(), key, 0)
 	must(s.t, err)
 	return lamports
 }
@@ -303,7 +373,7 @@ func newForger(t *testing.T) (*forger, []byte) {
 // inputs are of a withdrawal with fresh notes under the pool's newest root.
 func (f *forger) inputs(s *stand, amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
 	s.t.Helper()
-	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, ledger.Confirmed)
+	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, ledger.Confirmed, 0)
 	must(s.t, err)
 	in := &shieldpool.PublicInputs{PublicAmount: amount, MintAddress: s.pool.Mint.Field}
 	if accounts[0] != nil {

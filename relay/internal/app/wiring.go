@@ -6,14 +6,15 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Endpoints makes the configured endpoints. Nothing is asked of them yet.
@@ -52,6 +53,18 @@ func (a *App) openChain(context.Context) error {
 	return err
 }
 
+// poolState is the pool's accounts and, for a nullifier's maker, its history.
+type poolState struct {
+	*chain.PoolReader
+	endpoints *chain.Endpoints
+	pool      *shieldpool.Pool
+}
+
+// Creation implements submission.PoolState.
+func (p poolState) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
+	return p.endpoints.Creation(ctx, p.pool, nullifier)
+}
+
 // payers are fee payers as the engine asks for them.
 type payers struct{ *feepayer.Payers }
 
@@ -77,23 +90,18 @@ func (a *App) openSpending(context.Context) error {
 		Limits: spending.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay},
 		Store:  a.store, Log: a.log, Now: time.Now,
 	})
-	if err != nil {
-		return err
-	}
-	a.ledger, err = spending.NewReconciler(spending.ReconcilerOptions{
-		Payers: a.payers.Keys(), Store: a.store, Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
-	})
 	return err
 }
 
 func (a *App) openSubmissions(context.Context) error {
 	c := a.o.Config
+	state := poolState{a.pool, a.endpoints, a.shielded}
 	signs, err := submission.NewSignPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
 	if err != nil {
 		return err
 	}
 	a.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: a.store, Chain: a.endpoints, State: a.pool, Pool: a.shielded, Payers: payers{a.payers}, Spending: a.caps,
+		Store: a.store, Chain: a.endpoints, State: state, Pool: a.shielded, Payers: payers{a.payers}, Spending: a.caps,
 		Leaves: a.leaves, Signs: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
 		Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
 		Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
@@ -102,7 +110,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.gate.admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: a.store, Pool: a.shielded, State: a.pool, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, Signs: signs,
+		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, Signs: signs,
 		Observer: a.metrics, Engine: a.engine, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
@@ -113,12 +121,3 @@ func (a *App) openSubmissions(context.Context) error {
 	a.readGauges()
 	return err
 }
-
-// nudged is told when the tree account may have changed on the chain.
-func (a *App) nudged() {
-	a.engine.PollSoon()
-}
-
-// watched is the account whose changes are subscribed to: every submission that
-// lands writes the tree.
-func (a *App) watched() solana.PublicKey { return a.shielded.MerkleTree }
