@@ -1,7 +1,9 @@
 package commitments_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -20,12 +23,24 @@ import (
 type localPool struct {
 	t       *testing.T
 	chain   *localnet.Chain
-	rpc     *chain.Client
+	rpc     archive
 	pool    *shieldpool.Pool
 	state   *chain.PoolReader
 	secrets *trapdoor.Key
 	wallet  solana.PrivateKey
 	spent   uint64
+}
+
+// archive is the endpoints as the index asks for them.
+type archive struct{ *chain.Endpoints }
+
+func (a archive) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+	return a.Endpoints.SignaturesFor(ctx, address, ledger.Confirmed, before, until, limit)
+}
+
+func (a archive) FirstAvailableBlock(ctx context.Context) (uint64, error) {
+	look, err := a.Search(ctx, []solana.Signature{})
+	return look.FirstAvailable, err
 }
 
 func newLocalPool(t *testing.T) *localPool {
@@ -38,8 +53,13 @@ func newLocalPool(t *testing.T) *localPool {
 	t.Cleanup(func() { must(t, l.chain.Close()) })
 	url, err := l.chain.Listen("127.0.0.1:0")
 	must(t, err)
-	l.rpc, err = chain.New(chain.Options{URL: url, HTTP: chain.NewHTTPClient(), Now: time.Now})
+	endpoints, err := chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: []chain.Endpoint{{Name: "local", URL: url, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}}},
+		HTTP:      chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: discard(),
+	})
 	must(t, err)
+	t.Cleanup(endpoints.Close)
+	l.rpc = archive{endpoints}
 	profile := shieldpool.Development()
 	l.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)

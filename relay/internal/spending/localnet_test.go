@@ -235,7 +235,9 @@ func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 		sum.Received += k.Received
 		got[name] = sum
 	}
-	line := func(n uint64, a spending.Amounts) spending.KindLine { return spending.KindLine{Transactions: n, Amounts: a} }
+	line := func(n uint64, a spending.Amounts) spending.KindLine {
+		return spending.KindLine{Transactions: n, Amounts: a}
+	}
 	want := map[string]spending.KindLine{
 		"received of the first":  line(4, spending.Amounts{Received: 2*sol + 3*(sol/10)}),
 		"transfer of the first":  line(6, spending.Amounts{Fee: 30_000, PriorityFee: 6 * price, Rent: 6 * 1_781_760}),

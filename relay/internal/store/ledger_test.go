@@ -225,8 +225,8 @@ func TestAttemptsAreFoundBySignature(t *testing.T) {
 		t.Errorf("no signature finds %v (%v)", found, err)
 	}
 	sub := accept(t, s, withdrawal(1, 2), nil)
-	c := claim(t, s, sub.ID)
-	if err := s.RecordAttempt(t.Context(), c.Lease(), attempt(7)); err != nil {
+	c := claim(t, s, worker(t, s))
+	if err := s.RecordAttempt(t.Context(), c[0].Lease(), attempt(7)); err != nil {
 		t.Fatal(err)
 	}
 	found, err := l.Attempts(t.Context(), []solana.Signature{{7}, {8}})
