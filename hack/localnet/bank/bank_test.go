@@ -348,3 +348,40 @@ func TestAnotherRunOfTheChainHasOtherBlockhashes(t *testing.T) {
 		t.Error("two runs share a blockhash: a transaction of one could land in the other")
 	}
 }
+
+func TestALongRunKeepsNoMoreThanItsHistory(t *testing.T) {
+	t.Parallel()
+	opts := options()
+	opts.History = 200
+	b, err := bank.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &ledger{Bank: b, t: t, wallet: key("wallet")}
+	l.mustLand(key("faucet"), transferFrom("faucet", "wallet", walletStart))
+	// A round is always the same, so that two moments can be compared.
+	amount := uint64(1_000_000)
+	round := func() {
+		for range 10 {
+			amount++
+			l.mustLand(key("faucet"), transferFrom("faucet", "to", amount))
+			l.Advance(1)
+		}
+		amount++
+		l.mustLand(key("faucet"), transferFrom("faucet", "to", amount))
+		if _, err := l.Fork(5, bank.LandAgain); err != nil {
+			t.Fatal(err)
+		}
+		l.Skip(3)
+	}
+	for range 30 {
+		round()
+	}
+	before := l.Sizes()
+	for range 30 {
+		round()
+	}
+	if diff := cmp.Diff(before, l.Sizes()); diff != "" {
+		t.Errorf("sizes after 30 and after 60 rounds (-want +got):\n%s", diff)
+	}
+}

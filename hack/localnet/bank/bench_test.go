@@ -46,11 +46,19 @@ func (l *ledger) fill(n int) {
 // those whose blockhash is undone, too.
 func BenchmarkFork(b *testing.B) {
 	l := busyLedger(b, 40)
-	for b.Loop() {
-		if _, err := l.Fork(4, bank.LandAgain); err != nil {
-			b.Fatal(err)
+	for n := 1000; b.Loop(); n += 3 {
+		b.StopTimer()
+		for i := range 3 {
+			l.fill(n + i)
+			l.Advance(1)
 		}
-		l.Advance(1)
+		b.StartTimer()
+		if undone, err := l.Fork(4, bank.LandAgain); err != nil || len(undone) < 3*benchBlock {
+			b.Fatalf("undone %d with error %v", len(undone), err)
+		}
+		b.StopTimer()
+		l.Advance(4) // out of the next fork's reach
+		b.StartTimer()
 	}
 }
 
