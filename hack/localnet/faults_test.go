@@ -41,11 +41,17 @@ type reply struct {
 	body       string
 }
 
-// try posts a body on a connection of its own and gives up after a time.
+// try posts a body on a connection of its own and gives up after a time, or
+// when the test ends.
 func (f *fixture) try(body string, patience time.Duration) (reply, error) {
 	f.t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	response, err := client.Post(f.url, "application/json", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.url, strings.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
 	if err != nil {
 		return reply{}, err
 	}
@@ -137,36 +143,56 @@ func TestAHangLastsUntilTheClientGivesUp(t *testing.T) {
 func TestASendMayLandAndFail(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	failures := map[string]struct {
-		rule     fault.Rule
-		patience time.Duration
-	}{
-		"status":            {fault.Rule{Status: 502}, patient},
-		"JSON-RPC error":    {fault.Rule{Error: fault.Error{Code: -32603, Message: "Internal error"}}, patient},
-		"cut":               {fault.Rule{Cut: true}, patient},
-		"error after a bit": {fault.Rule{Status: 504, Latency: 10 * time.Millisecond}, patient},
-		"hang":              {fault.Rule{Hang: true}, hasty},
-		"a long wait":       {fault.Rule{Latency: time.Hour}, hasty},
+	answered := map[string]fault.Rule{
+		"status":            {Status: 502},
+		"JSON-RPC error":    {Error: fault.Error{Code: -32603, Message: "Internal error"}},
+		"cut":               {Cut: true},
+		"error after a bit": {Status: 504, Latency: 10 * time.Millisecond},
 	}
+	silent := map[string]fault.Rule{"hang": {Hang: true}, "a long wait": {Latency: time.Hour}}
 	lamports := uint64(1_000_000)
-	for name, test := range failures {
-		for _, acts := range []bool{false, true} {
-			test.rule.AfterActing = acts
+	send := func(t *testing.T, rule fault.Rule, acts bool) (faulty *fixture, call string, signature solana.Signature) {
+		t.Helper()
+		rule.AfterActing = acts
+		lamports++
+		call, signature = f.sendCall(lamports)
+		return f.faulty(rule), call, signature
+	}
+	for _, acts := range []bool{false, true} {
+		for name, rule := range answered {
 			t.Run(name, func(t *testing.T) {
-				faulty := f.faulty(test.rule)
-				lamports++
-				call, signature := f.sendCall(lamports)
-				got, err := faulty.try(call, test.patience)
+				faulty, call, signature := send(t, rule, acts)
+				got, err := faulty.try(call, patient)
 				if err == nil && got.status == http.StatusOK && !strings.Contains(got.body, `"error"`) {
 					t.Errorf("the send is answered with %+v, want a failure", got)
 				}
-				if acts {
-					eventually(t, "the transaction lands", func() bool { return f.landed(signature) })
-				} else if f.landed(signature) {
-					t.Error("it landed, want it without effect")
+				if landed := f.landed(signature); landed != acts {
+					t.Errorf("it landed: %t, want %t", landed, acts)
 				}
 			})
 		}
+	}
+	for name, rule := range silent {
+		t.Run(name+" before acting", func(t *testing.T) {
+			faulty, call, signature := send(t, rule, false)
+			if got, err := faulty.try(call, hasty); err == nil || f.landed(signature) {
+				t.Errorf("got %+v and landed: %t, want neither answer nor effect", got, f.landed(signature))
+			}
+		})
+		t.Run(name+" after acting", func(t *testing.T) {
+			faulty, call, signature := send(t, rule, true)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := faulty.try(call, patient)
+				ended <- err
+			}()
+			eventually(t, "the transaction lands", func() bool { return f.landed(signature) })
+			select {
+			case err := <-ended:
+				t.Errorf("the send ended with error %v, want it without an answer", err)
+			default:
+			}
+		})
 	}
 }
 

@@ -164,6 +164,7 @@ func New(opts Options) (*Chain, error) {
 	c.endpoints = map[string]*endpoint{DefaultEndpoint: {Endpoint: c.first}}
 	if opts.Initialised {
 		if err := c.Initialize(); err != nil {
+			c.first.Close()
 			return nil, err
 		}
 		c.Finalize()
