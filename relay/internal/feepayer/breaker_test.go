@@ -1,6 +1,7 @@
 package feepayer
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,27 @@ func TestAFreshBalanceClosesTheBreaker(t *testing.T) {
 		w.set(2, nil, 2000)
 		time.Sleep(minInterval)
 		refused(t, p, 1, "")
+	})
+}
+
+func TestABalanceAskedForBeforeTheRefusalProvesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000}, slot: 1, delay: time.Second}
+		p := newPayers(t, w, nil)
+		refresh(t, p)
+		var group sync.WaitGroup
+		group.Go(func() { refresh(t, p) })
+		time.Sleep(time.Second / 2)
+		p.Refused(p.Keys()[0], errDown)
+		group.Wait()
+		if got := p.Balances()[0].State; got != StateRefused {
+			t.Errorf("the payer is %s, want refused", got)
+		}
+		refresh(t, p)
+		if got := p.Balances()[0].State; got != StateReady {
+			t.Errorf("after a fresh reading the payer is %s, want ready", got)
+		}
 	})
 }
 

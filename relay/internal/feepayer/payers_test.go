@@ -243,6 +243,32 @@ func TestWhatIsInFlightIsReserved(t *testing.T) {
 	})
 }
 
+// A balance that was asked for before an attempt ended does not show its cost.
+func TestAReadingDoesNotCoverWhatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000}, slot: 1}
+		p := newPayers(t, w, nil)
+		pick(t, p, 800)
+		w.mu.Lock()
+		w.delay = time.Second
+		w.mu.Unlock()
+		var group sync.WaitGroup
+		group.Go(func() { refresh(t, p) })
+		time.Sleep(time.Second / 2)
+		p.Settle(p.Keys()[0], 800)
+		group.Wait()
+		if p.could(300) {
+			t.Error("what was spent during the read is there to be spent again")
+		}
+		time.Sleep(time.Second)
+		refresh(t, p)
+		if !p.could(300) {
+			t.Error("the next reading covers it, and it still counts")
+		}
+	})
+}
+
 func TestASettlementThatNobodyPickedChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := &wallets{lamports: []uint64{1000}}

@@ -152,9 +152,15 @@ func TestWhatThisProcessSpendsCountsAtOnceAndOnce(t *testing.T) {
 		s.add(false, 60) // its attempt is recorded
 		time.Sleep(sumAge)
 		allow(t, c, false, 40) // counted once
-		// This one is recorded late: the next sum must not forget it.
+		time.Sleep(sumAge)
+		allow(t, c, false, 10)
 		time.Sleep(sumAge - settling/2)
-		wantReached(t, c.Allow(t.Context(), false, 1), "hour")
+		allow(t, c, false, 30) // recorded late: the next sum must not forget it
+		time.Sleep(settling / 2)
+		wantReached(t, c.Allow(t.Context(), false, 11), "hour")
+		if s.reads != 4 {
+			t.Errorf("%d reads, want 4", s.reads)
+		}
 		time.Sleep(sumAge)
 		allow(t, c, false, 40) // it was never recorded, so it was never sent
 		if err := c.Ready(t.Context(), false, 1); err == nil {

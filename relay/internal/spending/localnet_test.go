@@ -131,10 +131,10 @@ func (p *pool) balances() map[solana.PublicKey]uint64 {
 }
 
 // send signs a transaction and puts it on the chain without preflight.
-func (p *pool) send(payer solana.PrivateKey, make func(hash solana.Hash) *solana.Transaction) solana.Signature {
+func (p *pool) send(payer solana.PrivateKey, build func(hash solana.Hash) *solana.Transaction) solana.Signature {
 	p.Helper()
 	hash := must[*rpc.GetLatestBlockhashResult](p.T)(p.rpc.GetLatestBlockhash(p.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
-	tx := make(hash)
+	tx := build(hash)
 	must[[]solana.Signature](p.T)(tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &payer }))
 	return must[solana.Signature](p.T)(p.rpc.SendTransactionWithOpts(p.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}))
 }

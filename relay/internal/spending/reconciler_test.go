@@ -38,6 +38,8 @@ type world struct {
 	asked  int
 	// forgetful calls answer as an endpoint that does not know the signature to start before.
 	forgetful int
+	// boundless endpoints go on beyond the signature to end at.
+	boundless bool
 
 	cursor  *Cursor
 	entries []Entry
@@ -104,7 +106,7 @@ func (w *world) SignaturesFor(_ context.Context, address solana.PublicKey, c led
 		switch {
 		case p.Signature == before:
 			started = true
-		case p.Signature == until:
+		case p.Signature == until && !w.boundless:
 			return out, nil
 		case started && !w.hidden[p.Signature] && len(out) < limit:
 			out = append(out, ledger.SignatureInfo{Signature: p.Signature, Slot: p.Slot, Failed: p.Failed})
@@ -385,6 +387,9 @@ func TestWhatTheEndpointsDoWrong(t *testing.T) {
 			} else if err != nil && !strings.Contains(err.Error(), us.String()) {
 				t.Errorf("error %v does not name the payer", err)
 			}
+			if doubted := strings.Contains(w.log.String(), "does not add up"); doubted == test.wantErr {
+				t.Errorf("doubt is logged: %v; an error says nothing about history", doubted)
+			}
 			if len(w.entries) != test.wantEntries || !w.cursor.CheckedAt.Equal(checked) {
 				t.Errorf("%d entries, checked at %s; want %d, and nothing checked since", len(w.entries), w.cursor.CheckedAt, test.wantEntries)
 			}
@@ -412,6 +417,45 @@ func TestAnEndpointThatForgetsDoesNotEndHistory(t *testing.T) {
 	w.wantAll()
 	if w.cursor.Opening != 0 {
 		t.Errorf("the ledger opens at %d lamports, want 0", w.cursor.Opening)
+	}
+}
+
+func TestAnEndpointThatGoesOnBeyondTheCursorIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund(1, 1e15)
+	for i := range 3 * pageSize {
+		w.transfer(uint64(2 + i))
+	}
+	r := w.reconciler(func(o *ReconcilerOptions) { o.Payments = 4 * pageSize })
+	w.pass(r)
+	w.transfer(1 << 40)
+	w.boundless = true
+	lists, asked := w.lists, w.asked
+	w.pass(r)
+	w.wantAll()
+	if w.lists != lists+1 || w.asked != asked+1 {
+		t.Errorf("for one new transaction there are %d pages and %d payments read, want 1 of each", w.lists-lists, w.asked-asked)
+	}
+}
+
+func TestWhatWasNotWrittenIsReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund(3, 1e9)
+	w.transfer(4)
+	w.transfer(5)
+	r := w.reconciler(func(o *ReconcilerOptions) { o.Payments = 1 })
+	w.failing = errDown
+	if err := r.Pass(t.Context()); !errors.Is(err, errDown) {
+		t.Errorf("error is %v, want the database's", err)
+	}
+	for range 3 {
+		w.pass(r)
+	}
+	w.wantAll()
+	if w.cursor.Opening != 0 || w.gaps != 0 {
+		t.Errorf("cursor is %+v, want the whole history", w.cursor)
 	}
 }
 

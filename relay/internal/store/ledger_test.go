@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -124,7 +125,19 @@ func TestOnlyOneOfManyMovesTheCursor(t *testing.T) {
 
 func TestDaysAreThoseOfUTC(t *testing.T) {
 	t.Parallel()
-	l := open(t).Ledger()
+	// A server elsewhere: its days are others.
+	config := open(t).Pool.Config()
+	config.ConnConfig.RuntimeParams["timezone"] = "Asia/Tokyo"
+	abroad, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(abroad.Close)
+	s, err := New(abroad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.Ledger()
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	late, early := day.Add(24*time.Hour-time.Microsecond).In(time.FixedZone("", 9*3600)), day.Add(24*time.Hour).In(time.FixedZone("", -9*3600))
 	entries := []spending.Entry{
