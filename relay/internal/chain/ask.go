@@ -68,7 +68,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			case err == nil && (q.unknown == nil || !q.unknown(v)):
 				return v, nil
 			case err != nil && ctx.Err() != nil:
-				return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+				return none, ended(ctx, q.method)
 			}
 			results.add(err)
 			calls++
@@ -87,7 +87,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			return none, results.err()
 		}
 		if !sleep(ctx, backoff(round, e.rand())) {
-			return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+			return none, ended(ctx, q.method)
 		}
 	}
 }
@@ -160,12 +160,12 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit judg
 	var v T
 	start := e.now()
 	best := e.front.Best(start)
-	err := e.verify(ctx, ep)
+	limited, cancel := e.limit(ctx, q.method, left)
+	defer cancel()
+	err := e.verify(limited, ep)
 	if err == nil {
-		limited, cancel := e.limit(ctx, q.method, left)
 		v, err = q.do(limited, asked{Client: ep.clients[q.urgency], index: ep.index, best: best})
-		cancel()
-		err = ep.own(ctx, err)
+		err = ep.sign(err)
 	}
 	took := e.now().Sub(start)
 	if err == nil && q.slot != nil {
@@ -188,16 +188,7 @@ func (e *Endpoints) limit(ctx context.Context, method string, left int) (context
 	if deadline, ok := ctx.Deadline(); ok {
 		most = min(most, deadline.Sub(e.now())/time.Duration(left))
 	}
-	return context.WithTimeout(ctx, most)
-}
-
-// own signs the error, and calls a timeout what the caller did not end.
-func (ep *endpoint) own(ctx context.Context, err error) error {
-	var u *ledger.Unavailable
-	if errors.As(err, &u) && u.Kind == ledger.KindCancelled && ctx.Err() == nil {
-		u.Kind, u.Err = ledger.KindTimeout, nil
-	}
-	return ep.sign(err)
+	return context.WithTimeoutCause(ctx, most, errLimit)
 }
 
 // sign puts the endpoint's name into the error.

@@ -73,7 +73,7 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, erro
 		}
 		select {
 		case <-ctx.Done():
-			return ledger.Blockhash{}, &ledger.Unavailable{Method: "getLatestBlockhash", Kind: ledger.KindCancelled, Err: ctx.Err()}
+			return ledger.Blockhash{}, ended(ctx, "getLatestBlockhash")
 		case <-f.done:
 			if f.err != nil {
 				return ledger.Blockhash{}, f.err

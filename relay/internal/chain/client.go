@@ -157,7 +157,7 @@ func readAs[T any](ctx context.Context, c *Client, method string, nullable bool,
 		_, err = failsafe.With(c.retry).WithContext(ctx).Get(attempt)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+		err = ended(ctx, method)
 	}
 	return out, err
 }

@@ -131,9 +131,21 @@ func retryAfter(header string, now time.Time) time.Duration {
 // because the caller left.
 func ungated(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
-		return &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+		return ended(ctx, method)
 	}
 	return &ledger.Unavailable{Method: method, Kind: ledger.KindBudget, Detail: err.Error()}
+}
+
+// errLimit is the cause of a context that ended because Endpoints gives a call
+// no more time, rather than because its caller left.
+var errLimit = errors.New("the endpoint took too long")
+
+// ended is the error of a call whose context has ended.
+func ended(ctx context.Context, method string) error {
+	if errors.Is(context.Cause(ctx), errLimit) {
+		return &ledger.Unavailable{Method: method, Kind: ledger.KindTimeout}
+	}
+	return &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: ctx.Err()}
 }
 
 // transportFault names why no answer came. net/http's own error is left out:
@@ -141,7 +153,7 @@ func ungated(ctx context.Context, method string, err error) error {
 func transportFault(parent, attempt context.Context, method string, err error) error {
 	switch {
 	case parent.Err() != nil:
-		return &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: parent.Err()}
+		return ended(parent, method)
 	case attempt.Err() != nil:
 		return &ledger.Unavailable{Method: method, Kind: ledger.KindTimeout}
 	default:

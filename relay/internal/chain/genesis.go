@@ -143,7 +143,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	})
 	select {
 	case <-ctx.Done():
-		return &ledger.Unavailable{Method: "getGenesisHash", Endpoint: ep.name, Kind: ledger.KindCancelled, Err: ctx.Err()}
+		return ep.sign(ended(ctx, "getGenesisHash"))
 	case r := <-done:
 		return r.Err
 	}

@@ -37,7 +37,7 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 	for range targets {
 		select {
 		case <-ctx.Done():
-			return &ledger.Unavailable{Method: methodSend, Kind: ledger.KindCancelled, Err: ctx.Err()}
+			return ended(ctx, methodSend)
 		case a := <-results:
 			if a.err == nil {
 				return nil
@@ -77,7 +77,7 @@ func (e *Endpoints) targets() (out []target) {
 
 // sendTo makes the call to one endpoint.
 func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool, minContextSlot uint64) error {
-	limited, cancel := context.WithTimeout(ctx, e.timeout)
+	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, errLimit)
 	defer cancel()
 	start := e.now()
 	best := e.front.Best(start)
@@ -87,9 +87,8 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 		if first {
 			urgency = judge.FirstSend
 		}
-		err = t.clients[urgency].Send(limited, raw, first, minContextSlot)
+		err = t.sign(t.clients[urgency].Send(limited, raw, first, minContextSlot))
 	}
-	err = t.own(ctx, err)
 	if !first && kindOf(err) == ledger.KindBudget {
 		e.observer.RebroadcastLeftOut(t.name)
 	}

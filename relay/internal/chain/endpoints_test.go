@@ -1,0 +1,562 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+func balance(t *testing.T, e *Endpoints) error {
+	t.Helper()
+	lamports, _, err := e.Balance(t.Context(), keyA, 0)
+	if (err == nil) != (lamports == 5) {
+		t.Errorf("balance is %d with error %v", lamports, err)
+	}
+	return err
+}
+
+// TestReadsFailOver: whatever the first endpoint says instead of an answer, the
+// second is asked, once, and nobody waits longer than for a hanging one.
+func TestReadsFailOver(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		first  reply
+		within time.Duration
+	}{
+		"HTTP 503":              {sick, 0},
+		"HTTP 429":              {reply{status: 429}, 0},
+		"HTTP 403":              {reply{status: 403}, 0},
+		"garbage":               {reply{body: "<html>"}, 0},
+		"no value":              {says(`{"context":{"slot":100}}`), 0},
+		"a node that is behind": {behind, 0},
+		"a method it has not":   {refuses(`{"code":-32601,"message":"Method not found"}`), 0},
+		"nothing at all":        {reply{hang: true}, 2 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("a", "b")
+				n["a"].fail(test.first)
+				e, _ := newEndpoints(t, n, of("a", "b"), nil)
+				start := time.Now()
+				if err := balance(t, e); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(start); took != test.within {
+					t.Errorf("it took %s, want %s", took, test.within)
+				}
+				if n["a"].count("") != 1 || n["b"].count("") != 1 {
+					t.Errorf("%d and %d calls, want one each", n["a"].count(""), n["b"].count(""))
+				}
+			})
+		})
+	}
+}
+
+func TestReadSharesTheCallersTimeAmongEndpoints(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a", "b", "c")
+		n["a"].fail(reply{hang: true})
+		n["b"].fail(reply{hang: true})
+		e, _ := newEndpoints(t, n, of("a", "b", "c"), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if _, _, err := e.Balance(ctx, keyA, 0); err != nil {
+			t.Errorf("the third endpoint is not reached within the caller's time: %v", err)
+		}
+		if took := time.Since(start); took != 600*time.Millisecond {
+			t.Errorf("it took %s, want 300 ms at each that hangs", took)
+		}
+	})
+}
+
+func TestReadThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		a, b      reply
+		wantKind  string
+		wantRPC   int
+		wantText  string
+		wantCalls int // at a
+	}{
+		"all down":                             {sick, reply{status: 403}, ledger.KindServerError, 0, "getBalance: chain is unavailable: server_error: a: server_error: HTTP 503; b: rejected: HTTP 403", 2},
+		"all refuse":                           {refuses(`{"code":-32602,"message":"no"}`), refuses(`{"code":-32602,"message":"no"}`), "", -32602, "getBalance at a: the RPC endpoint refuses", 1},
+		"one refuses and one is down: unknown": {refuses(`{"code":-32602,"message":"no"}`), sick, ledger.KindServerError, 0, "getBalance at b: chain is unavailable: server_error: HTTP 503", 2},
+		"all behind, so all get three chances": {behind, behind, ledger.KindNodeBehind, 0, "a: node_behind: code -32016", 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("a", "b")
+				n["a"].fail(test.a)
+				n["b"].fail(test.b)
+				e, _ := newEndpoints(t, n, of("a", "b"), nil)
+				err := balance(t, e)
+				checkError(t, err, test.wantKind, test.wantRPC, nil)
+				if err == nil || !strings.Contains(err.Error(), test.wantText) {
+					t.Errorf("error is %v, want %q in it", err, test.wantText)
+				}
+				if got := n["a"].count(""); got != test.wantCalls {
+					t.Errorf("%d calls at a, want %d", got, test.wantCalls)
+				}
+			})
+		})
+	}
+}
+
+func TestReadsPrefer(t *testing.T) {
+	t.Parallel()
+	read := func(t *testing.T, e *Endpoints, times int) {
+		for range times {
+			if err := balance(t, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tests := map[string]struct {
+		change func(a, b *host)
+		want   string // which gets the next read
+	}{
+		"the first configured of two alike": {func(*host, *host) {}, "a"},
+		"one that is much faster": {func(a, _ *host) {
+			a.set("getBalance", reply{body: says(`{"context":{"slot":100},"value":5}`).body, after: 300 * time.Millisecond})
+		}, "b"},
+		"the first though it is a little slower": {func(a, _ *host) {
+			a.set("getBalance", reply{body: says(`{"context":{"slot":100},"value":5}`).body, after: 20 * time.Millisecond})
+		}, "a"},
+		"one that answers, before its breaker is open":   {func(a, _ *host) { a.set("getBalance", sick) }, "b"},
+		"the first when only another method fails there": {func(a, _ *host) { a.set("getSlot", sick) }, "a"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("a", "b")
+				e, _ := newEndpoints(t, n, of("a", "b"), nil)
+				test.change(n["a"], n["b"])
+				if _, err := e.Slot(t.Context(), ledger.Confirmed); err != nil {
+					t.Fatal(err)
+				}
+				read(t, e, 1)
+				before := n[test.want].count("getBalance")
+				read(t, e, 1)
+				if got := n[test.want].count("getBalance"); got != before+1 {
+					t.Errorf("the read did not go to %s", test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestNodeThatLagsIsAskedLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a", "b")
+		e, _ := newEndpoints(t, n, of("a", "b"), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go e.Run(ctx)
+		defer cancel()
+		n["b"].at(111) // a stays at 100: 11 behind, one more than it may be
+		time.Sleep(7 * time.Second)
+		asked := n["a"].count("getBalance")
+		if err := balance(t, e); err != nil || n["a"].count("getBalance") != asked {
+			t.Errorf("the read went to the node that lags, with error %v", err)
+		}
+		want := []EndpointStatus{
+			{Name: "a", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed, Slot: 100, Lag: 11},
+			{Name: "b", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed, Slot: 111},
+		}
+		got := e.Status()
+		for i := range got {
+			if time.Since(got[i].SlotAt) > 6*time.Second {
+				t.Errorf("the slot of %s is from %s ago", got[i].Name, time.Since(got[i].SlotAt))
+			}
+			got[i].SlotAt = time.Time{}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("status differs (-want +got):\n%s", diff)
+		}
+		// It is asked when the other is down, and first again once it has caught up.
+		n["b"].fail(sick)
+		if err := balance(t, e); err != nil || n["a"].count("getBalance") != asked+1 {
+			t.Errorf("the node that lags is not asked in need: %v", err)
+		}
+		n["b"].heal()
+		n["a"].at(112)
+		time.Sleep(7 * time.Second)
+		if err := balance(t, e); err != nil || n["a"].count("getBalance") != asked+2 {
+			t.Errorf("the node that has caught up is not asked: %v", err)
+		}
+	})
+}
+
+func TestBreakerOfOneOfSeveral(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a", "b")
+		e, seen := newEndpoints(t, n, of("a", "b"), nil)
+		n["a"].fail(sick)
+		n["b"].set("getBalance", refuses(`{"code":-32601,"message":"Method not found"}`))
+		for range 3 {
+			if err := balance(t, e); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		if got := e.Status()[0]; got.Breaker != judge.Open || got.LastError != ledger.KindServerError || time.Since(got.LastErrorAt) > time.Second {
+			t.Errorf("status is %+v, want an open breaker and why", got)
+		}
+		calls := n["a"].count("")
+		n["b"].heal()
+		for range 20 {
+			if err := balance(t, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := n["a"].count(""); got != calls {
+			t.Errorf("an open breaker let %d calls through", got-calls)
+		}
+		// Nobody needs it: Run's probe finds that it is back.
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go e.Run(ctx)
+		time.Sleep(3 * time.Second)
+		n["a"].heal()
+		time.Sleep(10 * time.Second)
+		if diff := cmp.Diff("a closed", last(seen.breakers())); diff != "" {
+			t.Errorf("the last change differs (-want +got):\n%s", diff)
+		}
+		want := "level=WARN msg=\"Opened breaker of RPC endpoint\" endpoint=a last_error=server_error\nlevel=INFO msg=\"Closed breaker of RPC endpoint\" endpoint=a\n"
+		if diff := cmp.Diff(want, seen.logged()); diff != "" {
+			t.Errorf("log differs, every change once (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func last[T any](of []T) (out T) {
+	if len(of) > 0 {
+		out = of[len(of)-1]
+	}
+	return out
+}
+
+// TestOneEndpointAlone: its breaker withholds no call for longer than the probe's delay.
+func TestOneEndpointAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a")
+		e, seen := newEndpoints(t, n, of("a"), nil)
+		n["a"].fail(sick)
+		start := time.Now()
+		checkError(t, balance(t, e), ledger.KindServerError, 0, nil)
+		if got := n["a"].count(""); got != 3 {
+			t.Errorf("%d calls, want 3: nobody else can answer", got)
+		}
+		for e.Status()[0].Breaker == judge.Closed {
+			if balance(t, e) == nil {
+				t.Fatal("no error")
+			}
+		}
+		// It waits for the first probe, which fails.
+		if err := balance(t, e); err == nil {
+			t.Fatal("no error")
+		}
+		time.Sleep(time.Minute)
+		n["a"].heal()
+		start = time.Now()
+		if err := balance(t, e); err != nil || time.Since(start) != 0 {
+			t.Errorf("after a healthy minute the read took %s with error %v", time.Since(start), err)
+		}
+		if diff := cmp.Diff([]string{"a half_open", "a closed"}, seen.breakers()[len(seen.breakers())-2:]); diff != "" {
+			t.Errorf("the last changes differ (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// open opens the endpoint's breaker for the first time: for 575 ms.
+func open(ep *endpoint) {
+	for range 5 {
+		permit, _ := ep.breaker.Try()
+		permit.Done(judge.Bad)
+	}
+}
+
+func TestReadWaitsForTheProbeOfAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a")
+		e, _ := newEndpoints(t, n, of("a"), nil)
+		open(e.all[0])
+		n["a"].set("getBalance", reply{body: says(`{"context":{"slot":100},"value":5}`).body, after: 100 * time.Millisecond})
+		results := make(chan error, 3)
+		before := n["a"].count("getBalance")
+		for range 3 {
+			go func() { results <- balance(t, e) }()
+		}
+		time.Sleep(600 * time.Millisecond) // the delay is 575 ms
+		if got := n["a"].count("getBalance") - before; got != 1 {
+			t.Errorf("%d probes, want 1", got)
+		}
+		for range 3 {
+			if err := <-results; err != nil {
+				t.Errorf("a read that waited failed: %v", err)
+			}
+		}
+	})
+}
+
+func TestReadFailsFastWhileAllBreakersAreOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a")
+		n["a"].fail(reply{status: 429, header: http.Header{"Retry-After": {"20"}}})
+		e, _ := newEndpoints(t, n, of("a"), nil)
+		start := time.Now()
+		err := balance(t, e)
+		checkError(t, err, ledger.KindBreakerOpen, 0, nil)
+		if took := time.Since(start); took < time.Second || took > 1500*time.Millisecond || n["a"].count("") != 1 {
+			t.Errorf("it took %s and %d calls, want about a second and one call: Retry-After is 20 s", took, n["a"].count(""))
+		}
+		n["a"].heal()
+		time.Sleep(17 * time.Second)
+		checkError(t, balance(t, e), ledger.KindBreakerOpen, 0, nil)
+		if n["a"].count("") != 1 {
+			t.Error("it was asked before the time that it named was over")
+		}
+		time.Sleep(3 * time.Second)
+		if err := balance(t, e); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCallerWhoLeavesSaysNothingOfTheEndpoint(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		after time.Duration
+		want  judge.State
+	}{
+		"soon":                              {10 * time.Millisecond, judge.Closed},
+		"after it had ample time: it hangs": {1500 * time.Millisecond, judge.Open},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("a")
+				n["a"].fail(reply{hang: true})
+				e, _ := newEndpoints(t, n, of("a"), nil)
+				for range 5 {
+					ctx, cancel := context.WithTimeout(t.Context(), test.after)
+					_, _, err := e.Balance(ctx, keyA, 0)
+					cancel()
+					checkError(t, err, ledger.KindCancelled, 0, context.DeadlineExceeded)
+				}
+				if got := e.Status()[0].Breaker; got != test.want {
+					t.Errorf("breaker is %s, want %s", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestReadsGoWhereTheBudgetIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a", "b")
+		endpoints := of("a", "b")
+		endpoints[0].RequestsPerSecond, endpoints[1].RequestsPerSecond = 3, 2 // one of each for its chain
+		e, _ := newEndpoints(t, n, endpoints, nil)
+		start := time.Now()
+		for range 3 {
+			if err := balance(t, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(start); took != 0 || n["a"].count("") != 2 || n["b"].count("") != 1 {
+			t.Errorf("%d and %d reads in %s, want 2 and 1 at once", n["a"].count(""), n["b"].count(""), took)
+		}
+		// With nothing left, a read waits.
+		if err := balance(t, e); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < 300*time.Millisecond || took > 400*time.Millisecond {
+			t.Errorf("the read waited %s, want a third of a second", took)
+		}
+		for _, s := range e.Status() {
+			if s.LastError != "" || s.Breaker != judge.Closed {
+				t.Errorf("status is %+v: our own budget is held against the endpoint", s)
+			}
+		}
+	})
+}
+
+func TestGenesis(t *testing.T) {
+	t.Parallel()
+	other := solana.Hash{66}
+	t.Run("an endpoint of another chain is never used", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork("a", "b")
+			n["a"].chain = other
+			e, seen := newEndpoints(t, n, of("a", "b"), nil)
+			for range 3 {
+				if err := balance(t, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := e.Send(t.Context(), []byte{1}, true, 0); err != nil {
+				t.Fatal(err)
+			}
+			if got := n["a"].count(""); got != 0 {
+				t.Errorf("%d calls at an endpoint of another chain, want none", got)
+			}
+			hash, err := e.GenesisHash(t.Context())
+			var wrong *GenesisError
+			if !errors.As(err, &wrong) || hash != hashA {
+				t.Fatalf("hash is %s with error %v, want the chain's and a genesis error", hash, err)
+			}
+			if diff := cmp.Diff(&GenesisError{Endpoint: "a", Got: other, Want: hashA}, wrong); diff != "" {
+				t.Errorf("error differs (-want +got):\n%s", diff)
+			}
+			if got := strings.Count(seen.logged(), "level=ERROR msg=\"Found RPC endpoint of another chain\" endpoint=a"); got != 1 || !e.Status()[0].Foreign {
+				t.Errorf("it is logged %d times, want once, and its status says so: %v", got, e.Status()[0].Foreign)
+			}
+			// It is used once it has been corrected, without a restart.
+			n["a"].mu.Lock()
+			n["a"].chain = hashA
+			n["a"].mu.Unlock()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go e.Run(ctx)
+			time.Sleep(recheck + time.Second)
+			if _, err := e.GenesisHash(t.Context()); err != nil || balance(t, e) != nil || n["a"].count("getBalance") == 0 {
+				t.Errorf("the corrected endpoint is not used: %v", err)
+			}
+		})
+	})
+	t.Run("without a configured one the first endpoint decides, not the fastest", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork("a", "b", "c")
+			n["a"].set("getGenesisHash", reply{body: says(fmt.Sprintf("%q", hashA)).body, after: time.Second})
+			n["c"].chain = other
+			e, _ := newEndpoints(t, n, of("a", "b", "c"), func(o *EndpointsOptions) { o.Genesis = solana.Hash{} })
+			if err := balance(t, e); err != nil {
+				t.Fatal(err)
+			}
+			if hash, err := e.GenesisHash(t.Context()); hash != hashA || !strings.Contains(fmt.Sprint(err), "RPC endpoint c serves another chain") {
+				t.Errorf("hash is %s with error %v, want that of a and c named", hash, err)
+			}
+		})
+	})
+	t.Run("one that is down at the start is asked before it is used", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork("a", "b")
+			n["a"].set("getGenesisHash", sick)
+			n["a"].chain = other
+			e, _ := newEndpoints(t, n, of("a", "b"), nil)
+			if hash, err := e.GenesisHash(t.Context()); err != nil || hash != hashA {
+				t.Errorf("hash is %s with error %v, want that of b", hash, err)
+			}
+			n["a"].heal()
+			n["b"].fail(sick)
+			checkError(t, balance(t, e), ledger.KindServerError, 0, nil)
+			if n["a"].count("") != 0 || !e.Status()[0].Foreign {
+				t.Error("an endpoint of another chain was used")
+			}
+		})
+	})
+	t.Run("nobody answers: unknown", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork("a", "b")
+			n["a"].set("getGenesisHash", sick)
+			n["b"].set("getGenesisHash", sick)
+			e, _ := newEndpoints(t, n, of("a", "b"), func(o *EndpointsOptions) { o.Genesis = solana.Hash{} })
+			hash, err := e.GenesisHash(t.Context())
+			if !hash.IsZero() {
+				t.Errorf("hash is %s", hash)
+			}
+			checkError(t, err, ledger.KindServerError, 0, nil)
+			checkError(t, balance(t, e), ledger.KindServerError, 0, nil)
+		})
+	})
+	t.Run("all serve another chain", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork("a")
+			n["a"].chain = other
+			e, _ := newEndpoints(t, n, of("a"), nil)
+			for range 2 {
+				checkError(t, balance(t, e), ledger.KindRejected, 0, nil)
+				checkError(t, e.Send(t.Context(), []byte{1}, true, 0), ledger.KindRejected, 0, nil)
+			}
+			if n["a"].count("") != 0 {
+				t.Error("it was used")
+			}
+		})
+	})
+	t.Run("one that takes transactions and tells nothing is used for them", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork("a", "b")
+			n["b"].set("getGenesisHash", refuses(`{"code":-32601,"message":"Method not found"}`))
+			endpoints := of("a", "b")
+			endpoints[1].Roles = []Role{RoleSubmit}
+			e, _ := newEndpoints(t, n, endpoints, nil)
+			if err := e.Send(t.Context(), []byte{1}, true, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Flush(t.Context()); err != nil || n["b"].count("sendTransaction") != 1 {
+				t.Errorf("%d sends, want 1", n["b"].count("sendTransaction"))
+			}
+		})
+	})
+}
+
+func TestNewEndpointsRefuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change   func(*EndpointsOptions)
+		wantText string
+	}{
+		"none":                         {func(o *EndpointsOptions) { o.Endpoints = nil }, "no RPC endpoint has the role read"},
+		"none to read from":            {func(o *EndpointsOptions) { o.Endpoints[0].Roles = []Role{RoleSubmit, RoleArchive} }, "no RPC endpoint has the role read"},
+		"none to submit to":            {func(o *EndpointsOptions) { o.Endpoints[0].Roles = []Role{RoleRead} }, "no RPC endpoint has the role submit"},
+		"a role nobody knows":          {func(o *EndpointsOptions) { o.Endpoints[0].Roles = []Role{"canary"} }, "RPC endpoint a: role of 6 characters is not known"},
+		"no name":                      {func(o *EndpointsOptions) { o.Endpoints[0].Name = "" }, "RPC endpoint 1 has a name of 0 characters"},
+		"a URL for a name":             {func(o *EndpointsOptions) { o.Endpoints[0].Name = "https://canary" }, "RPC endpoint 1 has a name of 14 characters"},
+		"a name twice":                 {func(o *EndpointsOptions) { o.Endpoints = of("a", "b", "a") }, "RPC endpoint 3 is named a as one before it"},
+		"no URL":                       {func(o *EndpointsOptions) { o.Endpoints[0].URL = "" }, "RPC endpoint a: RPC URL of 0 bytes is not usable"},
+		"a WebSocket URL that is none": {func(o *EndpointsOptions) { o.Endpoints[0].WebSocketURL = "https://canary" }, "RPC endpoint a: WebSocket URL of 14 bytes is not usable"},
+		"requests below zero":          {func(o *EndpointsOptions) { o.Endpoints[0].RequestsPerSecond = -1 }, "RPC endpoint a: requests a second are -1"},
+		"a negative timeout":           {func(o *EndpointsOptions) { o.Timeout = -1 }, "RPC timeout is -1ns"},
+		"a negative probe":             {func(o *EndpointsOptions) { o.Probe = -1 }, "interval of probes is -1ns"},
+		"no clock":                     {func(o *EndpointsOptions) { o.Now = nil }, "a clock"},
+		"no random numbers":            {func(o *EndpointsOptions) { o.Rand = nil }, "random numbers"},
+		"no log":                       {func(o *EndpointsOptions) { o.Log = nil }, "a log"},
+		"no HTTP client":               {func(o *EndpointsOptions) { o.HTTP = nil }, "an HTTP client"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := EndpointsOptions{Endpoints: of("a"), HTTP: NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
+			test.change(&o)
+			e, err := NewEndpoints(o)
+			if err == nil || e != nil {
+				t.Fatal("they are taken")
+			}
+			checkCanaries(t, err.Error())
+			if !strings.Contains(err.Error(), test.wantText) {
+				t.Errorf("error is %q, want %q in it", err, test.wantText)
+			}
+		})
+	}
+}

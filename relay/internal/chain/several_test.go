@@ -1,0 +1,271 @@
+package chain
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+func archives(names ...string) []Endpoint {
+	endpoints := of(names...)
+	endpoints[0].Roles = []Role{RoleArchive}
+	return endpoints
+}
+
+// TestSearchIsOfOneEndpoint: a look is put together from the answers of one
+// endpoint only, whichever of the three calls fails at another.
+func TestSearchIsOfOneEndpoint(t *testing.T) {
+	t.Parallel()
+	fromArchive := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 200, FinalizedSlot: 168, FinalizedHeight: 160, FirstAvailable: 1}
+	fromOther := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 100, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 3}
+	status := func(slot int) reply {
+		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":[null]}`, slot))
+	}
+	tests := map[string]struct {
+		method string
+		answer reply
+		want   ledger.Look
+	}{
+		"the archive answers":                      {"getSlot", sick, fromArchive},
+		"it does not tell the horizon":             {"getEpochInfo", sick, fromOther},
+		"it does not tell its history":             {"getFirstAvailableBlock", sick, fromOther},
+		"it does not tell the statuses":            {"getSignatureStatuses", sick, fromOther},
+		"its statuses are from before its horizon": {"getSignatureStatuses", status(167), fromOther},
+		"its statuses are from its horizon":        {"getSignatureStatuses", status(168), func() ledger.Look { l := fromArchive; l.Slot = 168; return l }()},
+		"its height is above its slot":             {"getEpochInfo", says(`{"absoluteSlot":5,"blockHeight":6}`), fromOther},
+		"its history is switched off":              {"getSignatureStatuses", refuses(`{"code":-32011,"message":"Transaction history is not available from this node"}`), fromOther},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("archive", "other")
+				n["archive"].at(200)
+				n["archive"].set("getFirstAvailableBlock", says("1"))
+				n["archive"].set(test.method, test.answer)
+				e, _ := newEndpoints(t, n, archives("archive", "other"), nil)
+				got, err := e.Search(t.Context(), []solana.Signature{sigA})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("look differs (-want +got):\n%s", diff)
+				}
+				if got, want := n["archive"].params("getSignatureStatuses"), fmt.Sprintf(`[[%q],{"searchTransactionHistory":true}]`, sigA); got != "" && got != want {
+					t.Errorf("asked %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestHistoryThatOneEndpointHasNot(t *testing.T) {
+	t.Parallel()
+	pruned, skipped := refuses(`{"code":-32001,"message":"Block 5 cleaned up"}`), refuses(`{"code":-32007,"message":"Slot 5 was skipped"}`)
+	block := says(fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":4,"transactions":[]}`, hashA, hashA))
+	tests := map[string]struct {
+		archive, other reply
+		open           bool // the archive's breaker
+		want           bool
+		wantErr        error
+	}{
+		"the archive has it":                            {archive: block, other: pruned, want: true},
+		"the archive has it not":                        {archive: skipped, other: block, want: true},
+		"none has it":                                   {archive: skipped, other: pruned, wantErr: ledger.ErrBlockPruned},
+		"none knows of one":                             {archive: skipped, other: skipped, wantErr: ledger.ErrSlotSkipped},
+		"the archive is down, so nobody knows":          {archive: sick, other: pruned, wantErr: ledger.ErrUnavailable},
+		"the archive is not asked now, so nobody knows": {archive: block, other: pruned, open: true, wantErr: ledger.ErrUnavailable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("archive", "other")
+				n["archive"].set("getBlock", test.archive)
+				n["other"].set("getBlock", test.other)
+				e, _ := newEndpoints(t, n, archives("archive", "other"), nil)
+				if test.open {
+					open(e.all[0])
+				}
+				b, err := e.Block(t.Context(), 5)
+				if (b != nil) != test.want {
+					t.Errorf("block is %+v", b)
+				}
+				if test.wantErr != nil {
+					checkError(t, err, kindOf(err), 0, test.wantErr)
+				}
+			})
+		})
+	}
+}
+
+func TestPaymentThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	null := says("null")
+	tests := map[string]struct {
+		archive, other reply
+		open           bool
+		wantErr        error
+	}{
+		"nobody knows it":                      {archive: null, other: null},
+		"one does not, the other is down":      {archive: null, other: sick, wantErr: ledger.ErrUnavailable},
+		"one does not, the other is not asked": {archive: null, other: null, open: true, wantErr: ledger.ErrUnavailable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("archive", "other")
+				n["archive"].set("getTransaction", test.archive)
+				n["other"].set("getTransaction", test.other)
+				e, _ := newEndpoints(t, n, archives("archive", "other"), nil)
+				if test.open {
+					open(e.all[1])
+				}
+				p, err := e.Payment(t.Context(), sigA, keyA)
+				if p != nil || (err == nil) != (test.wantErr == nil) {
+					t.Fatalf("payment is %+v with error %v", p, err)
+				}
+				if test.wantErr != nil {
+					checkError(t, err, kindOf(err), 0, test.wantErr)
+				}
+			})
+		})
+	}
+}
+
+func TestBlockhashIsShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a")
+		h := n["a"]
+		e, _ := newEndpoints(t, n, of("a"), nil)
+		get := func() ledger.Blockhash {
+			t.Helper()
+			got, err := e.LatestBlockhash(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if got := get(); got.Slot != 100 || got.Hash != hashOf(100) || got.LastValidBlockHeight != 250 {
+					t.Errorf("blockhash is %+v, want that of slot 100", got)
+				}
+			})
+		}
+		wg.Wait()
+		if got := h.count("getLatestBlockhash"); got != 1 {
+			t.Errorf("%d calls for 50 callers, want 1", got)
+		}
+		h.at(101)
+		time.Sleep(499 * time.Millisecond)
+		if got := get(); got.Slot != 100 || h.count("getLatestBlockhash") != 1 {
+			t.Errorf("a fresh one was replaced: slot %d, %d calls", got.Slot, h.count("getLatestBlockhash"))
+		}
+		time.Sleep(time.Millisecond)
+		if got := get(); got.Slot != 100 {
+			t.Errorf("blockhash is of slot %d, want that which is there at once", got.Slot)
+		}
+		synctest.Wait()
+		if got := get(); got.Slot != 101 || h.count("getLatestBlockhash") != 2 {
+			t.Errorf("it was not replaced in the background: slot %d, %d calls", got.Slot, h.count("getLatestBlockhash"))
+		}
+		time.Sleep(time.Minute)
+		h.at(250)
+		if h.count("getLatestBlockhash") != 2 {
+			t.Error("it is replaced though nobody uses it")
+		}
+		if got := get(); got.Slot != 250 {
+			t.Errorf("blockhash is of slot %d, want none older than a second", got.Slot)
+		}
+		h.fail(sick)
+		time.Sleep(2 * time.Second)
+		_, err := e.LatestBlockhash(t.Context())
+		checkError(t, err, ledger.KindServerError, 0, nil)
+	})
+}
+
+func TestBlockhashThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	answer := func(slot, hashSlot, height uint64) reply {
+		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":{"blockhash":%q,"lastValidBlockHeight":%d}}`, slot, hashOf(hashSlot), height))
+	}
+	tests := map[string]struct {
+		first, then reply
+		wantText    string // of the error of endpoint a alone
+	}{
+		"one of a slot far behind":             {answer(100, 100, 250), answer(189, 189, 339), "its blockhash is of slot 189, 11 behind the best endpoint"},
+		"the very answer of before":            {answer(100, 100, 250), answer(100, 100, 250), "its blockhash is of slot 100, 100 behind the best endpoint"},
+		"one that has not changed for long":    {answer(100, 100, 250), answer(200, 100, 250), "its blockhash has not changed for 100 slots"},
+		"one whose height is far behind":       {answer(190, 190, 340), answer(200, 200, 329), "its blockhash is valid up to height 329, 11 below the best endpoint's"},
+		"one a little behind is taken":         {answer(100, 100, 250), answer(190, 190, 340), ""},
+		"one whose height a little is behind":  {answer(190, 190, 340), answer(200, 200, 330), ""},
+		"one that has not changed for a while": {answer(190, 190, 340), answer(200, 190, 340), ""},
+	}
+	for name, test := range tests {
+		for _, alone := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, alone %v", name, alone), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := newNetwork("a", "b")
+					n["a"].set("getLatestBlockhash", test.first)
+					endpoints := of("a", "b")
+					if alone {
+						endpoints = of("a")
+					}
+					e, _ := newEndpoints(t, n, endpoints, nil)
+					if _, err := e.LatestBlockhash(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					n["a"].at(200)
+					n["b"].at(201)
+					n["a"].set("getLatestBlockhash", test.then)
+					time.Sleep(time.Second)
+					// Any answer of a later slot shows what is behind.
+					if _, err := e.Slot(t.Context(), ledger.Confirmed); err != nil {
+						t.Fatal(err)
+					}
+					got, err := e.LatestBlockhash(t.Context())
+					switch {
+					case test.wantText == "":
+						if err != nil || got.Slot < 190 || got.Slot > 200 {
+							t.Errorf("blockhash is %+v with error %v, want that of a", got, err)
+						}
+					case alone:
+						checkError(t, err, ledger.KindNodeBehind, 0, nil)
+						if !strings.Contains(fmt.Sprint(err), test.wantText) {
+							t.Errorf("error is %v, want %q in it", err, test.wantText)
+						}
+					case err != nil || got.Slot != 201:
+						t.Errorf("blockhash is %+v with error %v, want that of b", got, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestBlockhashDoesNotGoBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a", "b")
+		n["b"].at(95) // a little behind, as another node is
+		e, _ := newEndpoints(t, n, of("a", "b"), nil)
+		for _, broken := range []bool{false, true} {
+			if broken {
+				n["a"].fail(sick)
+			}
+			if got, err := e.LatestBlockhash(t.Context()); err != nil || got.Slot != 100 {
+				t.Errorf("blockhash is %+v with error %v, want the newest, of slot 100", got, err)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
