@@ -11,9 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go"
@@ -39,8 +39,9 @@ const (
 // Options configure a Client.
 type Options struct {
 	// URL is the endpoint, http or https. Credentials in it, as user info, path
-	// or query, are secret: they appear in no error and no log.
-	URL string
+	// or query, are secret: they appear in no error and no log, and in no printing
+	// of the options.
+	URL string `json:"-"`
 	// HTTP makes the calls; NewHTTPClient gives a fit one.
 	HTTP *http.Client
 	// Now is the clock for the durations that Observe gets.
@@ -53,6 +54,15 @@ type Options struct {
 	Observe func(method, class string, took time.Duration)
 }
 
+// String leaves the URL out.
+func (o Options) String() string { return fmt.Sprintf("client of an endpoint, timeout %s", o.Timeout) }
+
+// GoString is String.
+func (o Options) GoString() string { return o.String() }
+
+// LogValue is String.
+func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
 // Client calls one endpoint; Endpoints calls several. Reads are retried twice, with jittered backoff,
 // when no answer came; a send is never retried, because whoever sends decides
 // by the submission's state. Safe for concurrent use.
@@ -61,9 +71,10 @@ type Options struct {
 // ledger.ErrUnavailable), *ledger.RPCError, *ledger.SendError,
 // ledger.ErrSlotSkipped or ledger.ErrBlockPruned.
 type Client struct {
-	// endpoint is a pointer, and unexported, so that no printing of a Client shows it.
-	endpoint *url.URL
-	redact   *strings.Replacer
+	// endpoint and redact are functions so that no printing of a Client, by
+	// whatever verb, shows what they hold.
+	endpoint func() *url.URL
+	redact   func(string) string
 	http     *http.Client
 	now      func() time.Time
 	timeout  time.Duration
@@ -90,7 +101,7 @@ func New(o Options) (*Client, error) {
 	case o.Timeout < 0:
 		return nil, fmt.Errorf("RPC timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, defaultTimeout)
 	}
-	c := &Client{endpoint: u, redact: redactor(u), http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe}
+	c := &Client{endpoint: func() *url.URL { return u }, redact: redactor(u).Replace, http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe}
 	if c.timeout == 0 {
 		c.timeout = defaultTimeout
 	}
@@ -202,7 +213,7 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 	}
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint().String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, transportFault(parent, ctx, method, err)
 	}

@@ -165,8 +165,8 @@ type endpoint struct {
 	roles   []Role
 	http    *http.Client
 	clients map[judge.Urgency]*Client
-	// socket is nil without one; a pointer, so that no printing shows it.
-	socket  *url.URL
+	// socket is nil without one; a function, so that no printing shows it.
+	socket  func() *url.URL
 	breaker *judge.Breaker
 	budget  *judge.Budget
 	meter   *judge.Meter
@@ -238,7 +238,7 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 	if err != nil {
 		return nil, err
 	}
-	if ep.socket, err = socketOf(client.endpoint, c.WebSocketURL); err != nil {
+	if ep.socket, err = socketOf(client.endpoint(), c.WebSocketURL); err != nil {
 		return nil, err
 	}
 	if ep.budget, err = judge.NewBudget(c.RequestsPerSecond, e.now); err != nil {

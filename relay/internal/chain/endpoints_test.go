@@ -259,7 +259,6 @@ func TestOneEndpointAlone(t *testing.T) {
 		n := newNetwork("a")
 		e, seen := newEndpoints(t, n, of("a"), nil)
 		n["a"].fail(sick)
-		start := time.Now()
 		checkError(t, balance(t, e), ledger.KindServerError, 0, nil)
 		if got := n["a"].count(""); got != 3 {
 			t.Errorf("%d calls, want 3: nobody else can answer", got)
@@ -275,7 +274,7 @@ func TestOneEndpointAlone(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		n["a"].heal()
-		start = time.Now()
+		start := time.Now()
 		if err := balance(t, e); err != nil || time.Since(start) != 0 {
 			t.Errorf("after a healthy minute the read took %s with error %v", time.Since(start), err)
 		}

@@ -212,7 +212,7 @@ func classOf(err error) string {
 const maxMessage = 200
 
 func (c *Client) message(m string) string {
-	m = c.redact.Replace(m)
+	m = c.redact(m)
 	if len(m) > maxMessage {
 		m = strings.ToValidUTF8(m[:maxMessage], "") + "…"
 	}

@@ -49,8 +49,10 @@ type host struct {
 	chain solana.Hash
 	// said are the answers of methods that a test has set; all is that to every
 	// method without one but getGenesisHash.
-	said  map[string]reply
-	all   *reply
+	said map[string]reply
+	all  *reply
+	// page answers getSignaturesForAddress by its parameters; nil for none.
+	page  func(params string) reply
 	calls []string
 	last  map[string]json.RawMessage // parameters by method
 }
@@ -107,6 +109,9 @@ func (h *host) take(method string, params json.RawMessage) reply {
 	}
 	if h.all != nil && method != "getGenesisHash" {
 		return *h.all
+	}
+	if method == "getSignaturesForAddress" && h.page != nil {
+		return h.page(string(params))
 	}
 	valued := func(value string) reply {
 		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":%s}`, h.slot, value))

@@ -40,6 +40,11 @@ func newNode(t *testing.T, script ...answer) *node {
 	t.Helper()
 	n := &node{script: script}
 	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "websocket" {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, n.script[0].body)
+			return
+		}
 		body, err := io.ReadAll(r.Body)
 		var call struct {
 			Version string          `json:"jsonrpc"`

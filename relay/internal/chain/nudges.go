@@ -28,21 +28,21 @@ const (
 
 // socketOf is the endpoint's WebSocket URL: the configured one, else its own
 // with the scheme changed. Nil when there is to be none.
-func socketOf(u *url.URL, configured string) (*url.URL, error) {
+func socketOf(u *url.URL, configured string) (func() *url.URL, error) {
 	switch configured {
 	case NoWebSocket:
 		return nil, nil
 	case "":
 		out := *u
 		out.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
-		return &out, nil
+		return func() *url.URL { return &out }, nil
 	}
 	out, err := url.Parse(configured)
 	if err != nil || (out.Scheme != "ws" && out.Scheme != "wss") || out.Host == "" {
 		// The parser's error repeats the URL.
 		return nil, fmt.Errorf("WebSocket URL of %d bytes is not usable: expected ws:// or wss:// and a host, or %s", len(configured), NoWebSocket)
 	}
-	return out, nil
+	return func() *url.URL { return out }, nil
 }
 
 // Nudges calls nudge whenever an endpoint says that the account has changed, at
@@ -145,7 +145,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 func dialSocket(ctx context.Context, ep *endpoint, account solana.PublicKey) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, socketDial)
 	defer cancel()
-	conn, resp, err := websocket.Dial(ctx, ep.socket.String(), &websocket.DialOptions{HTTPClient: ep.http})
+	conn, resp, err := websocket.Dial(ctx, ep.socket().String(), &websocket.DialOptions{HTTPClient: ep.http})
 	if resp != nil && resp.Body != nil {
 		defer func() { _ = resp.Body.Close() }() // of a refused handshake; nothing is lost
 	}

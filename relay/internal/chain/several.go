@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -113,11 +114,48 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 
 // Search looks up to 256 signatures up in all that an endpoint knows, an
 // archive's history first, together with what tells whether its not knowing one
-// means anything. All is from one endpoint, the horizon read before the statuses.
+// means anything. All is from one endpoint, the horizon read before the statuses,
+// but for one thing: of a signature that it does not know, a second endpoint is
+// asked too, if there is one that answers, and believed when it does know it.
+// Whoever loses its history must not make the relay think that nothing landed.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	return ask(ctx, e, past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
+	var by int
+	look, err := ask(ctx, e, past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
+		by = at.index
 		return at.search(ctx, signatures)
 	}))
+	if err == nil && slices.Contains(look.Statuses, nil) {
+		e.secondOpinion(ctx, signatures, look.Statuses, by)
+	}
+	return look, err
+}
+
+// secondOpinion fills in the statuses that another endpoint than by knows.
+func (e *Endpoints) secondOpinion(ctx context.Context, signatures []solana.Signature, statuses []*ledger.Status, by int) {
+	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) ([]*ledger.Status, error) {
+		found, _, err := at.Statuses(ctx, signatures, true)
+		return found, err
+	})
+	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
+		if ep.index == by {
+			continue
+		}
+		permit, ok := ep.breaker.Try()
+		if !ok {
+			continue
+		}
+		// Two, as if there were another to ask: nobody waits long for an opinion.
+		found, err := attempt(ctx, e, ep, permit, q, 2)
+		if err != nil {
+			continue
+		}
+		for i, s := range found {
+			if statuses[i] == nil {
+				statuses[i] = s
+			}
+		}
+		return
+	}
 }
 
 // search is Search at one endpoint.

@@ -58,8 +58,52 @@ func TestSearchIsOfOneEndpoint(t *testing.T) {
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("look differs (-want +got):\n%s", diff)
 				}
+				if n["other"].count("getSignatureStatuses") != 1 {
+					t.Errorf("the other was asked %d times, want once: for its answer, or its opinion on what the archive does not know", n["other"].count("getSignatureStatuses"))
+				}
 				if got, want := n["archive"].params("getSignatureStatuses"), fmt.Sprintf(`[[%q],{"searchTransactionHistory":true}]`, sigA); got != "" && got != want {
 					t.Errorf("asked %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestSearchAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	landed := &ledger.Status{Slot: 72, Confirmation: ledger.Finalized}
+	known := `{"confirmationStatus":"finalized","err":null,"slot":72}`
+	says2 := func(a, b string) reply {
+		return says(fmt.Sprintf(`{"context":{"slot":100},"value":[%s,%s]}`, a, b))
+	}
+	tests := map[string]struct {
+		archive, other reply
+		want           []*ledger.Status
+		wantAsked      int // of the other
+	}{
+		"nobody asks when all is known":       {says2(known, known), sick, []*ledger.Status{landed, landed}, 0},
+		"the other knows one":                 {says2("null", known), says2(known, "null"), []*ledger.Status{landed, landed}, 1},
+		"the other knows none":                {says2("null", "null"), says2("null", "null"), []*ledger.Status{nil, nil}, 1},
+		"the other is down, which is no harm": {says2("null", known), sick, []*ledger.Status{nil, landed}, 1},
+		"the other hangs, and is left":        {says2("null", known), reply{hang: true}, []*ledger.Status{nil, landed}, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("archive", "other")
+				n["archive"].set("getSignatureStatuses", test.archive)
+				n["other"].set("getSignatureStatuses", test.other)
+				e, _ := newEndpoints(t, n, archives("archive", "other"), nil)
+				got, err := e.Search(t.Context(), []solana.Signature{sigA, sigB})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := ledger.Look{Statuses: test.want, Slot: 100, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 3}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("look differs (-want +got):\n%s", diff)
+				}
+				if got := n["other"].count("getSignatureStatuses"); got != test.wantAsked {
+					t.Errorf("the other was asked %d times, want %d", got, test.wantAsked)
 				}
 			})
 		})

@@ -62,8 +62,9 @@ type Status struct {
 }
 
 // Look is what one endpoint knows of some signatures, with what tells whether
-// its not knowing one means anything. All of it is from the same endpoint, and
-// the horizon was read before the statuses: a transaction that lands after its
+// its not knowing one means anything. All of it is from the same endpoint, but
+// for statuses that only another one knew, and the horizon was read before the
+// statuses: a transaction that lands after its
 // blockhash's last height does not exist, so one that is still unknown then, to
 // a history that reaches back to it, is dead.
 type Look struct {

@@ -113,11 +113,11 @@ func TestOpenBreakerLetsOneProbeThrough(t *testing.T) {
 		if got := b.Next(); got != firstDelay {
 			t.Errorf("the probe is due in %s, want %s", got, firstDelay)
 		}
-		time.Sleep(firstDelay - 1)
+		time.Sleep(firstDelay - time.Nanosecond)
 		if call(b, Good) {
 			t.Error("a call passes before the delay is over")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		probe, ok := b.Try()
 		if !ok || b.State() != HalfOpen {
 			t.Fatalf("the probe passes: %v, state %s; want it to pass, half open", ok, b.State())

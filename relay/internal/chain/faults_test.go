@@ -1,0 +1,359 @@
+package chain_test
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// through gives clients of two endpoints of the world's chain, the first with faults.
+func (w *world) through(faults ...fault.Rule) *chain.Endpoints {
+	w.t.Helper()
+	return w.endpoints(nil, faults)
+}
+
+func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.Rule) *chain.Endpoints {
+	w.t.Helper()
+	if err := w.Endpoint("faulty").SetFaults(faults); err != nil {
+		w.t.Fatal(err)
+	}
+	faulty, well := httptest.NewServer(w.Endpoint("faulty")), httptest.NewServer(w.Endpoint("well"))
+	o := chain.EndpointsOptions{
+		Endpoints: []chain.Endpoint{
+			{Name: "faulty", URL: faulty.URL, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}},
+			{Name: "well", URL: well.URL},
+		},
+		Genesis: localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&o)
+	}
+	e, err := chain.NewEndpoints(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		// The servers wait for calls under way, and a hanging one for its client.
+		faulty.CloseClientConnections()
+		if err := e.Flush(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+		e.Close()
+		faulty.Close()
+		well.Close()
+	})
+	return e
+}
+
+// TestReadsSurviveAFaultyNode: every read finds the endpoint that is well.
+func TestReadsSurviveAFaultyNode(t *testing.T) {
+	t.Parallel()
+	const calls = 10
+	tests := map[string]fault.Rule{
+		"HTTP 503":           {Status: 503},
+		"HTTP 429":           {Status: 429, RetryAfter: time.Second},
+		"connections cut":    {Cut: true},
+		"an internal error":  {Error: fault.Error{Code: -32603, Message: "Internal error"}},
+		"half of the calls":  {Status: 500, Probability: 0.5},
+		"fails after acting": {Status: 502, AfterActing: true},
+		"cut after acting":   {Cut: true, AfterActing: true},
+		"a node far behind":  {Lag: 50},
+		"no history":         {History: 1},
+		"all well":           {Latency: time.Microsecond},
+	}
+	for name, rule := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, localnet.Options{Initialised: true})
+			ctx := t.Context()
+			hash := w.blockhash()
+			bytes, signature := w.sign(w.inputs(1, w.root(), deposit), hash)
+			if err := w.client.Send(ctx, bytes, true, hash.Slot); err != nil {
+				t.Fatal(err)
+			}
+			w.Finalize()
+			landed := w.status(signature, true)
+			e := w.through(rule)
+			for range calls {
+				if _, slot, err := e.Accounts(ctx, []solana.PublicKey{w.pool.MerkleTree}, ledger.Confirmed, landed.Slot); err != nil || slot < landed.Slot {
+					t.Errorf("accounts are of slot %d with error %v, want %d or later", slot, err, landed.Slot)
+				}
+				if got, err := e.LatestBlockhash(ctx); err != nil || got.Slot < landed.Slot {
+					t.Errorf("blockhash is %+v with error %v", got, err)
+				}
+				look, err := e.Search(ctx, []solana.Signature{signature})
+				if err != nil || cmp.Diff(landed, look.Statuses[0]) != "" {
+					t.Errorf("look is %+v with error %v, want the transaction in it", look, err)
+				}
+				if _, err := e.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil {
+					t.Error(err)
+				}
+				if b, err := e.Block(ctx, landed.Slot); err != nil || len(b.Transactions) != 1 {
+					t.Errorf("block is %+v with error %v", b, err)
+				}
+			}
+			w.Advance(1)
+		})
+	}
+}
+
+// TestSendReachesTheChain through whichever endpoint takes it.
+func TestSendReachesTheChain(t *testing.T) {
+	t.Parallel()
+	tests := map[string]fault.Rule{
+		"the other is down":                   {Status: 503},
+		"the other takes it and answers 502":  {Status: 502, AfterActing: true},
+		"the other hangs":                     {Method: "sendTransaction", Hang: true},
+		"the other answers and forgets it":    {Method: "sendTransaction", Drop: true},
+		"the other is behind":                 {Lag: 40},
+		"the other is well, and takes it too": {Latency: time.Microsecond},
+	}
+	for name, rule := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, localnet.Options{Initialised: true})
+			e := w.through(rule)
+			hash := w.blockhash()
+			bytes, signature := w.sign(w.inputs(1, w.root(), deposit), hash)
+			for _, first := range []bool{true, false} {
+				if err := e.Send(t.Context(), bytes, first, hash.Slot); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Whoever answered first, the chain has it once all calls have ended,
+			// except for the hanging one.
+			until, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = e.Flush(until)
+			w.Finalize()
+			if s := w.status(signature, true); s == nil || s.Err != nil || s.Confirmation != ledger.Finalized {
+				t.Errorf("status is %+v, want a success", s)
+			}
+		})
+	}
+}
+
+func TestFrozenBlockhashIsNotTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, localnet.Options{Initialised: true})
+	e := w.through(fault.Rule{Method: "getLatestBlockhash", FrozenBlockhash: true})
+	first := must[ledger.Blockhash](t)(e.LatestBlockhash(t.Context()))
+	w.Advance(30)
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		// Any other answer shows that the chain has moved.
+		slot := must[uint64](t)(e.Slot(t.Context(), ledger.Confirmed))
+		got := must[ledger.Blockhash](t)(e.LatestBlockhash(t.Context()))
+		if got.Slot == slot {
+			break
+		}
+		if got != first || time.Now().After(deadline) {
+			t.Fatalf("blockhash is of slot %d, want %d", got.Slot, slot)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// TestForgetfulNodeDoesNotHideALanding: an archive that knows nothing must not
+// make a transaction look dead.
+func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, localnet.Options{Initialised: true})
+	hash := w.blockhash()
+	in := w.inputs(1, w.root(), deposit)
+	bytes, signature := w.sign(in, hash)
+	if err := w.client.Send(t.Context(), bytes, true, hash.Slot); err != nil {
+		t.Fatal(err)
+	}
+	w.Finalize()
+	e := w.through(fault.Rule{Empty: true})
+	if look := must[ledger.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[1] != nil {
+		t.Errorf("statuses are %+v, want the first alone", look.Statuses)
+	}
+	made := must[*ledger.Creation](t)(e.Creation(t.Context(), w.pool, in.Nullifiers[1]))
+	if made == nil || made.Signature != signature {
+		t.Errorf("creation is %+v, want that by %s", made, signature)
+	}
+	paid := must[*ledger.Payment](t)(e.Payment(t.Context(), signature, w.payer.PublicKey()))
+	if paid == nil || paid.Signature != signature {
+		t.Errorf("payment is %+v, want that of %s", paid, signature)
+	}
+}
+
+// TestWhatATransactionDid reads the maker of a nullifier and what it cost out of
+// the local chain's history, among transactions that only litter the address.
+func TestWhatATransactionDid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, localnet.Options{Initialised: true})
+	ctx := t.Context()
+	in := w.inputs(1, w.root(), deposit)
+	address, _, err := w.pool.Nullifier(in.Nullifiers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Anybody can put lamports on the address, before and after.
+	const litter = 1_000_000
+	if err := w.Fund(address, litter); err != nil {
+		t.Fatal(err)
+	}
+	w.Finalize()
+	if made := must[*ledger.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0])); made != nil {
+		t.Errorf("creation is %+v, want none: a gift makes no nullifier", made)
+	}
+	before, _, err := w.client.Balance(ctx, w.payer.PublicKey(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, signature := w.sign(in, w.blockhash())
+	if err := w.client.Send(ctx, raw, true, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.Advance(localnet.DefaultConfirmAfter + 1)
+	landed := w.status(signature, false)
+	if err := w.Fund(address, litter); err != nil {
+		t.Fatal(err)
+	}
+	wantMade := &ledger.Creation{Signature: signature, Slot: landed.Slot, Confirmation: ledger.Confirmed, FeePayer: w.payer.PublicKey()}
+	for _, nullifier := range in.Nullifiers {
+		made := must[*ledger.Creation](t)(w.client.Creation(ctx, w.pool, nullifier))
+		if made == nil || made.Call == nil || *made.Call.Inputs != *in {
+			t.Fatalf("creation is %+v, want a call with the inputs", made)
+		}
+		made.Call = nil
+		if diff := cmp.Diff(wantMade, made); diff != "" {
+			t.Errorf("creation differs (-want +got):\n%s", diff)
+		}
+	}
+	if paid := must[*ledger.Payment](t)(w.client.Payment(ctx, signature, w.payer.PublicKey())); paid != nil {
+		t.Errorf("payment is %+v before it is finalized, want none", paid)
+	}
+
+	w.Finalize()
+	made := must[*ledger.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0]))
+	if made == nil || made.Confirmation != ledger.Finalized {
+		t.Errorf("creation is %+v, want it finalized", made)
+	}
+	after, _, err := w.client.Balance(ctx, w.payer.PublicKey(), landed.Slot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid := must[*ledger.Payment](t)(w.client.Payment(ctx, signature, w.payer.PublicKey()))
+	if paid == nil || paid.At.IsZero() || time.Since(paid.At).Abs() > time.Hour {
+		t.Fatalf("payment is %+v, want one of now", paid)
+	}
+	paid.At = time.Time{}
+	priority := shieldpool.Compute{Limit: 300_000, Price: 1000}.PriorityFee()
+	wantPaid := &ledger.Payment{
+		Signature: signature, Slot: landed.Slot, FeePayer: w.payer.PublicKey(),
+		Fee: 5000 + priority, SignatureFees: 5000, Before: before, After: after,
+	}
+	if diff := cmp.Diff(wantPaid, paid); diff != "" {
+		t.Errorf("payment differs (-want +got):\n%s", diff)
+	}
+	if _, err := w.client.Payment(ctx, signature, solana.PublicKey{66}); err == nil {
+		t.Error("a payment to an account that the transaction does not name has no error")
+	}
+	lamports, slot, err := w.client.Balances(ctx, []solana.PublicKey{w.payer.PublicKey(), {66}})
+	if err != nil || slot < landed.Slot || cmp.Diff([]uint64{after, 0}, lamports) != "" {
+		t.Errorf("balances are %v at slot %d with error %v, want %d and 0", lamports, slot, err, after)
+	}
+}
+
+// nudged counts what a WebSocket brings.
+type nudged struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (n *nudged) nudge() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.n++
+}
+
+func (n *nudged) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.n
+}
+
+// moved changes the account until the nudges say so.
+func (w *world) moved(n *nudged, account solana.PublicKey) {
+	w.t.Helper()
+	before, deadline := n.count(), time.Now().Add(20*time.Second)
+	for n.count() == before {
+		if time.Now().After(deadline) {
+			w.t.Fatal("no nudge came in time")
+		}
+		if err := w.Fund(account, 1_000_000); err != nil {
+			w.t.Fatal(err)
+		}
+		w.Advance(localnet.DefaultConfirmAfter + 1)
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestNudges(t *testing.T) {
+	t.Parallel()
+	tests := map[string][]fault.Rule{
+		"a change is told":                          nil,
+		"the first endpoint refuses sockets":        {{Method: fault.MethodSocket, Status: 503}},
+		"the first endpoint refuses subscriptions":  {{Method: "accountSubscribe", Error: fault.Error{Code: -32601, Message: "Method not found"}}},
+		"the first endpoint cuts them all the time": {{Socket: fault.SocketCut}},
+	}
+	for name, faults := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, localnet.Options{Initialised: true})
+			e := w.endpoints(nil, faults)
+			ctx, cancel := context.WithCancel(t.Context())
+			var n nudged
+			var running sync.WaitGroup
+			running.Go(func() { e.Nudges(ctx, w.pool.MerkleTree, n.nudge) })
+			w.moved(&n, w.pool.MerkleTree)
+			cancel()
+			running.Wait()
+		})
+	}
+	t.Run("a connection that was cut is made again", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, localnet.Options{Initialised: true})
+		e := w.endpoints(func(o *chain.EndpointsOptions) { o.Endpoints[1].WebSocketURL = chain.NoWebSocket }, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var n nudged
+		var running sync.WaitGroup
+		running.Go(func() { e.Nudges(ctx, w.pool.MerkleTree, n.nudge) })
+		w.moved(&n, w.pool.MerkleTree)
+		if err := w.Endpoint("faulty").SetFaults([]fault.Rule{{Socket: fault.SocketCut}}); err != nil {
+			t.Fatal(err)
+		}
+		w.Advance(3)
+		if err := w.Endpoint("faulty").SetFaults(nil); err != nil {
+			t.Fatal(err)
+		}
+		w.moved(&n, w.pool.MerkleTree)
+		cancel()
+		running.Wait()
+	})
+	t.Run("none are wanted", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, localnet.Options{})
+		e := w.endpoints(func(o *chain.EndpointsOptions) {
+			o.Endpoints[0].WebSocketURL, o.Endpoints[1].WebSocketURL = chain.NoWebSocket, chain.NoWebSocket
+		}, nil)
+		e.Nudges(t.Context(), w.pool.MerkleTree, func() { t.Error("a nudge without a WebSocket") })
+	})
+}

@@ -1,0 +1,157 @@
+package chain
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// landed is a transaction as getTransaction gives it; meta has what is not nothing.
+func landed(raw []byte, meta string) string {
+	return fmt.Sprintf(`{"slot":7,"blockTime":1700000000,"version":0,"transaction":[%q,"base64"],"meta":{%s}}`, base64.StdEncoding.EncodeToString(raw), meta)
+}
+
+// balances are the same before and after, of n accounts.
+func balances(n int) string {
+	list := strings.TrimSuffix(strings.Repeat("9,", n), ",")
+	return fmt.Sprintf(`"err":null,"fee":5000,"preBalances":[%s],"postBalances":[%s]`, list, list)
+}
+
+func transact(t *testing.T, pool *shieldpool.Pool, nullifier byte, options ...solana.TransactionOption) []byte {
+	t.Helper()
+	in := &shieldpool.PublicInputs{PublicAmount: -9, MintAddress: pool.Mint.Field, Nullifiers: [2][32]byte{{31: nullifier}, {31: nullifier + 1}}}
+	ix, err := pool.Instruction(payerKey, &shieldpool.Call{Proof: make([]byte, shieldpool.ProofLength), Inputs: in, Destination: shieldpool.Destination{Recipient: keyB}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signedBy(t, sigA, ix, options...)
+}
+
+func signedBy(t *testing.T, signature solana.Signature, ix solana.Instruction, options ...solana.TransactionOption) []byte {
+	t.Helper()
+	tx, err := solana.NewTransaction([]solana.Instruction{ix}, hashA, append(options, solana.TransactionPayer(payerKey))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.Signatures = []solana.Signature{signature}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func accountsOf(t *testing.T, raw []byte) int {
+	t.Helper()
+	tx, err := solana.TransactionFromBytes(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(tx.Message.AccountKeys) + tx.Message.NumLookups()
+}
+
+func TestCreation(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	nullifier := [32]byte{31: 5}
+	address, _, err := pool.Nullifier(nullifier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maker := transact(t, pool, 5)
+	inTable := transact(t, pool, 5, solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {pool.MerkleTree, pool.Address}}))
+	loaded := fmt.Sprintf(`,"loadedAddresses":{"writable":[%q,%q],"readonly":[]}`, pool.MerkleTree, pool.Address)
+	gift := signedBy(t, sigA, solana.NewInstruction(solana.SystemProgramID, solana.AccountMetaSlice{solana.Meta(payerKey).SIGNER().WRITE(), solana.Meta(address).WRITE()}, []byte{2}))
+	// A program of somebody else's that is given the very data, and a call of the
+	// pool that spends other notes and names the address in passing.
+	imitation := signedBy(t, sigA, solana.NewInstruction(router, solana.AccountMetaSlice{solana.Meta(address).WRITE()}, instructionData(t, maker)))
+	other := transact(t, pool, 7)
+	// A router calls the pool: the call is an inner instruction.
+	routed := signedBy(t, sigA, solana.NewInstruction(router, solana.AccountMetaSlice{
+		solana.Meta(payerKey).SIGNER().WRITE(), solana.Meta(address).WRITE(), solana.Meta(pool.Profile.ProgramID),
+	}, []byte{1}))
+	inner := fmt.Sprintf(`,"innerInstructions":[{"index":0,"instructions":[{"programIdIndex":%d,"accounts":[%d],"data":%q}]}]`,
+		indexIn(t, routed, pool.Profile.ProgramID), indexIn(t, routed, address), solana.Base58(instructionData(t, maker)).String())
+	unknownNotes := signedBy(t, sigA, solana.NewInstruction(pool.Profile.ProgramID, solana.AccountMetaSlice{solana.Meta(address).WRITE()}, append(instructionData(t, maker), "a form yet unknown"...)))
+
+	found := &ledger.Creation{Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
+	tests := map[string]struct {
+		transaction string
+		want        bool
+		wantKind    string
+	}{
+		"a call of the pool":                 {transaction: landed(maker, balances(accountsOf(t, maker))), want: true},
+		"with addresses from a lookup table": {transaction: landed(inTable, balances(accountsOf(t, inTable))+loaded), want: true},
+		"called by another program":          {transaction: landed(routed, balances(accountsOf(t, routed))+inner), want: true},
+		"with a note envelope yet unknown":   {transaction: landed(unknownNotes, balances(accountsOf(t, unknownNotes))), want: true},
+		"a gift of a lamport":                {transaction: landed(gift, balances(accountsOf(t, gift)))},
+		"another program's":                  {transaction: landed(imitation, balances(accountsOf(t, imitation)))},
+		"a call that spends other notes":     {transaction: landed(other, balances(accountsOf(t, other)))},
+		"one that failed":                    {transaction: landed(maker, strings.Replace(balances(accountsOf(t, maker)), `"err":null`, `"err":"AccountInUse"`, 1))},
+		"one that is listed and not there":   {transaction: "null", wantKind: ledger.KindNotYet},
+		"one that is another":                {transaction: landed(signedBy(t, sigB, solana.NewInstruction(router, nil, nil)), balances(2)), wantKind: ledger.KindBadResponse},
+		"one without its balances":           {transaction: landed(maker, `"err":null,"fee":5000`), wantKind: ledger.KindBadResponse},
+		"one without its fee":                {transaction: landed(maker, strings.Replace(balances(accountsOf(t, maker)), `"fee":5000,`, "", 1)), wantKind: ledger.KindBadResponse},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNetwork("a")
+			n["a"].set("getTransaction", says(test.transaction))
+			n["a"].page = func(params string) reply {
+				if strings.Contains(params, fmt.Sprintf(`"before":%q`, sigA)) {
+					return says("[]")
+				}
+				if !strings.Contains(params, `"before"`) {
+					// The newest page has litter alone.
+					return says(fmt.Sprintf(`[{"signature":%q,"slot":10,"err":"AccountInUse"}]`, sigC))
+				}
+				return says(fmt.Sprintf(`[{"signature":%q,"slot":9,"err":"AccountInUse"},{"signature":%q,"slot":7,"err":null,"confirmationStatus":"finalized"}]`, sigB, sigA))
+			}
+			e, _ := newEndpoints(t, n, of("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
+			got, err := e.Creation(t.Context(), pool, nullifier)
+			if test.wantKind != "" {
+				checkError(t, err, test.wantKind, 0, nil)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (got != nil) != test.want {
+				t.Fatalf("creation is %+v", got)
+			}
+			if got == nil {
+				return
+			}
+			if call := got.Call; call == nil || call.Inputs.Nullifiers[0] != nullifier {
+				t.Errorf("call is %+v, want that which spends the nullifier", call)
+			}
+			got.Call = nil
+			if diff := cmp.Diff(found, got); diff != "" {
+				t.Errorf("creation differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+	n := newNetwork("a")
+	e, _ := newEndpoints(t, n, of("a"), nil)
+	if _, err := e.Creation(t.Context(), pool, [32]byte{}); err == nil {
+		t.Error("the zero nullifier, which is no input, is looked for")
+	}
+}
+
+func instructionData(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	tx, err := solana.TransactionFromBytes(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx.Message.Instructions[0].Data
+}

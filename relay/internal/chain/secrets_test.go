@@ -1,0 +1,171 @@
+package chain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// TestCredentialsOfEndpointsAppearNowhere: whatever an endpoint does, with
+// credentials in every part of its URLs, errors, logs, status and every
+// printing of every type name it by its name alone.
+func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
+	t.Parallel()
+	echo := fmt.Sprintf(`{"code":-32602,"message":"key %s of %s:%s@host/v2/%s is not valid"}`, canaryQuery, canaryUser, canaryPass, canaryPath)
+	tests := map[string]struct {
+		url    string // empty for the node's
+		answer answer
+	}{
+		"nobody listens":             {url: "http://" + closedAddress(t)},
+		"HTTP 403":                   {answer: answer{status: 403, body: canaryQuery}},
+		"HTTP 500":                   {answer: answer{status: 500, body: canaryPath}},
+		"a refusal that echoes it":   {answer: fault(echo)},
+		"an error that echoes it":    {answer: fault(strings.Replace(echo, "-32602", "-32603", 1))},
+		"another chain":              {answer: result(fmt.Sprintf("%q", solana.Hash{66}))},
+		"a hash that is none":        {answer: result(`"` + canaryPath + `"`)},
+		"TLS to a server without it": {url: strings.Replace(newNode(t, answer{}).URL, "http:", "https:", 1)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target := test.url
+			if target == "" {
+				target = newNode(t, test.answer).URL
+			}
+			url := withCanaries(t, target)
+			var text strings.Builder
+			log := &lockedBuffer{}
+			o := EndpointsOptions{
+				Endpoints: []Endpoint{
+					{Name: "first", URL: url},
+					{Name: "second", URL: url, WebSocketURL: strings.Replace(url, "http", "ws", 1), Roles: []Role{RoleRead, RoleSubmit, RoleArchive}},
+				},
+				Genesis: hashA, HTTP: NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 }, Timeout: time.Second,
+				Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			}
+			e, err := NewEndpoints(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			for i, err := range everyCall(t.Context(), e) {
+				if err == nil {
+					t.Fatalf("call %d has no error to look at", i)
+				}
+				for _, e := range unwrapAll(err) {
+					fmt.Fprintf(&text, "%v %+v %#v %T\n", e, e, e, e)
+				}
+			}
+			_, err = e.GenesisHash(t.Context())
+			for _, e := range unwrapAll(err) {
+				fmt.Fprintf(&text, "%v %+v %#v %T\n", e, e, e, e)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			var running sync.WaitGroup
+			running.Go(func() { e.Run(ctx) })
+			running.Go(func() { e.Nudges(ctx, treeKey, func() {}) })
+			running.Wait()
+
+			plain := Options{URL: url, HTTP: http.DefaultClient, Now: time.Now}
+			status := e.Status()
+			for _, v := range []any{e, *e.all[0].clients[0], e.all[0], e.all, status, o, o.Endpoints, o.Endpoints[1], &o.Endpoints[1], plain, &plain} {
+				fmt.Fprintf(&text, "%v %+v %#v %s\n", v, v, v, v)
+				o.Log.Info("Printed", "value", v)
+				slog.New(slog.NewTextHandler(&text, nil)).Info("Printed", "value", v)
+			}
+			for _, v := range []any{status, o.Endpoints} {
+				encoded, err := json.Marshal(v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text.Write(encoded)
+			}
+			for _, line := range append(strings.Split(text.String(), "\n"), strings.Split(log.String(), "\n")...) {
+				checkCanaries(t, line)
+			}
+			if !strings.Contains(text.String(), "first") || !strings.Contains(log.String(), "second") {
+				t.Error("nothing names the endpoints")
+			}
+		})
+	}
+}
+
+// everyCall makes each call that Endpoints has, all at once, twice.
+func everyCall(ctx context.Context, e *Endpoints) []error {
+	keys := []solana.PublicKey{keyA}
+	one := func(_ any, err error) error { return err }
+	two := func(_, _ any, err error) error { return err }
+	calls := []func() error{
+		func() error { return one(e.LatestBlockhash(ctx)) },
+		func() error { return two(e.Accounts(ctx, keys, ledger.Confirmed, 1)) },
+		func() error { return two(e.Balance(ctx, keyA, 1)) },
+		func() error { return two(e.Balances(ctx, keys)) },
+		func() error { return one(e.Simulate(ctx, raw, true, 1)) },
+		func() error { return one(e.PriorityFees(ctx, keys)) },
+		func() error { return two(e.Statuses(ctx, []solana.Signature{sigA})) },
+		func() error { return one(e.Search(ctx, []solana.Signature{sigA})) },
+		func() error { return one(e.SignaturesFor(ctx, keyA, ledger.Finalized, sigA, sigB, 1)) },
+		func() error { return one(e.Blocks(ctx, 1, 2)) },
+		func() error { return one(e.Block(ctx, 1)) },
+		func() error { return one(e.Payment(ctx, sigA, keyA)) },
+		func() error { return one(e.Slot(ctx, ledger.Finalized)) },
+		func() error { return e.Send(ctx, raw, true, 1) },
+		func() error { return e.Send(ctx, raw, false, 1) },
+	}
+	errs := make([]error, 2*len(calls))
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = calls[i%len(calls)]() })
+	}
+	wg.Wait()
+	return errs
+}
+
+// unwrapAll lists the error and all below it, those that were joined included.
+func unwrapAll(err error) (out []error) {
+	if err == nil {
+		return nil
+	}
+	out = append(out, err)
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			out = append(out, unwrapAll(e)...)
+		}
+		return out
+	}
+	return append(out, unwrapAll(errors.Unwrap(err))...)
+}
+
+// lockedBuffer may be written by several at once.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var _ io.Writer = (*lockedBuffer)(nil)
