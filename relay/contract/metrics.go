@@ -90,12 +90,18 @@ var (
 		"None; it is the other half of what is left.", []string{"cap"}}
 	MetricCapLeft = Metric{"relaypool_spend_cap_left_lamports", "What each cap leaves to be spent in its window now.",
 		"Near 0: new work is refused soon. Find out who sends it, or raise the cap.", []string{"cap"}}
+	MetricReceived = Metric{"relaypool_received_lamports_total", "Lamports that the payers received, by the finalized chain.",
+		"None; it shows funding.", nil}
+	MetricLedgerEntries = Metric{"relaypool_ledger_entries_total", "Transactions that this process entered into the ledger, by kind: transfer, withdrawal, swap, failed, received, unknown.",
+		"unknown: see relaypool_ledger_unknown_signatures.", []string{"kind"}}
 	MetricLedgerUnknown = Metric{"relaypool_ledger_unknown_signatures", "Transactions on the chain that a payer of ours signed and the database does not know.",
 		"Above 0: somebody else holds the key, or rows were lost. Move the funds to a new key first, then look.", nil}
+	MetricLedgerGaps = Metric{"relaypool_ledger_gaps", "Places where no endpoint had the history that must be there, by payer.",
+		"Above 0: an endpoint's history is short; add an archive. relay ledger says how many lamports it hides.", []string{"payer"}}
 	MetricLedgerAge = Metric{"relaypool_ledger_unreconciled_age_seconds", "Time since the ledger was last brought up to the finalized chain, by payer.",
 		"Above 600: the endpoints do not give the payer's history, or no process leads upkeep.", []string{"payer"}}
-	MetricLedgerDifference = Metric{"relaypool_ledger_difference_lamports", "Chain's balance less what the ledger makes of it, by payer, as last reconciled.",
-		"Not 0: run relay ledger; a gap in an endpoint's history, or a transaction that is not understood.", []string{"payer"}}
+	MetricLedgerDifference = Metric{"relaypool_ledger_difference_lamports", "Lamports that the ledger does not account for, by payer: what its sums do not explain of the balance, and what transactions of ours cost beyond fee and rent.",
+		"Not 0: run relay ledger; a transaction that is not understood, or rows that were changed by hand.", []string{"payer"}}
 
 	MetricUpkeepRuns = Metric{"relaypool_upkeep_runs_total", "Runs of upkeep that this process led, by job and outcome: done or failed.",
 		"failed: the log says why. No runs on any process for several periods: no process leads.", []string{"job", "outcome"}}
@@ -124,7 +130,8 @@ func Metrics() []Metric {
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCSocket, MetricRPCNudges,
 		MetricPayerBalance, MetricPayerAge, MetricPayerInFlight, MetricPayerReserved, MetricPayerUsable,
-		MetricSpent, MetricSpentToday, MetricCap, MetricCapLeft, MetricLedgerUnknown, MetricLedgerAge, MetricLedgerDifference,
+		MetricSpent, MetricSpentToday, MetricReceived, MetricCap, MetricCapLeft,
+		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerAge, MetricLedgerDifference,
 		MetricUpkeepRuns, MetricUpkeepDuration, MetricDeleted,
 		MetricTreeLeaves, MetricTreeCheck, MetricIndexLeaves, MetricIndexServed, MetricIndexVerified,
 	}

@@ -27,6 +27,7 @@ const (
 type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Serve the interface, and carry submissions to the chain."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema up to date. relay serve does so at start as well."`
+	Ledger     ledgerCmd     `cmd:"" help:"Print what the fee payers spent, by day and kind, from the chain's own history; with an RPC endpoint, bring the ledger up to the chain first and compare the balances. Ends with 1 when a lamport is not accounted for."`
 	Keygen     keygenCmd     `cmd:"" help:"Make a fee payer's key file and print its address."`
 	Compliance complianceCmd `cmd:"" help:"The compliance officer's half: keys, and what was sealed to them."`
 	Version    versionCmd    `cmd:"" help:"Print version and build."`

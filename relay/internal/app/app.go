@@ -57,12 +57,15 @@ type App struct {
 	pool      *chain.PoolReader
 	payers    *feepayer.Payers
 	caps      *spending.Caps
+	ledger    *spending.Reconciler
+	books     *books
 	leaves    *commitments.Follower
 	desk      *submission.Desk
 	engine    *submission.Engine
 	gate      *gate
 	backlog   *backlogCache
 	draining  atomic.Bool
+	started   time.Time
 
 	api, operations          *http.Server
 	apiListener, opsListener net.Listener
@@ -77,7 +80,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Timing == (submission.Timing{}) {
 		o.Timing = submission.DefaultTiming()
 	}
-	a := &App{o: o, log: o.Log, metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
+	a := &App{o: o, log: o.Log, started: time.Now(), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
 	defer func() {
 		if err != nil {
 			a.close()

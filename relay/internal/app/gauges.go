@@ -25,6 +25,7 @@ func (a *App) readGauges() {
 	a.readEndpointGauges()
 	a.readPayerGauges()
 	a.readSpendingGauges()
+	a.readLedgerGauges()
 	a.readIndexGauges()
 }
 

@@ -44,7 +44,7 @@ const (
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
 		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
-		"fee_payers": a.checkPayers, "spending": a.checkSpending,
+		"fee_payers": a.checkPayers, "spending": a.checkSpending, "ledger": a.checkLedger,
 		"commitments": a.checkIndex, "queue": a.checkQueue,
 	}
 	r := httpapi.HealthReport{Status: openapi.HealthStatusOk, Checks: map[string]openapi.HealthCheck{}}

@@ -96,3 +96,57 @@ func TestHealthSaysWhatTheQueueWaitsFor(t *testing.T) {
 		}
 	}
 }
+
+func TestHealthSaysWhatTheLedgerDoesNotAccountFor(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	mine, past := solana.PublicKey{1}, solana.PublicKey{2}
+	sum := func(kind spending.Kind, a spending.Amounts) spending.Sum {
+		return spending.Sum{Payer: mine, Kind: kind, Transactions: 3, Amounts: a}
+	}
+	good := spending.Cursor{Payer: mine, Opening: 100, After: 90, CheckedAt: now.Add(-time.Minute)}
+	spent := sum(spending.KindTransfer, spending.Amounts{Fee: 4, Rent: 6})
+	late := good
+	late.CheckedAt = now.Add(-time.Hour)
+	never := good
+	never.CheckedAt = time.Time{}
+	off := good
+	off.After = 85
+	for name, tc := range map[string]struct {
+		ledger spending.Ledger
+		since  time.Duration // for which the relay runs
+		want   string
+	}{
+		"nothing yet":                     {spending.Ledger{}, time.Hour, ""},
+		"every lamport":                   {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{good}}, time.Hour, ""},
+		"an unknown signature this week":  {spending.Ledger{Days: []spending.Sum{sum(spending.KindUnknown, spending.Amounts{})}, Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may hold the key; run relay ledger"},
+		"a balance that does not add up":  {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{off}}, time.Hour, "-5 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
+		"a cost that is not understood":   {spending.Ledger{Totals: []spending.Sum{sum(spending.KindTransfer, spending.Amounts{Fee: 4, Other: 6})}, Cursors: []spending.Cursor{good}}, time.Hour, "6 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
+		"behind the chain for long":       {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{late}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was complete 1h0m0s ago"},
+		"never up to the chain":           {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{never}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
+		"a relay that has just begun":     {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{late}}, time.Minute, ""},
+		"a payer of the past is not read": {spending.Ledger{Cursors: []spending.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}}}, time.Hour, ""},
+	} {
+		ours := func(key solana.PublicKey) bool { return key == mine }
+		if diff := cmp.Diff(tc.want, text(ledgerProblem(&tc.ledger, now, now.Add(-tc.since), ours))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestCostsAreOfEachKindAndDay(t *testing.T) {
+	t.Parallel()
+	day := func(d int) time.Time { return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC) }
+	sums := []spending.Sum{
+		{Day: day(20), Kind: spending.KindTransfer, Amounts: spending.Amounts{Fee: 1}},
+		{Day: day(21), Kind: spending.KindTransfer, Payer: solana.PublicKey{1}, Amounts: spending.Amounts{Fee: 2, Rent: 3}},
+		{Day: day(21), Kind: spending.KindTransfer, Payer: solana.PublicKey{2}, Amounts: spending.Amounts{Fee: 4, PriorityFee: 5, Other: 6}},
+		{Day: day(21), Kind: spending.KindReceived, Amounts: spending.Amounts{Received: 7}},
+	}
+	got := map[string]float64{}
+	costs(byKind(sums, today(time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC))), func(v float64, labels ...string) { got[labels[0]+" "+labels[1]] = v })
+	want := map[string]float64{"transfer fee": 6, "transfer priority_fee": 5, "transfer rent": 3, "transfer other": 6}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -90,6 +90,13 @@ func (a *App) openSpending(context.Context) error {
 		Limits: spending.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay},
 		Store:  a.store, Log: a.log, Now: time.Now,
 	})
+	if err != nil {
+		return err
+	}
+	a.books = &books{ledger: a.store.Ledger()}
+	a.ledger, err = spending.NewReconciler(spending.ReconcilerOptions{
+		Payers: a.payers.Keys(), Store: a.store.Ledger(), Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
+	})
 	return err
 }
 
@@ -110,7 +117,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.gate.admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, Signs: signs,
+		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: admits{a.caps}, Key: c.Key, Signs: signs,
 		Observer: a.metrics, Engine: a.engine, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {

@@ -35,6 +35,7 @@ type Metrics struct {
 	upkeepRuns     *prometheus.CounterVec
 	upkeepDuration *prometheus.HistogramVec
 	deleted        *prometheus.CounterVec
+	entries        *prometheus.CounterVec
 
 	// Without labels, but vectors: they have no sample until they are set, since
 	// unknown is not zero.
@@ -72,6 +73,7 @@ func NewMetrics(b Build) *Metrics {
 		upkeepRuns:     counter(r, contract.MetricUpkeepRuns),
 		upkeepDuration: histogram(r, contract.MetricUpkeepDuration, durations),
 		deleted:        counter(r, contract.MetricDeleted),
+		entries:        counter(r, contract.MetricLedgerEntries),
 
 		treeLeaves: gauge(r, contract.MetricTreeLeaves),
 		treeCheck:  gauge(r, contract.MetricTreeCheck),
@@ -209,6 +211,9 @@ func (m *Metrics) UpkeepRan(job string, took time.Duration, err error) {
 
 // Deleted counts rows that retention deleted.
 func (m *Metrics) Deleted(table string, n int64) { m.deleted.WithLabelValues(table).Add(float64(n)) }
+
+// LedgerEntry counts a transaction entered into the ledger.
+func (m *Metrics) LedgerEntry(kind string) { m.entries.WithLabelValues(kind).Inc() }
 
 // Tree tells of a new state of the tree account and whether it agrees with itself.
 func (m *Metrics) Tree(leaves uint64, selfCheck error) {

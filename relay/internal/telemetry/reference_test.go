@@ -42,6 +42,7 @@ func everything(t *testing.T) *Metrics {
 	m.Nudged("a")
 	m.UpkeepRan("retention", time.Millisecond, nil)
 	m.Deleted("submissions", 1)
+	m.LedgerEntry("transfer")
 	m.Tree(1, nil)
 	set := families(t, m)
 	for _, c := range contract.Metrics() {

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/relay/internal/app"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
+)
+
+const (
+	// ledgerTries is how often the ledger is brought up to a chain that moves on
+	// meanwhile, and ledgerPause the time between: some blocks.
+	ledgerTries = 8
+	ledgerPause = 2 * time.Second
+)
+
+type ledgerCmd struct{ config.Ledger }
+
+// errDisagrees ends relay ledger with 1: what was printed says why.
+var errDisagrees = errors.New("lamports are not accounted for: see the last table's gaps, unknown, other, unexplained and difference")
+
+// Run prints what the fee payers spent, and compares with the chain.
+func (c *ledgerCmd) Run(env *environment) error {
+	c.Found = env.malformed
+	period, err := c.Load()
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.NewLog(env.err, c.Level, c.Logging.Format)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return withDatabase(env, period.DatabaseURL, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		b := book{Ledger: s.Ledger(), period: period}
+		read, err := b.read(env)
+		if err != nil {
+			return err
+		}
+		var balances map[solana.PublicKey]uint64
+		if len(period.Endpoints) > 0 && len(read.Cursors) > 0 {
+			if read, balances, err = b.compare(env, read, log); err != nil {
+				return err
+			}
+		}
+		return c.print(env, read.Statement(balances))
+	})
+}
+
+func (c *ledgerCmd) print(env *environment, s spending.Statement) error {
+	write := s.WriteTable
+	if c.JSON {
+		write = s.WriteJSON
+	}
+	if err := write(env.out); err != nil {
+		return err
+	}
+	if len(s.Payers) == 0 {
+		fmt.Fprintln(env.err, "the ledger is empty: a relay that serves writes it from the chain")
+	}
+	if !s.Agrees() {
+		return errDisagrees
+	}
+	return nil
+}
+
+// book is the ledger and the days of it that were asked for.
+type book struct {
+	*store.Ledger
+	period *config.Period
+}
+
+func (b book) read(ctx context.Context) (*spending.Ledger, error) {
+	until := b.period.Until
+	if until.IsZero() {
+		until = time.Now().AddDate(0, 0, 1) // no day is later than today, by whatever clock
+	}
+	return b.Read(ctx, b.period.From, until.AddDate(0, 0, -1))
+}
+
+// compare brings the ledger up to the finalized chain and gives the balances
+// there. A payer of which new transactions keep coming has none: what they cost
+// is not in the ledger yet, and would count as a difference.
+func (b book) compare(env *environment, read *spending.Ledger, log *slog.Logger) (*spending.Ledger, map[solana.PublicKey]uint64, error) {
+	endpoints, err := app.Endpoints(b.period.Endpoints, chain.EndpointsOptions{Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer endpoints.Close()
+	var payers []solana.PublicKey
+	for i := range read.Cursors {
+		payers = append(payers, read.Cursors[i].Payer)
+	}
+	reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{
+		Payers: payers, Store: b, Chain: endpoints, Observer: unobserved{}, Log: log, Now: time.Now,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	balances := map[solana.PublicKey]uint64{}
+	for try := range ledgerTries {
+		if try > 0 && !pause(env, ledgerPause) {
+			return nil, nil, env.Err()
+		}
+		if err := reconciler.Pass(env); err != nil && !errors.Is(err, spending.ErrMoved) {
+			return nil, nil, fmt.Errorf("bring the ledger up to the chain: %w", err)
+		}
+		if read, err = b.read(env); err != nil {
+			return nil, nil, err
+		}
+		clear(balances)
+		if err := quiet(env, endpoints, read.Cursors, balances); err != nil || len(balances) == len(read.Cursors) {
+			return read, balances, err
+		}
+	}
+	for i := range read.Cursors {
+		if payer := read.Cursors[i].Payer; !has(balances, payer) {
+			fmt.Fprintf(env.err, "the ledger of fee payer %s was not compared with the chain, because new transactions keep coming: ask again when there are none\n", payer)
+		}
+	}
+	return read, balances, nil
+}
+
+func has(balances map[solana.PublicKey]uint64, payer solana.PublicKey) bool {
+	_, ok := balances[payer]
+	return ok
+}
+
+// quiet reads the finalized balance of every payer that had no transaction
+// after its cursor.
+func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []spending.Cursor, balances map[solana.PublicKey]uint64) error {
+	for i := range cursors {
+		c := &cursors[i]
+		accounts, _, err := endpoints.Accounts(ctx, []solana.PublicKey{c.Payer}, ledger.Finalized, c.Slot)
+		if err != nil {
+			return fmt.Errorf("read balance of fee payer %s: %w", c.Payer, err)
+		}
+		// Asked after the balance: none since means none in it either.
+		later, err := endpoints.SignaturesFor(ctx, c.Payer, ledger.Finalized, solana.Signature{}, c.Signature, 1)
+		if err != nil {
+			return fmt.Errorf("read history of fee payer %s: %w", c.Payer, err)
+		}
+		if len(later) > 0 && later[0].Slot > c.Slot {
+			continue
+		}
+		balances[c.Payer] = 0
+		if accounts[0] != nil {
+			balances[c.Payer] = accounts[0].Lamports
+		}
+	}
+	return nil
+}
+
+// unobserved is for a ledger that nobody measures.
+type unobserved struct{}
+
+func (unobserved) Entered(spending.Kind, spending.Amounts) {}
+func (unobserved) Gap()                                    {}
+
+// pause waits; false when ctx ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,186 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
+)
+
+const (
+	// ledgerEvery is how often the ledger is brought up to the finalized chain.
+	ledgerEvery = 30 * time.Second
+	// ledgerAge is how long /health and the gauges keep one reading of it.
+	ledgerAge = 10 * time.Second
+	// ledgerDays is for how long /health tells of an unknown transaction: long
+	// enough for whoever looks on Monday.
+	ledgerDays = 7
+	// ledgerLate is for how long the ledger may be behind: its patience with a
+	// history that is missing, and as much again.
+	ledgerLate = 20 * time.Minute
+)
+
+// ledgerEvents counts what the reconciler finds. Gaps are in the ledger itself,
+// from where all processes tell of them.
+type ledgerEvents struct{ metrics *telemetry.Metrics }
+
+// Entered implements spending.Observer.
+func (e ledgerEvents) Entered(kind spending.Kind, _ spending.Amounts) {
+	e.metrics.LedgerEntry(string(kind))
+}
+
+// Gap implements spending.Observer.
+func (ledgerEvents) Gap() {}
+
+// admits is the caps as admission asks them: what is only accepted is not paid
+// yet, and must not count twice.
+type admits struct{ *spending.Caps }
+
+// Allow implements submission.Spending.
+func (c admits) Allow(ctx context.Context, transfer bool, lamports uint64) error {
+	return c.Ready(ctx, transfer, lamports)
+}
+
+// books are the ledger as it was last read: one reading serves the gauges of a
+// scrape, and /health.
+type books struct {
+	ledger *store.Ledger
+	mu     sync.Mutex
+	last   *spending.Ledger // nil when it could not be read
+	tried  time.Time
+}
+
+func (b *books) get() *spending.Ledger {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := time.Now(); now.Sub(b.tried) > ledgerAge {
+		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+		defer cancel()
+		read, err := b.ledger.Read(ctx, now.AddDate(0, 0, 1-ledgerDays), now)
+		if err != nil {
+			read = nil // unknown is not zero
+		}
+		b.last, b.tried = read, time.Now()
+	}
+	return b.last
+}
+
+func (a *App) checkLedger(context.Context) error {
+	l := a.books.get()
+	if l == nil {
+		return errors.New("the ledger of what was spent cannot be read")
+	}
+	return ledgerProblem(l, time.Now(), a.started, a.payers.Ours)
+}
+
+// ledgerProblem tells what is not accounted for. A ledger that is behind is a
+// problem only for a relay that has run for long enough to bring it up, and of
+// payers that it has: those of the past are not read any more.
+func ledgerProblem(l *spending.Ledger, now, started time.Time, ours func(solana.PublicKey) bool) error {
+	var parts []string
+	var unknown uint64
+	for _, s := range l.Days {
+		if s.Kind == spending.KindUnknown {
+			unknown += s.Transactions
+		}
+	}
+	if unknown > 0 {
+		parts = append(parts, fmt.Sprintf("%d transactions of the last %d days were signed by a fee payer and are not in the database: somebody else may hold the key; run relay ledger", unknown, ledgerDays))
+	}
+	for _, p := range l.Statement(nil).Payers {
+		if off := p.Unexplained + p.Other; off != 0 {
+			parts = append(parts, fmt.Sprintf("%d lamports of fee payer %s are not accounted for: run relay ledger", off, p.Payer))
+		}
+		if late := now.Sub(p.CheckedAt); ours(p.Payer) && late > ledgerLate && now.Sub(started) > ledgerLate {
+			parts = append(parts, fmt.Sprintf("the ledger of fee payer %s is not up to the chain: it was %s", p.Payer, checked(p.CheckedAt, late)))
+		}
+	}
+	return problem(parts)
+}
+
+func checked(at time.Time, late time.Duration) string {
+	if at.IsZero() {
+		return "never complete"
+	}
+	return fmt.Sprintf("complete %s ago", late.Round(time.Second))
+}
+
+// readLedgerGauges registers what the ledger says: figures of the whole fleet.
+func (a *App) readLedgerGauges() {
+	each := func(c contract.Metric, tell func(l *spending.Ledger, sample telemetry.Sample)) {
+		a.metrics.ReadEach(c, func(sample telemetry.Sample) {
+			if l := a.books.get(); l != nil {
+				tell(l, sample)
+			}
+		})
+	}
+	each(contract.MetricSpent, func(l *spending.Ledger, sample telemetry.Sample) { costs(byKind(l.Totals, time.Time{}), sample) })
+	each(contract.MetricSpentToday, func(l *spending.Ledger, sample telemetry.Sample) { costs(byKind(l.Days, today(time.Now())), sample) })
+	each(contract.MetricReceived, func(l *spending.Ledger, sample telemetry.Sample) {
+		var received uint64
+		for _, s := range l.Totals {
+			received += s.Received
+		}
+		sample(float64(received))
+	})
+	each(contract.MetricLedgerUnknown, func(l *spending.Ledger, sample telemetry.Sample) {
+		var unknown uint64
+		for _, s := range l.Totals {
+			if s.Kind == spending.KindUnknown {
+				unknown += s.Transactions
+			}
+		}
+		sample(float64(unknown))
+	})
+	payers := func(value func(p *spending.PayerLine) (float64, bool)) func(*spending.Ledger, telemetry.Sample) {
+		return func(l *spending.Ledger, sample telemetry.Sample) {
+			for _, p := range l.Statement(nil).Payers {
+				if v, ok := value(&p); ok {
+					sample(v, p.Payer.String())
+				}
+			}
+		}
+	}
+	each(contract.MetricLedgerGaps, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Gaps), true }))
+	each(contract.MetricLedgerDifference, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Unexplained + p.Other), true }))
+	each(contract.MetricLedgerAge, payers(func(p *spending.PayerLine) (float64, bool) {
+		return time.Since(p.CheckedAt).Seconds(), a.payers.Ours(p.Payer) && !p.CheckedAt.IsZero()
+	}))
+}
+
+func today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
+
+// byKind adds up the sums of one day, over all payers; of all for the zero day.
+func byKind(sums []spending.Sum, day time.Time) map[spending.Kind]spending.Amounts {
+	out := map[spending.Kind]spending.Amounts{}
+	for _, s := range sums {
+		if !day.IsZero() && !s.Day.Equal(day) {
+			continue
+		}
+		t := out[s.Kind]
+		t.Fee, t.PriorityFee, t.Rent, t.Other = t.Fee+s.Fee, t.PriorityFee+s.PriorityFee, t.Rent+s.Rent, t.Other+s.Other
+		out[s.Kind] = t
+	}
+	return out
+}
+
+func costs(kinds map[spending.Kind]spending.Amounts, sample telemetry.Sample) {
+	for kind, t := range kinds {
+		if kind == spending.KindReceived {
+			continue // it cost nothing
+		}
+		for cost, lamports := range map[string]float64{
+			"fee": float64(t.Fee), "priority_fee": float64(t.PriorityFee), "rent": float64(t.Rent), "other": float64(t.Other),
+		} {
+			sample(lamports, string(kind), cost)
+		}
+	}
+}
