@@ -197,7 +197,8 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 	for name, canary := range map[string]string{
 		"recipient": to.String(), "note": "canary-note", "encoded note": "Y2FuYXJ5LW5vdGU", "idempotency key": "canary-key", "address": "203.0.113.77",
 		"nullifier": "canary-nullifier", "nullifier in hex": "63616e6172792d6e756c6c", "commitment in hex": "63616e6172792d636f6d6d",
-		"proof": body["proof_bytes"].(string)[:40], "inputs": body["public_inputs"].(string)[:40],
+		"RPC credential": credential,
+		"proof":          body["proof_bytes"].(string)[:40], "inputs": body["public_inputs"].(string)[:40],
 	} {
 		if strings.Contains(s.log.String(), canary) {
 			t.Errorf("the log holds the %s", name)

@@ -1,0 +1,294 @@
+package app
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// submit has the relay accept withdrawals without waiting, and gives the paths
+// of their statuses.
+func (f *forger) submit(s *stand, n int) (paths []string) {
+	s.t.Helper()
+	for range n {
+		to := newKey(s.t).PublicKey()
+		in := f.inputs(s, -sol/10, to)
+		a := s.call(http.MethodPost, "/transact", fields(f.prove(s.t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
+		if a.status != http.StatusAccepted {
+			s.t.Fatalf("a withdrawal is answered %d %v", a.status, a.body)
+		}
+		paths = append(paths, a.header.Get("Location"))
+	}
+	return paths
+}
+
+// fill puts notes into the pool.
+func (f *forger) fill(s *stand) {
+	s.t.Helper()
+	in := f.inputs(s, 5*sol, solana.PublicKey{})
+	s.deposit(&shieldpool.Call{Proof: f.prove(s.t, in), Inputs: in})
+}
+
+func (s *stand) completed(paths []string) {
+	s.t.Helper()
+	for _, path := range paths {
+		eventually(s.t, "it is completed", func() bool {
+			return s.call(http.MethodGet, path, nil).at("data", "status") == "completed"
+		})
+	}
+}
+
+func (s *stand) faults(endpoint string, rules ...fault.Rule) {
+	s.t.Helper()
+	must(s.t, s.chain.Endpoint(endpoint).SetFaults(rules))
+}
+
+// count reads one number from the database.
+func (s *stand) count(sql string) (n int) {
+	s.t.Helper()
+	must(s.t, s.db.QueryRow(s.t.Context(), sql).Scan(&n))
+	return n
+}
+
+// write puts content into a file and gives its path.
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(folder(t), "file")
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// metric reads the sum of a metric's samples whose labels hold the text.
+func (s *stand) metric(m contract.Metric, labels string) (sum float64, found bool) {
+	s.t.Helper()
+	for line := range strings.Lines(s.text(s.ops + contract.MetricsPath)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if base, _, _ := strings.Cut(name, "{"); base != m.Name || !strings.Contains(name, labels) {
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		must(s.t, err)
+		sum, found = sum+v, true
+	}
+	return sum, found
+}
+
+// toldBy waits until a check of /health says something.
+func (s *stand) toldBy(check string, words ...string) {
+	s.t.Helper()
+	var got any
+	eventually(s.t, "health says what is wrong", func() bool {
+		got = s.call(http.MethodGet, "/health", nil).at("checks", check, "message")
+		message, _ := got.(string)
+		for _, w := range words {
+			if !strings.Contains(message, w) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestAnotherRelayTakesOverWithinSeconds cuts a relay off from chain and
+// database, so that it can neither work nor hand over. Another finishes its
+// work with the very transactions that it signed, and when the first comes back
+// it disturbs nothing.
+func TestAnotherRelayTakesOverWithinSeconds(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	database := pgtest.URL(t)
+	line, through := newProxy(t, database)
+	s := newStand(t, standOptions{vk: vk, databaseURL: database})
+	list := s.list("first")
+	first := s.on(s.serve(s.configure(func(c *config.Serve) {
+		c.RPC = config.RPC{EndpointsFile: write(t, list)}
+		c.Database.URLFile = write(t, through)
+	})))
+	s.ready()
+	first.ready()
+	f.fill(s)
+
+	s.faults("first", fault.Rule{Method: "sendTransaction", Drop: true})
+	paths := f.submit(first, 5)
+	eventually(t, "the first relay has signed them all", func() bool { return s.count("SELECT count(*) FROM attempts") == len(paths) })
+	line.set(true)
+	s.faults("first", fault.Rule{Cut: true})
+	began := time.Now()
+	s.completed(paths)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("taking over took %s", took)
+	}
+	if n := s.count("SELECT count(*) FROM attempts"); n != len(paths) {
+		t.Errorf("%d transactions were signed for %d submissions: the heir did not send what was there", n, len(paths))
+	}
+
+	line.set(false)
+	s.faults("first")
+	first.ready()
+	more := f.submit(first, 1)
+	first.completed(more)
+	if n := s.count("SELECT count(*) FROM submissions WHERE state <> 'completed'"); n != 0 {
+		t.Errorf("%d submissions are not completed", n)
+	}
+	if n, _ := s.metric(contract.MetricLeases, `event="reaped"`); n < 1 {
+		t.Error("no metric tells that a relay was gone")
+	}
+}
+
+// TestADrainHandsOverAtOnce stops a relay whose leases would last longer than
+// the test waits.
+func TestADrainHandsOverAtOnce(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, lease: time.Minute})
+	list := s.list("first")
+	first := s.on(s.serve(s.configure(func(c *config.Serve) { c.RPC = config.RPC{EndpointsFile: write(t, list)} })))
+	s.ready()
+	first.ready()
+	f.fill(s)
+	s.faults("first", fault.Rule{Method: "sendTransaction", Drop: true})
+	paths := f.submit(first, 5)
+	eventually(t, "the first relay has signed them all", func() bool { return s.count("SELECT count(*) FROM attempts") == len(paths) })
+	first.stop()
+	began := time.Now()
+	s.completed(paths)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("handing over took %s", took)
+	}
+	if n := s.count("SELECT count(*) FROM attempts"); n != len(paths) {
+		t.Errorf("%d transactions were signed for %d submissions", n, len(paths))
+	}
+}
+
+// TestSeveralPayersWithOneDry: work goes on with those that have funds, health
+// names the other, and it is used as soon as it is funded.
+func TestSeveralPayersWithOneDry(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, payers: 2, poor: true})
+	dry, rich := s.payers[0].PublicKey(), s.payers[1].PublicKey()
+	must(t, s.chain.Fund(rich, 10*sol))
+	s.toldBy("fee_payers", dry.String(), "holds 0 lamports", strconv.Itoa(sol/100), "send it funds")
+	eventually(t, "the funds of the other are seen", func() bool { v, _ := s.metric(contract.MetricPayerUsable, rich.String()); return v == 1 })
+	f.fill(s)
+	s.completed(f.submit(s, 3))
+	if n := s.count("SELECT count(DISTINCT fee_payer) FROM attempts"); n != 1 {
+		t.Errorf("%d payers paid, want the one with funds", n)
+	}
+	if v, ok := s.metric(contract.MetricPayerUsable, dry.String()); !ok || v != 0 {
+		t.Errorf("the dry payer's metric is %v, %v", v, ok)
+	}
+	must(t, s.chain.Fund(dry, 10*sol))
+	s.ready()
+	eventually(t, "the payer that was funded pays", func() bool {
+		s.completed(f.submit(s, 1))
+		return s.count("SELECT count(DISTINCT fee_payer) FROM attempts") == 2
+	})
+}
+
+// TestHeldWorkGoesOnWhenAPayerIsFunded: what was accepted waits for funds, is
+// told apart from the backlog, and goes on by itself.
+func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	// Enough for two transactions above the minimum.
+	s := newStand(t, standOptions{vk: vk, poor: true, change: func(c *config.Serve) { c.FeePayerMinBalance = 2_000_000 }})
+	must(t, s.chain.Fund(s.payer.PublicKey(), 5_000_000))
+	s.ready()
+	f.fill(s)
+	// All are accepted before any is paid for.
+	s.faults(localnet.DefaultEndpoint, fault.Rule{Method: "simulateTransaction", Status: 503})
+	paths := f.submit(s, 3)
+	s.faults(localnet.DefaultEndpoint)
+	s.toldBy("queue", "1 for fee_payer_empty")
+	if n, _ := s.metric(contract.MetricHeld, `reason="fee_payer_empty"`); n != 1 {
+		t.Errorf("the metric tells %v held submissions, want 1", n)
+	}
+	if n, ok := s.metric(contract.MetricBacklog, ""); !ok || n != 0 {
+		t.Errorf("the backlog is %v: what is held is no work for more relays", n)
+	}
+	if a := s.call(http.MethodGet, "/backlog", nil); a.at("held", "fee_payer_empty") != 1.0 || a.at("due_count") != 0.0 {
+		t.Errorf("the backlog is %v", a.body)
+	}
+	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
+	s.completed(paths)
+	s.ready()
+}
+
+// TestASpendCapIsReachedAndLifted: new work is refused until a relay runs with a
+// higher cap.
+func TestASpendCapIsReachedAndLifted(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	capped := func(lamports uint64) func(*config.Serve) {
+		return func(c *config.Serve) { c.SpendCapHour = lamports }
+	}
+	s := newStand(t, standOptions{vk: vk, change: capped(2_500_000)})
+	s.ready()
+	f.fill(s)
+	s.completed(f.submit(s, 1))
+	to := newKey(t).PublicKey()
+	in := f.inputs(s, -sol/10, to)
+	body := fields(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+	wantRefused(t, s.call(http.MethodPost, "/transact", body), 503, "spend_cap_reached", "hour")
+	s.toldBy("spending", "--spend-cap-hour", "of 2500000 lamports")
+	if left, ok := s.metric(contract.MetricCapLeft, `cap="hour"`); !ok || left <= 0 || left > 2_500_000-1_781_760 {
+		t.Errorf("the cap leaves %v lamports, %v", left, ok)
+	}
+	if v, ok := s.metric(contract.MetricCap, `cap="hour"`); !ok || v != 2_500_000 {
+		t.Errorf("the cap is %v, %v", v, ok)
+	}
+	if _, ok := s.metric(contract.MetricCap, `cap="day"`); ok {
+		t.Error("a cap that is not set is told")
+	}
+	s.stop()
+	s.again(capped(25_000_000))
+	s.ready()
+	if a := s.call(http.MethodPost, "/transact", body); a.status != http.StatusOK {
+		t.Errorf("with a higher cap it is answered %d %v", a.status, a.body)
+	}
+}
+
+// TestAnEndpointThatDiesAndComesBack: the other one carries on, and health and
+// metrics name the dead one while it is.
+func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, endpoints: []string{"one", "two"}})
+	s.ready()
+	f.fill(s)
+	s.faults("one", fault.Rule{Cut: true})
+	s.completed(f.submit(s, 3))
+	s.toldBy("rpc", "one fails and is only probed", "connection")
+	if a := s.call(http.MethodGet, "/health", nil); a.at("checks", "chain", "status") != "ok" || a.body["status"] != "degraded" {
+		t.Errorf("health is %v, want degraded with a chain that answers", a.body)
+	}
+	if v, ok := s.metric(contract.MetricRPCUp, `endpoint="one"`); !ok || v != 0 {
+		t.Errorf("the dead endpoint's metric is %v, %v", v, ok)
+	}
+	if v, ok := s.metric(contract.MetricRPCUp, `endpoint="two"`); !ok || v != 1 {
+		t.Errorf("the other endpoint's metric is %v, %v", v, ok)
+	}
+	s.faults("one")
+	s.ready()
+	s.faults("two", fault.Rule{Cut: true})
+	s.completed(f.submit(s, 3))
+	for _, where := range []string{s.log.String(), s.text(s.ops + contract.MetricsPath)} {
+		if strings.Contains(where, credential) {
+			t.Error("a URL's credential is told")
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// proxy stands between a relay and Postgres, so that a test can cut the line.
+type proxy struct {
+	t        *testing.T
+	listener net.Listener
+	server   string // the server's socket
+	mu       sync.Mutex
+	cut      bool
+	open     map[net.Conn]bool
+	serving  sync.WaitGroup
+}
+
+// newProxy gives a proxy of the server of a database's URL, and the URL through it.
+func newProxy(t *testing.T, database string) (p *proxy, through string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	must(t, err)
+	query := u.Query()
+	name := ".s.PGSQL." + query.Get("port")
+	p = &proxy{t: t, server: filepath.Join(query.Get("host"), name), open: map[net.Conn]bool{}}
+	dir := folder(t)
+	p.listener, err = net.Listen("unix", filepath.Join(dir, name)) //nolint:noctx // closed with the test
+	must(t, err)
+	p.serving.Go(p.serve)
+	t.Cleanup(func() {
+		_ = p.listener.Close() // it only ends what serves
+		p.set(true)
+		p.serving.Wait()
+	})
+	query.Set("host", dir)
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq reads no plus sign as a space
+	return p, u.String()
+}
+
+func (p *proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", p.server) //nolint:noctx // ends with its connection
+		if err != nil || !p.keep(client, server) {
+			_ = client.Close()
+			continue
+		}
+		for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
+			p.serving.Go(func() {
+				_, _ = io.Copy(pair[0], pair[1]) // either side's end is both's
+				_, _ = client.Close(), server.Close()
+			})
+		}
+	}
+}
+
+// keep notes connections; false when the line is cut.
+func (p *proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.cut {
+			_ = c.Close()
+			continue
+		}
+		p.open[c] = true
+	}
+	return !p.cut
+}
+
+// set cuts the line, with all connections, or mends it.
+func (p *proxy) set(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	for c := range p.open {
+		_ = c.Close()
+	}
+	clear(p.open)
+}
