@@ -1,0 +1,100 @@
+package submission
+
+import (
+	"context"
+	"slices"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// The hooks of this file let a test drive an engine by hand, one move at a
+// time, where Run would let its loops decide when.
+
+// BeatOnce keeps the process's leases once.
+func (e *Engine) BeatOnce(ctx context.Context) { e.beat(ctx) }
+
+// AuditOnce compares once what the process holds with what the database says.
+func (e *Engine) AuditOnce(ctx context.Context) { e.audit(ctx) }
+
+// ReapOnce frees once what dead processes held, as a process whose own leases
+// have been good for as long as it takes.
+func (e *Engine) ReapOnce(ctx context.Context) {
+	e.alive.mu.Lock()
+	if !e.alive.since.IsZero() {
+		e.alive.since = e.alive.since.Add(-e.Timing.Lease)
+	}
+	e.alive.mu.Unlock()
+	e.reap(ctx)
+}
+
+// ClaimOnce takes due submissions up once, and ClaimLandedOnce landed ones.
+func (e *Engine) ClaimOnce(ctx context.Context)       { e.take(ctx) }
+func (e *Engine) ClaimLandedOnce(ctx context.Context) { e.takeLanded(ctx) }
+
+// PollOnce looks once at everything that is due a look, landed ones included.
+func (e *Engine) PollOnce(ctx context.Context) { e.tracker.poll(ctx, 0, false) }
+
+// FlushOnce writes the outcomes that are queued.
+func (e *Engine) FlushOnce(ctx context.Context) { e.recorder.flush(ctx) }
+
+// HandOverOnce gives back all that the process holds, as the end of Run does.
+func (e *Engine) HandOverOnce(ctx context.Context) { e.handOver(ctx) }
+
+// WaitSteps waits until every step that was started has ended.
+func (e *Engine) WaitSteps() {
+	e.steps.Wait()
+	_ = e.tracker.sends.Wait() // a send's errors are logged where it is made
+}
+
+// Quiet reports whether nothing of the process runs but the steps of the given
+// leases.
+func (e *Engine) Quiet(but ...Lease) bool {
+	t := e.tracker
+	_ = t.sends.Wait() // a send's errors are logged where it is made
+	if !t.settling.TryLock() {
+		return false
+	}
+	t.settling.Unlock()
+	e.recorder.mu.Lock()
+	queued := slices.Clone(e.recorder.finalized)
+	e.recorder.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range t.entries {
+		if w.phase == working && !slices.Contains(but, w.c.Lease()) {
+			return false
+		}
+	}
+	for _, w := range t.landing {
+		if w.busy && !slices.Contains(queued, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// Judge is Submit up to the commit, for a call whose bytes and proof were found
+// good; earlier is the submission that it repeats.
+func (a *Admission) Judge(ctx context.Context, call *shieldpool.Call) (s, earlier *Submission, err error) {
+	s = &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofSign: "plain"}
+	if earlier, err := a.Store.Repeat(ctx, s, nil); err != nil || earlier != nil {
+		return nil, earlier, err
+	}
+	place, err := a.placeOf(ctx, call.Inputs.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.RootSeq = place.seq
+	if err := a.notTooLate(ctx, place); err != nil {
+		return nil, nil, err
+	}
+	if err := a.spendable(ctx, call); err != nil {
+		return nil, nil, err
+	}
+	return s, nil, a.payable(ctx, call)
+}
+
+// AcceptJudged is the rest of Submit.
+func (a *Admission) AcceptJudged(ctx context.Context, s *Submission) (*Submission, error) {
+	return a.accept(ctx, s, nil)
+}

@@ -1,0 +1,182 @@
+package submission_test
+
+import (
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// ofClients are what clients do.
+func (m *model) ofClients() []modelOperation {
+	return []modelOperation{
+		{"submit", 14, func(p *modelProcess) { m.try(p, m.call(m.rand.IntN(m.chain.ring), 1+m.rand.IntN(2))) }},
+		{"submit overlapping notes at once", 4, m.overlap},
+		{"repeat a request", 3, func(p *modelProcess) {
+			if s := m.some(func(*modelTaken) bool { return true }); s != nil {
+				m.try(p, s.call)
+			}
+		}},
+		{"prove again what failed", 4, func(p *modelProcess) {
+			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Failed }); s != nil {
+				c := m.call(0, 2)
+				c.Inputs.Nullifiers = s.call.Inputs.Nullifiers
+				m.try(p, c)
+			}
+		}},
+	}
+}
+
+// try submits, whatever comes of it.
+func (m *model) try(p *modelProcess, c *shieldpool.Call) { _, _ = m.submit(p, c) }
+
+// overlap has two processes judge requests of the same note before either of
+// them commits.
+func (m *model) overlap(p *modelProcess) {
+	q := m.processes[m.rand.IntN(len(m.processes))]
+	one, two := m.call(0, 2), m.call(0, 2)
+	two.Inputs.Nullifiers[m.rand.IntN(2)] = one.Inputs.Nullifiers[m.rand.IntN(2)]
+	if m.rand.IntN(4) == 0 {
+		two = one
+	}
+	first, _, err := p.admission.Judge(m.t.Context(), one)
+	second, _, err2 := q.admission.Judge(m.t.Context(), two)
+	if err == nil {
+		first, err = p.admission.AcceptJudged(m.step(), first)
+		p.settle()
+	}
+	m.answered(p, one, first, err)
+	if err2 == nil {
+		second, err2 = q.admission.AcceptJudged(m.step(), second)
+		q.settle()
+	}
+	m.answered(q, two, second, err2)
+}
+
+// some chooses one of the submissions that fit; nil when there is none.
+func (m *model) some(fits func(*modelTaken) bool) *modelTaken {
+	all := slices.DeleteFunc(slices.Clone(m.taken), func(s *modelTaken) bool { return !fits(s) })
+	if len(all) == 0 {
+		return nil
+	}
+	return all[m.rand.IntN(len(all))]
+}
+
+// ofProcesses are what the loops of an engine do, in an order of the model's.
+func (m *model) ofProcesses() []modelOperation {
+	return []modelOperation{
+		{"claim", 16, func(p *modelProcess) {
+			for range 1 + m.rand.IntN(4) {
+				m.claim(p)
+			}
+		}},
+		{"claim landed", 4, func(p *modelProcess) { p.engine.ClaimLandedOnce(m.t.Context()) }},
+		{"poll", 14, m.poll},
+		{"poll and write outcomes", 12, func(p *modelProcess) {
+			m.poll(p)
+			p.engine.FlushOnce(m.t.Context())
+		}},
+		{"write outcomes", 4, func(p *modelProcess) { p.engine.FlushOnce(m.t.Context()) }},
+		{"beat", 3, func(p *modelProcess) { p.engine.BeatOnce(m.t.Context()) }},
+		{"reap", 4, func(p *modelProcess) { p.engine.ReapOnce(m.t.Context()) }},
+		{"audit", 4, func(p *modelProcess) { p.engine.AuditOnce(m.t.Context()) }},
+	}
+}
+
+// ofChain are what the cluster and other people do.
+func (m *model) ofChain() []modelOperation {
+	land := func(percent int) func(*modelTx) bool {
+		return func(*modelTx) bool { return m.rand.IntN(100) < percent }
+	}
+	return []modelOperation{
+		{"slots that take all", 8, func(*modelProcess) { m.slots(1+m.rand.IntN(3), landAll) }},
+		{"slots that take some", 8, func(*modelProcess) { m.slots(1+m.rand.IntN(3), land(40)) }},
+		{"slots that take none", 5, func(*modelProcess) { m.slots(1+m.rand.IntN(5), landNone) }},
+		{"skipped slots", 2, func(*modelProcess) { m.chain.produce(1+m.rand.Uint64N(4), nil) }},
+		{"many slots that take none", 2, func(*modelProcess) { m.slots(int(m.chain.life+m.chain.finalAfter), landNone) }},
+		{"fork", 4, func(*modelProcess) {
+			undone := m.chain.fork(1+m.rand.Uint64N(m.chain.finalAfter), func() bool { return m.rand.IntN(2) == 0 })
+			m.note("fork back to height %d, %d landings undone", m.chain.tip.height, undone)
+		}},
+		{"others append leaves", 4, func(*modelProcess) {
+			var txs []*modelTx
+			for range 1 + m.rand.IntN(m.chain.ring/2) {
+				txs = append(txs, m.foreign(&shieldpool.PublicInputs{Commitments: [2][32]byte{m.element(6), m.element(6)}}))
+			}
+			m.chain.produce(0, txs)
+			m.pass(modelSlot)
+		}},
+		{"others spend a note", 2, func(*modelProcess) {
+			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing }); s != nil && m.unspent(s) {
+				in := *s.call.Inputs
+				in.Commitments = [2][32]byte{m.element(6), m.element(6)}
+				m.chain.produce(0, []*modelTx{m.foreign(&in)})
+				m.pass(modelSlot)
+			}
+		}},
+		{"payers run dry", 1, func(*modelProcess) { m.fund(1_000_000) }},
+		{"payers are funded", 2, func(*modelProcess) { m.fund(modelSOL) }},
+	}
+}
+
+// unspent reports whether none of a submission's notes are spent on the branch of the newest block.
+func (m *model) unspent(s *modelTaken) bool {
+	spent := m.chain.newest().tip.state.spent
+	return !slices.ContainsFunc(s.call.Inputs.Nullifiers[:], func(n [32]byte) bool { return spent[n] != nil })
+}
+
+// foreign is a transaction of somebody else.
+func (m *model) foreign(in *shieldpool.PublicInputs) *modelTx {
+	var sig solana.Signature
+	serial := m.element(7)
+	copy(sig[:], serial[:])
+	return &modelTx{signature: sig, payer: solana.PublicKey(m.element(8)), call: &shieldpool.Call{Inputs: in}, foreign: true}
+}
+
+// fund sets what all payers hold.
+func (m *model) fund(lamports uint64) {
+	m.chain.change(func(s *modelState) {
+		for _, p := range m.payers {
+			s.lamports[p] = lamports
+		}
+	})
+	m.pass(modelSlot)
+}
+
+// ofFate are what goes wrong.
+func (m *model) ofFate() []modelOperation {
+	deaths := points("accept claim simulate blockhash record send search inspect tree bury release fail complete finalize reopen beat")
+	stops := points("simulate blockhash record send search inspect tree bury fail")
+	return []modelOperation{
+		{"faults begin", 3, func(*modelProcess) { m.faults = 10 + m.rand.IntN(40) }},
+		{"faults end", 6, func(*modelProcess) { m.faults = 0 }},
+		{"kill", 2, func(p *modelProcess) { p.kill() }},
+		{"kill at a point", 5, func(p *modelProcess) { p.dieAt = deaths[m.rand.IntN(len(deaths))] }},
+		{"terminate", 1, func(p *modelProcess) {
+			p.goOn()
+			p.engine.FlushOnce(m.t.Context())
+			p.engine.HandOverOnce(m.t.Context())
+			p.kill()
+		}},
+		{"a step is to stand still", 5, func(p *modelProcess) { p.stopAt = stops[m.rand.IntN(len(stops))] }},
+		{"a step goes on", 5, func(p *modelProcess) { p.goOn() }},
+		{"leases lapse", 3, m.lapse},
+		{"leases lapse and are taken over", 4, func(p *modelProcess) {
+			m.lapse(p)
+			heir := m.processes[m.rand.IntN(len(m.processes))]
+			heir.engine.ReapOnce(m.t.Context())
+			m.claim(heir)
+		}},
+		{"the database loses attempts", 1, func(*modelProcess) {
+			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing && len(m.attemptsOf(s)) > 0 }); s != nil {
+				m.note("the attempts of %s are lost", m.short(s.id))
+				m.loseAttempts(s)
+			}
+		}},
+		{"the clock goes forward", 3, func(*modelProcess) { m.pass(20 * modelSlot) }},
+		{"history is short", 1, func(*modelProcess) { m.chain.history = 1 + m.rand.Uint64N(6) }},
+		{"history is whole", 2, func(*modelProcess) { m.chain.history = 0 }},
+	}
+}
