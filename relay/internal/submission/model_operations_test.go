@@ -12,7 +12,12 @@ import (
 // ofClients are what clients do.
 func (m *model) ofClients() []modelOperation {
 	return []modelOperation{
-		{"submit", 14, func(p *modelProcess) { m.try(p, m.call(m.rand.IntN(m.chain.ring), 1+m.rand.IntN(2))) }},
+		{"submit", 14, func(p *modelProcess) {
+			for range 1 + m.rand.IntN(3) {
+				m.try(p, m.call(m.rand.IntN(4), 1+m.rand.IntN(2)))
+			}
+		}},
+		{"submit over an old root", 3, func(p *modelProcess) { m.try(p, m.call(m.rand.IntN(m.chain.ring), 1)) }},
 		{"submit overlapping notes at once", 4, m.overlap},
 		{"repeat a request", 3, func(p *modelProcess) {
 			if s := m.some(func(*modelTaken) bool { return true }); s != nil {
@@ -67,21 +72,21 @@ func (m *model) some(fits func(*modelTaken) bool) *modelTaken {
 // ofProcesses are what the loops of an engine do, in an order of the model's.
 func (m *model) ofProcesses() []modelOperation {
 	return []modelOperation{
-		{"claim", 16, func(p *modelProcess) {
-			for range 1 + m.rand.IntN(4) {
+		{"claim", 14, func(p *modelProcess) {
+			for range 1 + m.rand.IntN(p.places()) {
 				m.claim(p)
 			}
 		}},
-		{"claim landed", 4, func(p *modelProcess) { p.engine.ClaimLandedOnce(m.t.Context()) }},
-		{"poll", 14, m.poll},
-		{"poll and write outcomes", 12, func(p *modelProcess) {
+		{"claim landed", 2, func(p *modelProcess) { p.engine.ClaimLandedOnce(m.t.Context()) }},
+		{"poll", 8, m.poll},
+		{"poll and write outcomes", 14, func(p *modelProcess) {
 			m.poll(p)
 			p.engine.FlushOnce(m.t.Context())
 		}},
-		{"write outcomes", 4, func(p *modelProcess) { p.engine.FlushOnce(m.t.Context()) }},
-		{"beat", 3, func(p *modelProcess) { p.engine.BeatOnce(m.t.Context()) }},
-		{"reap", 4, func(p *modelProcess) { p.engine.ReapOnce(m.t.Context()) }},
-		{"audit", 4, func(p *modelProcess) { p.engine.AuditOnce(m.t.Context()) }},
+		{"write outcomes", 2, func(p *modelProcess) { p.engine.FlushOnce(m.t.Context()) }},
+		{"beat", 2, func(p *modelProcess) { p.engine.BeatOnce(m.t.Context()) }},
+		{"reap", 3, func(p *modelProcess) { p.engine.ReapOnce(m.t.Context()) }},
+		{"audit", 3, func(p *modelProcess) { p.engine.AuditOnce(m.t.Context()) }},
 	}
 }
 
@@ -91,24 +96,24 @@ func (m *model) ofChain() []modelOperation {
 		return func(*modelTx) bool { return m.rand.IntN(100) < percent }
 	}
 	return []modelOperation{
-		{"slots that take all", 8, func(*modelProcess) { m.slots(1+m.rand.IntN(3), landAll) }},
-		{"slots that take some", 8, func(*modelProcess) { m.slots(1+m.rand.IntN(3), land(40)) }},
+		{"slots that take all", 12, func(*modelProcess) { m.slots(1+m.rand.IntN(3), landAll) }},
+		{"slots that take some", 10, func(*modelProcess) { m.slots(1+m.rand.IntN(3), land(40)) }},
 		{"slots that take none", 5, func(*modelProcess) { m.slots(1+m.rand.IntN(5), landNone) }},
 		{"skipped slots", 2, func(*modelProcess) { m.chain.produce(1+m.rand.Uint64N(4), nil) }},
 		{"many slots that take none", 2, func(*modelProcess) { m.slots(int(m.chain.life+m.chain.finalAfter), landNone) }},
-		{"fork", 4, func(*modelProcess) {
+		{"fork", 5, func(*modelProcess) {
 			undone := m.chain.fork(1+m.rand.Uint64N(m.chain.finalAfter), func() bool { return m.rand.IntN(2) == 0 })
 			m.note("fork back to height %d, %d landings undone", m.chain.tip.height, undone)
 		}},
-		{"others append leaves", 4, func(*modelProcess) {
+		{"others append leaves", 2, func(*modelProcess) {
 			var txs []*modelTx
-			for range 1 + m.rand.IntN(m.chain.ring/2) {
+			for range 1 + m.rand.IntN(m.chain.ring/4) {
 				txs = append(txs, m.foreign(&shieldpool.PublicInputs{Commitments: [2][32]byte{m.element(6), m.element(6)}}))
 			}
 			m.chain.produce(0, txs)
 			m.pass(modelSlot)
 		}},
-		{"others spend a note", 2, func(*modelProcess) {
+		{"others spend a note", 3, func(*modelProcess) {
 			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing }); s != nil && m.unspent(s) {
 				in := *s.call.Inputs
 				in.Commitments = [2][32]byte{m.element(6), m.element(6)}
@@ -117,7 +122,7 @@ func (m *model) ofChain() []modelOperation {
 			}
 		}},
 		{"payers run dry", 1, func(*modelProcess) { m.fund(1_000_000) }},
-		{"payers are funded", 2, func(*modelProcess) { m.fund(modelSOL) }},
+		{"payers are funded", 5, func(*modelProcess) { m.fund(modelSOL) }},
 	}
 }
 
@@ -128,11 +133,11 @@ func (m *model) unspent(s *modelTaken) bool {
 }
 
 // foreign is a transaction of somebody else.
-func (m *model) foreign(in *shieldpool.PublicInputs) *modelTx {
+func (w *modelWorld) foreign(in *shieldpool.PublicInputs) *modelTx {
 	var sig solana.Signature
-	serial := m.element(7)
+	serial := w.element(7)
 	copy(sig[:], serial[:])
-	return &modelTx{signature: sig, payer: solana.PublicKey(m.element(8)), call: &shieldpool.Call{Inputs: in}, foreign: true}
+	return &modelTx{signature: sig, payer: solana.PublicKey(w.element(8)), call: &shieldpool.Call{Inputs: in}, foreign: true}
 }
 
 // fund sets what all payers hold.
@@ -147,27 +152,33 @@ func (m *model) fund(lamports uint64) {
 
 // ofFate are what goes wrong.
 func (m *model) ofFate() []modelOperation {
-	deaths := points("accept claim simulate blockhash record send search inspect tree bury release fail complete finalize reopen beat")
-	stops := points("simulate blockhash record send search inspect tree bury fail")
+	deaths := points("accept claim release complete finalize reopen beat")
 	return []modelOperation{
 		{"faults begin", 3, func(*modelProcess) { m.faults = 10 + m.rand.IntN(40) }},
 		{"faults end", 6, func(*modelProcess) { m.faults = 0 }},
 		{"kill", 2, func(p *modelProcess) { p.kill() }},
-		{"kill at a point", 5, func(p *modelProcess) { p.dieAt = deaths[m.rand.IntN(len(deaths))] }},
+		{"kill in a step", 6, func(p *modelProcess) {
+			p.dieAt = stops()[m.rand.IntN(len(stops()))]
+			m.work(p)
+		}},
+		{"kill at a point", 3, func(p *modelProcess) { p.dieAt = deaths[m.rand.IntN(len(deaths))] }},
 		{"terminate", 1, func(p *modelProcess) {
 			p.goOn()
 			p.engine.FlushOnce(m.t.Context())
 			p.engine.HandOverOnce(m.t.Context())
 			p.kill()
 		}},
-		{"a step is to stand still", 5, func(p *modelProcess) { p.stopAt = stops[m.rand.IntN(len(stops))] }},
+		{"a step stands still", 4, m.stall},
+		{"a step stands still and is taken over", 5, func(p *modelProcess) {
+			m.stall(p)
+			m.lapse(p)
+			m.inherit(p)
+		}},
 		{"a step goes on", 5, func(p *modelProcess) { p.goOn() }},
 		{"leases lapse", 3, m.lapse},
-		{"leases lapse and are taken over", 4, func(p *modelProcess) {
+		{"leases lapse and are taken over", 3, func(p *modelProcess) {
 			m.lapse(p)
-			heir := m.processes[m.rand.IntN(len(m.processes))]
-			heir.engine.ReapOnce(m.t.Context())
-			m.claim(heir)
+			m.inherit(p)
 		}},
 		{"the database loses attempts", 1, func(*modelProcess) {
 			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing && len(m.attemptsOf(s)) > 0 }); s != nil {
@@ -178,5 +189,41 @@ func (m *model) ofFate() []modelOperation {
 		{"the clock goes forward", 3, func(*modelProcess) { m.pass(20 * modelSlot) }},
 		{"history is short", 1, func(*modelProcess) { m.chain.history = 1 + m.rand.Uint64N(6) }},
 		{"history is whole", 2, func(*modelProcess) { m.chain.history = 0 }},
+	}
+}
+
+// stops are the points at which a step can stand still, or its process die.
+func stops() []string {
+	// A step that signs passes most of these, others few: the first ones count twice.
+	often := points("record send simulate blockhash")
+	return slices.Concat(often, often, points("search inspect creation tree bury refuse fail"))
+}
+
+// work has a process start steps: new ones, or what is due.
+func (m *model) work(p *modelProcess) {
+	m.try(p, m.call(0, 2))
+	for range p.places() {
+		m.claim(p)
+	}
+}
+
+// stall has a step stand still somewhere on its way, unless one does already.
+func (m *model) stall(p *modelProcess) {
+	if p.standing() == nil {
+		p.stopAt = stops()[m.rand.IntN(len(stops()))]
+		m.work(p)
+		p.stopAt = ""
+	}
+}
+
+// inherit has another process take up what a process held whose time is over.
+func (m *model) inherit(from *modelProcess) {
+	for _, heir := range m.processes {
+		if heir != from {
+			heir.engine.ReapOnce(m.t.Context())
+			for range heir.places() {
+				m.claim(heir)
+			}
+		}
 	}
 }

@@ -38,6 +38,8 @@ type modelProcess struct {
 	// the driver starts will stop.
 	dieAt, stopAt string
 	stopped       *modelStop
+	// denies: the nodes that it asks know of no signature.
+	denies bool
 	// tree is the newest tree that it has read, and when.
 	tree     ledger.Snapshot
 	reserved map[solana.PublicKey]int64
@@ -154,6 +156,9 @@ const (
 // fault decides about a call. The same call in the same operation always gets
 // the same fault, in whichever order calls that run beside each other come.
 func (p *modelProcess) fault(method, key string) (modelFault, *rand.Rand) {
+	if p.denies && (method == "statuses" || method == "search") {
+		return faultNull, nil
+	}
 	if p.w.faults == 0 {
 		return faultNone, nil
 	}

@@ -16,7 +16,7 @@ import (
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "run the model of this seed alone; 0 runs those from 1 to model.seeds")
 	modelSeeds = flag.Uint64("model.seeds", 32, "how many seeds the model runs")
-	modelOps   = flag.Int("model.ops", 150, "how many operations the model runs for each seed, before all comes to rest")
+	modelOps   = flag.Int("model.ops", 150, "how many operations the model runs for each seed before all comes to rest")
 )
 
 // modelLanes is how many seeds run beside each other: the database answers one
@@ -69,7 +69,7 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
 	rules := modelRules{
-		life: 12 + r.Uint64N(20), ring: 8 + 2*r.IntN(7), confirmAfter: 1 + r.Uint64N(2), finalAfter: 4 + r.Uint64N(5),
+		life: 12 + r.Uint64N(20), ring: 12 + 4*r.IntN(8), confirmAfter: 1 + r.Uint64N(2), finalAfter: 4 + r.Uint64N(5),
 		recent: 8 + r.Uint64N(20), rootFirst: r.IntN(2) == 0,
 	}
 	m := &model{concurrency: 2 + r.IntN(6)}
