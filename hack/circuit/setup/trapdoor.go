@@ -31,7 +31,9 @@ type Trapdoor struct {
 }
 
 // DeriveTrapdoor returns the five secrets of a seed in the order of the struct: hash_to_field of
-// RFC 9380 (expand_message_xmd, SHA-256, 48 bytes an element) with trapdoorDomain as the tag.
+// RFC 9380 (expand_message_xmd, SHA-256, 48 bytes an element) with trapdoorDomain as the tag. The
+// main module's hack/wallet/simulator derives them the same way to make proofs without proving, and
+// refuses a verifying key that they did not make.
 func DeriveTrapdoor(seed string) (Trapdoor, error) {
 	e, err := fr.Hash([]byte(seed), []byte(trapdoorDomain), 5)
 	if err != nil {
