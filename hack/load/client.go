@@ -1,0 +1,158 @@
+package load
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// staleTries is how often an SDK proves again for a root that has gone.
+	staleTries = 16
+	// longestPause bounds what a client waits before it repeats, whatever the
+	// relay asks for.
+	longestPause = 10 * time.Second
+)
+
+// client carries one spend to its outcome as an SDK does.
+type client struct {
+	*Load
+	spend  *spend
+	record *Record
+}
+
+// run ends when the spend has its outcome; false when it was stopped before.
+func (c *client) run(ctx context.Context) bool {
+	for range staleTries {
+		root, ok := c.freshRoot(ctx)
+		if !ok {
+			return false
+		}
+		index, request := c.prove(root)
+		code, ok := c.carry(ctx, index, request)
+		if !ok {
+			return false
+		}
+		if code != "root_not_found" {
+			return true
+		}
+	}
+	return true // an SDK gives up now
+}
+
+// freshRoot asks one relay after another until one answers.
+func (c *client) freshRoot(ctx context.Context) (root [32]byte, ok bool) {
+	for try := 0; ; try++ {
+		if root, err := c.root(ctx, c.anyRelay()); err == nil {
+			return root, true
+		}
+		if !c.pause(ctx, 0, try) {
+			return root, false
+		}
+	}
+}
+
+// prove makes the request for a root and writes it down.
+func (c *client) prove(root [32]byte) (index int, q Request) {
+	q = Request{Inputs: c.spend.inputs, Recipient: c.spend.recipient, Notes: c.spend.notes}
+	q.Inputs.Root = root
+	q.Proofs = [][shieldpool.ProofLength]byte{c.Simulator.Prove(&q.Inputs, 0)}
+	if c.spend.keyed {
+		q.IdempotencyKey = hex.EncodeToString(bytesOf(c.spend.rand, keyBytes))
+	}
+	return c.journal.request(c.record, q), q
+}
+
+// carry submits a request and follows it to its end. It gives the code of a
+// refusal or failure, empty for a success.
+func (c *client) carry(ctx context.Context, index int, q Request) (code string, ok bool) {
+	a, ok := c.insist(ctx, index, &q, 0)
+	if !ok {
+		return "", false
+	}
+	if !a.Accepted() {
+		return a.Code, true
+	}
+	if c.spend.repeats {
+		if again, ok := c.repeat(ctx, index, &q); ok && again.Accepted() {
+			a = again
+		}
+	}
+	return c.follow(ctx, index, a.RequestID)
+}
+
+// repeat sends an accepted request again, as after a lost answer.
+func (c *client) repeat(ctx context.Context, index int, q *Request) (*Answer, bool) {
+	proof := 0
+	// The key belongs to the bytes that it was first sent with.
+	if c.spend.reproves && q.IdempotencyKey == "" {
+		another := c.Simulator.Prove(&q.Inputs, 1)
+		q.Proofs = append(q.Proofs, another)
+		c.journal.proof(c.record, index, another)
+		proof = 1
+	}
+	return c.insist(ctx, index, q, proof)
+}
+
+// insist sends a request until a relay judges it: an answer that never came, a
+// 5xx and a 429 say nothing of its fate, so the same request goes to some relay
+// again.
+func (c *client) insist(ctx context.Context, index int, q *Request, proof int) (*Answer, bool) {
+	for try := 0; ; try++ {
+		a := c.submit(ctx, c.spend, q, proof, c.anyRelay())
+		c.journal.answer(c.record, index, a)
+		if a.Status != 0 && a.Status/100 != 5 && a.Status != 429 {
+			return a, true
+		}
+		if !c.pause(ctx, a.RetryAfter, try) {
+			return nil, false
+		}
+	}
+}
+
+// follow polls a submission until no fork can undo its outcome.
+func (c *client) follow(ctx context.Context, index int, id uuid.UUID) (code string, ok bool) {
+	for {
+		wait := c.PollMin + time.Duration(c.spend.rand.Int64N(int64(c.PollMax-c.PollMin)+1))
+		if !sleep(ctx, wait) {
+			return "", false
+		}
+		a := c.status(ctx, id, c.anyRelay())
+		c.journal.answer(c.record, index, a)
+		switch {
+		case a.State == "completed" && a.Finalized:
+			return "", true
+		case a.State == "failed":
+			return a.Code, true
+		case a.Status == 404:
+			// What was accepted is gone: the journal holds it against the relay.
+			return a.Code, true
+		}
+	}
+}
+
+func (c *client) anyRelay() int { return c.spend.rand.IntN(len(c.Relays)) }
+
+// pause waits as long as the relay asked, or longer with each try, with some
+// chance in it so that clients do not come back together.
+func (c *client) pause(ctx context.Context, asked time.Duration, try int) bool {
+	base := max(asked, c.Backoff<<min(try, 6))
+	base = min(base, longestPause)
+	return sleep(ctx, base/2+time.Duration(c.spend.rand.Int64N(int64(base))))
+}
+
+// sleep reports whether the time passed before the end of ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

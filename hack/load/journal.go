@@ -1,0 +1,212 @@
+package load
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Call is what a client asked a relay for.
+type Call string
+
+// The calls that the journal holds.
+const (
+	CallTransact Call = "transact"
+	CallWithdraw Call = "withdraw"
+	CallStatus   Call = "status"
+)
+
+// Answer is what a client was told, or that it was told nothing.
+type Answer struct {
+	// Sent is when the request left, At when its answer or its failure came.
+	Sent, At time.Time
+	// Relay is the index of the relay among Options.Relays.
+	Relay int
+	Call  Call
+	// Status is the HTTP status; 0 when no whole answer came, and Fault says why
+	// by kind: the submission may have been accepted all the same.
+	Status int
+	Fault  string
+
+	// RequestID is the submission's; zero when the answer names none.
+	RequestID uuid.UUID
+	// State is pending, processing, completed, failed or, of /withdraw, queued;
+	// empty when the answer has none.
+	State string
+	// Code is the machine code of a refusal or of a failed submission.
+	Code string
+	// Signature is base58; empty until the submission is completed.
+	Signature             string
+	Slot                  uint64
+	Finalized, RolledBack bool
+	// CurrentRoot is lower-case hex, with root_not_found.
+	CurrentRoot string
+	// RetryAfter is how long the relay asks to wait.
+	RetryAfter time.Duration
+}
+
+// Accepted reports whether the answer promises an outcome: a 2xx to a submission.
+func (a *Answer) Accepted() bool {
+	return a.Call != CallStatus && a.Status/100 == 2 && a.RequestID != uuid.Nil
+}
+
+// Failed reports whether the answer tells of the submission's failure: the
+// final state of a row, or a refusal of what had been accepted.
+func (a *Answer) Failed() bool {
+	return a.State == "failed" || a.Status/100 == 4 && a.Code != "" && a.RequestID != uuid.Nil
+}
+
+// Request is one proof with what was sent and told of it.
+type Request struct {
+	Inputs shieldpool.PublicInputs
+	// Proofs are all that the client made for these inputs; a repeat may send
+	// another proof than the first try.
+	Proofs [][shieldpool.ProofLength]byte
+	// Recipient is zero for transfers.
+	Recipient solana.PublicKey
+	Notes     [][]byte
+	// IdempotencyKey is empty when the client sends none.
+	IdempotencyKey string
+	Answers        []Answer
+}
+
+// Record is everything about one spend: a request for each root that the
+// client proved against.
+type Record struct {
+	// Number counts spends from 0.
+	Number   int
+	Kind     shieldpool.Kind
+	Requests []Request
+	// Ended says that the client stopped by itself, having its outcome or having
+	// given up; false when it was stopped.
+	Ended bool
+}
+
+// Progress counts what clients know, each submission once.
+type Progress struct {
+	// Spends began, Running of them are under way.
+	Spends, Running int
+	// Accepted submissions by the 2xx that a client got; Completed, Finalized
+	// and Failed are how they stand as far as clients were told.
+	Accepted, Completed, Finalized, Failed int
+	// Stale counts answers root_not_found, Busy those of 503 and 429, Silent
+	// requests without an answer.
+	Stale, Busy, Silent int
+}
+
+// Journal is what all clients were told. Its methods may be called concurrently.
+type Journal struct {
+	mu       sync.Mutex
+	records  []*Record
+	states   map[uuid.UUID]string
+	progress Progress
+}
+
+func newJournal() *Journal { return &Journal{states: make(map[uuid.UUID]string)} }
+
+// Records gives a copy of everything so far.
+func (j *Journal) Records() []Record {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := make([]Record, len(j.records))
+	for i, r := range j.records {
+		out[i] = *r
+		out[i].Requests = slices.Clone(r.Requests)
+		for k := range out[i].Requests {
+			request := &out[i].Requests[k]
+			request.Answers = slices.Clone(request.Answers)
+			request.Proofs = slices.Clone(request.Proofs)
+		}
+	}
+	return out
+}
+
+// Progress gives the counts so far.
+func (j *Journal) Progress() Progress {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.progress
+	p.Accepted = len(j.states)
+	for _, state := range j.states {
+		switch state {
+		case "finalized":
+			p.Finalized++
+			p.Completed++
+		case "completed":
+			p.Completed++
+		case "failed":
+			p.Failed++
+		}
+	}
+	return p
+}
+
+// begin opens the record of a spend.
+func (j *Journal) begin(s *spend) *Record {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := &Record{Number: s.number, Kind: s.kind}
+	j.records = append(j.records, r)
+	j.progress.Spends++
+	j.progress.Running++
+	return r
+}
+
+func (j *Journal) end(r *Record, ended bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r.Ended = ended
+	j.progress.Running--
+}
+
+// request adds a request to a record, before it is first sent, and gives its index.
+func (j *Journal) request(r *Record, q Request) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r.Requests = append(r.Requests, q)
+	return len(r.Requests) - 1
+}
+
+// proof adds another proof of a request.
+func (j *Journal) proof(r *Record, request int, proof [shieldpool.ProofLength]byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r.Requests[request].Proofs = append(r.Requests[request].Proofs, proof)
+}
+
+func (j *Journal) answer(r *Record, request int, a *Answer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r.Requests[request].Answers = append(r.Requests[request].Answers, *a)
+	switch {
+	case a.Status == 0:
+		j.progress.Silent++
+	case a.Status == 503 || a.Status == 429:
+		j.progress.Busy++
+	case a.Code == "root_not_found":
+		j.progress.Stale++
+	}
+	if a.RequestID == uuid.Nil {
+		return
+	}
+	if _, known := j.states[a.RequestID]; !known && !a.Accepted() {
+		// The failure of what the client never knew to be accepted.
+		return
+	}
+	state := a.State
+	switch {
+	case a.Finalized:
+		state = "finalized"
+	case a.Failed():
+		state = "failed"
+	}
+	// An answer of another relay may be older than the last one.
+	if state != "" && j.states[a.RequestID] != "finalized" {
+		j.states[a.RequestID] = state
+	}
+}

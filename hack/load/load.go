@@ -1,0 +1,135 @@
+// Package load plays the clients of relays: each proves, submits, repeats what
+// was not answered, proves again when its root has gone, and polls, as SDKs do.
+// The proofs are simulated, so that many clients fit beside the relays on one
+// machine; everything else is what a client does.
+//
+// All that clients are told goes into a journal, against which an accountant
+// can hold database and chain.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/wallet/simulator"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Options configure a Load. Those without a default are required.
+type Options struct {
+	// Relays are base URLs without a slash at the end.
+	Relays    []string
+	Simulator *simulator.Simulator
+	// Mint is the asset that is spent.
+	Mint shieldpool.Mint
+	// Seed decides every draw: notes, manners, pauses.
+	Seed uint64
+	HTTP *http.Client
+	Now  func() time.Time
+
+	// Rate is the number of new spends a second on average; SetRate changes it.
+	Rate float64
+	// InFlight bounds the spends under way; more are not begun.
+	InFlight int
+	// Withdrawals is the share of them, from 0 to 1; the rest are transfers.
+	Withdrawals float64
+	// Rivals is the share of spends, from 0 to 1, that another client makes a
+	// second time, with other outputs.
+	Rivals float64
+	// PollMin and PollMax bound the pause between two looks at /status; 0 is 2 s
+	// and 5 s, as SDKs have it.
+	PollMin, PollMax time.Duration
+	// Patience is how long a client waits for one answer; 0 is 40 s.
+	Patience time.Duration
+	// Backoff is the first pause before a repeat, which doubles; 0 is 250 ms.
+	Backoff time.Duration
+}
+
+// Load is a crowd of clients.
+type Load struct {
+	Options
+	journal *Journal
+	rate    atomic.Uint64
+}
+
+// New checks the options.
+func New(o Options) (*Load, error) {
+	if o.PollMin == 0 && o.PollMax == 0 {
+		o.PollMin, o.PollMax = 2*time.Second, 5*time.Second
+	}
+	if o.Patience == 0 {
+		o.Patience = 40 * time.Second
+	}
+	if o.Backoff == 0 {
+		o.Backoff = 250 * time.Millisecond
+	}
+	switch {
+	case len(o.Relays) == 0 || o.Simulator == nil || o.HTTP == nil || o.Now == nil || o.Mint.Address.IsZero():
+		return nil, errors.New("load options: Relays, Simulator, Mint, HTTP and Now are required")
+	case o.Rate < 0 || o.InFlight < 1:
+		return nil, fmt.Errorf("load options: Rate %g and InFlight %d, expected 0 or more and 1 or more", o.Rate, o.InFlight)
+	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Patience <= 0 || o.Backoff <= 0:
+		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Patience %s and Backoff %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Patience, o.Backoff)
+	}
+	l := &Load{Options: o, journal: newJournal()}
+	l.SetRate(o.Rate)
+	return l, nil
+}
+
+// Journal is what the clients were told so far.
+func (l *Load) Journal() *Journal { return l.journal }
+
+// SetRate changes the number of new spends a second, from the next one on.
+func (l *Load) SetRate(perSecond float64) { l.rate.Store(math.Float64bits(perSecond)) }
+
+// idle is how long Run waits before it looks at a rate of zero again.
+const idle = 100 * time.Millisecond
+
+// Run begins spends until arrivals ends, and returns when every client has its
+// outcome or has given up, or when ctx ends, which stops them where they are.
+// Spends arrive as a Poisson process, in bursts and gaps as strangers do.
+func (l *Load) Run(ctx, arrivals context.Context) {
+	r := rand.New(rand.NewPCG(l.Seed, math.MaxUint64)) //nolint:gosec // a schedule that repeats needs no secure randomness
+	var clients sync.WaitGroup
+	places := make(chan struct{}, l.InFlight)
+	begin := func(s *spend) {
+		select {
+		case places <- struct{}{}:
+		default:
+			return // the crowd is as large as it may be
+		}
+		record := l.journal.begin(s)
+		clients.Go(func() {
+			c := &client{Load: l, spend: s, record: record}
+			l.journal.end(record, c.run(ctx))
+			<-places
+		})
+	}
+	for number := 0; ; number++ {
+		rate := math.Float64frombits(l.rate.Load())
+		gap := idle
+		if rate > 0 {
+			gap = time.Duration(r.ExpFloat64() / rate * float64(time.Second))
+		}
+		if !sleep(arrivals, gap) || ctx.Err() != nil {
+			break
+		}
+		if rate <= 0 {
+			continue
+		}
+		s := newSpend(&l.Options, number)
+		begin(s)
+		if r.Float64() < l.Rivals {
+			number++
+			begin(s.rival(&l.Options, number))
+		}
+	}
+	clients.Wait()
+}

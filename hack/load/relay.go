@@ -1,0 +1,168 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/openapi"
+)
+
+// maxAnswer bounds an answer's body; the largest is a submission's, of about a kilobyte.
+const maxAnswer = 1 << 20
+
+// body is the union of the answers' JSON: a field that an answer does not have
+// stays empty.
+type body struct {
+	RequestID   uuid.UUID `json:"request_id"`
+	Code        string    `json:"code"`
+	CurrentRoot string    `json:"current_root"`
+	RolledBack  bool      `json:"rolled_back"`
+	Data        struct {
+		RequestID   uuid.UUID `json:"request_id"`
+		Status      string    `json:"status"`
+		Signature   *string   `json:"solana_signature"`
+		Slot        *uint64   `json:"slot"`
+		Finalized   bool      `json:"finalized"`
+		RolledBack  bool      `json:"rolled_back"`
+		ErrorCode   *string   `json:"error_code"`
+		CurrentRoot string    `json:"current_root"`
+	} `json:"data"`
+}
+
+// submit sends a request once and gives what came back.
+func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay int) *Answer {
+	request := openapi.TransactRequest{ProofBytes: q.Proofs[proof][:], PublicInputs: q.Inputs.Bytes()}
+	if !q.Recipient.IsZero() {
+		text := q.Recipient.String()
+		request.Recipient = &text
+	}
+	if len(q.Notes) > 0 {
+		request.EncryptedNotes = &q.Notes
+	}
+	raw, err := json.Marshal(request)
+	if err != nil {
+		return &Answer{Sent: l.Now(), At: l.Now(), Relay: relay, Call: s.call, Fault: "request not encoded"}
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if s.prefer != "" && s.call == CallTransact {
+		header.Set("Prefer", s.prefer)
+	}
+	if q.IdempotencyKey != "" {
+		header.Set("Idempotency-Key", q.IdempotencyKey)
+	}
+	path := contract.TransactPath
+	if s.call == CallWithdraw {
+		path = contract.WithdrawPath
+	}
+	return l.ask(ctx, s.call, relay, http.MethodPost, path, header, raw, s.patience)
+}
+
+// status asks for a submission once.
+func (l *Load) status(ctx context.Context, id uuid.UUID, relay int) *Answer {
+	path := strings.Replace(contract.StatusPath, "{id}", id.String(), 1)
+	a := l.ask(ctx, CallStatus, relay, http.MethodGet, path, nil, nil, l.Patience/3)
+	if a.RequestID == uuid.Nil {
+		a.RequestID = id
+	}
+	return a
+}
+
+func (l *Load) ask(ctx context.Context, call Call, relay int, method, path string, header http.Header, raw []byte, patience time.Duration) *Answer {
+	a := &Answer{Sent: l.Now(), Relay: relay, Call: call}
+	status, retryAfter, content, err := l.exchange(ctx, relay, method, path, header, raw, patience)
+	a.At = l.Now()
+	if err != nil {
+		a.Fault = faultOf(err)
+		return a
+	}
+	var b body
+	if err := json.Unmarshal(content, &b); err != nil {
+		a.Fault = "answer is not JSON"
+		return a
+	}
+	a.Status, a.RetryAfter = status, retryAfter
+	a.RequestID, a.Code, a.CurrentRoot, a.RolledBack = b.RequestID, b.Code, b.CurrentRoot, b.RolledBack
+	if b.Data.RequestID != uuid.Nil {
+		a.RequestID = b.Data.RequestID
+	}
+	a.State, a.Finalized = b.Data.Status, b.Data.Finalized
+	a.RolledBack = a.RolledBack || b.Data.RolledBack
+	if b.Data.Signature != nil {
+		a.Signature = *b.Data.Signature
+	}
+	if b.Data.Slot != nil {
+		a.Slot = *b.Data.Slot
+	}
+	if b.Data.ErrorCode != nil {
+		a.Code, a.CurrentRoot = *b.Data.ErrorCode, b.Data.CurrentRoot
+	}
+	return a
+}
+
+// exchange is one HTTP request with its whole answer.
+func (l *Load) exchange(ctx context.Context, relay int, method, path string, header http.Header, raw []byte, patience time.Duration) (status int, retryAfter time.Duration, content []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, l.Relays[relay]+path, bytes.NewReader(raw))
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	answer, err := l.HTTP.Do(request)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	defer func() { _ = answer.Body.Close() }() // read to its end, or given up
+	content, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
+		retryAfter = time.Duration(seconds) * time.Second
+	}
+	return answer.StatusCode, retryAfter, content, err
+}
+
+// faultOf names the kind of a failure, without the addresses in its text.
+func faultOf(err error) string {
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "stopped"
+	default:
+		return "connection"
+	}
+}
+
+// root reads the tree's newest root from a relay.
+func (l *Load) root(ctx context.Context, relay int) (root [32]byte, err error) {
+	status, _, content, err := l.exchange(ctx, relay, http.MethodGet, contract.MerkleRootPath, nil, nil, l.Patience/3)
+	if err != nil {
+		return root, err
+	}
+	var answer openapi.MerkleRoot
+	if status != http.StatusOK {
+		return root, fmt.Errorf("GET %s answered %d", contract.MerkleRootPath, status)
+	}
+	if err := json.Unmarshal(content, &answer); err != nil {
+		return root, fmt.Errorf("GET %s answered what is not its JSON", contract.MerkleRootPath)
+	}
+	if n, err := hex.Decode(root[:], []byte(answer.Root)); err != nil || n != len(root) {
+		return root, fmt.Errorf("GET %s answered a root of %d characters, expected %d", contract.MerkleRootPath, len(answer.Root), 2*len(root))
+	}
+	return root, nil
+}

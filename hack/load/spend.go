@@ -1,0 +1,119 @@
+package load
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// spend is what one client wants, and its manners.
+type spend struct {
+	number int
+	kind   shieldpool.Kind
+	rand   *rand.Rand
+	// inputs are complete but for the root.
+	inputs    shieldpool.PublicInputs
+	recipient solana.PublicKey
+	notes     [][]byte
+
+	call Call
+	// prefer is the Prefer header; empty for none.
+	prefer string
+	// patience is how long the client waits for one answer.
+	patience time.Duration
+	// keyed sends an Idempotency-Key, again with each repeat.
+	keyed bool
+	// repeats sends an accepted request again, as a client does that lost the answer.
+	repeats bool
+	// reproves repeats with another proof of the same inputs.
+	reproves bool
+}
+
+const (
+	// Gross amounts of withdrawals, in lamports: above fee and the recipient's rent.
+	leastAmount, mostAmount = 10_000_000, 60_000_000
+	// mostNote bounds a note, so that two fit beside the accounts.
+	mostNote = 100
+	// keyBytes is the randomness of an Idempotency-Key.
+	keyBytes = 16
+)
+
+// newSpend draws a spend of fresh notes. The same seed and number give the same.
+func newSpend(o *Options, number int) *spend {
+	s := &spend{number: number, kind: shieldpool.KindTransfer, rand: rand.New(rand.NewPCG(o.Seed, uint64(number)))} //nolint:gosec // the number counts from 0; a schedule that repeats needs no secure randomness
+	r := s.rand
+	s.inputs = shieldpool.PublicInputs{
+		MintAddress:   o.Mint.Field,
+		ExtDataHash:   field(r),
+		Nullifiers:    [2][32]byte{field(r), field(r)},
+		Commitments:   [2][32]byte{field(r), field(r)},
+		ChainNoteHash: field(r),
+	}
+	if r.IntN(5) == 0 { // one note spent, the other input is none
+		s.inputs.Nullifiers[1] = [32]byte{}
+	}
+	if r.Float64() < o.Withdrawals {
+		s.kind = shieldpool.KindWithdrawal
+		s.recipient = wallet(r)
+		s.inputs.PublicAmount = -(leastAmount + r.Int64N(mostAmount-leastAmount))
+		s.inputs.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: s.recipient})
+	}
+	for range r.IntN(3) {
+		s.notes = append(s.notes, bytesOf(r, 32+r.IntN(mostNote-32)))
+	}
+	s.manners(o)
+	return s
+}
+
+// manners draws how the client goes about it.
+func (s *spend) manners(o *Options) {
+	r := s.rand
+	s.call, s.patience = CallTransact, o.Patience
+	switch r.IntN(10) {
+	case 0, 1, 2:
+		s.prefer = "respond-async"
+	case 3, 4:
+		s.prefer = "wait=2"
+	case 5:
+		s.prefer, s.patience = "wait=1", o.Patience/10 // and it gives up before many an answer
+	case 6, 7:
+		if s.kind == shieldpool.KindWithdrawal {
+			s.call = CallWithdraw
+		}
+	}
+	s.keyed = r.IntN(2) == 0
+	s.repeats = r.IntN(8) == 0
+	s.reproves = r.IntN(2) == 0
+}
+
+// rival makes a spend that wants the first nullifier of another one, as a
+// wallet does that runs on two machines.
+func (s *spend) rival(o *Options, number int) *spend {
+	other := newSpend(o, number)
+	other.inputs.Nullifiers[0] = s.inputs.Nullifiers[0]
+	return other
+}
+
+func field(r *rand.Rand) [32]byte {
+	var e fr.Element
+	e.SetBytes(bytesOf(r, 40))
+	return e.Bytes()
+}
+
+func wallet(r *rand.Rand) solana.PublicKey {
+	return solana.PrivateKey(ed25519.NewKeyFromSeed(bytesOf(r, ed25519.SeedSize))).PublicKey()
+}
+
+func bytesOf(r *rand.Rand, n int) []byte {
+	b := make([]byte, 0, n+7)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, r.Uint64())
+	}
+	return b[:n]
+}
