@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/process"
 )
 
 // The files of the keys folder.
@@ -59,7 +61,7 @@ func feePayer(folder string) (solana.PublicKey, error) {
 // output runs a program to its end. Its error has what the program said.
 func output(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = ownEnvironment(os.Environ())
+	cmd.Env = process.OwnEnvironment(os.Environ())
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // await asks until check is content. It fails at once when the process ends,
 // and with the last complaint when the time is over.
-func (s *Stack) await(ctx context.Context, p *process, what string, check func(context.Context) error) error {
+func (s *Stack) await(ctx context.Context, p *process.Process, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	poll := time.NewTicker(pollInterval)
@@ -34,10 +35,10 @@ func (s *Stack) await(ctx context.Context, p *process, what string, check func(c
 			return nil
 		}
 		select {
-		case <-p.exited:
-			return p.ended()
+		case <-p.Exited():
+			return p.Ended()
 		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w: %w; the log is %s", what, ctx.Err(), err, p.log)
+			return fmt.Errorf("wait until %s: %w: %w; the log is %s", what, ctx.Err(), err, p.Log())
 		case <-poll.C:
 		}
 	}

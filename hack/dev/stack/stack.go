@@ -18,6 +18,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/postgres"
+	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -58,7 +59,7 @@ type Stack struct {
 
 	o            Options
 	postgres     *postgres.Server
-	chain, relay *process
+	chain, relay *process.Process
 }
 
 // Start builds and starts everything and returns when the relay reports itself
@@ -76,6 +77,12 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 		o: o,
 	}
 	s.RelayLog, s.ChainLog = s.file("relay.log"), s.file("localnet.log")
+	// Logs are of one run; the programs add to them.
+	for _, log := range []string{s.RelayLog, s.ChainLog} {
+		if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("start stack: %w", err)
+		}
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
@@ -152,7 +159,7 @@ func (s *Stack) startChain(ctx context.Context) error {
 		return fmt.Errorf("write the verifying key: %w", err)
 	}
 	var err error
-	s.chain, err = spawn("the local chain", s.ChainLog, s.program("localnet"),
+	s.chain, err = process.Start("the local chain", s.ChainLog, s.program("localnet"),
 		"-listen", address(s.o.Ports.Chain), "-vk", s.file("verification_key.json"), "-initialise")
 	if err != nil {
 		return err
@@ -193,7 +200,7 @@ func (s *Stack) startRelay(ctx context.Context) error {
 	began := time.Now()
 	defer s.o.Print.Busy("starting the relay")()
 	var err error
-	s.relay, err = spawn("the relay", s.RelayLog, s.program("relay"), "serve",
+	s.relay, err = process.Start("the relay", s.RelayLog, s.program("relay"), "serve",
 		"--listen="+address(s.o.Ports.Relay),
 		"--operations-listen="+address(s.o.Ports.Operations),
 		"--database-url-file="+s.file("database-url"),
@@ -228,10 +235,10 @@ func (s *Stack) While(ctx context.Context, work func(context.Context) error) err
 	go func() {
 		select {
 		case <-ctx.Done():
-		case <-s.chain.exited:
-			cancel(s.chain.ended())
-		case <-s.relay.exited:
-			cancel(s.relay.ended())
+		case <-s.chain.Exited():
+			cancel(s.chain.Ended())
+		case <-s.relay.Exited():
+			cancel(s.relay.Ended())
 		}
 	}()
 	err := work(ctx)
@@ -246,7 +253,7 @@ func (s *Stack) While(ctx context.Context, work func(context.Context) error) err
 // even when a part does not stop well, and says so.
 func (s *Stack) Stop(ctx context.Context) error {
 	defer s.o.Print.Busy("stopping relay, local chain and Postgres")()
-	err := errors.Join(s.relay.stop(contract.TerminationGrace), s.chain.stop(chainGrace))
+	err := errors.Join(s.relay.Stop(contract.TerminationGrace), s.chain.Stop(chainGrace))
 	if s.postgres == nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestAStackServesSaysWhenAPartEndsAndStartsAgain(t *testing.T) {
 		t.Errorf("healthy: %v", err)
 	}
 	err = first.While(t.Context(), func(ctx context.Context) error {
-		if err := syscall.Kill(first.relay.pid, syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(first.relay.PID(), syscall.SIGKILL); err != nil {
 			return err
 		}
 		<-ctx.Done()

@@ -1,10 +1,9 @@
-package stack
+package process
 
 import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,7 +19,7 @@ import (
 )
 
 // roleArgument makes the test binary play a child of ours: in the argument,
-// because spawn leaves such variables out of the environment.
+// because Start leaves such variables out of the environment.
 const roleArgument = "play-a-child="
 
 func TestMain(m *testing.M) {
@@ -50,7 +49,7 @@ func play(role string) {
 		fmt.Println("ready")
 		select {}
 	case "a parent":
-		p, err := spawn("the child", os.DevNull, os.Args[0], roleArgument+"a program that does not stop")
+		p, err := Start("the child", os.DevNull, os.Args[0], roleArgument+"a program that does not stop")
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -60,14 +59,14 @@ func play(role string) {
 	}
 }
 
-// child spawns the test binary in a role.
-func child(t *testing.T, role string) *process {
+// child starts the test binary in a role.
+func child(t *testing.T, role string) *Process {
 	t.Helper()
-	p, err := spawn("the child", filepath.Join(t.TempDir(), "child.log"), os.Args[0], roleArgument+role)
+	p, err := Start("the child", filepath.Join(t.TempDir(), "child.log"), os.Args[0], roleArgument+role)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.stop(0) })
+	t.Cleanup(func() { _ = p.Stop(0) })
 	return p
 }
 
@@ -76,7 +75,7 @@ func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	tick := time.NewTicker(pollInterval)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !happened() {
 		select {
@@ -87,7 +86,7 @@ func until(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-func (p *process) said(t *testing.T) string {
+func (p *Process) said(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(p.log)
 	if err != nil {
@@ -99,12 +98,12 @@ func (p *process) said(t *testing.T) string {
 func TestAProgramThatEndsByItselfIsReportedWithItsLastWords(t *testing.T) {
 	t.Parallel()
 	p := child(t, "a program that ends by itself")
-	until(t, "it has ended", func() bool { return p.ended() != nil })
+	until(t, "it has ended", func() bool { return p.Ended() != nil })
 	want := fmt.Sprintf("the child ended by itself (exit status 3); the end of %s:\n  first line\n  last words", p.log)
-	if diff := cmp.Diff(want, p.ended().Error()); diff != "" {
+	if diff := cmp.Diff(want, p.Ended().Error()); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
-	if err := p.stop(time.Second); err != nil {
+	if err := p.Stop(time.Second); err != nil {
 		t.Errorf("stop what has ended: %v", err)
 	}
 }
@@ -127,17 +126,17 @@ func TestStop(t *testing.T) {
 			if tc.want != "" {
 				grace = 200 * time.Millisecond
 			}
-			err := p.stop(grace)
+			err := p.Stop(grace)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
-			if p.ended() == nil {
+			if p.Ended() == nil {
 				t.Error("it still runs")
 			}
 		})
 	}
-	var never *process
-	if err := never.stop(0); err != nil {
+	var never *Process
+	if err := never.Stop(0); err != nil {
 		t.Errorf("stop what never started: %v", err)
 	}
 }
@@ -146,7 +145,7 @@ func TestChildrenDoNotInheritAnotherRelaysSettings(t *testing.T) {
 	t.Setenv("RELAYPOOL_LISTEN", "0.0.0.0:1")
 	t.Setenv("OTHER_VARIABLE", "kept")
 	p := child(t, "a program that shows its environment")
-	until(t, "it has ended", func() bool { return p.ended() != nil })
+	until(t, "it has ended", func() bool { return p.Ended() != nil })
 	env := strings.Split(p.said(t), "\n")
 	if !slices.Contains(env, "OTHER_VARIABLE=kept") {
 		t.Error("a variable of another name is missing")
@@ -160,7 +159,7 @@ func TestChildrenDoNotInheritAnotherRelaysSettings(t *testing.T) {
 
 func TestNoProgramNoProcess(t *testing.T) {
 	t.Parallel()
-	_, err := spawn("the child", filepath.Join(t.TempDir(), "child.log"), filepath.Join(t.TempDir(), "missing"))
+	_, err := Start("the child", filepath.Join(t.TempDir(), "child.log"), filepath.Join(t.TempDir(), "missing"))
 	if err == nil || !strings.Contains(err.Error(), "start the child: ") {
 		t.Errorf("error %v", err)
 	}
@@ -205,29 +204,4 @@ func running(pid int) bool {
 	}
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(state, "Z")
-}
-
-func TestPorts(t *testing.T) {
-	t.Parallel()
-	chosen, err := Ports{}.Claim(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if chosen.Relay == 0 || chosen.Relay == chosen.Operations || chosen.Operations == chosen.Chain || chosen.Chain == chosen.Relay {
-		t.Errorf("chose %+v, want three different ports", chosen)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	taken := l.Addr().(*net.TCPAddr).Port
-	_, err = Ports{Operations: taken}.Claim(t.Context())
-	want := fmt.Sprintf("port %d of the relay's operations is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--operations-port=%d", taken, taken+1)
-	if err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
-	if _, err := (Ports{Chain: 1 << 20}).Claim(t.Context()); err == nil || !strings.Contains(err.Error(), "open port 1048576 of the local chain") {
-		t.Errorf("a port that is none: error %v", err)
-	}
 }

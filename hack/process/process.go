@@ -1,4 +1,7 @@
-package stack
+// Package process runs child programs for development: what drives relays and
+// local chains starts them here, signals them by their process id alone, and
+// leaves none behind.
+package process
 
 import (
 	"errors"
@@ -15,28 +18,28 @@ import (
 // killGrace is how long a killed process may take to end.
 const killGrace = 5 * time.Second
 
-// process is a child: the relay or the local chain. It is signalled by its own
-// process id, and by no name.
-type process struct {
+// Process is a child. It is signalled by its own process id, and by no name.
+type Process struct {
 	name, log string
 	pid       int
 	exited    chan struct{}    // closed when it has ended and been reaped
 	state     *os.ProcessState // how it ended; read after exited
 }
 
-// spawn starts a program whose output goes to the log file. The child ends with
-// us, however we end; see attributes.
-func spawn(name, log, program string, args ...string) (*process, error) {
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// Start starts a program whose output is added to the log file. The name is for
+// errors. The child ends with us, however we end; see attributes. Variables of
+// the environment that configure a relay are not passed on.
+func Start(name, log, program string, args ...string) (*Process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	defer func() { _ = out.Close() }()    // the child has its own descriptor
-	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; stop ends them, in their order and with their grace
+	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; Stop ends them, in their order and with their grace
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = ownEnvironment(os.Environ())
+	cmd.Env = OwnEnvironment(os.Environ())
 	cmd.SysProcAttr = attributes()
-	p := &process{name: name, log: log, exited: make(chan struct{})}
+	p := &Process{name: name, log: log, exited: make(chan struct{})}
 	// The kernel sends the parent-death signal when the thread that started the
 	// child ends, and Go ends idle threads at will: this one lives as long.
 	started := make(chan error)
@@ -59,9 +62,18 @@ func spawn(name, log, program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// ownEnvironment leaves the caller's RELAYPOOL_ variables out: they belong to
+// PID is the child's process id.
+func (p *Process) PID() int { return p.pid }
+
+// Log is the path of its log file.
+func (p *Process) Log() string { return p.log }
+
+// Exited is closed when the child has ended and been reaped.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// OwnEnvironment leaves the caller's RELAYPOOL_ variables out: they belong to
 // another relay, and a flag that we do not give would come from there.
-func ownEnvironment(env []string) []string {
+func OwnEnvironment(env []string) []string {
 	var own []string
 	for _, v := range env {
 		if !strings.HasPrefix(v, "RELAYPOOL_") {
@@ -71,8 +83,9 @@ func ownEnvironment(env []string) []string {
 	return own
 }
 
-// ended is the error of a process that stopped by itself: nil while it runs.
-func (p *process) ended() error {
+// Ended is the error of a process that stopped by itself, with the end of its
+// log: nil while it runs.
+func (p *Process) Ended() error {
 	select {
 	case <-p.exited:
 		return fmt.Errorf("%s ended by itself (%s); the end of %s:\n%s", p.name, p.state, p.log, lastLines(p.log))
@@ -81,8 +94,9 @@ func (p *process) ended() error {
 	}
 }
 
-// stop asks the process to end, and kills it when it has not after the grace.
-func (p *process) stop(grace time.Duration) error {
+// Stop asks the process to end, and kills it when it has not after the grace,
+// which is an error. Stopping what never started, or has ended, does nothing.
+func (p *Process) Stop(grace time.Duration) error {
 	if p == nil {
 		return nil
 	}
@@ -108,6 +122,25 @@ func (p *process) stop(grace time.Duration) error {
 		}
 	}
 	return fmt.Errorf("%s (process %d) did not end, not even by a kill", p.name, p.pid)
+}
+
+// Kill ends the process at once, as a machine does that loses its power, and
+// waits until it is gone.
+func (p *Process) Kill() error {
+	select {
+	case <-p.exited:
+		return nil
+	default:
+	}
+	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill %s: %w", p.name, err)
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(killGrace):
+		return fmt.Errorf("%s (process %d) did not end, not even by a kill", p.name, p.pid)
+	}
 }
 
 // lastLines is the end of a log, indented, for an error message.
