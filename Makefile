@@ -38,6 +38,15 @@ demo: ## Show a deposit, withdrawals, refusals and a transfer once, on processes
 	go build -buildvcs=false -o bin/dev ./hack/dev
 	bin/dev demo $(ARGS)
 
+# The seed of `make drill`, which chooses its schedule, and how long it loads.
+SEED ?= 1
+DURATION ?= 3m
+
+.PHONY: drill
+drill: ## Break relays, database and endpoints under load, then account for everything; SEED=n, DURATION=3m.
+	go build -buildvcs=false -o bin/drill/drill ./hack/drill
+	bin/drill/drill -seed $(SEED) -duration $(DURATION) $(ARGS)
+
 .PHONY: build
 build: ## Build the relay into bin/.
 	go build -trimpath -o bin/relay ./relay/cmd/relay

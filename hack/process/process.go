@@ -94,6 +94,16 @@ func (p *Process) Ended() error {
 	}
 }
 
+// Succeeded reports whether the process has ended with exit code 0.
+func (p *Process) Succeeded() bool {
+	select {
+	case <-p.exited:
+		return p.state.Success()
+	default:
+		return false
+	}
+}
+
 // Stop asks the process to end, and kills it when it has not after the grace,
 // which is an error. Stopping what never started, or has ended, does nothing.
 func (p *Process) Stop(grace time.Duration) error {

@@ -1,0 +1,179 @@
+package account
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+)
+
+// outcomeIsTrue is invariant 4 seen from its end: the database's outcome is the
+// chain's.
+func outcomeIsTrue(e *Evidence, r *Result) {
+	x := indexed(e)
+	attempts := make(map[uuid.UUID][]solana.Signature)
+	for i := range e.Attempts {
+		attempts[e.Attempts[i].Submission] = append(attempts[e.Attempts[i].Submission], e.Attempts[i].Signature)
+	}
+	spenders := spendersOf(e)
+	for i := range e.Submissions {
+		s := &e.Submissions[i]
+		switch s.State {
+		case "completed":
+			r.Examined++
+			x.completed(s, r)
+		case "failed":
+			r.Examined++
+			x.failed(s, attempts[s.ID], spenders, r)
+		}
+	}
+}
+
+func (x *index) completed(s *Submission, r *Result) {
+	tx := x.landed[s.Signature]
+	attempt := x.attempts[s.Signature]
+	switch {
+	case tx == nil:
+		r.fault("request %s is completed with %s, which the finalized chain does not have", s.ID, s.Signature)
+		return
+	case tx.Failed:
+		r.fault("request %s is completed with %s, which failed on the chain in slot %d", s.ID, s.Signature, tx.Slot)
+	case attempt == nil || attempt.Submission != s.ID:
+		r.fault("request %s is completed with %s, which is no attempt of it", s.ID, s.Signature)
+	}
+	if len(tx.Calls) != 1 {
+		r.fault("request %s: transaction %s calls the pool %d times, expected once", s.ID, s.Signature, len(tx.Calls))
+		return
+	}
+	call := &tx.Calls[0]
+	if call.Inputs != s.Inputs {
+		r.fault("request %s: transaction %s has other public inputs", s.ID, s.Signature)
+	}
+	if s.Inputs.PublicAmount < 0 && call.Recipient != s.Recipient {
+		r.fault("request %s: transaction %s pays another recipient", s.ID, s.Signature)
+	}
+}
+
+func (x *index) failed(s *Submission, attempts []solana.Signature, spenders map[[32]byte][]*Transaction, r *Result) {
+	for _, signature := range attempts {
+		if tx := x.landed[signature]; tx != nil && !tx.Failed {
+			r.fault("request %s failed with %s, but its attempt %s landed in slot %d", s.ID, s.Code, signature, tx.Slot)
+		}
+	}
+	spent := false
+	for i := range s.Inputs.Nullifiers {
+		for _, tx := range spenders[s.Inputs.Nullifiers[i]] {
+			spent = true
+			// The attempts above are those that the database knows; this is one it does not.
+			if tx.Calls[0].Inputs == s.Inputs && x.payers[tx.Payer] && x.attempts[tx.Signature] == nil {
+				r.fault("request %s failed with %s, but transaction %s, of our payer and with its public inputs, landed in slot %d", s.ID, s.Code, tx.Signature, tx.Slot)
+			}
+		}
+	}
+	if s.Code == "nullifier_spent" && !spent {
+		r.fault("request %s failed with nullifier_spent, but nothing on the finalized chain spends a nullifier of it", s.ID)
+	}
+}
+
+// spendersOf lists the successful transactions by the nullifiers that they spend.
+func spendersOf(e *Evidence) map[[32]byte][]*Transaction {
+	out := make(map[[32]byte][]*Transaction)
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		if tx.Failed {
+			continue
+		}
+		for k := range tx.Calls {
+			for _, nullifier := range tx.Calls[k].Inputs.Nullifiers {
+				if nullifier != [32]byte{} {
+					out[nullifier] = append(out[nullifier], tx)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// oneSpend is invariant 2, and that a submission lands once.
+func oneSpend(e *Evidence, r *Result) {
+	x := indexed(e)
+	for _, txs := range spendersOf(e) {
+		r.Examined++
+		if len(txs) > 1 {
+			r.fault("transactions %s and %s spend the same nullifier", txs[0].Signature, txs[1].Signature)
+		}
+	}
+	landed := make(map[uuid.UUID]solana.Signature)
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		attempt := x.attempts[tx.Signature]
+		if attempt == nil || tx.Failed {
+			continue
+		}
+		if other, twice := landed[attempt.Submission]; twice {
+			r.fault("request %s landed twice: %s and %s", attempt.Submission, other, tx.Signature)
+		}
+		landed[attempt.Submission] = tx.Signature
+	}
+}
+
+// recipientsPaid computes each recipient's share from the completed submissions
+// and holds the balances' changes against it: fresh recipients have no other income.
+func recipientsPaid(e *Evidence, r *Result) {
+	due := make(map[solana.PublicKey]int64)
+	for i := range e.Submissions {
+		s := &e.Submissions[i]
+		if s.Inputs.PublicAmount >= 0 {
+			continue
+		}
+		due[s.Recipient] += 0 // a failed withdrawal pays nothing
+		if s.State == "completed" {
+			net, _ := e.Fees.Net(s.Inputs.Gross())
+			due[s.Recipient] += int64(net) //nolint:gosec // far below 2^63 lamports exist
+		}
+	}
+	paid := make(map[solana.PublicKey]int64)
+	for i := range e.Transactions {
+		for key, change := range e.Transactions[i].Changes {
+			paid[key] += change
+		}
+	}
+	for recipient, want := range due {
+		r.Examined++
+		if paid[recipient] != want {
+			r.fault("a recipient of request %s got %d lamports, expected %d", requestOf(e, recipient), paid[recipient], want)
+		}
+	}
+}
+
+func requestOf(e *Evidence, recipient solana.PublicKey) uuid.UUID {
+	for i := range e.Submissions {
+		if e.Submissions[i].Recipient == recipient {
+			return e.Submissions[i].ID
+		}
+	}
+	return uuid.Nil
+}
+
+// nothingUnknownSigned is invariant 3, write before send, seen from the chain.
+func nothingUnknownSigned(e *Evidence, r *Result) {
+	x := indexed(e)
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		if !x.payers[tx.Payer] {
+			continue
+		}
+		r.Examined++
+		if x.attempts[tx.Signature] == nil {
+			r.fault("transaction %s of payer %s landed in slot %d, and the database has no attempt of that signature", tx.Signature, tx.Payer, tx.Slot)
+		}
+	}
+}
+
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "no time"
+	}
+	return fmt.Sprintf("%s UTC", t.UTC().Format("15:04:05.000"))
+}

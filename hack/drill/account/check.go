@@ -1,0 +1,94 @@
+package account
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+)
+
+// Result is the outcome of one check.
+type Result struct {
+	// Name is short, Claim the sentence that was checked.
+	Name  string `json:"name"`
+	Claim string `json:"claim"`
+	// Examined is the number of things that the claim was held against.
+	Examined int `json:"examined"`
+	// Faults are the things that contradict it, each with its evidence: request
+	// ids and signatures.
+	Faults []string `json:"faults,omitempty"`
+	// Undecided counts what the evidence neither confirms nor contradicts.
+	Undecided int `json:"undecided,omitempty"`
+	// Vacuous says that the claim needs something to examine and had nothing.
+	Vacuous bool `json:"vacuous,omitempty"`
+}
+
+// Passed reports whether the claim holds.
+func (r *Result) Passed() bool { return len(r.Faults) == 0 && !r.Vacuous }
+
+func (r *Result) fault(format string, args ...any) {
+	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+}
+
+// Check is one claim and the function that holds the evidence against it.
+type Check struct {
+	Name, Claim string
+	// Needed says that a run in which there was nothing to examine proves nothing.
+	Needed bool
+	run    func(*Evidence, *Result)
+}
+
+// Run holds the evidence against the claim.
+func (c Check) Run(e *Evidence) Result {
+	r := Result{Name: c.Name, Claim: c.Claim}
+	c.run(e, &r)
+	r.Vacuous = c.Needed && r.Examined == 0
+	return r
+}
+
+// Checks are all of them, in the order of the report.
+func Checks() []Check {
+	return []Check{
+		{"accepted-is-final", "every submission that any client was told is accepted, and every other row, is final in the database", true, acceptedIsFinal},
+		{"told-is-true", "what clients were told of an outcome is what the database says", true, toldIsTrue},
+		{"repeat-meets-its-submission", "the same public inputs have at most one submission that did not fail", true, repeatsMeet},
+		{"outcome-is-true", "completed: landed without error with exactly its public inputs and recipient; failed: nothing of it landed", true, outcomeIsTrue},
+		{"one-spend", "at most one landed transaction per nullifier", true, oneSpend},
+		{"recipients-paid-once", "each recipient got exactly its share, once", true, recipientsPaid},
+		{"stale-root-is-true", "each root_not_found is true: the root was not in the ring when it was judged", false, staleRootsAreTrue},
+		{"nothing-unknown-signed", "no transaction of our fee payers is on the chain that the database does not know", true, nothingUnknownSigned},
+		{"lamports-accounted", "payers' opening + funding − closing is what the blocks took from them", true, lamportsAccounted},
+		{"ledger-is-true", "the relays' own ledger has each landed transaction of a payer once, with its true cost", true, ledgerIsTrue},
+		{"nothing-of-requests-shown", "no proof, nullifier, commitment, recipient or note in any log line or metric", true, nothingShown},
+	}
+}
+
+// index is the evidence by key.
+type index struct {
+	submissions map[uuid.UUID]*Submission
+	attempts    map[solana.Signature]*Attempt
+	landed      map[solana.Signature]*Transaction
+	payers      map[solana.PublicKey]bool
+}
+
+func indexed(e *Evidence) *index {
+	x := &index{
+		submissions: make(map[uuid.UUID]*Submission, len(e.Submissions)),
+		attempts:    make(map[solana.Signature]*Attempt, len(e.Attempts)),
+		landed:      make(map[solana.Signature]*Transaction, len(e.Transactions)),
+		payers:      make(map[solana.PublicKey]bool, len(e.Payers)),
+	}
+	for i := range e.Submissions {
+		x.submissions[e.Submissions[i].ID] = &e.Submissions[i]
+	}
+	for i := range e.Attempts {
+		x.attempts[e.Attempts[i].Signature] = &e.Attempts[i]
+	}
+	for i := range e.Transactions {
+		x.landed[e.Transactions[i].Signature] = &e.Transactions[i]
+	}
+	for _, p := range e.Payers {
+		x.payers[p.Key] = true
+	}
+	return x
+}

@@ -1,0 +1,115 @@
+package account
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/load"
+)
+
+// final reports whether nothing can change a row any more.
+func (s *Submission) final() bool {
+	return s.State == "failed" || s.State == "completed" && s.Finalized
+}
+
+// acceptedIsFinal is invariant 1, accepted is durable. Rows that no client was
+// told of, because the answer was lost, count too.
+func acceptedIsFinal(e *Evidence, r *Result) {
+	x := indexed(e)
+	told := make(map[uuid.UUID]bool)
+	each(e, func(record *load.Record, _ *load.Request, a *load.Answer) {
+		if a.Call == load.CallStatus && a.Status == http.StatusNotFound {
+			r.fault("spend %d: relay %d answered 404 at %s for request %s, which had been accepted", record.Number, a.Relay, clock(a.At), a.RequestID)
+		}
+		if !a.Accepted() || told[a.RequestID] {
+			return
+		}
+		told[a.RequestID] = true
+		if x.submissions[a.RequestID] == nil {
+			r.fault("spend %d: relay %d accepted request %s at %s, which the database does not have", record.Number, a.Relay, a.RequestID, clock(a.At))
+		}
+	})
+	for i := range e.Submissions {
+		s := &e.Submissions[i]
+		if !s.final() {
+			r.fault("request %s is %s, finalized %t, created at %s, when all is quiet", s.ID, s.State, s.Finalized, clock(s.CreatedAt))
+		}
+	}
+	r.Examined = len(told) + len(e.Submissions)
+}
+
+// toldIsTrue holds what cannot change any more against the database: a failure,
+// a finalized success, and a success that was not rolled back.
+func toldIsTrue(e *Evidence, r *Result) {
+	x := indexed(e)
+	each(e, func(record *load.Record, _ *load.Request, a *load.Answer) {
+		s := x.submissions[a.RequestID]
+		if s == nil {
+			return // acceptedIsFinal has it, when it was accepted
+		}
+		r.Examined++
+		switch {
+		case a.Failed() && (s.State != "failed" || s.Code != a.Code):
+			r.fault("spend %d: relay %d said at %s that request %s failed with %s; the database says %s %s", record.Number, a.Relay, clock(a.At), a.RequestID, a.Code, s.State, s.Code)
+		case a.Finalized && (s.State != "completed" || s.Signature.String() != a.Signature):
+			r.fault("spend %d: relay %d said at %s that request %s is final with signature %s; the database says %s with %s", record.Number, a.Relay, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
+		case a.State == "completed" && !s.RolledBack && (s.State != "completed" || s.Signature.String() != a.Signature):
+			r.fault("spend %d: relay %d said at %s that request %s is completed with signature %s; the database says %s with %s and no roll-back", record.Number, a.Relay, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
+		}
+	})
+}
+
+// repeatsMeet holds that a repeat is answered with the earlier submission while
+// that is live or completed: two rows of the same inputs mean that all but one failed.
+func repeatsMeet(e *Evidence, r *Result) {
+	type content struct{ inputs, recipient string }
+	alive := make(map[content]uuid.UUID)
+	for i := range e.Submissions {
+		s := &e.Submissions[i]
+		r.Examined++
+		if s.State == "failed" {
+			continue
+		}
+		key := content{string(s.Inputs.Bytes()), s.Recipient.String()}
+		if other, taken := alive[key]; taken {
+			r.fault("requests %s and %s have the same public inputs and recipient, and neither failed", other, s.ID)
+		}
+		alive[key] = s.ID
+	}
+	each(e, func(record *load.Record, q *load.Request, a *load.Answer) {
+		for i := range q.Answers {
+			earlier := &q.Answers[i]
+			if !earlier.Accepted() || !a.Accepted() || earlier.RequestID == a.RequestID || !earlier.At.Before(a.Sent) {
+				continue
+			}
+			s := indexedState(e, earlier.RequestID)
+			if s != nil && (s.State != "failed" || s.CompletedAt.After(a.At)) {
+				r.fault("spend %d: relay %d answered a repeat of request %s at %s with another one, %s, though the first had not failed", record.Number, a.Relay, earlier.RequestID, clock(a.At), a.RequestID)
+			}
+		}
+	})
+}
+
+// indexedState finds a row; repeats with two ids are rare enough for a search.
+func indexedState(e *Evidence, id uuid.UUID) *Submission {
+	for i := range e.Submissions {
+		if e.Submissions[i].ID == id {
+			return &e.Submissions[i]
+		}
+	}
+	return nil
+}
+
+// each calls f for every answer that a client got.
+func each(e *Evidence, f func(*load.Record, *load.Request, *load.Answer)) {
+	for i := range e.Records {
+		record := &e.Records[i]
+		for k := range record.Requests {
+			q := &record.Requests[k]
+			for n := range q.Answers {
+				f(record, q, &q.Answers[n])
+			}
+		}
+	}
+}

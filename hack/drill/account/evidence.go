@@ -1,0 +1,122 @@
+// Package account holds what clients were told, what the database says and what
+// the chain says against each other. It is pure: the drill gathers the
+// evidence, and each check is a function over it.
+package account
+
+import (
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Evidence is everything that was gathered once all is quiet.
+type Evidence struct {
+	// Fees are the pool's, from which a recipient's share follows.
+	Fees shieldpool.Fees
+	// Records are the clients' journal.
+	Records []load.Record
+	// Submissions and Attempts are the database's rows.
+	Submissions []Submission
+	Attempts    []Attempt
+	// Transactions are those of the finalized chain that call the pool or are
+	// paid by a fee payer, in the chain's order.
+	Transactions []Transaction
+	// Rings are the root rings that the chain's own node showed while clients
+	// were at work, by time.
+	Rings []Ring
+	// Payers are the relays' fee payers.
+	Payers []Payer
+	// Entries is the relays' own ledger.
+	Entries []Entry
+	// Leaks are the places where request content was found, and Scanned the bytes
+	// of logs and metrics that were searched for it.
+	Leaks   []Leak
+	Scanned int64
+}
+
+// Submission is a row of the database.
+type Submission struct {
+	ID    uuid.UUID
+	State string
+	// Code is empty unless State is failed.
+	Code                  string
+	Finalized, RolledBack bool
+	// Signature is zero until the submission is completed.
+	Signature solana.Signature
+	Inputs    shieldpool.PublicInputs
+	// Recipient is zero for transfers.
+	Recipient solana.PublicKey
+	// CreatedAt and CompletedAt are by the machine's clock; the latter is zero
+	// while there is no outcome.
+	CreatedAt, CompletedAt time.Time
+}
+
+// Attempt is a signed transaction that the database knows.
+type Attempt struct {
+	Signature  solana.Signature
+	Submission uuid.UUID
+	Payer      solana.PublicKey
+}
+
+// Transaction is one that landed on the chain, successfully or not.
+type Transaction struct {
+	Signature solana.Signature
+	Slot      uint64
+	Failed    bool
+	// Payer is the fee payer: whoever signed first.
+	Payer solana.PublicKey
+	// Fee is in lamports, SignatureFee the part of it that is the network's fixed one.
+	Fee, SignatureFee uint64
+	// Calls are its calls of the pool's Transact.
+	Calls []PoolCall
+	// Changes are what it did to balances, in lamports; accounts that it left as
+	// they were are not in it.
+	Changes map[solana.PublicKey]int64
+}
+
+// PoolCall is one Transact.
+type PoolCall struct {
+	Inputs shieldpool.PublicInputs
+	// Recipient is what stands in the recipient's place: the payer for a transfer.
+	Recipient solana.PublicKey
+}
+
+// Ring is what the tree's account held at a time.
+type Ring struct {
+	At   time.Time
+	Slot uint64
+	// Roots are the ring's, the newest included.
+	Roots map[[32]byte]struct{}
+}
+
+// Payer is a fee payer with its balances in lamports.
+type Payer struct {
+	Key solana.PublicKey
+	// Opening is before the first relay started, Closing at finalized after all
+	// is quiet, and Funded what came in between.
+	Opening, Funded, Closing uint64
+}
+
+// Entry is a line of the relays' ledger: what a payer's landed transaction cost,
+// in lamports.
+type Entry struct {
+	Signature solana.Signature
+	Payer     solana.PublicKey
+	Kind      string
+	// Fee is the fixed part of the network's fee and Priority the rest; Rent is
+	// what the pool's accounts took. Other is what the relay could not explain.
+	Fee, Priority, Rent, Other int64
+}
+
+// Leak is a place where a part of a request was found.
+type Leak struct {
+	// Source is the file or metric page, and Line counts from 1.
+	Source string
+	Line   int
+	// What names the field and its encoding, never its value.
+	What string
+}

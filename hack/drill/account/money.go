@@ -1,0 +1,81 @@
+package account
+
+import (
+	"github.com/gagliardetto/solana-go"
+)
+
+// lamportsAccounted computes from the blocks what the payers' transactions took
+// from them, and holds the balances against it.
+func lamportsAccounted(e *Evidence, r *Result) {
+	x := indexed(e)
+	changes := make(map[solana.PublicKey]int64)
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		if x.payers[tx.Payer] {
+			changes[tx.Payer] += tx.Changes[tx.Payer]
+			r.Examined++
+		}
+		// Nobody's money passes through the relay: what others' transactions do
+		// to a payer is funding, and that is known.
+	}
+	for _, p := range e.Payers {
+		want := int64(p.Opening) + int64(p.Funded) + changes[p.Key] //nolint:gosec // far below 2^63 lamports exist
+		if int64(p.Closing) != want {                               //nolint:gosec // as above
+			r.fault("payer %s holds %d lamports, expected %d: opening %d, funded %d, its landed transactions %+d", p.Key, p.Closing, want, p.Opening, p.Funded, changes[p.Key])
+		}
+	}
+}
+
+// ledgerIsTrue holds the relays' ledger against the blocks, line by line and in
+// all.
+func ledgerIsTrue(e *Evidence, r *Result) {
+	x := indexed(e)
+	entries := make(map[solana.Signature]*Entry, len(e.Entries))
+	for i := range e.Entries {
+		entry := &e.Entries[i]
+		if entry.Kind == "received" {
+			continue
+		}
+		r.Examined++
+		if entries[entry.Signature] != nil {
+			r.fault("the ledger has %s twice", entry.Signature)
+		}
+		entries[entry.Signature] = entry
+		if tx := x.landed[entry.Signature]; tx == nil || tx.Payer != entry.Payer {
+			r.fault("the ledger has %s of payer %s, which the finalized chain does not have", entry.Signature, entry.Payer)
+		}
+		if entry.Other != 0 {
+			r.fault("the ledger leaves %d lamports of %s unexplained", entry.Other, entry.Signature)
+		}
+	}
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		if !x.payers[tx.Payer] {
+			continue
+		}
+		entry := entries[tx.Signature]
+		if entry == nil {
+			r.fault("the ledger does not have %s of payer %s, slot %d", tx.Signature, tx.Payer, tx.Slot)
+			continue
+		}
+		entry.hold(tx, r)
+	}
+}
+
+// hold compares a line with its transaction.
+func (entry *Entry) hold(tx *Transaction, r *Result) {
+	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
+	spent := -tx.Changes[tx.Payer]
+	if entry.Fee != signature || entry.Priority != fee-signature || entry.Rent != spent-fee {
+		r.fault("the ledger says of %s: fee %d, priority fee %d, rent %d; the chain says %d, %d, %d", tx.Signature,
+			entry.Fee, entry.Priority, entry.Rent, signature, fee-signature, spent-fee)
+	}
+}
+
+// nothingShown is invariant 9.
+func nothingShown(e *Evidence, r *Result) {
+	r.Examined = int(e.Scanned)
+	for _, leak := range e.Leaks {
+		r.fault("%s:%d holds a part of a %s", leak.Source, leak.Line, leak.What)
+	}
+}

@@ -1,0 +1,88 @@
+package account
+
+import (
+	"sort"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/load"
+)
+
+// rootCode is the refusal that this check is about.
+const rootCode = "root_not_found"
+
+// staleRootsAreTrue holds every root_not_found against the rings that the
+// chain's own node showed meanwhile.
+//
+// A judgement was made some time between two moments: for a refusal between the
+// request's leaving and the answer's coming, for a failed submission between its
+// acceptance and its outcome. It is true when the root was missing from a ring
+// that was seen in that time, or seen last before it. It is false when every one
+// of these rings holds the root: a node that lags or lies made the relay refuse
+// a good proof. When no ring was seen near that time, it stays undecided.
+func staleRootsAreTrue(e *Evidence, r *Result) {
+	each(e, func(record *load.Record, q *load.Request, a *load.Answer) {
+		if a.Code != rootCode || a.Call == load.CallStatus || a.RequestID != uuid.Nil {
+			return
+		}
+		r.Examined++
+		switch e.missing(q.Inputs.Root, a.Sent, a.At) {
+		case no:
+			r.fault("spend %d: relay %d refused root %x with %s between %s and %s, when the ring held it", record.Number, a.Relay, q.Inputs.Root[:4], rootCode, clock(a.Sent), clock(a.At))
+		case unknown:
+			r.Undecided++
+		case yes:
+		}
+	})
+	for i := range e.Submissions {
+		s := &e.Submissions[i]
+		if s.State != "failed" || s.Code != rootCode {
+			continue
+		}
+		r.Examined++
+		switch e.missing(s.Inputs.Root, s.CreatedAt, s.CompletedAt) {
+		case no:
+			r.fault("request %s failed with %s between %s and %s, when the ring held its root", s.ID, rootCode, clock(s.CreatedAt), clock(s.CompletedAt))
+		case unknown:
+			r.Undecided++
+		case yes:
+		}
+	}
+}
+
+type answer int
+
+const (
+	unknown answer = iota
+	yes
+	no
+)
+
+// ringGap is how far from a judgement a ring may have been seen: a few slots. A
+// longer gap in the observations proves nothing.
+const ringGap = 5 * time.Second
+
+// missing reports whether the root was not in the ring at some moment from first
+// to last.
+func (e *Evidence) missing(root [32]byte, first, last time.Time) answer {
+	// The ring seen last before first was still the ring then.
+	from := max(sort.Search(len(e.Rings), func(i int) bool { return e.Rings[i].At.After(first) })-1, 0)
+	seen := false
+	for _, ring := range e.Rings[from:] {
+		if ring.At.After(last) {
+			break
+		}
+		if first.Sub(ring.At) > ringGap {
+			continue
+		}
+		seen = true
+		if _, there := ring.Roots[root]; !there {
+			return yes
+		}
+	}
+	if !seen {
+		return unknown
+	}
+	return no
+}

@@ -1,0 +1,247 @@
+// Package arena runs a drill: relays, a database and a chain on one machine,
+// clients that load them, a director who breaks them, and the evidence at the
+// end.
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/schedule"
+	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Options of a drill. All are required.
+type Options struct {
+	// Root is the checkout that the relay is built from.
+	Root string
+	// State is an empty folder for logs, keys and the database.
+	State string
+	// Seed decides schedule and load; Duration is how long both last.
+	Seed     uint64
+	Duration time.Duration
+	// Quiet bounds the wait for every outcome to be final, after the load.
+	Quiet time.Duration
+	// Relays, Endpoints and Payers are how many there are.
+	Relays, Endpoints, Payers int
+	// Rate is the average of new spends a second, InFlight bounds those under way.
+	Rate     float64
+	InFlight int
+	// PollMin and PollMax bound a client's pause between two looks at /status.
+	PollMin, PollMax time.Duration
+	// Slot is the chain's, and FinalizeAfter how many blocks make one final.
+	Slot          time.Duration
+	FinalizeAfter uint64
+	// Progress receives a line every so often.
+	Progress io.Writer
+}
+
+// Outcome is what a drill brought to light.
+type Outcome struct {
+	Events   []schedule.Event
+	Evidence *account.Evidence
+	Timeline timeline.Timeline
+	Clients  load.Progress
+	// Exits are the ends of relay processes that were not kills.
+	Exits []Exit
+	// Open are submissions without a final outcome when the wait for quiet ended.
+	Open int
+	// Took is the whole drill, Silence the wait for quiet.
+	Took, Silence time.Duration
+	// Cut counts database connections that were cut.
+	Cut int64
+	// Logs are the relays' log files.
+	Logs []string
+}
+
+type arena struct {
+	o     Options
+	began time.Time
+
+	http     *http.Client
+	database *database
+	network  *network
+	relays   []*relay
+	payers   []solana.PrivateKey
+	pool     *shieldpool.Pool
+	eyes     *eyes
+	load     *load.Load
+	director *director
+
+	cut     atomic.Int64
+	mu      sync.Mutex
+	exits   []Exit
+	samples []timeline.Sample
+	rings   []account.Ring
+	opening map[solana.PublicKey]uint64
+}
+
+// Run carries out a drill and gathers the evidence. Its error is of the drill
+// itself: what the relays did wrong is in the outcome.
+func Run(ctx context.Context, o Options) (out *Outcome, err error) {
+	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64)}
+	defer a.http.CloseIdleConnections()
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var keeping sync.WaitGroup
+	defer func() {
+		stop()
+		killed := a.kill()
+		keeping.Wait()
+		err = errors.Join(err, killed, a.close(context.WithoutCancel(ctx)))
+	}()
+	if err := a.setUp(ctx); err != nil {
+		return nil, err
+	}
+	for _, r := range a.relays {
+		keeping.Go(func() { r.keep(background) })
+	}
+	ready, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute has passed"))
+	defer cancel()
+	for _, r := range a.relays {
+		if err := r.awaitReady(ready, a.http); err != nil {
+			return nil, err
+		}
+	}
+	return a.drill(ctx)
+}
+
+// drill is the part that has a clock: load and faults, quiet, evidence.
+func (a *arena) drill(ctx context.Context) (*Outcome, error) {
+	events := schedule.Make(schedule.Options{
+		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
+		Faults: faultNames(), Kinds: a.network.kinds(), MostForked: 6,
+	})
+	a.began = time.Now()
+	a.director = &director{arena: a, active: make(map[int]string)}
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	var watchers, clients sync.WaitGroup
+	watchers.Go(func() { a.watchRings(watching) })
+	watchers.Go(func() { a.watchProgress(watching) })
+
+	arrivals, stopArrivals := context.WithTimeout(ctx, a.o.Duration)
+	defer stopArrivals()
+	patience, giveUp := context.WithTimeout(ctx, a.o.Duration+a.o.Quiet)
+	defer giveUp()
+	clients.Go(func() { a.load.Run(patience, arrivals) })
+	directed := a.director.run(ctx, events)
+	<-arrivals.Done()
+	a.network.clear()
+	a.say("load and faults are over, waiting for every outcome to be final")
+	quiet := time.Now()
+	clients.Wait()
+	open, err := a.awaitQuiet(patience)
+	silence := time.Since(quiet)
+	stopWatching()
+	watchers.Wait()
+	if err := errors.Join(directed, err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	e, err := a.gather(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{
+		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Open: open,
+		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Logs: a.logs(),
+		Timeline: timeline.Timeline{
+			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
+			Samples: a.samples, Bands: a.director.bands, Lanes: a.lanes(),
+		},
+	}, nil
+}
+
+func (a *arena) lanes() (lanes []string) {
+	lanes = append(lanes, "load")
+	for i := range a.relays {
+		lanes = append(lanes, fmt.Sprintf("relay %d", i+1))
+	}
+	lanes = append(lanes, "Postgres")
+	for i := range a.network.endpoints {
+		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
+	}
+	return append(lanes, "chain")
+}
+
+func (a *arena) logs() (paths []string) {
+	for _, r := range a.relays {
+		paths = append(paths, r.log)
+	}
+	return paths
+}
+
+func (a *arena) exited(e Exit) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// A relay that ends because its database is gone is started again, as in a
+	// cluster; that it ends for anything else is a fault.
+	if e.Asked == "" && !a.database.running() {
+		return
+	}
+	a.exits = append(a.exits, e)
+}
+
+// awaitQuiet waits until every submission's outcome is final, and the chain has
+// finalized whatever could still land. It gives the number that is not final
+// when the patience ends.
+func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
+	for {
+		working, unfinalized, err := a.database.open(context.WithoutCancel(ctx))
+		if err != nil {
+			return 0, err
+		}
+		if open = working + unfinalized; open == 0 || ctx.Err() != nil {
+			return open, nil
+		}
+		wait(ctx, 500*time.Millisecond)
+	}
+}
+
+// gather stops the relays, so that nothing changes any more, and reads
+// everything.
+func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
+	pages := a.metrics(ctx)
+	var stopping sync.WaitGroup
+	for _, r := range a.relays {
+		stopping.Go(r.stop)
+	}
+	stopping.Wait()
+	a.say("relays have stopped, reading database and chain")
+	e := &account.Evidence{Fees: a.pool.Profile.Fees, Records: a.load.Journal().Records(), Rings: a.rings}
+	if err := a.database.gather(ctx, e); err != nil {
+		return nil, err
+	}
+	// What was sent last may still be on its way to finality.
+	a.network.chain.Finalize()
+	last, err := a.eyes.client.GetSlot(ctx, rpc.CommitmentFinalized)
+	if err != nil {
+		return nil, fmt.Errorf("read the finalized slot: %w", err)
+	}
+	if e.Transactions, err = a.eyes.transactions(ctx, last); err != nil {
+		return nil, err
+	}
+	for _, key := range a.payers {
+		closing, err := a.eyes.balance(ctx, key.PublicKey(), rpc.CommitmentFinalized)
+		if err != nil {
+			return nil, err
+		}
+		e.Payers = append(e.Payers, account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Closing: closing})
+	}
+	return e, a.search(e, pages)
+}
+
+func (a *arena) say(format string, args ...any) {
+	fmt.Fprintf(a.o.Progress, "%7.1f s  %s\n", time.Since(a.began).Seconds(), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,155 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/drill/schedule"
+	"github.com/relaypool/relaypool/hack/drill/timeline"
+)
+
+// director makes the schedule happen and remembers when each event really began
+// and ended.
+type director struct {
+	arena *arena
+	// changed is how an event tells of itself.
+	mu     sync.Mutex
+	active map[int]string
+	bands  []timeline.Band
+	errs   []error
+}
+
+// run executes events until they are over or ctx ends, and returns when every
+// one has been undone. Its error is of the drill's own machinery.
+func (d *director) run(ctx context.Context, events []schedule.Event) error {
+	began := time.Now()
+	var running sync.WaitGroup
+	for i, e := range events {
+		wait(ctx, time.Until(began.Add(e.At)))
+		if ctx.Err() != nil {
+			break
+		}
+		running.Go(func() {
+			if err := d.happen(ctx, i, e); err != nil {
+				d.mu.Lock()
+				d.errs = append(d.errs, fmt.Errorf("event %s: %w", e, err))
+				d.mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(d.errs...)
+}
+
+// now describes what goes wrong at this moment.
+func (d *director) now() (active []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, text := range d.active {
+		active = append(active, text)
+	}
+	return active
+}
+
+// happen does an event, waits its time and undoes it, whatever becomes of ctx.
+func (d *director) happen(ctx context.Context, number int, e schedule.Event) error {
+	lane, label := d.name(e)
+	began := time.Now()
+	d.mu.Lock()
+	d.active[number] = lane + " " + label
+	d.mu.Unlock()
+	err := d.do(ctx, e)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.active, number)
+	d.bands = append(d.bands, timeline.Band{
+		Lane: lane, Label: label, From: began.Sub(d.arena.began), To: time.Since(d.arena.began),
+	})
+	return err
+}
+
+func (d *director) name(e schedule.Event) (lane, label string) {
+	switch e.Kind {
+	case schedule.KillRelay:
+		return fmt.Sprintf("relay %d", e.Target+1), "SIGKILL"
+	case schedule.StopRelay:
+		return fmt.Sprintf("relay %d", e.Target+1), "SIGTERM"
+	case schedule.StopPostgres:
+		return "Postgres", "stop"
+	case schedule.CrashPostgres:
+		return "Postgres", "crash"
+	case schedule.CutConnections:
+		return "Postgres", "cut"
+	case schedule.Fault:
+		return fmt.Sprintf("endpoint %d", e.Target+1), e.Fault
+	case schedule.Fork:
+		return "chain", fmt.Sprintf("fork −%d, %s", e.Amount, e.Fault)
+	case schedule.SkipSlots:
+		return "chain", fmt.Sprintf("skip %d", e.Amount)
+	case schedule.Burst:
+		return "load", fmt.Sprintf("×%d", e.Amount)
+	}
+	return "?", string(e.Kind)
+}
+
+func (d *director) do(ctx context.Context, e schedule.Event) error {
+	a := d.arena
+	switch e.Kind {
+	case schedule.KillRelay, schedule.StopRelay:
+		return d.down(ctx, e)
+	case schedule.StopPostgres, schedule.CrashPostgres:
+		return d.outage(ctx, e)
+	case schedule.CutConnections:
+		cut, err := a.database.cutConnections(ctx)
+		a.cut.Add(int64(cut))
+		return err
+	case schedule.Fault:
+		a.network.set(e.Target, e.Fault, true)
+		wait(ctx, e.For)
+		a.network.set(e.Target, e.Fault, false)
+	case schedule.Fork:
+		return a.network.fork(e.Amount, e.Fault)
+	case schedule.SkipSlots:
+		a.network.chain.Skip(uint64(e.Amount)) //nolint:gosec // a few slots
+	case schedule.Burst:
+		a.load.SetRate(a.o.Rate * float64(e.Amount))
+		wait(ctx, e.For)
+		a.load.SetRate(a.o.Rate)
+	}
+	return nil
+}
+
+// down ends a relay, and starts it again after the event.
+func (d *director) down(ctx context.Context, e schedule.Event) error {
+	r := d.arena.relays[e.Target]
+	until := time.Now().Add(e.For)
+	var err error
+	if e.Kind == schedule.KillRelay {
+		err = r.kill()
+	} else {
+		r.stop()
+	}
+	wait(ctx, time.Until(until))
+	r.want(true)
+	// The band ends when it serves again, which a database that is down may delay.
+	readyCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_ = r.awaitReady(readyCtx, d.arena.http)
+	return err
+}
+
+// outage takes the database away for the event's time.
+func (d *director) outage(ctx context.Context, e schedule.Event) error {
+	db := d.arena.database
+	stop := db.stop
+	if e.Kind == schedule.CrashPostgres {
+		stop = db.crash
+	}
+	until := time.Now().Add(e.For)
+	err := stop(context.WithoutCancel(ctx))
+	wait(ctx, time.Until(until))
+	return errors.Join(err, db.start(context.WithoutCancel(ctx)))
+}

@@ -1,0 +1,166 @@
+package arena
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/canary"
+	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// ringEvery is how often the root ring is looked at: some times a slot.
+	ringEvery = 100 * time.Millisecond
+	// sampleEvery is the timeline's resolution, progressEvery that of the lines.
+	sampleEvery   = 500 * time.Millisecond
+	progressEvery = 5 * time.Second
+)
+
+// watchRings keeps the root rings that the chain's own node shows, at both
+// levels at which a relay may look.
+func (a *arena) watchRings(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed} {
+			if ring, err := a.eyes.ring(ctx, level); err == nil {
+				a.rings = append(a.rings, *ring)
+			}
+		}
+		wait(ctx, ringEvery)
+	}
+}
+
+// watchProgress samples the clients' journal and tells how it goes.
+func (a *arena) watchProgress(ctx context.Context) {
+	next := time.Now()
+	for ctx.Err() == nil {
+		p := a.load.Journal().Progress()
+		a.samples = append(a.samples, a.sample(ctx, p))
+		if !time.Now().Before(next) {
+			next = next.Add(progressEvery)
+			a.tell(p)
+		}
+		wait(ctx, sampleEvery)
+	}
+}
+
+func (a *arena) sample(ctx context.Context, p load.Progress) timeline.Sample {
+	ctx, cancel := context.WithTimeout(ctx, sampleEvery)
+	defer cancel()
+	s := timeline.Sample{At: time.Since(a.began), Begun: p.Spends}
+	var err error
+	s.Accepted, s.Completed, s.Failed, err = a.database.counts(ctx)
+	s.Known = err == nil
+	return s
+}
+
+func (a *arena) tell(p load.Progress) {
+	phase := "load "
+	if time.Since(a.began) > a.o.Duration {
+		phase = "quiet"
+	}
+	active := a.director.now()
+	slices.Sort(active)
+	faults := "none"
+	if len(active) > 0 {
+		faults = strings.Join(active, ", ")
+	}
+	a.say("%s  accepted %d  completed %d  failed %d  clients %d  faults: %s", phase, p.Accepted, p.Completed, p.Failed, p.Running, faults)
+}
+
+// metrics reads each relay's page; of one that does not answer it has nothing.
+func (a *arena) metrics(ctx context.Context) map[string][]byte {
+	pages := make(map[string][]byte)
+	for _, r := range a.relays {
+		page, err := a.page(ctx, r.operations+contract.MetricsPath)
+		if err == nil {
+			pages[fmt.Sprintf("metrics of relay %d", r.index+1)] = page
+		}
+	}
+	return pages
+}
+
+func (a *arena) page(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }() // read to its end
+	return io.ReadAll(answer.Body)
+}
+
+// search looks for the content of every request in logs and metrics.
+func (a *arena) search(e *account.Evidence, pages map[string][]byte) error {
+	set := canaries(e.Records)
+	look := func(source string, text io.Reader) error {
+		hits, read, err := set.Search(text)
+		if err != nil {
+			return fmt.Errorf("search %s: %w", source, err)
+		}
+		e.Scanned += read
+		for _, hit := range hits {
+			e.Leaks = append(e.Leaks, account.Leak{Source: source, Line: hit.Line, What: hit.Name})
+		}
+		return nil
+	}
+	for source, page := range pages {
+		if err := look(source, bytes.NewReader(page)); err != nil {
+			return err
+		}
+	}
+	for _, path := range a.logs() {
+		file, err := os.Open(filepath.Clean(path))
+		if err != nil {
+			return fmt.Errorf("search logs: %w", err)
+		}
+		err = look(filepath.Base(path), file)
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// canaries are the parts of every request that nobody else may see.
+func canaries(records []load.Record) *canary.Set {
+	set := canary.New()
+	for i := range records {
+		for k := range records[i].Requests {
+			q := &records[i].Requests[k]
+			for n := range q.Proofs {
+				set.Add("proof", q.Proofs[n][:])
+			}
+			if k > 0 {
+				continue // the rest is the same for each root
+			}
+			for n := range q.Inputs.Nullifiers {
+				set.Add("nullifier", q.Inputs.Nullifiers[n][:])
+				set.Add("commitment", q.Inputs.Commitments[n][:])
+			}
+			set.Add("recipient", q.Recipient[:])
+			for _, note := range q.Notes {
+				set.Add("note", note)
+			}
+		}
+	}
+	return set
+}

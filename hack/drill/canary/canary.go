@@ -1,0 +1,139 @@
+// Package canary finds parts of known secrets in text, whatever the encoding
+// that carried them there: hexadecimal, base58, base64, or a slice of bytes
+// printed as numbers.
+//
+// Each encoded secret is cut into windows of a fixed length, one after the
+// other; every window is a key of a set, and a text is searched by rolling a
+// hash of that length over it. A text that holds a secret's encoding from its
+// start is found from 16 characters on, and any other part of it from 31, because
+// that many contain a whole window.
+package canary
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mr-tron/base58"
+)
+
+// window is the number of characters that have to agree.
+const window = 16
+
+// Set is what is looked for. Fill it with Add, then search; it is safe for
+// concurrent searches.
+type Set struct {
+	// windows finds the name of what a window belongs to.
+	windows map[uint64]int
+	names   []string
+	numbers map[string]int
+	// power is base^(window−1), for taking the oldest character out of the hash.
+	power uint64
+}
+
+// base is a large odd number: the hash is a polynomial in it modulo 2^64.
+const base = 0x9e3779b97f4a7c15
+
+// New makes an empty set.
+func New() *Set {
+	s := &Set{windows: make(map[uint64]int), numbers: make(map[string]int), power: 1}
+	for range window - 1 {
+		s.power *= base
+	}
+	return s
+}
+
+// Len is the number of windows.
+func (s *Set) Len() int { return len(s.windows) }
+
+// Add looks for a secret from now on under a name, such as nullifier. Secrets
+// without content (all bytes equal) and those of less than 12 bytes are left
+// out: their encodings stand everywhere.
+func (s *Set) Add(name string, secret []byte) {
+	const least = 12
+	if len(secret) < least || strings.Count(string(secret), string(secret[:1])) == len(secret) {
+		return
+	}
+	s.add(name+" in hexadecimal", hex.EncodeToString(secret))
+	s.add(name+" in hexadecimal", strings.ToUpper(hex.EncodeToString(secret)))
+	s.add(name+" in base58", base58.Encode(secret))
+	// Inside a longer value a secret begins at any of three places of a group.
+	for shift := range 3 {
+		part := secret[shift : shift+(len(secret)-shift)/3*3]
+		s.add(name+" in base64", base64.StdEncoding.EncodeToString(part))
+		s.add(name+" in base64", base64.URLEncoding.EncodeToString(part))
+	}
+	numbers := fmt.Sprint(secret)
+	s.add(name+" as numbers", numbers[1:])
+	s.add(name+" as numbers", strings.ReplaceAll(numbers[1:], " ", ","))
+	s.add(name+" as numbers", strings.ReplaceAll(numbers[1:], " ", ", "))
+}
+
+func (s *Set) add(name, text string) {
+	number, known := s.numbers[name]
+	if !known {
+		number = len(s.names)
+		s.names = append(s.names, name)
+		s.numbers[name] = number
+	}
+	for at := 0; at+window <= len(text); at += window {
+		s.windows[hash(text[at:at+window])] = number
+	}
+}
+
+func hash(text string) (h uint64) {
+	for i := range len(text) {
+		h = h*base + uint64(text[i])
+	}
+	return h
+}
+
+// Hit is a line that holds a window.
+type Hit struct {
+	// Line counts from 1.
+	Line int
+	// Name is what the window belongs to.
+	Name string
+}
+
+// Search reads a text to its end and gives each line that holds a part of a
+// secret, once for each name, and the number of bytes read.
+func (s *Set) Search(text io.Reader) (hits []Hit, read int64, err error) {
+	lines := bufio.NewReader(text)
+	for number := 1; ; number++ {
+		line, err := lines.ReadString('\n')
+		read += int64(len(line))
+		for _, name := range s.line(line) {
+			hits = append(hits, Hit{Line: number, Name: name})
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return hits, read, nil
+		case err != nil:
+			return hits, read, fmt.Errorf("read text to search: %w", err)
+		}
+	}
+}
+
+// line names what a line holds.
+func (s *Set) line(line string) (names []string) {
+	if len(line) < window {
+		return nil
+	}
+	found := map[int]bool{}
+	h := hash(line[:window])
+	for at := window; ; at++ {
+		if number, hit := s.windows[h]; hit && !found[number] {
+			found[number] = true
+			names = append(names, s.names[number])
+		}
+		if at == len(line) {
+			return names
+		}
+		h = (h-uint64(line[at-window])*s.power)*base + uint64(line[at])
+	}
+}

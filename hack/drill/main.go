@@ -1,0 +1,75 @@
+// Command drill runs relays into everything that goes wrong in the field, and
+// then holds what clients were told, the database and the chain against each
+// other: nothing accepted may be lost, and nothing may be sent twice.
+//
+// Run it by make drill, with SEED=n for another schedule and DURATION for a
+// longer or shorter load. The seed decides what happens and when; how the
+// processes answer is up to the machine, so that a fault may take some runs of
+// one seed to show again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/drill/arena"
+	"github.com/relaypool/relaypool/hack/drill/report"
+)
+
+// errFailed says that the drill found something; the report has what.
+var errFailed = errors.New("the drill found faults: see the report above")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "drill:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // what is deferred has been done
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("drill", flag.ContinueOnError)
+	seed := flags.Uint64("seed", 1, "`number` that decides schedule and load")
+	duration := flags.Duration("duration", 3*time.Minute, "how long load and faults last")
+	quiet := flags.Duration("quiet", 5*time.Minute, "how long to wait for every outcome to be final")
+	rate := flags.Float64("rate", 8, "new `spends` a second, on average")
+	out := flags.String("out", filepath.Join("bin", "drill"), "`folder` for the report and its picture")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	state := filepath.Join(".run", fmt.Sprintf("drill-%d", *seed))
+	if err := errors.Join(os.RemoveAll(state), os.MkdirAll(state, 0o750)); err != nil {
+		return fmt.Errorf("make an empty folder for the drill: %w", err)
+	}
+	absolute, err := filepath.Abs(state)
+	if err != nil {
+		return fmt.Errorf("find the drill's folder: %w", err)
+	}
+	outcome, err := arena.Run(ctx, arena.Options{
+		Root: ".", State: absolute, Seed: *seed, Duration: *duration, Quiet: *quiet,
+		Relays: 3, Endpoints: 2, Payers: 2, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second,
+		Slot: 400 * time.Millisecond, FinalizeAfter: 32, Progress: os.Stdout,
+	})
+	if err != nil {
+		return fmt.Errorf("%w; logs are in %s", err, state)
+	}
+	r := report.Make(*seed, *duration, outcome)
+	if err := r.Write(*out); err != nil {
+		return err
+	}
+	r.Print(os.Stdout)
+	if !r.Passed() {
+		fmt.Printf("\nThe relays' logs are kept in %s.\n", state)
+		return errFailed
+	}
+	return os.RemoveAll(state)
+}

@@ -1,0 +1,203 @@
+// Package report says what a drill brought to light: in words for a reader, in
+// JSON for a program and as a picture.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/arena"
+	"github.com/relaypool/relaypool/hack/drill/timeline"
+)
+
+// Report is the account of one drill.
+type Report struct {
+	Seed     uint64           `json:"seed"`
+	Duration time.Duration    `json:"duration_ns"`
+	Figures  []Figure         `json:"figures"`
+	Checks   []account.Result `json:"checks"`
+	Events   []string         `json:"events"`
+	Exits    []arena.Exit     `json:"exits"`
+
+	timeline timeline.Timeline
+	files    []string
+}
+
+// Figure is one number with its name and unit.
+type Figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit,omitempty"`
+}
+
+// Make holds the evidence against every claim.
+func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
+	r := &Report{Seed: seed, Duration: duration, Exits: o.Exits, timeline: o.Timeline}
+	for _, e := range o.Events {
+		r.Events = append(r.Events, e.String())
+	}
+	for _, check := range account.Checks() {
+		r.Checks = append(r.Checks, check.Run(o.Evidence))
+	}
+	r.Checks = append(r.Checks, orderlyExits(o.Exits))
+	r.figures(o)
+	r.timeline.Subtitle = fmt.Sprintf("%d submissions: %.0f completed, %.0f failed; %d events; %s",
+		len(o.Evidence.Submissions), r.figure("completed"), r.figure("failed"), len(o.Events), r.verdict())
+	return r
+}
+
+// orderlyExits holds that no relay ended but by a kill, or by itself in time
+// after it was asked to.
+func orderlyExits(exits []arena.Exit) account.Result {
+	result := account.Result{Name: "orderly-exits", Claim: "a relay that is told to stop ends by itself in time, and none ends unasked while it has its database", Examined: len(exits)}
+	for _, e := range exits {
+		if e.Fault != "" {
+			result.Faults = append(result.Faults, fmt.Sprintf("relay %d at %s: %s", e.Relay+1, e.At.UTC().Format("15:04:05"), e.Fault))
+		}
+	}
+	return result
+}
+
+func (r *Report) figures(o *arena.Outcome) {
+	add := func(name string, value float64, unit string) {
+		r.Figures = append(r.Figures, Figure{Name: name, Value: value, Unit: unit})
+	}
+	codes := make(map[string]int)
+	completed, rolledBack := 0, 0
+	var waits []time.Duration
+	for i := range o.Evidence.Submissions {
+		s := &o.Evidence.Submissions[i]
+		switch s.State {
+		case "completed":
+			completed++
+			waits = append(waits, s.CompletedAt.Sub(s.CreatedAt))
+		case "failed":
+			codes[s.Code]++
+		}
+		if s.RolledBack {
+			rolledBack++
+		}
+	}
+	slices.Sort(waits)
+	failed := 0
+	for _, count := range codes {
+		failed += count
+	}
+	add("spends begun", float64(o.Clients.Spends), "")
+	add("submissions", float64(len(o.Evidence.Submissions)), "")
+	add("completed", float64(completed), "")
+	add("failed", float64(failed), "")
+	for _, code := range sortedKeys(codes) {
+		add("failed with "+code, float64(codes[code]), "")
+	}
+	add("rolled back by forks", float64(rolledBack), "")
+	add("not final when patience ended", float64(o.Open), "")
+	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
+	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")
+	add("refused for a stale root", float64(o.Clients.Stale), "answers")
+	add("refused for now", float64(o.Clients.Busy), "answers")
+	add("without an answer", float64(o.Clients.Silent), "requests")
+	add("database connections cut", float64(o.Cut), "")
+	if len(waits) > 0 {
+		add("accepted to completed, median", waits[len(waits)/2].Seconds(), "s")
+		add("accepted to completed, 95 %", waits[len(waits)*95/100].Seconds(), "s")
+		add("accepted to completed, longest", waits[len(waits)-1].Seconds(), "s")
+	}
+	add("load to quiet", o.Silence.Seconds(), "s")
+	add("whole drill", o.Took.Seconds(), "s")
+}
+
+func sortedKeys(m map[string]int) (keys []string) {
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (r *Report) figure(name string) float64 {
+	for _, f := range r.Figures {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return 0
+}
+
+// Passed reports whether every claim holds.
+func (r *Report) Passed() bool {
+	return !slices.ContainsFunc(r.Checks, func(c account.Result) bool { return !c.Passed() })
+}
+
+func (r *Report) verdict() string {
+	if r.Passed() {
+		return "every check passed"
+	}
+	return "CHECKS FAILED"
+}
+
+// mostFaults bounds the evidence that is printed for one check; the JSON has all.
+const mostFaults = 8
+
+// Print writes the report for a reader.
+func (r *Report) Print(w io.Writer) {
+	fmt.Fprintf(w, "\nDrill with seed %d, %s of load: %s\n\nSchedule\n", r.Seed, r.Duration, r.verdict())
+	for _, e := range r.Events {
+		fmt.Fprintf(w, "  %s\n", e)
+	}
+	fmt.Fprint(w, "\nFigures\n")
+	for _, f := range r.Figures {
+		fmt.Fprintf(w, "  %-36s %10.6g %s\n", f.Name, f.Value, f.Unit)
+	}
+	fmt.Fprint(w, "\nChecks\n")
+	for i := range r.Checks {
+		c := &r.Checks[i]
+		mark := "passed"
+		if !c.Passed() {
+			mark = "FAILED"
+		}
+		fmt.Fprintf(w, "  %s  %-28s %s (%d examined", mark, c.Name, c.Claim, c.Examined)
+		if c.Undecided > 0 {
+			fmt.Fprintf(w, ", %d undecided", c.Undecided)
+		}
+		fmt.Fprint(w, ")\n")
+		if c.Vacuous {
+			fmt.Fprint(w, "          nothing to examine: the drill proves nothing\n")
+		}
+		for n, fault := range c.Faults {
+			if n == mostFaults {
+				fmt.Fprintf(w, "          and %d more, in the JSON report\n", len(c.Faults)-n)
+				break
+			}
+			fmt.Fprintf(w, "          %s\n", fault)
+		}
+	}
+	for _, file := range r.files {
+		fmt.Fprintf(w, "\n%s", file)
+	}
+	fmt.Fprintln(w)
+}
+
+// Write puts the JSON report and the picture into a folder, under names with
+// the seed.
+func (r *Report) Write(folder string) error {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	name := filepath.Join(folder, fmt.Sprintf("drill-%d", r.Seed))
+	r.files = []string{name + ".json", name + ".svg"}
+	return errors.Join(
+		os.WriteFile(name+".json", append(text, '\n'), 0o600),
+		os.WriteFile(name+".svg", timeline.SVG(&r.timeline), 0o600))
+}

@@ -1,0 +1,230 @@
+// Package schedule decides from a seed what goes wrong in a drill, and when.
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Kind is a sort of event.
+type Kind string
+
+// The kinds.
+const (
+	// KillRelay ends a relay by SIGKILL and starts it again after the event.
+	KillRelay Kind = "kill relay"
+	// StopRelay ends a relay by SIGTERM, as a rolling deploy does, and starts it
+	// again once it has gone and the event is over.
+	StopRelay Kind = "stop relay"
+	// StopPostgres shuts the database down in order for the event's time.
+	StopPostgres Kind = "stop Postgres"
+	// CrashPostgres shuts it down at once, without flushing.
+	CrashPostgres Kind = "crash Postgres"
+	// CutConnections ends every connection to the database.
+	CutConnections Kind = "cut connections"
+	// Fault puts a fault on an RPC endpoint for the event's time.
+	Fault Kind = "fault"
+	// Fork undoes blocks of the chain that are not finalized.
+	Fork Kind = "fork"
+	// SkipSlots lets slots pass without a block.
+	SkipSlots Kind = "skip slots"
+	// Burst multiplies the load for the event's time.
+	Burst Kind = "burst"
+)
+
+// Event is one thing that goes wrong.
+type Event struct {
+	// At is from the begin of the load; For is 0 for what has no duration.
+	At, For time.Duration
+	Kind    Kind
+	// Target is the index of the relay or endpoint.
+	Target int
+	// Fault names the fault, for Kind Fault; for a fork it is what becomes of
+	// the transactions: lost, replayed or mixed.
+	Fault string
+	// Amount is the number of blocks of a fork and of skipped slots, and the
+	// factor of a burst.
+	Amount int
+}
+
+// String describes the event for the report.
+func (e Event) String() string {
+	text := fmt.Sprintf("%6.1f s  %s", e.At.Seconds(), e.Kind)
+	switch e.Kind {
+	case KillRelay, StopRelay:
+		text += fmt.Sprintf(" %d", e.Target+1)
+	case Fault:
+		text += fmt.Sprintf(" %s on endpoint %d", e.Fault, e.Target+1)
+	case Fork:
+		text += fmt.Sprintf(" of %d blocks, transactions %s", e.Amount, e.Fault)
+	case SkipSlots:
+		text += fmt.Sprintf(", %d", e.Amount)
+	case Burst:
+		text += fmt.Sprintf(", %d times the load", e.Amount)
+	case StopPostgres, CrashPostgres, CutConnections:
+	}
+	if e.For > 0 {
+		text += fmt.Sprintf(", for %.1f s", e.For.Seconds())
+	}
+	return text
+}
+
+// Options are what a schedule is made for.
+type Options struct {
+	Seed uint64
+	// Duration is how long load and faults last.
+	Duration time.Duration
+	// Relays and Endpoints are how many there are.
+	Relays, Endpoints int
+	// Faults are the names of the faults that endpoints can have.
+	Faults []string
+	// Kinds are the kinds that can happen, each once in the deck from which
+	// events are drawn; a kind that is listed twice happens twice as often.
+	Kinds []Kind
+	// MostForked bounds the blocks that a fork undoes.
+	MostForked int
+}
+
+// AllKinds is every kind, as often as it should happen among 19 events; Fault
+// stands for its faults and is not among them.
+func AllKinds() []Kind {
+	return []Kind{
+		KillRelay, KillRelay, KillRelay, StopRelay, StopRelay, StopPostgres, CrashPostgres, CutConnections, CutConnections,
+		Fork, Fork, SkipSlots, Burst,
+	}
+}
+
+const (
+	// calm is the share of the duration at its begin in which nothing happens.
+	calm = 0.05
+	// meanGap is the mean time between two events.
+	meanGap = 2 * time.Second
+	// longDrill is the duration from which events last as long as they do in
+	// the field; in a shorter drill they are shorter.
+	longDrill = 90 * time.Second
+)
+
+// Make draws a schedule, in order of time. The same options give the same.
+//
+// Events come from a deck that holds every kind and every fault, shuffled again
+// when it is empty, so that a drill that is long enough has them all. An event
+// whose place is taken (the relay is down already, Postgres too) is put off.
+func Make(o Options) []Event {
+	m := &maker{Options: o, rand: rand.New(rand.NewPCG(o.Seed, 0x6472696c6c)), until: make(map[string]time.Duration)} //nolint:gosec // a schedule that repeats needs no secure randomness
+	var events []Event
+	at := time.Duration(calm * float64(o.Duration))
+	for {
+		at += time.Duration(m.rand.ExpFloat64() * float64(min(meanGap, o.Duration/12)))
+		if at >= o.Duration {
+			return events
+		}
+		if e, ok := m.draw(at); ok {
+			events = append(events, e)
+		}
+	}
+}
+
+type maker struct {
+	Options
+	rand *rand.Rand
+	deck []Event
+	// until is when a place is free again.
+	until map[string]time.Duration
+}
+
+// draw takes the first event of the deck whose place is free.
+func (m *maker) draw(at time.Duration) (Event, bool) {
+	if len(m.deck) == 0 {
+		m.shuffle()
+	}
+	for i, e := range m.deck {
+		if e.For = m.length(e.Kind); at+e.For > m.Duration {
+			e.For = m.Duration - at
+		}
+		e.At = at
+		if m.place(&e) {
+			m.deck = slices.Delete(m.deck, i, i+1)
+			return e, true
+		}
+	}
+	return Event{}, false
+}
+
+func (m *maker) shuffle() {
+	for _, kind := range m.Kinds {
+		m.deck = append(m.deck, Event{Kind: kind})
+	}
+	for _, name := range m.Faults {
+		m.deck = append(m.deck, Event{Kind: Fault, Fault: name})
+	}
+	m.rand.Shuffle(len(m.deck), func(i, k int) { m.deck[i], m.deck[k] = m.deck[k], m.deck[i] })
+}
+
+// length draws how long an event lasts.
+func (m *maker) length(kind Kind) time.Duration {
+	between := func(least, most float64) time.Duration {
+		scale := min(1, float64(m.Duration)/float64(longDrill))
+		return time.Duration((least + m.rand.Float64()*(most-least)) * scale * float64(time.Second))
+	}
+	switch kind {
+	case KillRelay, StopRelay:
+		return between(1, 8)
+	case StopPostgres, CrashPostgres:
+		return between(1, 6)
+	case Fault:
+		return between(4, 16)
+	case Burst:
+		return between(4, 10)
+	case CutConnections, Fork, SkipSlots:
+	}
+	return 0
+}
+
+// place chooses the event's target and takes its place; false when none is free.
+func (m *maker) place(e *Event) bool {
+	switch e.Kind {
+	case KillRelay, StopRelay:
+		// Two relays may be down together, not all.
+		down := 0
+		for i := range m.Relays {
+			if m.until[fmt.Sprint("relay", i)] > e.At {
+				down++
+			}
+		}
+		return down < max(m.Relays-1, 1) && m.target(e, "relay", m.Relays)
+	case Fault:
+		return m.target(e, e.Fault, m.Endpoints)
+	case StopPostgres, CrashPostgres, CutConnections:
+		return m.target(e, "postgres", 1)
+	case Fork:
+		e.Fault = []string{"lost", "replayed", "mixed"}[m.rand.IntN(3)]
+		e.Amount = 1 + m.rand.IntN(max(m.MostForked, 1))
+	case SkipSlots:
+		e.Amount = 1 + m.rand.IntN(8)
+	case Burst:
+		e.Amount = 2 + m.rand.IntN(4)
+		return m.target(e, "burst", 1)
+	}
+	return true
+}
+
+// rest is how long a place stays free after an event, so that a relay is up
+// long enough to take work before it goes again.
+const rest = time.Second
+
+func (m *maker) target(e *Event, name string, count int) bool {
+	first := m.rand.IntN(count)
+	for i := range count {
+		target := (first + i) % count
+		place := fmt.Sprint(name, target)
+		if m.until[place] > e.At {
+			continue
+		}
+		m.until[place] = e.At + e.For + rest
+		e.Target = target
+		return true
+	}
+	return false
+}

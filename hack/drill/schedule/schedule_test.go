@@ -1,0 +1,116 @@
+package schedule_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/drill/schedule"
+)
+
+func options(seed uint64) schedule.Options {
+	return schedule.Options{
+		Seed: seed, Duration: 3 * time.Minute, Relays: 3, Endpoints: 2,
+		Faults: []string{"slow", "errors", "lags"}, Kinds: schedule.AllKinds(), MostForked: 6,
+	}
+}
+
+func TestTheSeedDecides(t *testing.T) {
+	t.Parallel()
+	first, again, other := schedule.Make(options(1)), schedule.Make(options(1)), schedule.Make(options(2))
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("two schedules of one seed (-first +second):\n%s", diff)
+	}
+	if cmp.Equal(first, other) {
+		t.Error("two seeds give the same schedule")
+	}
+}
+
+func TestEveryScheduleKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		o := options(seed)
+		if seed%4 == 3 {
+			o.Duration = 15 * time.Second
+		}
+		events := schedule.Make(o)
+		if len(events) < 5 {
+			t.Errorf("seed %d: %d events, want more", seed, len(events))
+		}
+		kinds := map[string]bool{}
+		for i, e := range events {
+			kinds[string(e.Kind)+e.Fault] = true
+			if e.At+e.For > o.Duration || i > 0 && e.At < events[i-1].At {
+				t.Errorf("seed %d: event %s is out of order or ends after %s", seed, e, o.Duration)
+			}
+			if down := relaysDown(events, e.At); down >= o.Relays {
+				t.Errorf("seed %d: no relay is up at %s", seed, e.At)
+			}
+			if overlaps(events, i) {
+				t.Errorf("seed %d: event %s happens to what is down already", seed, e)
+			}
+		}
+		if o.Duration < time.Minute {
+			continue
+		}
+		for _, kind := range o.Kinds {
+			if kind != schedule.Fork && !kinds[string(kind)] {
+				t.Errorf("seed %d: no event %q in %s", seed, kind, o.Duration)
+			}
+		}
+		for _, fault := range o.Faults {
+			if !kinds["fault"+fault] {
+				t.Errorf("seed %d: no fault %q in %s", seed, fault, o.Duration)
+			}
+		}
+	}
+}
+
+func relaysDown(events []schedule.Event, at time.Duration) (down int) {
+	for _, e := range events {
+		if (e.Kind == schedule.KillRelay || e.Kind == schedule.StopRelay) && e.At <= at && at < e.At+e.For {
+			down++
+		}
+	}
+	return down
+}
+
+// overlaps reports whether an earlier event still holds what this one is about.
+func overlaps(events []schedule.Event, i int) bool {
+	group := func(e schedule.Event) string {
+		switch e.Kind {
+		case schedule.KillRelay, schedule.StopRelay:
+			return "relay"
+		case schedule.StopPostgres, schedule.CrashPostgres, schedule.CutConnections:
+			return "postgres"
+		default:
+			return string(e.Kind) + e.Fault
+		}
+	}
+	return slices.ContainsFunc(events[:i], func(e schedule.Event) bool {
+		return e.For > 0 && group(e) == group(events[i]) && e.Target == events[i].Target && events[i].At < e.At+e.For
+	})
+}
+
+func TestEventsDescribeThemselves(t *testing.T) {
+	t.Parallel()
+	tests := map[string]schedule.Event{
+		"   3.2 s  kill relay 2, for 1.5 s":             {At: 3200 * time.Millisecond, For: 1500 * time.Millisecond, Kind: schedule.KillRelay, Target: 1},
+		"  10.0 s  fault lags on endpoint 1, for 4.0 s": {At: 10 * time.Second, For: 4 * time.Second, Kind: schedule.Fault, Fault: "lags"},
+		" 100.0 s  fork of 3 blocks, transactions lost": {At: 100 * time.Second, Kind: schedule.Fork, Fault: "lost", Amount: 3},
+		"   1.0 s  cut connections":                     {At: time.Second, Kind: schedule.CutConnections},
+		"   1.0 s  burst, 4 times the load, for 5.0 s":  {At: time.Second, For: 5 * time.Second, Kind: schedule.Burst, Amount: 4},
+		"   1.0 s  skip slots, 4":                       {At: time.Second, Kind: schedule.SkipSlots, Amount: 4},
+	}
+	for want, e := range tests {
+		if got := e.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if strings.HasSuffix(want, " ") {
+			t.Errorf("%q ends in a space", want)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package timeline draws a drill: load, outcomes and backlog over time, and
+// what went wrong when. It is a pure function from figures to SVG.
+package timeline
+
+import "time"
+
+// Sample is how things stood at a time.
+type Sample struct {
+	At time.Duration `json:"at_ns"`
+	// Begun counts the spends that clients began.
+	Begun int `json:"begun"`
+	// Known says that the database answered. What follows is what it holds.
+	Known bool `json:"known"`
+	// Accepted counts submissions, Completed and Failed those with that outcome;
+	// the others are the backlog.
+	Accepted  int `json:"accepted"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+}
+
+// Backlog is the number of submissions without an outcome.
+func (s Sample) Backlog() int { return s.Accepted - s.Completed - s.Failed }
+
+// Band is something that was wrong from one time to another. From and To may be
+// the same, for what has no duration.
+type Band struct {
+	// Lane is where it is drawn: what it happened to.
+	Lane  string        `json:"lane"`
+	Label string        `json:"label"`
+	From  time.Duration `json:"from_ns"`
+	To    time.Duration `json:"to_ns"`
+}
+
+// Timeline is a whole drill.
+type Timeline struct {
+	Title, Subtitle string
+	// Load is when the load and the faults ended.
+	Load    time.Duration
+	Samples []Sample
+	Bands   []Band
+	// Lanes are their order from top to bottom.
+	Lanes []string
+}
