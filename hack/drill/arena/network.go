@@ -42,7 +42,7 @@ func faultNames() []string {
 	return []string{"slow", "errors", "rate limits", "cuts", "hangs", "acts, then fails"}
 }
 
-func newNetwork(chain *localnet.Chain, endpoints int, seed uint64) (*network, error) {
+func newNetwork(ctx context.Context, chain *localnet.Chain, endpoints int, seed uint64) (*network, error) {
 	n := &network{chain: chain}
 	var err error
 	if n.honest, err = chain.Listen("127.0.0.1:0"); err != nil {
@@ -50,7 +50,7 @@ func newNetwork(chain *localnet.Chain, endpoints int, seed uint64) (*network, er
 	}
 	for i := range endpoints {
 		e := &endpoint{chain: chain, rand: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // a schedule that repeats needs no secure randomness
-		listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("listen for RPC: %w", err), n.close())
 		}

@@ -108,7 +108,7 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 	if err != nil {
 		return err
 	}
-	if a.network, err = newNetwork(chain, a.o.Endpoints, a.o.Seed); err != nil {
+	if a.network, err = newNetwork(ctx, chain, a.o.Endpoints, a.o.Seed); err != nil {
 		return errors.Join(err, chain.Close())
 	}
 	profile := shieldpool.Development()

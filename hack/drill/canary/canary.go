@@ -67,7 +67,7 @@ func (s *Set) Add(name string, secret []byte) {
 		s.add(name+" in base64", base64.StdEncoding.EncodeToString(part))
 		s.add(name+" in base64", base64.URLEncoding.EncodeToString(part))
 	}
-	numbers := fmt.Sprint(secret)
+	numbers := fmt.Sprintf("%v", secret)
 	s.add(name+" as numbers", numbers[1:])
 	s.add(name+" as numbers", strings.ReplaceAll(numbers[1:], " ", ","))
 	s.add(name+" as numbers", strings.ReplaceAll(numbers[1:], " ", ", "))
