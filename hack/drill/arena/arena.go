@@ -62,9 +62,14 @@ type Outcome struct {
 	Took, Silence time.Duration
 	// Cut counts database connections that were cut.
 	Cut int64
+	// Orphaned counts ends of relays whose database was away.
+	Orphaned int
 	// Logs are the relays' log files.
 	Logs []string
 }
+
+// mostForked bounds the blocks that a fork undoes.
+const mostForked = 12
 
 type arena struct {
 	o     Options
@@ -80,12 +85,14 @@ type arena struct {
 	load     *load.Load
 	director *director
 
-	cut     atomic.Int64
-	mu      sync.Mutex
-	exits   []Exit
-	samples []timeline.Sample
-	rings   []account.Ring
-	opening map[solana.PublicKey]uint64
+	cut   atomic.Int64
+	mu    sync.Mutex
+	exits []Exit
+	// orphaned counts relays that ended because their database was away.
+	orphaned int
+	samples  []timeline.Sample
+	rings    []account.Ring
+	opening  map[solana.PublicKey]uint64
 }
 
 // Run carries out a drill and gathers the evidence. Its error is of the drill
@@ -121,7 +128,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Kinds: a.network.kinds(), MostForked: 6,
+		Faults: faultNames(), Kinds: schedule.AllKinds(), MostForked: int(min(mostForked, a.o.FinalizeAfter-2)), //nolint:gosec // a few blocks
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}
@@ -138,7 +145,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	clients.Go(func() { a.load.Run(patience, arrivals) })
 	directed := a.director.run(ctx, events)
 	<-arrivals.Done()
-	a.network.clear()
+	cleared := a.network.clear()
 	a.say("load and faults are over, waiting for every outcome to be final")
 	quiet := time.Now()
 	clients.Wait()
@@ -146,7 +153,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	silence := time.Since(quiet)
 	stopWatching()
 	watchers.Wait()
-	if err := errors.Join(directed, err, ctx.Err()); err != nil {
+	if err := errors.Join(directed, cleared, err, ctx.Err()); err != nil {
 		return nil, err
 	}
 	e, err := a.gather(ctx)
@@ -155,7 +162,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	}
 	return &Outcome{
 		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Open: open,
-		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Logs: a.logs(),
+		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Orphaned: a.orphaned, Logs: a.logs(),
 		Timeline: timeline.Timeline{
 			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
 			Samples: a.samples, Bands: a.director.bands, Lanes: a.lanes(),
@@ -169,7 +176,7 @@ func (a *arena) lanes() (lanes []string) {
 		lanes = append(lanes, fmt.Sprintf("relay %d", i+1))
 	}
 	lanes = append(lanes, "Postgres")
-	for i := range a.network.endpoints {
+	for i := range a.network.names {
 		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
 	}
 	return append(lanes, "chain")
@@ -185,9 +192,10 @@ func (a *arena) logs() (paths []string) {
 func (a *arena) exited(e Exit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A relay that ends because its database is gone is started again, as in a
+	// A relay that ends because its database was gone is started again, as in a
 	// cluster; that it ends for anything else is a fault.
-	if e.Asked == "" && !a.database.running() {
+	if e.Asked == "" && a.database.awaySince(e.At.Add(-e.Took)) {
+		a.orphaned++
 		return
 	}
 	a.exits = append(a.exits, e)

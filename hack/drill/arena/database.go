@@ -28,6 +28,8 @@ type database struct {
 	// mu orders the server's methods, which may not run at once.
 	mu sync.Mutex
 	up bool
+	// back is when it last came back.
+	back time.Time
 }
 
 // startDatabase starts a server that loses nothing it has committed: the drill
@@ -38,10 +40,23 @@ func startDatabase(ctx context.Context, folder string, log io.Writer) (*database
 		return nil, err
 	}
 	d := &database{server: server, url: server.URL(databaseName), up: true}
-	if err := server.CreateDatabase(ctx, databaseName); err != nil {
+	if err := d.create(ctx); err != nil {
 		return nil, errors.Join(err, server.Stop(context.WithoutCancel(ctx)))
 	}
 	return d, nil
+}
+
+// create makes an empty database: an earlier drill that failed may have left one.
+func (d *database) create(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, d.server.URL("postgres"))
+	if err != nil {
+		return fmt.Errorf("make an empty database: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+databaseName); err != nil {
+		return fmt.Errorf("make an empty database: %w", err)
+	}
+	return d.server.CreateDatabase(ctx, databaseName)
 }
 
 // stop shuts the server down in order.
@@ -86,15 +101,15 @@ func (d *database) start(ctx context.Context) error {
 	if err := d.server.Restart(ctx); err != nil {
 		return err
 	}
-	d.up = true
+	d.up, d.back = true, time.Now()
 	return nil
 }
 
-// running reports whether no event keeps it down.
-func (d *database) running() bool {
+// awaySince reports whether an event kept it down at some time from then on.
+func (d *database) awaySince(then time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.up
+	return !d.up || d.back.After(then)
 }
 
 // with lends a connection of the drill's own.

@@ -107,9 +107,9 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		a.cut.Add(int64(cut))
 		return err
 	case schedule.Fault:
-		a.network.set(e.Target, e.Fault, true)
+		on := a.network.set(e.Target, e.Fault, true)
 		wait(ctx, e.For)
-		a.network.set(e.Target, e.Fault, false)
+		return errors.Join(on, a.network.set(e.Target, e.Fault, false))
 	case schedule.Fork:
 		return a.network.fork(e.Amount, e.Fault)
 	case schedule.SkipSlots:

@@ -1,146 +1,126 @@
 package arena
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
 // network is the local chain behind RPC endpoints that misbehave on demand.
 type network struct {
 	chain *localnet.Chain
-	// honest is an endpoint without faults, for the drill's own eyes.
-	honest    string
-	endpoints []*endpoint
-	servers   []*http.Server
-	serving   sync.WaitGroup
-}
-
-// endpoint is one faulty front of the chain.
-type endpoint struct {
-	chain http.Handler
-	url   string
+	// honest is the URL of an endpoint without faults, for the drill's own eyes.
+	honest string
+	// names and urls are the faulty endpoints'.
+	names, urls []string
 
 	mu     sync.Mutex
 	rand   *rand.Rand
-	active []string
+	active []map[string]bool
 }
 
-// faultNames are the faults that an endpoint can have.
-func faultNames() []string {
-	return []string{"slow", "errors", "rate limits", "cuts", "hangs", "acts, then fails"}
+// faultRules are the faults that an endpoint can have, by name. Each is what
+// providers have been seen to do; an endpoint that lies about everything at once
+// is not among them, because no relay can know better than its only source.
+func faultRules() map[string][]fault.Rule {
+	const send, statuses = "sendTransaction", "getSignatureStatuses"
+	return map[string][]fault.Rule{
+		"slow":              {{Latency: 100 * time.Millisecond, Jitter: 2 * time.Second}},
+		"5xx":               {{Probability: 0.7, Status: http.StatusBadGateway}},
+		"429":               {{Probability: 0.7, Status: http.StatusTooManyRequests, RetryAfter: time.Second}},
+		"cuts":              {{Probability: 0.6, Cut: true}},
+		"hangs":             {{Probability: 0.4, Hang: true}},
+		"dead":              {{Cut: true}},
+		"acts, then fails":  {{Method: send, Probability: 0.5, AfterActing: true, Status: http.StatusBadGateway}, {Method: send, Probability: 0.8, AfterActing: true, Cut: true}},
+		"acts, then hangs":  {{Method: send, Probability: 0.7, AfterActing: true, Hang: true}},
+		"drops sends":       {{Method: send, Probability: 0.7, Drop: true}},
+		"refuses sends":     {{Method: send, Probability: 0.7, Error: fault.Error{Code: -32005, Message: "Node is behind by 42 slots"}}},
+		"lags 12":           {{Lag: 12}},
+		"lags 140":          {{Lag: 140}, {Method: "getHealth", Health: fault.HealthOK}},
+		"frozen blockhash":  {{FrozenBlockhash: true}},
+		"lies of health":    {{Method: "getHealth", Health: fault.HealthBehind}},
+		"balance 0":         {{Method: "getBalance", Probability: 0.7, Empty: true}},
+		"null status":       {{Method: statuses, Probability: 0.7, Empty: true}},
+		"short history":     {{History: 16}},
+		"WebSocket cuts":    {{Socket: fault.SocketCut, Probability: 0.5}},
+		"WebSocket silence": {{Socket: fault.SocketSilent}},
+	}
 }
 
-func newNetwork(ctx context.Context, chain *localnet.Chain, endpoints int, seed uint64) (*network, error) {
-	n := &network{chain: chain}
+func faultNames() []string { return slices.Sorted(maps.Keys(faultRules())) }
+
+// newNetwork gives the chain its endpoints, each with an address of its own.
+func newNetwork(chain *localnet.Chain, endpoints int, seed uint64) (*network, error) {
+	n := &network{chain: chain, rand: rand.New(rand.NewPCG(seed, 0x666f726b))} //nolint:gosec // a schedule that repeats needs no secure randomness
 	var err error
 	if n.honest, err = chain.Listen("127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	for i := range endpoints {
-		e := &endpoint{chain: chain, rand: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // a schedule that repeats needs no secure randomness
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		name := fmt.Sprintf("endpoint-%d", i+1)
+		url, err := chain.ListenEndpoint(name, "127.0.0.1:0")
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listen for RPC: %w", err), n.close())
+			return nil, err
 		}
-		e.url = "http://" + listener.Addr().String()
-		server := &http.Server{Handler: e, ReadHeaderTimeout: 5 * time.Second}
-		n.endpoints, n.servers = append(n.endpoints, e), append(n.servers, server)
-		n.serving.Go(func() { _ = server.Serve(listener) }) // until close
+		n.names, n.urls = append(n.names, name), append(n.urls, url)
+		n.active = append(n.active, make(map[string]bool))
 	}
 	return n, nil
 }
 
-func (n *network) close() error {
-	var errs []error
-	for _, server := range n.servers {
-		errs = append(errs, server.Close())
-	}
-	n.serving.Wait()
-	return errors.Join(errs...)
+// set turns a fault of an endpoint on or off.
+func (n *network) set(endpoint int, name string, on bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.active[endpoint][name] = on
+	return n.apply(endpoint)
 }
 
-// set turns a fault of an endpoint on or off.
-func (n *network) set(endpoint int, name string, on bool) {
-	e := n.endpoints[endpoint]
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.active = slices.DeleteFunc(e.active, func(other string) bool { return other == name })
-	if on {
-		e.active = append(e.active, name)
+func (n *network) apply(endpoint int) error {
+	var rules []fault.Rule
+	for _, name := range slices.Sorted(maps.Keys(n.active[endpoint])) {
+		if n.active[endpoint][name] {
+			rules = append(rules, faultRules()[name]...)
+		}
 	}
+	return n.chain.SetFaults(map[string][]fault.Rule{n.names[endpoint]: rules})
 }
 
 // clear turns every fault off.
-func (n *network) clear() {
-	for _, e := range n.endpoints {
-		e.mu.Lock()
-		e.active = nil
-		e.mu.Unlock()
+func (n *network) clear() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.active {
+		clear(n.active[i])
+		if err := n.apply(i); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-// kinds are the events that this network can have.
-func (n *network) kinds() []schedule.Kind {
-	return slices.DeleteFunc(schedule.AllKinds(), func(k schedule.Kind) bool { return k == schedule.Fork })
-}
-
-// fork undoes the newest blocks.
-func (n *network) fork(int, string) error {
-	return errors.New("this network cannot fork")
-}
-
-func (e *endpoint) draw() (name string, chance float64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.active) == 0 {
-		return "", 0
+// fork undoes the newest blocks. Their transactions are lost, replayed, or each
+// one of the two.
+func (n *network) fork(blocks int, fate string) error {
+	var again func(*bank.Landed) bool
+	switch fate {
+	case "replayed":
+		again = bank.LandAgain
+	case "mixed":
+		again = func(*bank.Landed) bool {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return n.rand.IntN(2) == 0
+		}
 	}
-	return e.active[e.rand.IntN(len(e.active))], e.rand.Float64()
-}
-
-// ServeHTTP answers a call as the active faults have it.
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, chance := e.draw()
-	switch {
-	case name == "slow":
-		wait(r.Context(), time.Duration(chance*float64(2*time.Second)))
-	case name == "errors" && chance < 0.7:
-		http.Error(w, "the node is overloaded", http.StatusBadGateway)
-		return
-	case name == "rate limits" && chance < 0.7:
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many requests", http.StatusTooManyRequests)
-		return
-	case name == "cuts" && chance < 0.7:
-		panic(http.ErrAbortHandler)
-	case name == "hangs" && chance < 0.5:
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-		return
-	case name == "acts, then fails" && chance < 0.6:
-		e.chain.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler)
-	}
-	e.chain.ServeHTTP(w, r)
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	_, err := n.chain.Fork(uint64(blocks), again) //nolint:gosec // a few blocks
+	return err
 }

@@ -25,7 +25,8 @@ const (
 type Exit struct {
 	Relay int       `json:"relay"`
 	At    time.Time `json:"at"`
-	// Asked says by which signal, empty when it ended by itself.
+	// Asked says by which signal, empty when it ended by itself. Took is the
+	// time from that signal, or from its start.
 	Asked string        `json:"asked"`
 	Took  time.Duration `json:"took_ns"`
 	// Fault is what was wrong with it; empty for an orderly end and for a kill.
@@ -68,6 +69,7 @@ func (r *relay) keep(ctx context.Context) {
 
 // live starts the process and waits for its end.
 func (r *relay) live(ctx context.Context) {
+	began := time.Now()
 	p, err := process.Start(fmt.Sprintf("relay %d", r.index+1), r.log, r.program, r.arguments...)
 	if err != nil {
 		r.exits(Exit{Relay: r.index, At: time.Now(), Fault: err.Error()})
@@ -87,7 +89,7 @@ func (r *relay) live(ctx context.Context) {
 	r.process = nil
 	r.mu.Unlock()
 	if asked == "" && !stale {
-		r.exits(Exit{Relay: r.index, At: time.Now(), Fault: p.Ended().Error()})
+		r.exits(Exit{Relay: r.index, At: time.Now(), Took: time.Since(began), Fault: p.Ended().Error()})
 		wait(ctx, restartPause)
 	}
 }

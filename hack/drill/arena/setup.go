@@ -104,11 +104,11 @@ func (a *arena) payerFile(i int) string { return a.file(fmt.Sprintf("payer-%d.js
 
 // startChain makes the chain with its pool and funds everybody.
 func (a *arena) startChain(ctx context.Context, key []byte) error {
-	chain, err := localnet.New(localnet.Options{VerifyingKey: key, SlotDuration: a.o.Slot, FinalizeAfter: a.o.FinalizeAfter, Initialised: true})
+	chain, err := localnet.New(localnet.Options{VerifyingKey: key, SlotDuration: a.o.Slot, FinalizeAfter: a.o.FinalizeAfter, Seed: a.o.Seed, Initialised: true})
 	if err != nil {
 		return err
 	}
-	if a.network, err = newNetwork(ctx, chain, a.o.Endpoints, a.o.Seed); err != nil {
+	if a.network, err = newNetwork(chain, a.o.Endpoints, a.o.Seed); err != nil {
 		return errors.Join(err, chain.Close())
 	}
 	profile := shieldpool.Development()
@@ -154,7 +154,7 @@ func (a *arena) defineRelays(ctx context.Context, program, key string) error {
 			arguments: []string{
 				"serve", "--listen=" + api, "--operations-listen=" + operations,
 				"--database-url-file=" + a.file("database-url"), fmt.Sprintf("--database-max-connections=%d", databaseConnections),
-				"--rpc-url=" + a.network.endpoints[i%a.o.Endpoints].url,
+				"--rpc-url=" + a.network.urls[i%a.o.Endpoints],
 				"--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
 				"--verifying-key=" + key, "--fee-payer-key-file=" + a.payerFile(0),
 				"--compliance-public-key=" + compliance, "--rate-limit=0",
@@ -203,7 +203,7 @@ func (a *arena) kill() error {
 func (a *arena) close(ctx context.Context) error {
 	var errs []error
 	if a.network != nil {
-		errs = append(errs, a.network.close(), a.network.chain.Close())
+		errs = append(errs, a.network.chain.Close())
 	}
 	if a.database != nil {
 		errs = append(errs, a.database.stop(ctx))

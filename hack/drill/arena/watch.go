@@ -164,3 +164,13 @@ func canaries(records []load.Record) *canary.Set {
 	}
 	return set
 }
+
+// wait passes the time, or less when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -105,6 +105,7 @@ func (r *Report) figures(o *arena.Outcome) {
 	add("refused for now", float64(o.Clients.Busy), "answers")
 	add("without an answer", float64(o.Clients.Silent), "requests")
 	add("database connections cut", float64(o.Cut), "")
+	add("relays that ended without database", float64(o.Orphaned), "")
 	if len(waits) > 0 {
 		add("accepted to completed, median", waits[len(waits)/2].Seconds(), "s")
 		add("accepted to completed, 95 %", waits[len(waits)*95/100].Seconds(), "s")
