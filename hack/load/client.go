@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"encoding/hex"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -70,6 +71,7 @@ func (c *client) prove(root [32]byte) (index int, q Request) {
 // carry submits a request and follows it to its end. It gives the code of a
 // refusal or failure, empty for a success.
 func (c *client) carry(ctx context.Context, index int, q Request) (code string, ok bool) {
+	defer c.goAstray(ctx, q)()
 	a, ok := c.insist(ctx, index, &q, 0)
 	if !ok {
 		return "", false
@@ -83,6 +85,22 @@ func (c *client) carry(ctx context.Context, index int, q Request) (code string, 
 		}
 	}
 	return c.follow(ctx, index, a.RequestID)
+}
+
+// goAstray has the wallet send the request to the chain itself, once, and gives
+// what waits for that.
+func (c *client) goAstray(ctx context.Context, q Request) (wait func()) {
+	if !c.spend.stray || c.Direct == nil {
+		return func() {}
+	}
+	c.spend.stray = false
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		if sleep(ctx, c.spend.strayAfter) {
+			c.Direct(ctx, &q)
+		}
+	})
+	return sending.Wait
 }
 
 // repeat sends an accepted request again, as after a lost answer.

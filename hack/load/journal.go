@@ -58,7 +58,7 @@ func (a *Answer) Accepted() bool {
 // Failed reports whether the answer tells of the submission's failure: the
 // final state of a row, or a refusal of what had been accepted.
 func (a *Answer) Failed() bool {
-	return a.State == "failed" || a.Status/100 == 4 && a.Code != "" && a.RequestID != uuid.Nil
+	return a.State == "failed" || a.Call != CallStatus && a.Status/100 == 4 && a.RequestID != uuid.Nil
 }
 
 // Request is one proof with what was sent and told of it.

@@ -43,6 +43,10 @@ type Options struct {
 	// Rivals is the share of spends, from 0 to 1, that another client makes a
 	// second time, with other outputs.
 	Rivals float64
+	// Strays is the share of spends, from 0 to 1, whose wallet sends them to the
+	// chain itself beside the relay, by Direct; without that function none does.
+	Strays float64
+	Direct func(context.Context, *Request)
 	// PollMin and PollMax bound the pause between two looks at /status; 0 is 2 s
 	// and 5 s, as SDKs have it.
 	PollMin, PollMax time.Duration

@@ -120,6 +120,9 @@ func (l *Load) exchange(ctx context.Context, relay int, method, path string, hea
 	if err != nil {
 		return 0, 0, nil, err
 	}
+	// Each try is the client's own, and the journal has it: net/http would repeat
+	// a request with an Idempotency-Key by itself.
+	request.GetBody = nil
 	for name, values := range header {
 		request.Header[name] = values
 	}

@@ -31,6 +31,9 @@ type spend struct {
 	keyed bool
 	// repeats sends an accepted request again, as a client does that lost the answer.
 	repeats bool
+	// stray sends the spend to the chain as well, after a delay.
+	stray      bool
+	strayAfter time.Duration
 	// reproves repeats with another proof of the same inputs.
 	reproves bool
 }
@@ -40,6 +43,9 @@ const (
 	leastAmount, mostAmount = 10_000_000, 60_000_000
 	// mostNote bounds a note, so that two fit beside the accounts.
 	mostNote = 100
+	// longestStray is about what a transaction takes to be confirmed, so that
+	// either of the two may come first.
+	longestStray = 1500 * time.Millisecond
 	// keyBytes is the randomness of an Idempotency-Key.
 	keyBytes = 16
 )
@@ -88,6 +94,8 @@ func (s *spend) manners(o *Options) {
 		}
 	}
 	s.keyed = r.IntN(2) == 0
+	s.stray = r.Float64() < o.Strays
+	s.strayAfter = time.Duration(r.Int64N(int64(longestStray)))
 	s.repeats = r.IntN(8) == 0
 	s.reproves = r.IntN(2) == 0
 }

@@ -133,10 +133,22 @@ func recipientsPaid(e *Evidence, r *Result) {
 			due[s.Recipient] += int64(net) //nolint:gosec // far below 2^63 lamports exist
 		}
 	}
+	x := indexed(e)
 	paid := make(map[solana.PublicKey]int64)
 	for i := range e.Transactions {
-		for key, change := range e.Transactions[i].Changes {
+		tx := &e.Transactions[i]
+		for key, change := range tx.Changes {
 			paid[key] += change
+		}
+		if tx.Failed || x.payers[tx.Payer] {
+			continue
+		}
+		// A wallet that sent its withdrawal to the chain itself.
+		for k := range tx.Calls {
+			if call := &tx.Calls[k]; call.Inputs.PublicAmount < 0 {
+				net, _ := e.Fees.Net(call.Inputs.Gross())
+				due[call.Recipient] += int64(net) //nolint:gosec // as above
+			}
 		}
 	}
 	for recipient, want := range due {

@@ -20,14 +20,14 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 	told := make(map[uuid.UUID]bool)
 	each(e, func(record *load.Record, _ *load.Request, a *load.Answer) {
 		if a.Call == load.CallStatus && a.Status == http.StatusNotFound {
-			r.fault("spend %d: relay %d answered 404 at %s for request %s, which had been accepted", record.Number, a.Relay, clock(a.At), a.RequestID)
+			r.fault("spend %d: relay %d answered 404 at %s for request %s, which had been accepted", record.Number, a.Relay+1, clock(a.At), a.RequestID)
 		}
 		if !a.Accepted() || told[a.RequestID] {
 			return
 		}
 		told[a.RequestID] = true
 		if x.submissions[a.RequestID] == nil {
-			r.fault("spend %d: relay %d accepted request %s at %s, which the database does not have", record.Number, a.Relay, a.RequestID, clock(a.At))
+			r.fault("spend %d: relay %d accepted request %s at %s, which the database does not have", record.Number, a.Relay+1, a.RequestID, clock(a.At))
 		}
 	})
 	for i := range e.Submissions {
@@ -51,11 +51,11 @@ func toldIsTrue(e *Evidence, r *Result) {
 		r.Examined++
 		switch {
 		case a.Failed() && (s.State != "failed" || s.Code != a.Code):
-			r.fault("spend %d: relay %d said at %s that request %s failed with %s; the database says %s %s", record.Number, a.Relay, clock(a.At), a.RequestID, a.Code, s.State, s.Code)
+			r.fault("spend %d: relay %d said at %s that request %s failed with %s; the database says %s %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Code, s.State, s.Code)
 		case a.Finalized && (s.State != "completed" || s.Signature.String() != a.Signature):
-			r.fault("spend %d: relay %d said at %s that request %s is final with signature %s; the database says %s with %s", record.Number, a.Relay, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
+			r.fault("spend %d: relay %d said at %s that request %s is final with signature %s; the database says %s with %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
 		case a.State == "completed" && !s.RolledBack && (s.State != "completed" || s.Signature.String() != a.Signature):
-			r.fault("spend %d: relay %d said at %s that request %s is completed with signature %s; the database says %s with %s and no roll-back", record.Number, a.Relay, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
+			r.fault("spend %d: relay %d said at %s that request %s is completed with signature %s; the database says %s with %s and no roll-back", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func repeatsMeet(e *Evidence, r *Result) {
 			}
 			s := indexedState(e, earlier.RequestID)
 			if s != nil && (s.State != "failed" || s.CompletedAt.After(a.At)) {
-				r.fault("spend %d: relay %d answered a repeat of request %s at %s with another one, %s, though the first had not failed", record.Number, a.Relay, earlier.RequestID, clock(a.At), a.RequestID)
+				r.fault("spend %d: relay %d answered a repeat of request %s at %s with another one, %s, though the first had not failed", record.Number, a.Relay+1, earlier.RequestID, clock(a.At), a.RequestID)
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func staleRootsAreTrue(e *Evidence, r *Result) {
 		r.Examined++
 		switch e.missing(q.Inputs.Root, a.Sent, a.At) {
 		case no:
-			r.fault("spend %d: relay %d refused root %x with %s between %s and %s, when the ring held it", record.Number, a.Relay, q.Inputs.Root[:4], rootCode, clock(a.Sent), clock(a.At))
+			r.fault("spend %d: relay %d refused root %x with %s between %s and %s, when the ring held it", record.Number, a.Relay+1, q.Inputs.Root[:4], rootCode, clock(a.Sent), clock(a.At))
 		case unknown:
 			r.Undecided++
 		case yes:

@@ -1,0 +1,398 @@
+package account_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+var (
+	start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	payer = solana.PublicKey{1}
+	other = solana.PublicKey{2} // somebody else's wallet
+	payee = solana.PublicKey{3}
+)
+
+const (
+	gross = 100_000_000
+	net   = gross - 5_300_000 // protocol.md §4
+	rent  = 1_781_760
+	fee   = 5_300
+)
+
+func at(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func id(n byte) uuid.UUID               { return uuid.UUID{n} }
+func signature(n byte) solana.Signature { return solana.Signature{n} }
+func root(n byte) [32]byte              { return [32]byte{31: n} }
+
+func inputs(n byte, amount int64) shieldpool.PublicInputs {
+	return shieldpool.PublicInputs{
+		Root: root(1), PublicAmount: amount,
+		Nullifiers:  [2][32]byte{{30: 1, 31: n}, {}},
+		Commitments: [2][32]byte{{30: 2, 31: n}, {30: 3, 31: n}},
+	}
+}
+
+func ring(second float64, roots ...byte) account.Ring {
+	r := account.Ring{At: at(second), Roots: make(map[[32]byte]struct{})}
+	for _, n := range roots {
+		r.Roots[root(n)] = struct{}{}
+	}
+	return r
+}
+
+// sound is a small drill in which everything is right: submission 1, a
+// withdrawal, completed; submission 2, a transfer, failed with root_not_found
+// after an attempt that failed on the chain; submission 3, a withdrawal whose
+// note somebody else spent meanwhile; a refusal for a stale root, and a repeat.
+func sound() *account.Evidence {
+	accepted := func(n byte, second float64) load.Answer {
+		return load.Answer{Call: load.CallTransact, Status: 202, RequestID: id(n), State: "pending", Sent: at(second), At: at(second + 0.1)}
+	}
+	return &account.Evidence{
+		Fees: shieldpool.Development().Fees,
+		Records: []load.Record{
+			{Number: 0, Requests: []load.Request{{Inputs: inputs(1, -gross), Recipient: payee, Answers: []load.Answer{
+				accepted(1, 1), accepted(1, 2),
+				{Call: load.CallStatus, Status: 200, RequestID: id(1), State: "completed", Signature: signature(1).String(), At: at(3)},
+				{Call: load.CallStatus, Status: 200, RequestID: id(1), State: "completed", Finalized: true, Signature: signature(1).String(), At: at(20)},
+			}}}},
+			{Number: 1, Requests: []load.Request{{Inputs: inputs(2, 0), Answers: []load.Answer{
+				accepted(2, 1),
+				{Call: load.CallStatus, Status: 200, RequestID: id(2), State: "failed", Code: "root_not_found", At: at(9)},
+			}}}},
+			{Number: 2, Requests: []load.Request{{Inputs: inputs(3, -gross), Recipient: other, Answers: []load.Answer{
+				accepted(3, 1),
+				{Call: load.CallTransact, Status: 409, RequestID: id(3), Code: "nullifier_spent", At: at(9)},
+			}}}},
+			{Number: 3, Requests: []load.Request{{Inputs: inputs(4, 0), Answers: []load.Answer{
+				{Call: load.CallTransact, Status: 400, Code: "root_not_found", Sent: at(7.2), At: at(7.4)},
+			}}}},
+		},
+		Submissions: []account.Submission{
+			{ID: id(1), State: "completed", Finalized: true, Signature: signature(1), Inputs: inputs(1, -gross), Recipient: payee, CreatedAt: at(1), CompletedAt: at(3)},
+			{ID: id(2), State: "failed", Code: "root_not_found", Inputs: inputs(2, 0), CreatedAt: at(1), CompletedAt: at(8)},
+			{ID: id(3), State: "failed", Code: "nullifier_spent", Inputs: inputs(3, -gross), Recipient: other, CreatedAt: at(1), CompletedAt: at(8)},
+		},
+		Attempts: []account.Attempt{
+			{Signature: signature(1), Submission: id(1), Payer: payer},
+			{Signature: signature(2), Submission: id(2), Payer: payer},
+		},
+		Transactions: []account.Transaction{
+			{
+				Signature: signature(1), Slot: 10, Payer: payer, Fee: fee, SignatureFee: 5000,
+				Calls:   []account.PoolCall{{Inputs: inputs(1, -gross), Recipient: payee}},
+				Changes: map[solana.PublicKey]int64{payer: -fee - rent, payee: net},
+			},
+			{
+				Signature: signature(2), Slot: 11, Failed: true, Payer: payer, Fee: fee, SignatureFee: 5000,
+				Calls:   []account.PoolCall{{Inputs: inputs(2, 0), Recipient: payer}},
+				Changes: map[solana.PublicKey]int64{payer: -fee},
+			},
+			{
+				Signature: signature(9), Slot: 12, Payer: other, Fee: 5000, SignatureFee: 5000,
+				Calls:   []account.PoolCall{{Inputs: inputs(3, 0), Recipient: other}},
+				Changes: map[solana.PublicKey]int64{other: 0},
+			},
+		},
+		Rings:  []account.Ring{ring(0, 1), ring(4, 1, 2), ring(7, 2, 3), ring(8, 3)},
+		Payers: []account.Payer{{Key: payer, Opening: 1_000_000_000, Funded: 7, Closing: 1_000_000_007 - 2*fee - rent}},
+		Entries: []account.Entry{
+			{Signature: signature(1), Payer: payer, Kind: "withdrawal", Fee: 5000, Priority: fee - 5000, Rent: rent},
+			{Signature: signature(2), Payer: payer, Kind: "failed", Fee: 5000, Priority: fee - 5000},
+			{Signature: signature(8), Payer: payer, Kind: "received", Other: 7},
+		},
+		Scanned: 1000,
+	}
+}
+
+func results(e *account.Evidence) map[string]account.Result {
+	out := make(map[string]account.Result)
+	for _, c := range account.Checks() {
+		out[c.Name] = c.Run(e)
+	}
+	return out
+}
+
+func TestSoundEvidencePassesEveryCheck(t *testing.T) {
+	t.Parallel()
+	for name, r := range results(sound()) {
+		if !r.Passed() || r.Undecided > 0 {
+			t.Errorf("%s: faults %q, vacuous %t, %d undecided; want none", name, r.Faults, r.Vacuous, r.Undecided)
+		}
+		if r.Examined == 0 {
+			t.Errorf("%s examined nothing", name)
+		}
+	}
+}
+
+// An accountant that cannot find anything is worthless: each fault that is put
+// into sound evidence is found, by the check that it belongs to.
+func TestEveryFaultIsFound(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		doctor func(*account.Evidence)
+		// check has to find it, with this in its evidence.
+		check, want string
+	}{
+		"an accepted submission is not in the database": {
+			func(e *account.Evidence) { e.Submissions = e.Submissions[1:] },
+			"accepted-is-final", "accepted request " + id(1).String(),
+		},
+		"an accepted submission never ended": {
+			func(e *account.Evidence) { e.Submissions[1].State, e.Submissions[1].Code = "processing", "" },
+			"accepted-is-final", "is processing",
+		},
+		"a completed submission never became final": {
+			func(e *account.Evidence) { e.Submissions[0].Finalized = false },
+			"accepted-is-final", "finalized false",
+		},
+		"a row that no client knows of never ended": {
+			func(e *account.Evidence) {
+				e.Submissions = append(e.Submissions, account.Submission{ID: id(7), State: "pending"})
+			},
+			"accepted-is-final", id(7).String(),
+		},
+		"a relay forgot an accepted submission": {
+			func(e *account.Evidence) {
+				a := &e.Records[0].Requests[0].Answers[2]
+				a.Status, a.State, a.Code = 404, "", "not_found"
+			},
+			"accepted-is-final", "answered 404",
+		},
+		"a client was told of a failure that was none": {
+			func(e *account.Evidence) {
+				a := &e.Records[0].Requests[0].Answers[2]
+				a.State, a.Code, a.Signature = "failed", "root_not_found", ""
+			},
+			"told-is-true", "failed with root_not_found; the database says completed",
+		},
+		"a client was told of another reason for the failure": {
+			func(e *account.Evidence) { e.Records[1].Requests[0].Answers[1].Code = "nullifier_spent" },
+			"told-is-true", "failed with nullifier_spent",
+		},
+		"a client was told of a refusal of what then completed": {
+			func(e *account.Evidence) {
+				e.Records[0].Requests[0].Answers[1] = load.Answer{Call: load.CallTransact, Status: 409, RequestID: id(1), Code: "nullifier_spent"}
+			},
+			"told-is-true", "failed with nullifier_spent",
+		},
+		"a client was told that it is final, with another signature": {
+			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[3].Signature = signature(5).String() },
+			"told-is-true", "is final with signature",
+		},
+		"a client was told of a success that nothing rolled back": {
+			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[2].Signature = signature(5).String() },
+			"told-is-true", "no roll-back",
+		},
+		"one request became two live submissions": {
+			func(e *account.Evidence) {
+				twin := e.Submissions[0]
+				twin.ID = id(6)
+				e.Submissions = append(e.Submissions, twin)
+			},
+			"repeat-meets-its-submission", "neither failed",
+		},
+		"a repeat met another submission": {
+			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[1].RequestID = id(2) },
+			"repeat-meets-its-submission", "answered a repeat",
+		},
+		"a completed submission did not land": {
+			func(e *account.Evidence) { e.Transactions = e.Transactions[1:] },
+			"outcome-is-true", "does not have",
+		},
+		"a completed submission failed on the chain": {
+			func(e *account.Evidence) { e.Transactions[0].Failed = true },
+			"outcome-is-true", "failed on the chain in slot 10",
+		},
+		"a completed submission has somebody else's transaction": {
+			func(e *account.Evidence) { e.Attempts[0].Submission = id(2) },
+			"outcome-is-true", "is no attempt of it",
+		},
+		"a completed submission landed with other public inputs": {
+			func(e *account.Evidence) { e.Transactions[0].Calls[0].Inputs.Commitments[0] = root(9) },
+			"outcome-is-true", "other public inputs",
+		},
+		"a completed submission paid another recipient": {
+			func(e *account.Evidence) { e.Transactions[0].Calls[0].Recipient = other },
+			"outcome-is-true", "pays another recipient",
+		},
+		"a completed submission's transaction does not call the pool": {
+			func(e *account.Evidence) { e.Transactions[0].Calls = nil },
+			"outcome-is-true", "calls the pool 0 times",
+		},
+		"a failed submission landed": {
+			func(e *account.Evidence) { e.Transactions[1].Failed = false },
+			"outcome-is-true", "landed in slot 11",
+		},
+		"a failed submission landed by an attempt that was lost": {
+			func(e *account.Evidence) {
+				e.Transactions[1].Failed, e.Transactions[1].Signature = false, signature(5)
+			},
+			"outcome-is-true", "of our payer and with its public inputs",
+		},
+		"a failure for a spent note that nobody spent": {
+			func(e *account.Evidence) { e.Transactions = e.Transactions[:2] },
+			"outcome-is-true", "nothing on the finalized chain spends",
+		},
+		"two transactions spend one nullifier": {
+			func(e *account.Evidence) {
+				twin := e.Transactions[0]
+				twin.Signature, twin.Payer = signature(5), other
+				e.Transactions = append(e.Transactions, twin)
+			},
+			"one-spend", "spend the same nullifier",
+		},
+		"a submission landed twice": {
+			func(e *account.Evidence) {
+				e.Transactions[1].Failed = false
+				e.Attempts[1].Submission = id(1)
+			},
+			"one-spend", "landed twice",
+		},
+		"a recipient was paid twice": {
+			func(e *account.Evidence) { e.Transactions[1].Changes[payee] = net },
+			"recipients-paid-once", fmt.Sprintf("got %d lamports, expected %d", 2*net, net),
+		},
+		"a recipient was not paid": {
+			func(e *account.Evidence) { delete(e.Transactions[0].Changes, payee) },
+			"recipients-paid-once", "got 0 lamports",
+		},
+		"a recipient was paid for a failed withdrawal": {
+			func(e *account.Evidence) { e.Transactions[2].Changes[other] = 12 },
+			"recipients-paid-once", "got 12 lamports, expected 0",
+		},
+		"a request was refused for a root that the ring held": {
+			func(e *account.Evidence) {
+				a := &e.Records[3].Requests[0].Answers[0]
+				a.Sent, a.At = at(4.2), at(6.9)
+			},
+			"stale-root-is-true", "when the ring held it",
+		},
+		"a submission failed for a root that the ring held": {
+			func(e *account.Evidence) { e.Submissions[1].CompletedAt = at(6) },
+			"stale-root-is-true", "when the ring held its root",
+		},
+		"a transaction of ours is unknown to the database": {
+			func(e *account.Evidence) { e.Attempts = e.Attempts[:1] },
+			"nothing-unknown-signed", signature(2).String(),
+		},
+		"lamports are missing": {
+			func(e *account.Evidence) { e.Payers[0].Closing-- },
+			"lamports-accounted", "holds 998207646 lamports, expected 998207647",
+		},
+		"a transaction is missing from the ledger": {
+			func(e *account.Evidence) { e.Entries = e.Entries[1:] },
+			"ledger-is-true", "does not have " + signature(1).String(),
+		},
+		"the ledger invents a transaction": {
+			func(e *account.Evidence) {
+				e.Entries = append(e.Entries, account.Entry{Signature: signature(5), Payer: payer})
+			},
+			"ledger-is-true", "which the finalized chain does not have",
+		},
+		"the ledger has a transaction twice": {
+			func(e *account.Evidence) { e.Entries = append(e.Entries, e.Entries[0]) },
+			"ledger-is-true", "twice",
+		},
+		"the ledger has another fee":          {func(e *account.Evidence) { e.Entries[0].Fee++ }, "ledger-is-true", "the chain says"},
+		"the ledger has another priority fee": {func(e *account.Evidence) { e.Entries[0].Priority++ }, "ledger-is-true", "the chain says"},
+		"the ledger has another rent":         {func(e *account.Evidence) { e.Entries[0].Rent-- }, "ledger-is-true", "the chain says"},
+		"the ledger cannot explain something": {func(e *account.Evidence) { e.Entries[1].Other = 3 }, "ledger-is-true", "leaves 3 lamports"},
+		"a log shows a nullifier": {
+			func(e *account.Evidence) {
+				e.Leaks = []account.Leak{{Source: "relay-1.log", Line: 3, What: "nullifier in hexadecimal"}}
+			},
+			"nothing-of-requests-shown", "relay-1.log:3 holds a part of a nullifier in hexadecimal",
+		},
+	}
+	seen := map[string]bool{}
+	for name, tc := range tests {
+		seen[tc.check] = true
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := sound()
+			tc.doctor(e)
+			r := results(e)[tc.check]
+			if r.Passed() || !slices.ContainsFunc(r.Faults, func(f string) bool { return strings.Contains(f, tc.want) }) {
+				t.Errorf("%s has faults %q, want one with %q", tc.check, r.Faults, tc.want)
+			}
+		})
+	}
+	for _, c := range account.Checks() {
+		if !seen[c.Name] {
+			t.Errorf("no doctored evidence for check %s", c.Name)
+		}
+	}
+}
+
+// What is no fault must not be one: a check that cries wolf is switched off.
+func TestWhatIsNoFaultIsNotReported(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*account.Evidence){
+		"a client saw a success that a fork rolled back, and then a failure": func(e *account.Evidence) {
+			e.Records[1].Requests[0].Answers = append(e.Records[1].Requests[0].Answers,
+				load.Answer{Call: load.CallStatus, Status: 200, RequestID: id(2), State: "completed", Signature: signature(2).String(), At: at(3)})
+			e.Submissions[1].RolledBack = true
+		},
+		"a repeat after the failure is a new submission": func(e *account.Evidence) {
+			again := e.Submissions[1]
+			again.ID = id(6)
+			e.Submissions = append(e.Submissions, again)
+			e.Records[1].Requests[0].Answers = append(e.Records[1].Requests[0].Answers,
+				load.Answer{Call: load.CallTransact, Status: 202, RequestID: id(6), Sent: at(8.5), At: at(8.6)})
+		},
+		"somebody else spent a note and paid its recipient": func(e *account.Evidence) {
+			e.Transactions[2].Calls[0].Inputs.PublicAmount = -gross
+			e.Transactions[2].Changes = map[solana.PublicKey]int64{other: net}
+		},
+		"the root left the ring while the request was judged": func(e *account.Evidence) {
+			a := &e.Records[3].Requests[0].Answers[0]
+			a.Sent, a.At = at(6), at(7.1)
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := sound()
+			change(e)
+			for check, r := range results(e) {
+				if !r.Passed() {
+					t.Errorf("%s has faults %q, want none", check, r.Faults)
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutRingsAStaleRootStaysUndecided(t *testing.T) {
+	t.Parallel()
+	e := sound()
+	e.Rings = []account.Ring{ring(0, 1), ring(60, 1)}
+	e.Records[3].Requests[0].Answers[0].Sent = at(30)
+	e.Records[3].Requests[0].Answers[0].At = at(31)
+	if r := results(e)["stale-root-is-true"]; r.Undecided != 1 {
+		t.Errorf("%d undecided, faults %q; want one undecided", r.Undecided, r.Faults)
+	}
+}
+
+func TestNothingToExamineIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	for name, r := range results(&account.Evidence{}) {
+		if want := name == "stale-root-is-true"; r.Passed() != want {
+			t.Errorf("%s on no evidence: passed %t, want %t", name, r.Passed(), want)
+		}
+	}
+}
