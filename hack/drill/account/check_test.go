@@ -112,7 +112,7 @@ func sound() *account.Evidence {
 		Entries: []account.Entry{
 			{Signature: signature(1), Payer: payer, Kind: "withdrawal", Fee: 5000, Priority: fee - 5000, Rent: rent},
 			{Signature: signature(2), Payer: payer, Kind: "failed", Fee: 5000, Priority: fee - 5000},
-			{Signature: signature(8), Payer: payer, Kind: "received", Other: 7},
+			{Signature: signature(8), Payer: payer, Kind: "received", Received: 7},
 		},
 		Scanned: 1000,
 	}
@@ -311,6 +311,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"the ledger has another priority fee": {func(e *account.Evidence) { e.Entries[0].Priority++ }, "ledger-is-true", "the chain says"},
 		"the ledger has another rent":         {func(e *account.Evidence) { e.Entries[0].Rent-- }, "ledger-is-true", "the chain says"},
 		"the ledger cannot explain something": {func(e *account.Evidence) { e.Entries[1].Other = 3 }, "ledger-is-true", "leaves 3 lamports"},
+		"the ledger has another income":       {func(e *account.Evidence) { e.Entries[2].Received = 8 }, "ledger-is-true", "received 8 lamports, expected 7"},
+		"relay ledger misses a lamport":       {func(e *account.Evidence) { e.LedgerFault = "a lamport is missing" }, "ledger-is-true", "relay ledger says"},
 		"a log shows a nullifier": {
 			func(e *account.Evidence) {
 				e.Leaks = []account.Leak{{Source: "relay-1.log", Line: 3, What: "nullifier in hexadecimal"}}

@@ -30,8 +30,10 @@ type Evidence struct {
 	Rings []Ring
 	// Payers are the relays' fee payers.
 	Payers []Payer
-	// Entries is the relays' own ledger.
-	Entries []Entry
+	// Entries is the relays' own ledger, and LedgerFault what the relay's own
+	// command says against it; empty when it says that all is accounted for.
+	Entries     []Entry
+	LedgerFault string
 	// Leaks are the places where request content was found, and Scanned the bytes
 	// of logs and metrics that were searched for it.
 	Leaks   []Leak
@@ -108,8 +110,9 @@ type Entry struct {
 	Payer     solana.PublicKey
 	Kind      string
 	// Fee is the fixed part of the network's fee and Priority the rest; Rent is
-	// what the pool's accounts took. Other is what the relay could not explain.
-	Fee, Priority, Rent, Other int64
+	// what the pool's accounts took. Other is what the relay could not explain,
+	// and Received what came in.
+	Fee, Priority, Rent, Other, Received int64
 }
 
 // Leak is a place where a part of a request was found.

@@ -31,8 +31,13 @@ func lamportsAccounted(e *Evidence, r *Result) {
 func ledgerIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
 	entries := make(map[solana.Signature]*Entry, len(e.Entries))
+	if e.LedgerFault != "" {
+		r.fault("the command relay ledger says: %s", e.LedgerFault)
+	}
+	received := make(map[solana.PublicKey]int64)
 	for i := range e.Entries {
 		entry := &e.Entries[i]
+		received[entry.Payer] += entry.Received
 		if entry.Kind == "received" {
 			continue
 		}
@@ -46,6 +51,11 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 		}
 		if entry.Other != 0 {
 			r.fault("the ledger leaves %d lamports of %s unexplained", entry.Other, entry.Signature)
+		}
+	}
+	for _, p := range e.Payers {
+		if received[p.Key] != int64(p.Funded) { //nolint:gosec // far below 2^63 lamports exist
+			r.fault("the ledger says that payer %s received %d lamports, expected %d", p.Key, received[p.Key], p.Funded)
 		}
 	}
 	for i := range e.Transactions {

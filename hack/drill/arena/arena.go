@@ -4,11 +4,14 @@
 package arena
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +23,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
 	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -92,13 +96,14 @@ type arena struct {
 	orphaned int
 	samples  []timeline.Sample
 	rings    []account.Ring
-	opening  map[solana.PublicKey]uint64
+	// opening and funded are the payers' lamports.
+	opening, funded map[solana.PublicKey]uint64
 }
 
 // Run carries out a drill and gathers the evidence. Its error is of the drill
 // itself: what the relays did wrong is in the outcome.
 func Run(ctx context.Context, o Options) (out *Outcome, err error) {
-	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64)}
+	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), funded: make(map[solana.PublicKey]uint64)}
 	defer a.http.CloseIdleConnections()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
@@ -179,7 +184,7 @@ func (a *arena) lanes() (lanes []string) {
 	for i := range a.network.names {
 		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
 	}
-	return append(lanes, "chain")
+	return append(lanes, "payers", "chain")
 }
 
 func (a *arena) logs() (paths []string) {
@@ -228,11 +233,12 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	stopping.Wait()
 	a.say("relays have stopped, reading database and chain")
 	e := &account.Evidence{Fees: a.pool.Profile.Fees, Records: a.load.Journal().Records(), Rings: a.rings}
+	// What was sent last may still be on its way to finality.
+	a.network.chain.Finalize()
+	e.LedgerFault = a.reconcile(ctx)
 	if err := a.database.gather(ctx, e); err != nil {
 		return nil, err
 	}
-	// What was sent last may still be on its way to finality.
-	a.network.chain.Finalize()
 	last, err := a.eyes.client.GetSlot(ctx, rpc.CommitmentFinalized)
 	if err != nil {
 		return nil, fmt.Errorf("read the finalized slot: %w", err)
@@ -245,9 +251,22 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.Payers = append(e.Payers, account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Closing: closing})
+		e.Payers = append(e.Payers, account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Funded: a.funded[key.PublicKey()], Closing: closing})
 	}
 	return e, a.search(e, pages)
+}
+
+// reconcile has the relay's own command bring the ledger up to the chain and
+// account for every lamport. It gives what the command says against it.
+func (a *arena) reconcile(ctx context.Context) string {
+	command := exec.CommandContext(ctx, a.file("relay"), "ledger", "--database-url-file="+a.file("database-url"), "--rpc-url="+a.network.honest)
+	command.Env = process.OwnEnvironment(os.Environ())
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Run(); err != nil {
+		return fmt.Sprintf("%v: %s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	return ""
 }
 
 func (a *arena) say(format string, args ...any) {

@@ -89,6 +89,8 @@ func (d *director) name(e schedule.Event) (lane, label string) {
 		return "chain", fmt.Sprintf("fork −%d, %s", e.Amount, e.Fault)
 	case schedule.SkipSlots:
 		return "chain", fmt.Sprintf("skip %d", e.Amount)
+	case schedule.Fund:
+		return "payers", "funded"
 	case schedule.Burst:
 		return "load", fmt.Sprintf("×%d", e.Amount)
 	}
@@ -114,6 +116,8 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		return a.network.fork(e.Amount, e.Fault)
 	case schedule.SkipSlots:
 		a.network.chain.Skip(uint64(e.Amount)) //nolint:gosec // a few slots
+	case schedule.Fund:
+		return a.fund()
 	case schedule.Burst:
 		a.load.SetRate(a.o.Rate * float64(e.Amount))
 		wait(ctx, e.For)

@@ -17,6 +17,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 
+	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/process"
@@ -25,9 +26,13 @@ import (
 )
 
 const (
-	// payerLamports are each fee payer's at the start: enough for thousands of
+	// transactionLamports are about what a transaction costs its payer.
+	transactionLamports = 1_800_000
+	// minimumLamports are what a payer has to keep, by the relay's default.
+	minimumLamports = 50_000_000
+	// fundingLamports come when payers are funded: enough for thousands of
 	// transactions.
-	payerLamports = 100 * solana.LAMPORTS_PER_SOL
+	fundingLamports = 100 * solana.LAMPORTS_PER_SOL
 	// poolLamports are what withdrawals draw on.
 	poolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
 	// databaseConnections of each relay.
@@ -77,6 +82,9 @@ func (a *arena) file(name string) string { return filepath.Join(a.o.State, name)
 
 // makePayers derives the fee payers' keys from the seed and writes them.
 func (a *arena) makePayers() error {
+	if err := os.MkdirAll(a.file("payers"), 0o750); err != nil {
+		return fmt.Errorf("make the fee payers' folder: %w", err)
+	}
 	r := rand.New(rand.NewPCG(a.o.Seed, 0x7061796572)) //nolint:gosec // keys of a local chain that is worth nothing
 	for i := range a.o.Payers {
 		var seed []byte
@@ -100,7 +108,9 @@ func (a *arena) makePayers() error {
 	return nil
 }
 
-func (a *arena) payerFile(i int) string { return a.file(fmt.Sprintf("payer-%d.json", i+1)) }
+func (a *arena) payerFile(i int) string {
+	return filepath.Join(a.file("payers"), fmt.Sprintf("payer-%d.json", i+1))
+}
 
 // startChain makes the chain with its pool and funds everybody.
 func (a *arena) startChain(ctx context.Context, key []byte) error {
@@ -119,11 +129,17 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 		return err
 	}
 	a.eyes = &eyes{client: rpc.New(a.network.honest), pool: a.pool, payers: make(map[solana.PublicKey]bool)}
-	for _, payer := range a.payers {
+	for i, payer := range a.payers {
 		a.eyes.payers[payer.PublicKey()] = true
-		if err := chain.Fund(payer.PublicKey(), payerLamports); err != nil {
+		if err := chain.Fund(payer.PublicKey(), a.firstFunds(i)); err != nil {
 			return err
 		}
+	}
+	if err := chain.Fund(stranger().PublicKey(), fundingLamports); err != nil {
+		return err
+	}
+	if err := chain.Fund(stranger().PublicKey(), fundingLamports); err != nil {
+		return err
 	}
 	chain.Finalize()
 	for _, payer := range a.payers {
@@ -135,10 +151,24 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 	return nil
 }
 
+// firstFunds are a payer's at the start: such that the first one is dry before
+// the schedule funds it, and the others long before that.
+func (a *arena) firstFunds(i int) uint64 {
+	expected := a.o.Rate * a.o.Duration.Seconds() * schedule.FundedFrom
+	share := 0.8
+	if i > 0 {
+		share = 0.15 / float64(i)
+	}
+	return minimumLamports + uint64(expected*share)*transactionLamports
+}
+
 // defineRelays gives each relay its ports, its endpoint and its arguments.
 func (a *arena) defineRelays(ctx context.Context, program, key string) error {
 	ports, err := freePorts(ctx, 2*a.o.Relays)
 	if err != nil {
+		return err
+	}
+	if err := a.writeEndpoints(); err != nil {
 		return err
 	}
 	compliance, err := compliancePublicKey(ctx, program, a.file("compliance-private.key"))
@@ -154,14 +184,34 @@ func (a *arena) defineRelays(ctx context.Context, program, key string) error {
 			arguments: []string{
 				"serve", "--listen=" + api, "--operations-listen=" + operations,
 				"--database-url-file=" + a.file("database-url"), fmt.Sprintf("--database-max-connections=%d", databaseConnections),
-				"--rpc-url=" + a.network.urls[i%a.o.Endpoints],
+				"--rpc-endpoints-file=" + a.file("endpoints.json"),
 				"--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
-				"--verifying-key=" + key, "--fee-payer-key-file=" + a.payerFile(0),
+				"--verifying-key=" + key, "--fee-payer-key-file=" + a.file("payers"),
 				"--compliance-public-key=" + compliance, "--rate-limit=0",
 				// The more is logged, the more could be shown that must not be.
 				"--log-format=json", "--log-level=debug",
 			},
 		})
+	}
+	return nil
+}
+
+// writeEndpoints tells the relays of the faulty endpoints, both with every role.
+func (a *arena) writeEndpoints() error {
+	type endpoint struct {
+		Name string `json:"name"`
+		URL  string `json:"url"`
+	}
+	var endpoints []endpoint
+	for i, name := range a.network.names {
+		endpoints = append(endpoints, endpoint{name, a.network.urls[i]})
+	}
+	text, err := json.Marshal(endpoints)
+	if err != nil {
+		return fmt.Errorf("encode the endpoints: %w", err)
+	}
+	if err := os.WriteFile(a.file("endpoints.json"), text, 0o600); err != nil {
+		return fmt.Errorf("write the endpoints: %w", err)
 	}
 	return nil
 }
@@ -184,7 +234,7 @@ func (a *arena) makeLoad(prover *simulator.Simulator) error {
 	var err error
 	a.load, err = load.New(load.Options{
 		Relays: urls, Simulator: prover, Mint: a.pool.Mint, Seed: a.o.Seed, HTTP: a.http, Now: time.Now,
-		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, PollMin: a.o.PollMin, PollMax: a.o.PollMax,
+		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, Strays: 0.03, Direct: a.direct, PollMin: a.o.PollMin, PollMax: a.o.PollMax,
 	})
 	return err
 }

@@ -25,9 +25,11 @@ const (
 		WHERE state IN ('pending', 'processing') OR state = 'completed' AND NOT finalized`
 
 	submissionsSQL = `SELECT id, state, coalesce(error_code, ''), finalized, rolled_back, signature, public_inputs, recipient, created_at, completed_at
-		FROM submissions`
+		FROM submissions JOIN requests ON submission_id = id`
 
 	attemptsSQL = `SELECT signature, submission_id, fee_payer FROM attempts`
+
+	ledgerSQL = `SELECT signature, payer, kind, fee, priority_fee, rent, other, received FROM ledger`
 )
 
 // cutConnections ends every connection but its own.
@@ -77,6 +79,19 @@ func (d *database) gather(ctx context.Context, e *account.Evidence) error {
 		})
 		if err != nil {
 			return fmt.Errorf("read attempts: %w", err)
+		}
+		if rows, err = conn.Query(ctx, ledgerSQL); err != nil {
+			return fmt.Errorf("read the ledger: %w", err)
+		}
+		e.Entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (account.Entry, error) {
+			var signature, payer []byte
+			var entry account.Entry
+			err := row.Scan(&signature, &payer, &entry.Kind, &entry.Fee, &entry.Priority, &entry.Rent, &entry.Other, &entry.Received)
+			entry.Signature, entry.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
+			return entry, err
+		})
+		if err != nil {
+			return fmt.Errorf("read the ledger: %w", err)
 		}
 		return nil
 	})

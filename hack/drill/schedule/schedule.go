@@ -2,6 +2,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -30,6 +31,9 @@ const (
 	Fork Kind = "fork"
 	// SkipSlots lets slots pass without a block.
 	SkipSlots Kind = "skip slots"
+	// Fund gives the fee payers, who are dry by then, new lamports. It comes once
+	// in every drill.
+	Fund Kind = "fund payers"
 	// Burst multiplies the load for the event's time.
 	Burst Kind = "burst"
 )
@@ -63,7 +67,7 @@ func (e Event) String() string {
 		text += fmt.Sprintf(", %d", e.Amount)
 	case Burst:
 		text += fmt.Sprintf(", %d times the load", e.Amount)
-	case StopPostgres, CrashPostgres, CutConnections:
+	case StopPostgres, CrashPostgres, CutConnections, Fund:
 	}
 	if e.For > 0 {
 		text += fmt.Sprintf(", for %.1f s", e.For.Seconds())
@@ -96,6 +100,10 @@ func AllKinds() []Kind {
 	}
 }
 
+// FundedFrom and FundedTo are the shares of the duration between which Fund
+// comes.
+const FundedFrom, FundedTo = 0.5, 0.65
+
 const (
 	// calm is the share of the duration at its begin in which nothing happens.
 	calm = 0.05
@@ -113,11 +121,13 @@ const (
 // whose place is taken (the relay is down already, Postgres too) is put off.
 func Make(o Options) []Event {
 	m := &maker{Options: o, rand: rand.New(rand.NewPCG(o.Seed, 0x6472696c6c)), until: make(map[string]time.Duration)} //nolint:gosec // a schedule that repeats needs no secure randomness
-	var events []Event
+	funding := FundedFrom + m.rand.Float64()*(FundedTo-FundedFrom)
+	events := []Event{{At: time.Duration(funding * float64(o.Duration)), Kind: Fund}}
 	at := time.Duration(calm * float64(o.Duration))
 	for {
 		at += time.Duration(m.rand.ExpFloat64() * float64(min(meanGap, o.Duration/12)))
 		if at >= o.Duration {
+			slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 			return events
 		}
 		if e, ok := m.draw(at); ok {
@@ -177,7 +187,7 @@ func (m *maker) length(kind Kind) time.Duration {
 		return between(4, 16)
 	case Burst:
 		return between(4, 10)
-	case CutConnections, Fork, SkipSlots:
+	case CutConnections, Fork, SkipSlots, Fund:
 	}
 	return 0
 }
