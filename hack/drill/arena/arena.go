@@ -72,6 +72,9 @@ type Outcome struct {
 	Logs []string
 }
 
+// starting is how long a relay may take to find that it has no database.
+const starting = 10 * time.Second
+
 // mostForked bounds the blocks that a fork undoes.
 const mostForked = 12
 
@@ -197,9 +200,9 @@ func (a *arena) logs() (paths []string) {
 func (a *arena) exited(e Exit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A relay that ends because its database was gone is started again, as in a
-	// cluster; that it ends for anything else is a fault.
-	if e.Asked == "" && a.database.awaySince(e.At.Add(-e.Took)) {
+	// A relay that finds no database at its start ends, and is started again, as
+	// in a cluster; that one ends at another time or for anything else is a fault.
+	if e.Fault != "" && e.Lived < starting && a.database.awaySince(e.At.Add(-e.Lived)) {
 		a.orphaned++
 		return
 	}

@@ -25,10 +25,11 @@ const (
 type Exit struct {
 	Relay int       `json:"relay"`
 	At    time.Time `json:"at"`
-	// Asked says by which signal, empty when it ended by itself. Took is the
-	// time from that signal, or from its start.
+	// Asked says by which signal, empty when it ended by itself. Took is the time
+	// from that signal, Lived that from its start.
 	Asked string        `json:"asked"`
 	Took  time.Duration `json:"took_ns"`
+	Lived time.Duration `json:"lived_ns"`
 	// Fault is what was wrong with it; empty for an orderly end and for a kill.
 	Fault string `json:"fault,omitempty"`
 }
@@ -45,6 +46,7 @@ type relay struct {
 	// wanted is false while an event keeps it down.
 	wanted  bool
 	process *process.Process
+	born    time.Time
 	asked   string
 	// changed wakes the keeper.
 	changed chan struct{}
@@ -77,7 +79,7 @@ func (r *relay) live(ctx context.Context) {
 		return
 	}
 	r.mu.Lock()
-	r.process, r.asked = p, ""
+	r.process, r.born, r.asked = p, began, ""
 	stale := !r.wanted // an event may have come between
 	r.mu.Unlock()
 	if stale {
@@ -89,7 +91,7 @@ func (r *relay) live(ctx context.Context) {
 	r.process = nil
 	r.mu.Unlock()
 	if asked == "" && !stale {
-		r.exits(Exit{Relay: r.index, At: time.Now(), Took: time.Since(began), Fault: p.Ended().Error()})
+		r.exits(Exit{Relay: r.index, At: time.Now(), Lived: time.Since(began), Fault: p.Ended().Error()})
 		wait(ctx, restartPause)
 	}
 }
@@ -123,7 +125,10 @@ func (r *relay) stop() {
 	began := time.Now()
 	// The time before SIGTERM is not the process' own.
 	err := p.Stop(contract.TerminationGrace - contract.PreStop)
-	exit := Exit{Relay: r.index, At: time.Now(), Asked: "SIGTERM", Took: time.Since(began)}
+	r.mu.Lock()
+	lived := time.Since(r.born)
+	r.mu.Unlock()
+	exit := Exit{Relay: r.index, At: time.Now(), Asked: "SIGTERM", Took: time.Since(began), Lived: lived}
 	switch {
 	case err != nil:
 		exit.Fault = err.Error()

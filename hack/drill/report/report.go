@@ -12,9 +12,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/arena"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/load"
 )
 
 // Report is the account of one drill.
@@ -101,8 +104,10 @@ func (r *Report) figures(o *arena.Outcome) {
 	add("not final when patience ended", float64(o.Open), "")
 	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
 	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")
-	add("refused for a stale root", float64(o.Clients.Stale), "answers")
-	add("refused for now", float64(o.Clients.Busy), "answers")
+	refusals := refusals(o.Evidence.Records)
+	for _, code := range sortedKeys(refusals) {
+		add("refused with "+code, float64(refusals[code]), "answers")
+	}
 	add("without an answer", float64(o.Clients.Silent), "requests")
 	add("database connections cut", float64(o.Cut), "")
 	add("relays that ended without database", float64(o.Orphaned), "")
@@ -113,6 +118,22 @@ func (r *Report) figures(o *arena.Outcome) {
 	}
 	add("load to quiet", o.Silence.Seconds(), "s")
 	add("whole drill", o.Took.Seconds(), "s")
+}
+
+// refusals counts the answers to submissions that were refused before they were
+// accepted, by code.
+func refusals(records []load.Record) map[string]int {
+	counts := make(map[string]int)
+	for i := range records {
+		for k := range records[i].Requests {
+			for _, a := range records[i].Requests[k].Answers {
+				if a.Call != load.CallStatus && a.Code != "" && a.RequestID == uuid.Nil {
+					counts[a.Code]++
+				}
+			}
+		}
+	}
+	return counts
 }
 
 func sortedKeys(m map[string]int) (keys []string) {

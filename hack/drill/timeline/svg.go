@@ -13,7 +13,7 @@ import (
 // The picture's measures, in pixels.
 const (
 	width        = 1280.0
-	left, right  = 92.0, 24.0
+	left, right  = 92.0, 30.0
 	top          = 74.0
 	rateHeight   = 220.0
 	countHeight  = 140.0
@@ -106,12 +106,16 @@ func total(t *Timeline) time.Duration {
 // outages shades the time in which the database did not answer, because the
 // curves have gaps there.
 func (c *canvas) outages(t *Timeline, from, to float64) {
-	for i, s := range t.Samples {
-		if s.Known || i == 0 {
-			continue
+	begun := -1
+	for i := range t.Samples {
+		switch known := t.Samples[i].Known; {
+		case !known && begun < 0:
+			begun = max(i-1, 0)
+		case begun >= 0 && (known || i == len(t.Samples)-1):
+			a, b := c.x(t.Samples[begun].At), c.x(t.Samples[i].At)
+			c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, a, from, b-a, to-from, shade)
+			begun = -1
 		}
-		a, b := c.x(t.Samples[i-1].At), c.x(s.At)
-		c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, a, from, b-a, to-from, shade)
 	}
 }
 
@@ -120,7 +124,7 @@ func (c *canvas) timeAxis(from, to float64) {
 	for s := 0.0; s <= c.total.Seconds(); s += step {
 		x := c.x(time.Duration(s * float64(time.Second)))
 		c.add(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"/>`, x, from, x, to, faint)
-		c.text(x, to+15, "middle", fmt.Sprintf("%g s", s))
+		c.text(min(x, width-right), to+15, "middle", fmt.Sprintf("%g s", s))
 	}
 }
 
