@@ -40,15 +40,6 @@ func (e ledgerEvents) Entered(kind spending.Kind, _ spending.Amounts) {
 // Gap implements spending.Observer.
 func (ledgerEvents) Gap() {}
 
-// admits is the caps as admission asks them: what is only accepted is not paid
-// yet, and must not count twice.
-type admits struct{ *spending.Caps }
-
-// Allow implements submission.Spending.
-func (c admits) Allow(ctx context.Context, transfer bool, lamports uint64) error {
-	return c.Ready(ctx, transfer, lamports)
-}
-
 // books are the ledger as it was last read: one reading serves the gauges of a
 // scrape, and /health.
 type books struct {

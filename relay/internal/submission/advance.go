@@ -90,7 +90,10 @@ func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) 
 		whole := p.class == shieldpool.ClassOperator || p.class == shieldpool.ClassNotInitialised
 		return &held{reason: string(p.class), whole: whole, cause: p.failure}
 	case stepRetry:
-		if p.failure == nil {
+		switch {
+		case p.root == rootUnseen:
+			return errUnseen
+		case p.failure == nil:
 			return errTaken
 		}
 		return fmt.Errorf("try transaction: %w", p.failure)
@@ -112,6 +115,9 @@ func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) 
 // errTaken says that another transaction spent the notes, in a block that a
 // fork may still undo.
 var errTaken = errors.New("the notes are spent by another transaction that is not yet final")
+
+// errUnseen says that the node that was asked has not seen the root yet.
+var errUnseen = errors.New("the ring does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")
 
 // cause is the failure as an error, without the pitfall of a typed nil.
 func (p *progress) cause() error {
@@ -277,14 +283,23 @@ func (e *Engine) readRoot(ctx context.Context, c *Claimed, p *progress) error {
 			p.root = rootUntold
 		case snap.Tree.Headroom(c.Call.Inputs.Root) >= 0:
 			p.root = rootInRing
-		case age == 0:
-			p.root = rootGone
-		default:
+		case age > 0:
 			age = 0
 			continue
+		case outlived(c.RootSeq, snap.Tree) || p.lagged:
+			p.root = rootGone
+		default:
+			p.root = rootUnseen
 		}
 		return nil
 	}
+}
+
+// outlived reports whether so many leaves followed a root that it has left the
+// ring. One that is missing before that has not come yet: the node is behind,
+// or on a fork that will die, or the root was of one that died.
+func outlived(rootSeq uint64, t *shieldpool.TreeAccount) bool {
+	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 
 // bury marks attempts as dead, in the database and in the claim, and frees what

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
@@ -47,10 +48,25 @@ func (a *Admission) placeOf(ctx context.Context, root [32]byte) (place, error) {
 			return place{seq: snap.Tree.NextIndex - min(age, snap.Tree.NextIndex), headroom: headroom, known: true}, nil
 		}
 		if age == 0 {
-			return place{}, staleRoot(root, snap.Tree.Root)
+			return place{}, a.notInRing(ctx, root, snap.Tree)
 		}
 	}
 	return place{}, nil
+}
+
+// notInRing tells a root that has left the ring from one that the node has not
+// seen yet: another process may have given it to the client already.
+func (a *Admission) notInRing(ctx context.Context, root [32]byte, t *shieldpool.TreeAccount) error {
+	known, err := a.Leaves.Leaves(ctx)
+	if err != nil {
+		return err
+	}
+	if t.NextIndex < known {
+		return refusal.New(refusal.ChainUnavailable,
+			"the node that this relay reads is behind: it shows %d leaves of the pool's tree, and %d are known, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", t.NextIndex, known).
+			Retry(retryBusy)
+	}
+	return staleRoot(root, t.Root)
 }
 
 // notTooLate refuses a submission when those that go before it would drive its

@@ -14,6 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -174,6 +175,65 @@ func TestANodeThatLagsBehindTheRootFailsNothing(t *testing.T) {
 	}
 }
 
+// readLeaves is an index that has read so many leaves.
+type readLeaves struct {
+	noLeaves
+	n uint64
+}
+
+func (l readLeaves) Leaves(context.Context) (uint64, error) { return l.n, nil }
+
+func TestARootThatTheNodeHasNotSeenIsNotStale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	unseen := func() submission.Request {
+		to := w.newKey().PublicKey()
+		in := w.inputs(-sol, to)
+		in.Root = [32]byte{31: 9}
+		return submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes(), Recipient: to.String()}
+	}
+	snap, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	w.leaves = readLeaves{n: snap.Tree.NextIndex}
+	_, err = w.relay(nil).Submit(t.Context(), unseen())
+	_ = wantCode(t, err, refusal.RootNotFound)
+	w.leaves = readLeaves{n: snap.Tree.NextIndex + 1} // another process has seen more
+	_, err = w.relay(nil).Submit(t.Context(), unseen())
+	_ = wantCode(t, err, refusal.ChainUnavailable)
+}
+
+// forkedState answers with a tree as old as it was when it was frozen.
+type forkedState struct {
+	submission.PoolState
+	old atomic.Pointer[ledger.Snapshot]
+}
+
+func (f *forkedState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+	if old := f.old.Load(); old != nil {
+		return *old, nil
+	}
+	return f.PoolState.Tree(ctx, maxAge)
+}
+
+func TestANodeThatHasNotSeenTheRootFailsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	w.deposit(10_000_000)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(w.relay(nil), req).ID
+	behind := &forkedState{PoolState: w.state}
+	behind.old.Store(&old)
+	r := w.assemble(parts{state: behind})
+	w.run(r)
+	w.eventually("it was tried", func() bool { return w.get(id).Tries > 1 })
+	behind.old.Store(nil)
+	if s := w.done(id); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+	}
+}
+
 func TestFeesThatDoNotComeHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -227,7 +287,8 @@ func TestATreeThatHangsDoesNotHoldAnOutcomeUp(t *testing.T) {
 // lateLeaves is an index that reads a block only after the submission is completed.
 type lateLeaves struct{ here atomic.Bool }
 
-func (*lateLeaves) Sync(context.Context) error { return errors.New("behind") }
+func (*lateLeaves) Sync(context.Context) error             { return errors.New("behind") }
+func (*lateLeaves) Leaves(context.Context) (uint64, error) { return 0, nil }
 func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	found := map[[32]byte]uint64{}
 	for _, c := range commitments {

@@ -138,13 +138,13 @@ func (w *modelWorld) newProcess(place, concurrency int) *modelProcess {
 	signs, err := submission.NewSignPolicy("auto", modelStore{w.store, p}, [32]byte{1}, w.now)
 	modelMust(w.t, err)
 	p.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: p, Leaves: p, Signs: signs,
+		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, Signs: signs,
 		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Price: submission.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
 		Timing: submission.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
 	modelMust(w.t, err)
 	p.admission = &submission.Admission{AdmissionOptions: submission.AdmissionOptions{
-		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: p, Signs: signs, Observer: p, Engine: p.engine, Now: w.now, NewID: w.newID,
+		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, Signs: signs, Observer: p, Engine: p.engine, Now: w.now, NewID: w.newID,
 	}}
 	p.engine.BeatOnce(w.t.Context())
 	return p

@@ -61,6 +61,8 @@ const (
 	rootUnread rootFact = iota
 	rootInRing
 	rootGone
+	// rootUnseen: the ring does not hold it, and cannot have lost it yet.
+	rootUnseen
 	// rootUntold: the tree account contradicts itself, so that only the program can tell.
 	rootUntold
 )
@@ -139,6 +141,8 @@ func decide(f *facts) step {
 		return stepReadRoot
 	case f.root == rootGone:
 		return stepFailRoot
+	case f.root == rootUnseen:
+		return stepRetry
 	default:
 		return afterClass(f)
 	}

@@ -52,6 +52,7 @@ func TestDecide(t *testing.T) {
 		"nothing was tried: the notes are looked at": {facts{}, stepReadNotes},
 		"then the root":     {facts{notes: notesUnspent}, stepReadRoot},
 		"then it is signed": {facts{notes: notesUnspent, root: rootInRing}, stepSign},
+		"a root that has not come yet is waited for":                  {facts{notes: notesUnspent, root: rootUnseen}, stepRetry},
 		"a ring that cannot be told leaves it to the program":         {facts{notes: notesUnspent, root: rootUntold}, stepSign},
 		"a root that has left the ring fails it":                      {facts{notes: notesUnspent, root: rootGone}, stepFailRoot},
 		"a landed attempt lands it, whatever else":                    {facts{verdicts: []verdict{mayLand, expired, landed}, notes: notesOthers, root: rootGone}, stepLand},
@@ -129,7 +130,7 @@ func TestDecideKeepsTheInvariants(t *testing.T) {
 						if ends[got] && notes != notesUnspent && notes != notesOthers {
 							t.Errorf("%+v: step %d before the notes are known to be unspent by us", f, got)
 						}
-						if got == stepSign && (notes != notesUnspent || root == rootGone || root == rootUnread) {
+						if got == stepSign && (notes != notesUnspent || root == rootGone || root == rootUnseen || root == rootUnread) {
 							t.Errorf("%+v: signed for nothing", f)
 						}
 					}
@@ -137,7 +138,7 @@ func TestDecideKeepsTheInvariants(t *testing.T) {
 			}
 		}
 	}
-	if n != 5*5*6*4*len(classes) {
+	if n != 5*5*6*5*len(classes) {
 		t.Errorf("%d combinations, want all", n)
 	}
 }
