@@ -2,7 +2,6 @@ package bank
 
 import (
 	"math"
-	"slices"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -102,8 +101,7 @@ func (a *AccountRef) WriteLater(write func() []Patch) error {
 	if err := a.changeable(); err != nil {
 		return err
 	}
-	// The list is shared with no other version of the account.
-	a.work.later = append(slices.Clone(a.work.later), write)
+	a.work.later = append(a.work.later, write)
 	return nil
 }
 

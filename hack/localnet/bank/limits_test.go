@@ -151,6 +151,9 @@ func TestWhatWaitsLandsByPriceAndAge(t *testing.T) {
 			t.Errorf("a waiting one sent again: landed %v with %v, want it to wait on", landed, err)
 		}
 	}
+	if n := h.Waiting(); n != 4 {
+		t.Errorf("%d wait, want each of the 4 once", n)
+	}
 	h.Simulate(wanted[3], bank.Processed, false, func(s *bank.Simulation) {
 		if s.Meta.Err != nil {
 			t.Errorf("a waiting one is simulated with %v, want success", s.Meta.Err)
@@ -166,7 +169,7 @@ func TestWhatWaitsLandsByPriceAndAge(t *testing.T) {
 		t.Errorf("slots of the waiting ones (-want +got):\n%s", diff)
 	}
 	if h.Waiting() != 0 {
-		t.Errorf("%d still wait, the same bytes twice?", h.Waiting())
+		t.Errorf("%d still wait", h.Waiting())
 	}
 }
 
@@ -186,9 +189,16 @@ func TestWhatWaitsTooLongVanishes(t *testing.T) {
 	if h.Waiting() == 0 {
 		t.Fatal("nobody waits while the blockhash still serves")
 	}
+	// Dearer ones with a new blockhash keep the blocks full.
+	h.hash = h.blockhash(bank.Processed)
+	for range 5 {
+		if _, err := h.Submit(h.call("a", hogUnits, hogLimit, 20)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	h.Advance(2)
-	if n := h.Waiting(); n != 0 || h.slotOf(unlucky) != 0 {
-		t.Errorf("%d wait and the last one landed in slot %d, want none to wait or land after its blockhash", n, h.slotOf(unlucky))
+	if n := h.Waiting(); n != 3 || h.slotOf(unlucky) != 0 {
+		t.Errorf("%d wait and the last one landed in slot %d, want 3 of the new ones alone to wait", n, h.slotOf(unlucky))
 	}
 	if landed, err := h.Submit(unlucky); landed || wire(t, err) != `"BlockhashNotFound"` {
 		t.Errorf("sent again: landed %v with %s, want BlockhashNotFound", landed, wire(t, err))
@@ -244,6 +254,24 @@ func TestAForkFillsTheNewBranchUpToItsLimits(t *testing.T) {
 		if got, want := h.slotOf(tx), h.slotOf(txs[0])+uint64(i); got != want {
 			t.Errorf("transaction %d is in slot %d, want %d", i, got, want)
 		}
+	}
+
+	// The block that is open now is full, and one waits.
+	late := h.call("a", hogUnits, hogLimit, 0)
+	if landed, err := h.Submit(late); landed || err != nil {
+		t.Fatalf("landed %v with %v, want it to wait", landed, err)
+	}
+	if _, err := h.Fork(1, bank.LandAgain); err != nil {
+		t.Fatal(err)
+	}
+	if h.slotOf(txs[2]) == 0 || h.slotOf(late) != 0 {
+		t.Error("want the undone one to fill the new branch's block again")
+	}
+	if _, err := h.Fork(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if h.slotOf(txs[2]) != 0 || h.slotOf(late) == 0 {
+		t.Error("want the waiting one in the place of the one that is lost")
 	}
 }
 

@@ -81,6 +81,11 @@ func TestANodeBehindKnowsNothingYounger(t *testing.T) {
 			if got, want := v.Slot(), slot+step-5; got != want && got != slot-4 {
 				t.Errorf("step %d: it is at slot %d, want %d, or %d before the skipped slots", step, got, want, slot-4)
 			}
+			for _, fee := range v.PrioritizationFees(nil) {
+				if fee.Slot >= v.Slot() {
+					t.Errorf("step %d: it tells of fees in slot %d, which is not complete for it", step, fee.Slot)
+				}
+			}
 			status := v.Status(tx.Signature())
 			if seen := status != nil; seen != (step == 5) {
 				t.Errorf("step %d: it sees the transaction: %v", step, seen)
@@ -118,6 +123,18 @@ func TestALagIsBounded(t *testing.T) {
 	if got := slot(b.Behind(20), bank.Finalized); got != 180-finalizeAfter {
 		t.Errorf("its finalized slot is %d, want %d", got, 180-finalizeAfter)
 	}
+	b.Advance(300)
+	b.Behind(20).Read(bank.Finalized, func(v bank.View) {
+		for age, want := range map[uint64]bool{bank.MaxAge: true, bank.MaxAge + 1: false} {
+			block, err := v.Block(v.Slot() - age)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := v.BlockhashUsable(block.Hash); got != want {
+				t.Errorf("the node that lags most finds a blockhash of %d blocks ago usable: %v, want %v", age, got, want)
+			}
+		}
+	})
 	opts.MaxBehind = opts.History - bank.MaxAge - finalizeAfter
 	if _, err := bank.New(opts); err == nil {
 		t.Error("a lag that is longer than the history is taken")
