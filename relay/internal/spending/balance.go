@@ -34,7 +34,7 @@ type gap struct {
 }
 
 const (
-	doubtMissing = "no endpoint knows a transaction that the history names"
+	doubtMissing = "no endpoint can tell of a transaction that the history names"
 	doubtGap     = "the balance before the slot is not the one after the slot before"
 )
 
@@ -60,18 +60,16 @@ func (b *balance) add(s slot) {
 	switch {
 	case complete && whole:
 		b.clean = true
-	case first:
-		// The ledger begins after what history no longer has.
-		b.upTo = s.number
-		return
 	case !b.insist && !complete:
 		b.doubt, b.doubtSlot = doubtMissing, s.number
 		return
 	case !b.insist:
 		b.doubt, b.doubtSlot = doubtGap, s.number
 		return
-	case len(known) == 0:
-		b.upTo, b.clean = s.number, false // the next slot shows what is missing
+	case first, len(known) == 0:
+		// The ledger begins after what history no longer has, or the next slot
+		// shows what is missing.
+		b.upTo, b.clean = s.number, false
 		return
 	default:
 		b.clean = false

@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"log/slog"
+	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -17,7 +20,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/spending"
@@ -86,39 +91,28 @@ func newPool(t *testing.T) *pool {
 	return p
 }
 
-// SignaturesFor and Payment read the chain as the relay's client does.
-func (p *pool) SignaturesFor(ctx context.Context, address solana.PublicKey, c ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	found, err := p.rpc.GetSignaturesForAddressWithOpts(ctx, address, &rpc.GetSignaturesForAddressOpts{
-		Limit: &limit, Before: before, Until: until, Commitment: rpc.CommitmentType(c),
-	})
-	if err != nil {
-		return nil, err
+// endpoints are the relay's own client of two more endpoints of the chain, which
+// misbehave by rules; the second one is the archive.
+func (p *pool) endpoints(first, second []fault.Rule) *chain.Endpoints {
+	p.Helper()
+	all := []chain.Endpoint{
+		{Name: "first", Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit}},
+		{Name: "second", Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}},
 	}
-	out := make([]ledger.SignatureInfo, len(found))
-	for i, f := range found {
-		out[i] = ledger.SignatureInfo{Signature: f.Signature, Slot: f.Slot, Failed: f.Err != nil}
+	for i, rules := range [][]fault.Rule{first, second} {
+		endpoint := p.chain.Endpoint(all[i].Name)
+		if err := endpoint.SetFaults(rules); err != nil {
+			p.Fatal(err)
+		}
+		server := httptest.NewServer(endpoint)
+		p.Cleanup(server.Close)
+		all[i].URL, all[i].WebSocketURL = server.URL, chain.NoWebSocket
 	}
-	return out, nil
-}
-
-func (p *pool) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
-	found, err := p.rpc.GetTransaction(ctx, signature, &rpc.GetTransactionOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentFinalized})
-	if err != nil {
-		return nil, err
-	}
-	tx, err := found.Transaction.GetTransaction()
-	if err != nil {
-		return nil, err
-	}
-	keys := tx.Message.AccountKeys
-	at := 0
-	for keys[at] != account {
-		at++
-	}
-	return &ledger.Payment{
-		Signature: signature, Slot: found.Slot, At: found.BlockTime.Time(), FeePayer: keys[0], Failed: found.Meta.Err != nil,
-		Fee: found.Meta.Fee, SignatureFees: 5000 * uint64(len(tx.Signatures)), Before: found.Meta.PreBalances[at], After: found.Meta.PostBalances[at],
-	}, nil
+	e := must[*chain.Endpoints](p.T)(chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: all, Genesis: localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+	}))
+	p.Cleanup(e.Close)
+	return e
 }
 
 func (p *pool) balances() map[solana.PublicKey]uint64 {
@@ -179,23 +173,56 @@ type nobody struct{}
 func (nobody) Entered(spending.Kind, spending.Amounts) {}
 func (nobody) Gap()                                    {}
 
-func (p *pool) statement() spending.Statement {
+// statement makes a few passes, each of at most four payments for each payer,
+// until the ledger is as far as the chain, and gives what it says then.
+func (p *pool) statement(e *chain.Endpoints) spending.Statement {
 	p.Helper()
 	r := must[*spending.Reconciler](p.T)(spending.NewReconciler(spending.ReconcilerOptions{
-		Payers: []solana.PublicKey{p.payers[0].PublicKey(), p.payers[1].PublicKey()}, Store: p.ledger, Chain: p, Observer: nobody{},
-		Log: slog.New(slog.DiscardHandler), Now: time.Now, Payments: 8,
+		Payers: []solana.PublicKey{p.payers[0].PublicKey(), p.payers[1].PublicKey()}, Store: p.ledger, Chain: e, Observer: nobody{},
+		Log: slog.New(slog.NewTextHandler(p.Output(), nil)), Now: time.Now, Payments: 8,
 	}))
-	for range 5 { // a few passes of at most four payments for each
-		if err := r.Pass(p.Context()); err != nil {
+	for pass := 1; ; pass++ {
+		if err := r.Pass(p.Context()); err != nil && !errors.Is(err, ledger.ErrUnavailable) {
 			p.Fatal(err)
 		}
+		now := time.Now()
+		s := must[*spending.Ledger](p.T)(p.ledger.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
+		level := len(s.Payers) == len(p.payers)
+		for _, line := range s.Payers {
+			level = level && *line.Difference == 0
+		}
+		if level || pass == 100 {
+			return s
+		}
 	}
-	now := time.Now()
-	return must[*spending.Ledger](p.T)(p.ledger.Read(p.Context(), now.AddDate(0, 0, -1), now)).Statement(p.balances())
 }
 
 func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 	t.Parallel()
+	unsure := func(p float64) []fault.Rule {
+		return []fault.Rule{
+			{Method: "getTransaction", Probability: p, Empty: true},
+			{Method: "getTransaction", Probability: p / 2, Status: http.StatusServiceUnavailable},
+			{Method: "getSignaturesForAddress", Probability: p, Empty: true},
+			{Method: "getSignaturesForAddress", Probability: p, Lag: 2},
+		}
+	}
+	tests := map[string]struct{ first, second []fault.Rule }{
+		"two endpoints without a fault":                 {},
+		"one that forgets, fails and lags now and then": {unsure(0.3), nil},
+		"both do": {unsure(0.3), unsure(0.3)},
+		"one without history, and an archive that forgets at times": {[]fault.Rule{{History: 20}}, unsure(0.2)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkEveryLamport(t, test.first, test.second)
+		})
+	}
+}
+
+func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
+	t.Helper()
 	p := newPool(t)
 	const sol = solana.LAMPORTS_PER_SOL
 	p.fund(p.payers[0], 2*sol)
@@ -212,7 +239,8 @@ func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 		p.chain.Advance(1)
 	}
 	p.chain.Finalize()
-	s := p.statement()
+	e := p.endpoints(first, second)
+	s := p.statement(e)
 	var table strings.Builder
 	if err := s.WriteTable(&table); err != nil {
 		t.Fatal(err)
@@ -255,7 +283,7 @@ func TestEveryLamportOnTheChainIsInTheLedger(t *testing.T) {
 		return must[*solana.Transaction](t)(solana.NewTransaction([]solana.Instruction{move}, hash, solana.TransactionPayer(p.payers[0].PublicKey())))
 	})
 	p.chain.Finalize()
-	s = p.statement()
+	s = p.statement(e)
 	for _, line := range s.Payers {
 		wantUnknown := uint64(0)
 		if line.Payer == p.payers[0].PublicKey() {

@@ -54,7 +54,8 @@ type Chain interface {
 	// ones do not bound. At most limit are returned.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error)
 	// Payment is what a finalized transaction did to the account; nil when no
-	// endpoint knows the transaction.
+	// endpoint knows the transaction. An error that is no ledger.ErrUnavailable
+	// is the endpoints' last word on it.
 	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error)
 }
 
@@ -229,6 +230,12 @@ func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []s
 		for j, signature := range slots[i].signatures {
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
+				if err != nil && !errors.Is(err, ledger.ErrUnavailable) && ctx.Err() == nil {
+					// The endpoints answer, and cannot tell of this one: anybody may name
+					// our address in a transaction of a version that they do not read.
+					r.Log.DebugContext(ctx, "Could not read a transaction of a fee payer's history", "payer", payer, "slot", slots[i].number, "error", err)
+					p, err = nil, nil
+				}
 				if err != nil {
 					mu.Lock()
 					failed = min(failed, i)

@@ -356,6 +356,13 @@ func TestWhatTheEndpointsDoWrong(t *testing.T) {
 			right:       func(w *world, s solana.Signature) { delete(w.lost, s) },
 			wantEntries: 4,
 		},
+		"a payment is of a kind that no endpoint reads": {
+			wrong: func(w *world, s solana.Signature) {
+				w.broken[s] = &ledger.RPCError{Method: "getTransaction", Code: -32015}
+			},
+			right:       func(w *world, s solana.Signature) { delete(w.broken, s) },
+			wantEntries: 4,
+		},
 		"a transaction is not listed": {
 			wrong:       func(w *world, s solana.Signature) { w.hidden[s] = true },
 			right:       func(w *world, s solana.Signature) { delete(w.hidden, s) },
@@ -515,7 +522,13 @@ func TestALedgerBeginsWhereHistoryDoes(t *testing.T) {
 	w.lost[w.transfer(4)] = true
 	w.transfer(5)
 	w.transfer(6)
-	w.pass(w.reconciler(nil))
+	r := w.reconciler(nil)
+	w.pass(r)
+	if w.cursor != nil {
+		t.Error("the ledger has begun, and what it lacks was asked for once")
+	}
+	w.now = w.now.Add(defaultPatience)
+	w.pass(r)
 	const each = transactRent + 5010
 	if c := w.cursor; c.Opening != 1e9-each || c.After != w.lamports || c.Gaps != 0 || len(w.entries) != 2 {
 		t.Errorf("cursor is %+v with %d entries, want it opened at %d with 2", c, len(w.entries), int(1e9-each))
