@@ -70,6 +70,8 @@ type Observer interface {
 const (
 	// pageSize is how many signatures one call lists: the most that Agave takes.
 	pageSize = 1000
+	// stepSize is how many payments are read before they are written.
+	stepSize = 200
 	// pagesPerPass bounds the listing of one pass and payer.
 	pagesPerPass = 50
 	// maxListed bounds the signatures that are held, some 16 MB.
@@ -89,8 +91,8 @@ type ReconcilerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Payments bounds how many transactions one pass reads, over all payers; 0
-	// means 2000. Parallel is how many it reads at once; 0 means 4.
+	// Payments bounds how many transactions one pass reads, over all payers, but
+	// for the rest of a slot; 0 means 2000. Parallel is how many it reads at once; 0 means 4.
 	Payments, Parallel int
 	// Patience is how long history that must be there is asked for again, before
 	// the ledger goes on without it; 0 means 10 minutes.
@@ -103,6 +105,7 @@ type Reconciler struct {
 	ReconcilerOptions
 	mu     sync.Mutex // one pass at a time
 	tracks []*track
+	first  int
 }
 
 // NewReconciler makes a reconciler. It makes no call.
@@ -138,7 +141,11 @@ func (r *Reconciler) Pass(ctx context.Context) error {
 	defer r.mu.Unlock()
 	share := max(r.Payments/len(r.tracks), 1)
 	var errs []error
-	for _, t := range r.tracks {
+	// Another payer comes first each time: one that takes all of a pass's time
+	// must not keep the others from being read.
+	r.first++
+	for i := range r.tracks {
+		t := r.tracks[(r.first+i)%len(r.tracks)]
 		if err := r.follow(ctx, t, share); err != nil {
 			errs = append(errs, fmt.Errorf("reconcile fee payer %s: %w", t.payer, err))
 		}
@@ -146,20 +153,34 @@ func (r *Reconciler) Pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// follow takes one payer's history further by at most limit payments, or by one
-// slot if that has more.
+// follow takes one payer's history further by at most limit payments, in steps
+// that are written each: a pass that runs out of time has still got on.
 func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
+	for limit > 0 {
+		n, err := r.step(ctx, t, min(limit, stepSize))
+		if err != nil || !t.listed {
+			return err
+		}
+		limit -= max(n, 1)
+	}
+	return nil
+}
+
+// step reads and writes the next payments, at most limit or one slot if that has
+// more, and tells how many it has read.
+func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err error) {
 	cursor, err := r.Store.Cursor(ctx, t.payer)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if listed, err := r.list(ctx, t, cursor); err != nil || !listed {
-		return err
+		return 0, err
 	}
 	read, readErr := r.read(ctx, t.payer, t.due(cursor, limit))
-	attempts, err := r.Store.Attempts(ctx, signaturesOf(read))
+	signatures := signaturesOf(read)
+	attempts, err := r.Store.Attempts(ctx, signatures)
 	if err != nil {
-		return errors.Join(readErr, err)
+		return 0, errors.Join(readErr, err)
 	}
 	b := balance{payer: t.payer, now: r.Now(), attempts: attempts, insist: t.impatient(r.Now(), r.Patience)}
 	b.begin(cursor)
@@ -174,14 +195,14 @@ func (r *Reconciler) follow(ctx context.Context, t *track, limit int) error {
 	}
 	r.tellDoubts(ctx, t, &b)
 	if b.cursor == nil || cursor != nil && *b.cursor == *cursor {
-		return readErr
+		return len(signatures), readErr
 	}
 	if err := r.Store.Append(ctx, cursor, *b.cursor, b.entries); err != nil {
 		t.restart() // another process is ahead, or what is kept here was not written
-		return errors.Join(readErr, err)
+		return 0, errors.Join(readErr, err)
 	}
 	r.tell(ctx, cursor, &b)
-	return readErr
+	return len(signatures), readErr
 }
 
 // list walks from the newest transaction back to the cursor, over several passes

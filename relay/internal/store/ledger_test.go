@@ -248,3 +248,42 @@ func TestAttemptsAreFoundBySignature(t *testing.T) {
 		t.Errorf("attempts differ (%v, -want +got):\n%s", err, diff)
 	}
 }
+
+// BenchmarkAppendLedger writes 200 rows, one step of the reconciler, each time.
+func BenchmarkAppendLedger(b *testing.B) {
+	l := open(b).Ledger()
+	from := spending.Cursor{Payer: payerOne}
+	if err := l.Append(b.Context(), nil, from, nil); err != nil {
+		b.Fatal(err)
+	}
+	entries := make([]spending.Entry, 200)
+	rows := 0
+	for b.Loop() {
+		to := from
+		to.Slot++
+		for i := range entries {
+			entries[i] = entry(1, payerOne, time.Now())
+			entries[i].Signature = solana.Signature{1, byte(i), byte(to.Slot), byte(to.Slot >> 8), byte(to.Slot >> 16)}
+		}
+		if err := l.Append(b.Context(), &from, to, entries); err != nil {
+			b.Fatal(err)
+		}
+		from, rows = to, rows+len(entries)
+	}
+	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkSpendBuckets reads a day in which every bucket has every shard.
+func BenchmarkSpendBuckets(b *testing.B) {
+	s := open(b)
+	_, err := s.Pool.Exec(b.Context(), `INSERT INTO spend_buckets SELECT date_bin('5 minutes', now(), 'epoch') - n * interval '5 minutes', shard, transfer, 1
+		FROM generate_series(0, 287) n, generate_series(0, 7) shard, (VALUES (true), (false)) AS sorts (transfer)`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.SpendBuckets(b.Context(), spending.BucketsKept); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
