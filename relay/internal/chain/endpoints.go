@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -178,6 +179,18 @@ type endpoint struct {
 	errorAt   time.Time
 	checkedAt time.Time
 }
+
+// String names them. Without it, a printing would read what calls change.
+func (e *Endpoints) String() string {
+	names := make([]string, len(e.all))
+	for i, ep := range e.all {
+		names[i] = ep.name
+	}
+	return "RPC endpoints " + strings.Join(names, ", ")
+}
+
+// GoString is String.
+func (e *Endpoints) GoString() string { return e.String() }
 
 var endpointName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
