@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// retentionBatch is how many rows are deleted in one transaction: some tens of
+	// milliseconds, which nobody waits for, because nobody writes finished rows.
+	retentionBatch = 1000
+	// retentionPause is the rest after each.
+	retentionPause = 50 * time.Millisecond
+)
+
+const (
+	// deleteFinishedSQL deletes submissions with their requests and attempts. What
+	// landed keeps its reservations for ever: a note that is spent stays so.
+	deleteFinishedSQL = `
+WITH old AS MATERIALIZED (
+	SELECT id FROM submissions WHERE (state = 'failed' OR finalized) AND completed_at < $1
+	ORDER BY completed_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), requested AS (
+	DELETE FROM requests WHERE submission_id = ANY (ARRAY(SELECT id FROM old))
+), attempted AS (
+	DELETE FROM attempts WHERE submission_id = ANY (ARRAY(SELECT id FROM old))
+)
+DELETE FROM submissions WHERE id = ANY (ARRAY(SELECT id FROM old))`
+
+	deleteKeysSQL = `DELETE FROM idempotency_keys WHERE key_hash = ANY (ARRAY(SELECT key_hash FROM idempotency_keys
+		WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED))`
+)
+
+// Deleted counts the rows that DeleteOld deleted.
+type Deleted struct{ Submissions, IdempotencyKeys, SpendBuckets int64 }
+
+// DeleteOld deletes what is not needed any more: submissions that finished longer
+// than keep ago, with all that belongs to them, and, whatever keep is,
+// idempotency keys and spend buckets past their time. The clock is the
+// database's, which wrote the times. It does so in small transactions with
+// pauses, may be cut off at any point, and may run beside itself and everything
+// else. With an error it returns what it had deleted until then.
+func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, err error) {
+	var now time.Time
+	if err := s.Pool.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
+		return d, unavailable(fmt.Errorf("read the database's clock: %w", err))
+	}
+	if d.Submissions, err = s.DeleteFinished(ctx, now.Add(-keep), retentionBatch); err != nil {
+		return d, err
+	}
+	if d.IdempotencyKeys, err = s.deleteBatches(ctx, "idempotency keys", deleteKeysSQL, now.Add(-idempotencyWindow), retentionBatch); err != nil {
+		return d, err
+	}
+	d.SpendBuckets, err = s.DeleteSpendBefore(ctx, now)
+	return d, err
+}
+
+// DeleteFinished deletes failed and finalized submissions that were done before a
+// time, with their requests and attempts, batch at once. Reservations of
+// landed ones stay.
+func (s *Store) DeleteFinished(ctx context.Context, before time.Time, batch int) (int64, error) {
+	return s.deleteBatches(ctx, "finished submissions", deleteFinishedSQL, before, batch)
+}
+
+// deleteBatches runs one statement until it finds less than a batch, and leaves
+// the disk to others in between.
+func (s *Store) deleteBatches(ctx context.Context, what, sql string, before time.Time, batch int) (n int64, err error) {
+	for {
+		tag, err := s.Pool.Exec(ctx, sql, before, batch)
+		if err != nil {
+			return n, unavailable(fmt.Errorf("delete old %s: %w", what, err))
+		}
+		n += tag.RowsAffected()
+		if tag.RowsAffected() < int64(batch) {
+			return n, nil
+		}
+		select {
+		case <-ctx.Done():
+			return n, ctx.Err()
+		case <-time.After(retentionPause):
+		}
+	}
+}
