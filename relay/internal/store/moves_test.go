@@ -11,6 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -251,8 +252,7 @@ func TestAFailureSeesTheAttemptThatItWaitedFor(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	c := held(t, s, withdrawal(1, 2))
-	tx, err := s.Pool.Begin(ctx)
-	ok(t, err)
+	tx := begin(t, s)
 	a := attempt(1)
 	if _, err := tx.Exec(ctx, recordSQL, c.ID, c.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3); err != nil {
 		t.Fatal(err)
@@ -266,12 +266,22 @@ func TestAFailureSeesTheAttemptThatItWaitedFor(t *testing.T) {
 	}
 }
 
+// begin opens a transaction that ends with the test at the latest.
+func begin(t *testing.T, s *Store) pgx.Tx {
+	t.Helper()
+	tx, err := s.Pool.Begin(t.Context())
+	ok(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
+}
+
 // waitForLock returns once a statement of this test's schema waits for another.
 func waitForLock(t *testing.T, s *Store) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		// Other tests of the package have other schemas, and locks on other tables.
-		if one[int](t, s, `SELECT count(*) FROM pg_locks w JOIN pg_locks g ON g.pid = w.pid AND g.relation = 'submissions'::regclass WHERE NOT w.granted`) > 0 {
+		// Other tests have other schemas.
+		if one[int](t, s, `SELECT count(*) FROM pg_locks w JOIN pg_locks g ON g.pid = w.pid AND g.granted
+			JOIN pg_class c ON c.oid = g.relation AND c.relnamespace = current_schema()::regnamespace WHERE NOT w.granted`) > 0 {
 			return
 		}
 	}

@@ -38,6 +38,18 @@ func open(t testing.TB) *Store {
 	return s
 }
 
+// openOn gives a migrated store in a database that is the test's own.
+func openOn(t testing.TB, url string) *Store {
+	t.Helper()
+	pool, err := Open(t.Context(), url, 20)
+	ok(t, err)
+	t.Cleanup(pool.Close)
+	ok(t, Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
+	s, err := New(pool)
+	ok(t, err)
+	return s
+}
+
 // note is a field element that stands for a nullifier.
 func note(n uint64) (b [32]byte) {
 	binary.BigEndian.PutUint64(b[24:], n)
@@ -232,18 +244,7 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
 	ctx := t.Context()
-	pool, err := Open(ctx, server.URL("postgres"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if err := Migrate(ctx, pool, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openOn(t, server.URL("postgres"))
 	if err := server.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func TestGetUnknown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, err := s.Get(t.Context(), uuid.New())
+	_ = wantCode(t, err, refusal.NotFound)
+}
+
+func TestBacklogTellsDueFromHeldAndScheduled(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	release := func(n uint64, delay time.Duration, hold string) uuid.UUID {
+		l := stateOf(t, s, submission.Processing, w, n)
+		ok(t, s.Release(ctx, l, delay, hold))
+		return l.ID
+	}
+	for n, hold := range []string{"fee_payer_empty", "fee_payer_empty", "pool_not_initialised", ""} {
+		release(uint64(n)+1, time.Hour, hold) // three held, one scheduled for its own sake
+	}
+	_ = stateOf(t, s, submission.Processing, w, 5)
+	_ = stateOf(t, s, submission.Completed, w, 6)
+	_ = stateOf(t, s, submission.Failed, w, 7)
+	release(8, 0, "")
+	urgent := withdrawal(9, 0)
+	accept(t, s, urgent, nil)
+	exec(t, s, `UPDATE submissions SET root_seq = CASE WHEN id = $1 THEN 1 ELSE 5 END, created_at = now() - CASE WHEN id = $1 THEN interval '1 min' ELSE interval '2 min' END`, urgent.ID)
+
+	b, err := s.Backlog(ctx)
+	ok(t, err)
+	want := submission.Backlog{Pending: 1, Processing: 6, Due: 2, Held: map[string]int64{"fee_payer_empty": 2, "pool_not_initialised": 1}}
+	if diff := cmp.Diff(want, b, cmpopts.IgnoreFields(want, "OldestAge", "OldestDue", "QueuedJobs")); diff != "" {
+		t.Errorf("backlog (-want +got):\n%s", diff)
+	}
+	if b.OldestAge < time.Minute || b.OldestAge > 2*time.Minute || b.OldestDue < 2*time.Minute {
+		t.Errorf("the oldest pending is %s old and the oldest due %s, want one minute and two", b.OldestAge, b.OldestDue)
+	}
+	jobs := []int64{one[int64](t, s, `SELECT job_id FROM submissions WHERE id = $1`, urgent.ID), 1, 2, 3, 4, 5, 8}
+	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
+		t.Errorf("queued jobs (-want +got):\n%s", diff)
+	}
+}
+
+func TestBacklogListsAHundredJobs(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	bulk(t, s, 250, "pending")
+	if b, err := s.Backlog(t.Context()); err != nil || len(b.QueuedJobs) != 100 || b.Pending != 250 {
+		t.Errorf("%d jobs of %d pending are listed (%v), want 100 of 250", len(b.QueuedJobs), b.Pending, err)
+	}
+}
+
+func TestWhatIsDueIsHeldWhenEveryLivingWorkerHolds(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		living  []string // what each holds for
+		dead    []string
+		wantDue int64
+		want    map[string]int64
+	}{
+		"no worker at all: more would help": {nil, nil, 3, map[string]int64{}},
+		"one works":                         {[]string{"fee_payer_empty", ""}, nil, 3, map[string]int64{}},
+		"all hold":                          {[]string{"fee_payer_empty", "fee_payer_empty"}, nil, 0, map[string]int64{"fee_payer_empty": 3}},
+		"all hold, most of them for another cause": {[]string{"fee_payer_empty", "chain_unavailable", "chain_unavailable"}, nil, 0, map[string]int64{"chain_unavailable": 3}},
+		"only a dead one works":                    {[]string{"fee_payer_empty"}, []string{""}, 0, map[string]int64{"fee_payer_empty": 3}},
+		"only a dead one holds":                    {[]string{""}, []string{"fee_payer_empty"}, 3, map[string]int64{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, ctx := open(t), t.Context()
+			for n := range uint64(3) {
+				accept(t, s, withdrawal(n+1, 0), nil)
+			}
+			for _, hold := range test.living {
+				_, err := s.Beat(ctx, submission.Worker{ID: uuid.New(), Hold: hold}, time.Minute)
+				ok(t, err)
+			}
+			for _, hold := range test.dead {
+				w := submission.Worker{ID: uuid.New(), Hold: hold}
+				_, err := s.Beat(ctx, w, time.Minute)
+				ok(t, err)
+				lapse(t, s, w.ID)
+			}
+			b, err := s.Backlog(ctx)
+			ok(t, err)
+			if b.Due != test.wantDue || !cmp.Equal(b.Held, test.want) || (b.OldestDue > 0) != (b.Due > 0) {
+				t.Errorf("due are %d (oldest %s), held %v; want %d, %v", b.Due, b.OldestDue, b.Held, test.wantDue, test.want)
+			}
+		})
+	}
+}
+
+func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	add := func(n, seq uint64, state submission.State) {
+		l := stateOf(t, s, state, w, n)
+		exec(t, s, `UPDATE submissions SET root_seq = $2 WHERE id = $1`, l.ID, seq)
+	}
+	add(1, 4, submission.Processing)
+	add(2, 6, submission.Processing)
+	add(3, 4, submission.Completed)
+	add(4, 4, submission.Failed)
+	other := withdrawal(5, 0)
+	other.Pool, other.RootSeq = solana.PublicKey{10}, 4
+	accept(t, s, other, nil)
+	add(6, 8, submission.Pending)
+	tests := map[string]struct {
+		seq   uint64
+		limit int
+		want  int
+	}{
+		"none is more urgent":            {3, 10, 0},
+		"the same root counts":           {4, 10, 1},
+		"what is held counts":            {6, 10, 2},
+		"what is pending counts as well": {8, 10, 3},
+		"counting stops at the limit":    {8, 2, 2},
+	}
+	for name, test := range tests {
+		if got, err := s.Ahead(ctx, testPool, test.seq, test.limit); err != nil || got != test.want {
+			t.Errorf("%s: %d are ahead of %d (%v), want %d", name, got, test.seq, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	other := open(t) // its outcomes are another schema's
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	done, due := make(chan uuid.UUID, 100), make(chan struct{}, 100)
+	listening, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Listen(listening, submission.Heard{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
+	}()
+	for heard := false; !heard; { // the listener may not be connected yet
+		ok(t, s.Wake(ctx))
+		select {
+		case <-due:
+			heard = true
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("nothing was heard within 30 s")
+		}
+	}
+	w := worker(t, s)
+	foreign := held(t, other, withdrawal(1, 0))
+	complete(t, other, landing(foreign.Lease(), 1))
+	a, b := stateOf(t, s, submission.Processing, w, 1), stateOf(t, s, submission.Processing, w, 2)
+	failed := stateOf(t, s, submission.Processing, w, 3)
+	if lost, err := s.Complete(ctx, []submission.Landing{landing(a, 1), landing(b, 2)}); err != nil || len(lost) > 0 {
+		t.Fatalf("complete: %v, lost %v", err, lost)
+	}
+	finalize(t, s, landing(a, 1)) // tells nobody: the client has its answer
+	ok(t, s.Fail(ctx, failed, refusal.New(refusal.RootNotFound, "stale")))
+	told := map[uuid.UUID]int{}
+	for range 3 {
+		select {
+		case id := <-done:
+			told[id]++
+		case <-ctx.Done():
+			t.Fatalf("told of %v within 30 s, want three outcomes", told)
+		}
+	}
+	for _, l := range []submission.Lease{a, b, failed} {
+		if told[l.ID] != 1 {
+			t.Errorf("told %d times of %s, want once", told[l.ID], l.ID)
+		}
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("listening ends with %v, want the context's end", err)
+	}
+	if len(done) > 0 {
+		t.Errorf("told of %s as well", <-done)
+	}
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// line is a connection to the database that can lose the answer to a
+// statement, which is then executed and nobody knows, or the statement itself.
+type line struct {
+	net.Conn
+	cut *atomic.Value // of string: "", "answer" or "statement"
+}
+
+// errCut is what the network says of a connection that a firewall resets.
+var errCut = &net.OpError{Op: "read", Net: "unix", Err: syscall.ECONNRESET}
+
+// Read loses what the server says, once it says it.
+func (l *line) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if l.cut.Load() == "answer" && err == nil {
+		_ = l.Conn.Close()
+		return 0, errCut
+	}
+	return n, err
+}
+
+// Write loses what the client says.
+func (l *line) Write(b []byte) (int, error) {
+	if l.cut.Load() == "statement" {
+		_ = l.Conn.Close()
+		return 0, errCut
+	}
+	return l.Conn.Write(b)
+}
+
+// fragile is another store over the database of s, on one connection that can be cut.
+func fragile(t *testing.T, s *Store) (*Store, *atomic.Value) {
+	t.Helper()
+	cut := &atomic.Value{}
+	cut.Store("")
+	cfg := s.Pool.Config()
+	cfg.MaxConns = 1
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		return &line{Conn: conn, cut: cut}, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	ok(t, err)
+	t.Cleanup(pool.Close)
+	f, err := New(pool)
+	ok(t, err)
+	return f, cut
+}
+
+// Whether or not the statement reached the database, its submission is there
+// whole, as before or as after, and Held tells which leases nobody was told of.
+func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		// state is what the submission is in before.
+		state submission.State
+		do    func(ctx context.Context, s *Store, l submission.Lease, w submission.Worker, n uint64) error
+		// after reports whether the step was made.
+		after func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, n uint64) bool
+	}
+	stateIs := func(want submission.State) func(*testing.T, *Store, submission.Lease, submission.Worker, uint64) bool {
+		return func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+			return get(t, s, l.ID).State == want
+		}
+	}
+	steps := map[string]step{
+		"accept": {
+			do: func(ctx context.Context, s *Store, _ submission.Lease, w submission.Worker, n uint64) error {
+				_, err := s.Accept(ctx, withdrawal(n, n+1000), make([]byte, 32), &w.ID)
+				return err
+			},
+			after: func(t *testing.T, s *Store, _ submission.Lease, w submission.Worker, n uint64) bool {
+				got, err := s.Repeat(t.Context(), withdrawal(n, n+1000), make([]byte, 32)) // what the client does
+				ok(t, err)
+				parts := one[int](t, s, `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM requests)
+					+ (SELECT count(*) FROM reservations) + (SELECT count(*) FROM idempotency_keys)`)
+				leases, err := s.Held(t.Context(), w.ID)
+				ok(t, err)
+				if made := got != nil; made && (parts != 5 || len(leases) != 1) || !made && (parts != 0 || len(leases) != 0) {
+					t.Errorf("the submission is there: %t, with %d rows of 5, and %d leases", made, parts, len(leases))
+				}
+				return got != nil
+			},
+		},
+		"claim": {
+			state: submission.Pending,
+			do: func(ctx context.Context, s *Store, _ submission.Lease, w submission.Worker, _ uint64) error {
+				_, err := s.Claim(ctx, w.ID, 10)
+				return err
+			},
+			after: func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, _ uint64) bool {
+				leases, err := s.Held(t.Context(), w.ID)
+				ok(t, err)
+				if len(leases) == 0 {
+					return false
+				}
+				ok(t, s.Release(t.Context(), leases[0], 0, "")) // what the process does with what it does not know
+				return get(t, s, l.ID).State == submission.Processing
+			},
+		},
+		"record an attempt": {
+			state: submission.Processing,
+			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, n uint64) error {
+				return s.RecordAttempt(ctx, l, attempt(byte(n)))
+			},
+			after: func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, _ uint64) bool {
+				spent := one[int](t, s, `SELECT count(*) FROM spend_buckets`)
+				ok(t, s.Release(t.Context(), l, 0, ""))
+				c := claim(t, s, w.ID)[0]
+				if len(c.Live) != spent {
+					t.Errorf("%d attempts and %d entries of spending, want as many", len(c.Live), spent)
+				}
+				return len(c.Live) == 1
+			},
+		},
+		"complete": {
+			state: submission.Processing,
+			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+				_, err := s.Complete(ctx, []submission.Landing{landing(l, 1)})
+				return err
+			},
+			after: stateIs(submission.Completed),
+		},
+		"finalize": {
+			state: submission.Completed,
+			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+				_, err := s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.SignPin{{Sign: "plain", Signature: solana.Signature{1}}})
+				return err
+			},
+			after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+				sign, err := s.PinnedSign(t.Context(), [32]byte{})
+				ok(t, err)
+				if got := get(t, s, l.ID).Finalized; got != (sign != "") {
+					t.Errorf("finalized: %t, pinned: %q", got, sign)
+				}
+				return sign != ""
+			},
+		},
+		"fail": {
+			state: submission.Processing,
+			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+				return s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale"))
+			},
+			after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+				failed, reserved := get(t, s, l.ID).State == submission.Failed, one[int](t, s, `SELECT count(*) FROM reservations`)
+				if failed != (reserved == 0) {
+					t.Errorf("failed: %t, with %d nullifiers reserved", failed, reserved)
+				}
+				return failed
+			},
+		},
+	}
+	for name, step := range steps {
+		for cut, wantMade := range map[string]bool{"answer": true, "statement": false} {
+			t.Run(name+", its "+cut+" lost", func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				f, line := fragile(t, s)
+				w := submission.Worker{ID: worker(t, s)}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				// Once before, under no lease, so that the connection has prepared what follows.
+				never := submission.Worker{ID: w.ID}
+				never.ID[0]++
+				_ = step.do(ctx, f, submission.Lease{ID: never.ID}, never, 900)
+				exec(t, s, `TRUNCATE submissions, requests, reservations, idempotency_keys, attempts, spend_buckets, proof_signs`)
+				var l submission.Lease
+				if step.state != "" {
+					l = stateOf(t, s, step.state, w.ID, 1)
+				}
+				line.Store(cut)
+				if err := step.do(ctx, f, l, w, 1); err == nil {
+					t.Fatal("the step succeeds although its " + cut + " was lost")
+				} else if r, ok := refusal.As(err); !ok || r.Code != refusal.DatabaseUnavailable {
+					t.Errorf("the step gives %v, want database_unavailable", err)
+				}
+				line.Store("")
+				if made := step.after(t, s, l, w, 1); made != wantMade {
+					t.Errorf("the step was made: %t, want %t", made, wantMade)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func TestCompletedThenFinalizedAndThePin(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	c := held(t, s, withdrawal(1, 2))
+	root := [32]byte{5}
+	o := submission.Outcome{Signature: solana.Signature{1}, Slot: 77, LeafIndices: []uint64{4, 5}, Root: &root}
+	l := submission.Landing{Lease: c.Lease(), Outcome: o}
+	complete(t, s, l)
+	got := get(t, s, c.ID)
+	if got.State != submission.Completed || got.Finalized || *got.Signature != o.Signature || got.Slot != 77 || *got.Root != root || !cmp.Equal(got.LeafIndices, o.LeafIndices) || got.CompletedAt == nil {
+		t.Errorf("completed row is %+v", got)
+	}
+	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "" {
+		t.Errorf("a sign is pinned before finality: %q, %v", sign, err)
+	}
+	ok(t, s.Reopen(ctx, c.Lease()))
+	if got = get(t, s, c.ID); got.State != submission.Processing || !got.RolledBack || got.Signature != nil || got.CompletedAt != nil || got.LeafIndices != nil {
+		t.Errorf("reopened row is %+v", got)
+	}
+	complete(t, s, l)
+	pin := submission.SignPin{KeyHash: [32]byte{8}, Sign: "negated", Signature: o.Signature}
+	finalize(t, s, submission.Landing{Lease: c.Lease(), Outcome: submission.Outcome{Signature: o.Signature, Slot: 78}}, pin)
+	if got = get(t, s, c.ID); !got.Finalized || got.RolledBack || got.Slot != 78 || !cmp.Equal(got.LeafIndices, o.LeafIndices) {
+		t.Errorf("finalized row is %+v", got)
+	}
+	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "negated" {
+		t.Errorf("pinned sign is %q, want negated (%v)", sign, err)
+	}
+	if _, err := s.Accept(ctx, withdrawal(1, 9), nil, nil); err == nil {
+		t.Error("the notes of a landed submission are free again")
+	}
+	// What is pinned stays, whatever a later landing says.
+	d := held(t, s, withdrawal(11, 12))
+	complete(t, s, landing(d.Lease(), 2))
+	finalize(t, s, landing(d.Lease(), 2), submission.SignPin{KeyHash: [32]byte{8}, Sign: "plain", Signature: solana.Signature{2}})
+	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "negated" {
+		t.Errorf("the pin became %q (%v), want negated for ever", sign, err)
+	}
+}
+
+func TestFinalityFillsLeavesIn(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := held(t, s, withdrawal(1, 2))
+	complete(t, s, landing(c.Lease(), 1))
+	l := landing(c.Lease(), 1)
+	l.LeafIndices = []uint64{8, 9}
+	finalize(t, s, l)
+	if got := get(t, s, c.ID).LeafIndices; !cmp.Equal(got, l.LeafIndices) {
+		t.Errorf("leaves are %v, want %v", got, l.LeafIndices)
+	}
+}
+
+func TestABatchWritesWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	var batch []submission.Landing
+	for n := range byte(6) {
+		l := landing(stateOf(t, s, submission.Processing, w, uint64(n)+1), n+1)
+		l.LeafIndices = make([]uint64, n%3) // batches mix lengths
+		batch = append(batch, l)
+	}
+	ok(t, s.Release(ctx, batch[1].Lease, 0, "")) // given back
+	claimAny(t, s, batch[1].ID)                  // and taken by another
+	ok(t, s.Release(ctx, batch[3].Lease, time.Hour, ""))
+	batch[4].ID = uuid.New() // never heard of
+	lostLeases := []submission.Lease{batch[1].Lease, batch[3].Lease, batch[4].Lease}
+
+	lost, err := s.Complete(ctx, batch)
+	if diff := cmp.Diff(lostLeases, lost); diff != "" || err != nil {
+		t.Errorf("completing (%v) loses (-want +got):\n%s", err, diff)
+	}
+	var pins []submission.SignPin
+	for i, l := range batch {
+		pins = append(pins, submission.SignPin{KeyHash: [32]byte{byte(i)}, Sign: "plain", Signature: l.Signature})
+	}
+	lost, err = s.Finalize(ctx, batch, pins)
+	if diff := cmp.Diff(lostLeases, lost); diff != "" || err != nil {
+		t.Errorf("finalizing (%v) loses (-want +got):\n%s", err, diff)
+	}
+	for i, l := range batch {
+		sign, err := s.PinnedSign(ctx, [32]byte{byte(i)})
+		ok(t, err)
+		if gone := i == 1 || i == 3 || i == 4; gone != (sign == "") {
+			t.Errorf("landing %d pins %q: a landing that is not ours teaches nothing", i, sign)
+		} else if !gone {
+			if got := get(t, s, l.ID); !got.Finalized || *got.Signature != l.Signature || got.Slot != l.Slot || len(got.LeafIndices) != len(l.LeafIndices) {
+				t.Errorf("landing %d reads %+v", i, got)
+			}
+		}
+	}
+	for _, run := range []func() ([]submission.Lease, error){
+		func() ([]submission.Lease, error) { return s.Complete(ctx, nil) },
+		func() ([]submission.Lease, error) { return s.Finalize(ctx, nil, nil) },
+	} {
+		if lost, err := run(); err != nil || lost != nil {
+			t.Errorf("an empty batch gives %v, %v", lost, err)
+		}
+	}
+}
+
+func TestAFailureFreesItsOwnNullifiersAndNoOthers(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	c := held(t, s, withdrawal(1, 2))
+	accept(t, s, withdrawal(3, 4), nil)
+	elsewhere := withdrawal(1, 2)
+	elsewhere.Pool = solana.PublicKey{10} // another pool has notes of its own
+	accept(t, s, elsewhere, nil)
+	ok(t, s.Fail(ctx, c.Lease(), refusal.New(refusal.ProgramError, "refused").With("program_code", "0x1031")))
+	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 4 {
+		t.Errorf("%d nullifiers are reserved, want the four of the others", n)
+	}
+	got := get(t, s, c.ID)
+	if got.State != submission.Failed || got.Failure.Code != refusal.ProgramError || got.Failure.Fields["program_code"] != "0x1031" || got.CompletedAt == nil {
+		t.Errorf("failed row is %+v", got)
+	}
+}

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func TestRetentionDeletesWhatIsOldAndOverAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	const keep = 24 * time.Hour
+	type row struct {
+		state     submission.State
+		finalized bool
+		age       time.Duration
+		want      bool // it stays
+	}
+	rows := map[string]row{
+		"pending for long":          {submission.Pending, false, 48 * time.Hour, true},
+		"processing for long":       {submission.Processing, false, 48 * time.Hour, true},
+		"completed, never final":    {submission.Completed, false, 48 * time.Hour, true},
+		"finalized just now":        {submission.Completed, true, time.Hour, true},
+		"failed just now":           {submission.Failed, false, time.Hour, true},
+		"finalized long ago":        {submission.Completed, true, 48 * time.Hour, false},
+		"failed long ago":           {submission.Failed, false, 48 * time.Hour, false},
+		"failed long ago, as well":  {submission.Failed, false, 72 * time.Hour, false},
+		"finalized when it is time": {submission.Completed, true, 25 * time.Hour, false},
+	}
+	leases := map[string]submission.Lease{}
+	n := uint64(0)
+	for name, r := range rows {
+		n++
+		state := r.state
+		if state == submission.Pending {
+			state = submission.Processing // so that it is out of the way of claims
+		}
+		var l submission.Lease
+		if state == submission.Processing {
+			l = stateOf(t, s, state, w, n)
+			ok(t, s.RecordAttempt(ctx, l, attempt(byte(n))))
+		} else {
+			l = stateOf(t, s, submission.Processing, w, n)
+			ok(t, s.RecordAttempt(ctx, l, attempt(byte(n))))
+			if state == submission.Completed {
+				complete(t, s, landing(l, byte(n)))
+				if r.finalized {
+					finalize(t, s, landing(l, byte(n)))
+				}
+			} else {
+				ok(t, s.BuryAttempts(ctx, l, []submission.Burial{{Signature: attempt(byte(n)).Signature}}))
+				ok(t, s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale")))
+			}
+		}
+		exec(t, s, `UPDATE submissions SET created_at = now() - $2::interval, completed_at = completed_at - $2::interval WHERE id = $1`, l.ID, r.age)
+		if r.state == submission.Pending {
+			exec(t, s, `UPDATE submissions SET state = 'pending', lease_owner = NULL WHERE id = $1`, l.ID)
+		}
+		leases[name] = l
+	}
+	old := append(make([]byte, 31), 1)
+	accept(t, s, withdrawal(500, 0), old)
+	exec(t, s, `UPDATE idempotency_keys SET created_at = now() - interval '25 hours'`)
+	accept(t, s, withdrawal(501, 0), make([]byte, 32))
+	exec(t, s, `INSERT INTO spend_buckets VALUES (now() - interval '3 days', 0, true, 5)`)
+	reserved := one[int](t, s, `SELECT count(*) FROM reservations`)
+
+	for i, want := range []Deleted{{Submissions: 4, IdempotencyKeys: 1, SpendBuckets: 1}, {}} { // the second finds nothing
+		got, err := s.DeleteOld(ctx, keep)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("run %d (%v) deletes (-want +got):\n%s", i+1, err, diff)
+		}
+	}
+	for name, r := range rows {
+		id := leases[name].ID
+		parts := one[int](t, s, `SELECT (SELECT count(*) FROM submissions WHERE id = $1) + (SELECT count(*) FROM requests WHERE submission_id = $1)
+			+ (SELECT count(*) FROM attempts WHERE submission_id = $1)`, id)
+		if want := map[bool]int{true: 3, false: 0}[r.want]; parts != want {
+			t.Errorf("%s: %d of its rows are left, want %d", name, parts, want)
+		}
+	}
+	if got := one[int](t, s, `SELECT count(*) FROM reservations`); got != reserved {
+		t.Errorf("%d reservations are left, want all %d: those of failures went with the failure", got, reserved)
+	}
+	// What landed and is forgotten still spends its note.
+	for name, l := range leases {
+		if r := rows[name]; r.finalized && !r.want {
+			note := one[[]byte](t, s, `SELECT nullifier FROM reservations WHERE submission_id = $1`, l.ID)
+			_, err := s.Accept(ctx, withdrawal(uint64(note[31]), 0), nil, nil)
+			_ = wantCode(t, err, refusal.NullifierReserved)
+		}
+	}
+}
+
+// sizes are pages of a table and its indexes, by name.
+func sizes(t testing.TB, s *Store) map[string]int64 {
+	t.Helper()
+	type size struct {
+		Name  string
+		Bytes int64
+	}
+	got, err := collect(t.Context(), s, func(row pgx.CollectableRow) (v size, err error) { err = row.Scan(&v.Name, &v.Bytes); return v, err },
+		`SELECT relname, pg_relation_size(oid) FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+			AND relkind IN ('r', 'i') AND relname ~ '^(submissions|requests|attempts|workers|idempotency_keys|spend_buckets)'`)
+	ok(t, err)
+	out := map[string]int64{}
+	for _, v := range got {
+		out[v.Name] = v.Bytes
+	}
+	return out
+}
+
+// life carries a batch of submissions from their acceptance to finality, as a
+// process does; every eighth fails instead, and every fourth waits once.
+func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error {
+	var landings []submission.Landing
+	for n := first; n < first+count; n++ {
+		key := note(n)
+		sub, err := s.Accept(ctx, withdrawal(2*n, 2*n+1), key[:], &w)
+		if err != nil {
+			return err
+		}
+		l := submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+		a := attempt(0)
+		a.Signature = [64]byte(append(key[:], key[:]...))
+		a.Raw = make([]byte, 1000)
+		if err := s.RecordAttempt(ctx, l, a); err != nil {
+			return err
+		}
+		if n%8 == 0 {
+			if err := s.BuryAttempts(ctx, l, []submission.Burial{{Signature: a.Signature}}); err != nil {
+				return err
+			}
+			if err := s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale")); err != nil {
+				return err
+			}
+			continue
+		}
+		landings = append(landings, submission.Landing{Lease: l, Outcome: submission.Outcome{Signature: a.Signature, Slot: n, LeafIndices: []uint64{2 * n, 2*n + 1}}})
+	}
+	for _, write := range []func() ([]submission.Lease, error){
+		func() ([]submission.Lease, error) { return s.Complete(ctx, landings) },
+		func() ([]submission.Lease, error) { return s.Finalize(ctx, landings, nil) },
+	} {
+		if err := oneLease(write()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Under load and retention at once, tables and indexes stop growing: what is
+// deleted is used again. Reservations alone grow, as they must.
+func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
+	t.Parallel()
+	// A server of its own: transactions of other tests would keep vacuum from its work.
+	s := openOn(t, pgtest.Server(t).URL("postgres"))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	const clients, batch, rounds = 6, 100, 18
+	var next uint64
+	round := func() {
+		var wg sync.WaitGroup
+		w := worker(t, s)
+		for range clients {
+			first := next
+			next += batch
+			wg.Go(func() {
+				if err := life(ctx, s, w, first, batch); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Go(func() { // retention and reaping beside the load
+			if _, err := s.DeleteOld(ctx, 0); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.Reap(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		exec(t, s, `UPDATE idempotency_keys SET created_at = created_at - interval '25 hours'`)
+		for _, table := range []string{"submissions", "requests", "attempts", "idempotency_keys", "workers", "spend_buckets"} {
+			exec(t, s, `VACUUM `+table) // what autovacuum does when it comes by
+		}
+	}
+	for range rounds / 3 {
+		round()
+	}
+	steady := sizes(t, s)
+	for range 2 * rounds / 3 {
+		round()
+	}
+	for name, now := range sizes(t, s) {
+		// A page more or less of a small index is noise; growth with the number of
+		// submissions would be threefold.
+		if limit := steady[name] + steady[name]/2 + 4*8192; now > limit {
+			t.Errorf("%s grew from %d to %d bytes over %d submissions, want at most %d", name, steady[name], now, next, limit)
+		}
+	}
+	if _, err := s.DeleteOld(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	left := one[int](t, s, `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM requests) + (SELECT count(*) FROM attempts)`)
+	reserved := one[uint64](t, s, `SELECT count(*) FROM reservations`)
+	// Every eighth failed.
+	if want := 2 * (next - next/8); left != 0 || reserved != want {
+		t.Errorf("%d rows and %d reservations are left, want none and %d", left, reserved, want)
+	}
+	if dead := one[int64](t, s, `SELECT count(*) FROM submissions WHERE lease_owner IS NOT NULL`); dead != 0 {
+		t.Errorf("%d rows are held", dead)
+	}
+}
