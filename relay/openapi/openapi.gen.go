@@ -382,7 +382,7 @@ type ErrorCode string
 
 // Health defines model for Health.
 type Health struct {
-	// Checks Each part by name, such as database, chain, pool, fee_payer and commitments.
+	// Checks Each part by name: database, chain, rpc (each endpoint), pool, fee_payers, spending (caps), ledger, commitments, queue.
 	Checks    map[string]HealthCheck `json:"checks"`
 	Status    HealthStatus           `json:"status"`
 	Timestamp time.Time              `json:"timestamp"`

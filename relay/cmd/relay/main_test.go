@@ -92,7 +92,7 @@ func TestHelpExplainsEveryFlagAndItsVariable(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"relay serve", "relay migrate", "relay keygen <file>", "relay compliance keygen <file>", "relay compliance export",
+		"relay serve", "relay migrate", "relay ledger", "relay keygen <file>", "relay compliance keygen <file>", "relay compliance export",
 		"relay compliance open --key=FILE", "relay version", "127.0.0.1:8080",
 	} {
 		if !strings.Contains(out, want) {
