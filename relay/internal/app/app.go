@@ -42,6 +42,9 @@ type Options struct {
 	Version, Build string
 	// Timing is the submission engine's; the zero value is the default.
 	Timing submission.Timing
+	// LedgerEvery is how often the ledger is brought up to the chain, at least a
+	// second; 0 is 30 s.
+	LedgerEvery time.Duration
 }
 
 // App is one relay process.
@@ -52,6 +55,7 @@ type App struct {
 
 	db        *pgxpool.Pool
 	store     *store.Store
+	upkeep    *store.Upkeep
 	endpoints *chain.Endpoints
 	shielded  *shieldpool.Pool
 	pool      *chain.PoolReader
@@ -80,13 +84,16 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Timing == (submission.Timing{}) {
 		o.Timing = submission.DefaultTiming()
 	}
+	if o.LedgerEvery == 0 {
+		o.LedgerEvery = ledgerEvery
+	}
 	a := &App{o: o, log: o.Log, started: time.Now(), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
-	defer func() {
+	defer func() { //nolint:contextcheck // what is closed waits for nothing that a context could end
 		if err != nil {
 			a.close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openServers} {
+	for _, step := range []func(context.Context) error{a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openUpkeep, a.openServers} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

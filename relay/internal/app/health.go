@@ -191,7 +191,7 @@ func spendingProblem(usage []spending.Usage) error {
 func capFlag(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 func (a *App) checkQueue(context.Context) error {
-	b, ok := a.backlog.get()
+	b, ok := a.backlog.get() //nolint:contextcheck // one reading serves many and bounds itself
 	if !ok {
 		return errors.New("the queue cannot be read")
 	}

@@ -19,7 +19,7 @@ const (
 	// ledgerEvery is how often the ledger is brought up to the finalized chain.
 	ledgerEvery = 30 * time.Second
 	// ledgerAge is how long /health and the gauges keep one reading of it.
-	ledgerAge = 10 * time.Second
+	ledgerAge = 3 * time.Second
 	// ledgerDays is for how long /health tells of an unknown transaction: long
 	// enough for whoever looks on Monday.
 	ledgerDays = 7
@@ -65,7 +65,7 @@ func (b *books) get() *spending.Ledger {
 }
 
 func (a *App) checkLedger(context.Context) error {
-	l := a.books.get()
+	l := a.books.get() //nolint:contextcheck // one reading serves many and bounds itself
 	if l == nil {
 		return errors.New("the ledger of what was spent cannot be read")
 	}

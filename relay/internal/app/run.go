@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	queueStop = contract.QueueStop
 	// flushPatience is above the time after which a send gives up by itself.
 	flushPatience = 6 * time.Second
 	// genesisRetry is the pause between tries to read the chain's genesis at start.
@@ -37,7 +36,7 @@ func (a *App) ready() error {
 // handed over, sends under way end, and the database is closed last. It gives
 // an error when the relay cannot go on.
 func (a *App) Run(ctx context.Context) error {
-	defer a.close()
+	defer a.close() //nolint:contextcheck // what is closed waits for nothing that a context could end
 	fatal := make(chan error, 4)
 	serve := func(s *http.Server, l net.Listener) {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -49,7 +48,7 @@ func (a *App) Run(ctx context.Context) error {
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	engine, stopEngine := context.WithCancel(background)
-	_, stopUpkeep := context.WithCancel(background)
+	upkeep, stopUpkeep := context.WithCancel(background)
 	defer stopBackground()
 	defer stopEngine()
 	defer stopUpkeep()
@@ -66,6 +65,7 @@ func (a *App) Run(ctx context.Context) error {
 		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
 		support.Go(func() { a.endpoints.Nudges(background, a.shielded.MerkleTree, a.engine.PollSoon) })
 		working.Go(func() { a.engine.Run(engine) })
+		keeping.Go(func() { a.upkeep.Run(upkeep) })
 	})
 	a.draining.Store(true)
 	a.engine.Close() // what is accepted from here on is another process's

@@ -198,7 +198,8 @@ func (s *stand) serve(cfg *config.Config) *relay {
 	t, r := s.t, &relay{log: new(lockedBuffer), ended: make(chan error, 1)}
 	a, err := New(t.Context(), Options{
 		Config: cfg, Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "0.0.1", Build: "test",
-		Timing: submission.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
+		Timing:      submission.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
+		LedgerEvery: time.Second,
 	})
 	must(t, err)
 	r.base, r.ops = "http://"+a.Address(), "http://"+a.OperationsAddress()

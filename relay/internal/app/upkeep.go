@@ -1,0 +1,102 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/store"
+)
+
+const (
+	// retentionEvery is how often old rows are deleted: a few hundred thousand at
+	// the pool's utmost, which takes a minute or two.
+	retentionEvery = 10 * time.Minute
+	// ledgerBatch is how many rows of the ledger are deleted at once, and
+	// ledgerRest the pause after each batch.
+	ledgerBatch = 1000
+	ledgerRest  = 50 * time.Millisecond
+	// ledgerGrace is for how much longer than asked submissions are kept whose
+	// transactions the ledger has not read: without their rows they would be
+	// unknown to it, which is an alarm.
+	ledgerGrace = 7 * 24 * time.Hour
+)
+
+// openUpkeep makes what one process of the fleet does for all.
+func (a *App) openUpkeep(context.Context) error {
+	var err error
+	a.upkeep, err = store.NewUpkeep(a.store, store.UpkeepOptions{
+		Jobs: []store.Job{
+			{Name: "ledger", Every: a.o.LedgerEvery, Timeout: a.o.LedgerEvery, Run: a.reconcile},
+			{Name: "retention", Every: retentionEvery, Timeout: retentionEvery, Run: a.deleteOld},
+		},
+		Log: a.log, SoftStop: contract.QueueStop, Observe: a.metrics.UpkeepRan, Now: time.Now,
+	})
+	return err
+}
+
+// reconcile brings the ledger up to the finalized chain.
+func (a *App) reconcile(ctx context.Context) error {
+	err := a.ledger.Pass(ctx)
+	if errors.Is(err, spending.ErrMoved) {
+		return nil // another process has done so
+	}
+	return err
+}
+
+// deleteOld deletes what is not needed any more.
+func (a *App) deleteOld(ctx context.Context) error {
+	read, err := a.store.Ledger().Read(ctx, time.Now(), time.Now())
+	if err != nil {
+		return err
+	}
+	keep := keptFor(a.o.Config.Retention, a.payers.Keys(), read.Cursors, time.Now())
+	deleted, err := a.store.DeleteOld(ctx, keep)
+	a.metrics.Deleted("submissions", deleted.Submissions)
+	a.metrics.Deleted("idempotency_keys", deleted.IdempotencyKeys)
+	a.metrics.Deleted("spend_buckets", deleted.SpendBuckets)
+	if err != nil {
+		return err
+	}
+	return a.deleteLedger(ctx, time.Now().Add(-a.o.Config.Retention))
+}
+
+// keptFor is how long finished submissions are kept: for longer than asked when
+// the ledger is behind, but not for ever.
+func keptFor(retention time.Duration, payers []solana.PublicKey, cursors []spending.Cursor, now time.Time) time.Duration {
+	checked := map[solana.PublicKey]time.Time{}
+	for i := range cursors {
+		checked[cursors[i].Payer] = cursors[i].CheckedAt
+	}
+	oldest := now
+	for _, payer := range payers {
+		if at := checked[payer]; at.Before(oldest) { // a payer that has never been read has the zero time
+			oldest = at
+		}
+	}
+	return retention + min(ledgerGrace, now.Sub(oldest))
+}
+
+// deleteLedger deletes the ledger's rows from before a time; the sums of their
+// days stay.
+func (a *App) deleteLedger(ctx context.Context, before time.Time) error {
+	for {
+		n, err := a.store.Ledger().DeleteBefore(ctx, before, ledgerBatch)
+		if err != nil {
+			return err
+		}
+		a.metrics.Deleted("ledger", n)
+		if n < ledgerBatch {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(ledgerRest):
+		}
+	}
+}
