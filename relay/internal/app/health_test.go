@@ -150,3 +150,28 @@ func TestCostsAreOfEachKindAndDay(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestSubmissionsAreKeptUntilTheLedgerHasReadThem(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	one, two := solana.PublicKey{1}, solana.PublicKey{2}
+	const day, week = 24 * time.Hour, 7 * 24 * time.Hour
+	at := func(payer solana.PublicKey, ago time.Duration) spending.Cursor {
+		return spending.Cursor{Payer: payer, CheckedAt: now.Add(-ago)}
+	}
+	for name, tc := range map[string]struct {
+		cursors []spending.Cursor
+		want    time.Duration
+	}{
+		"all are read":                    {[]spending.Cursor{at(one, 0), at(two, 0)}, day},
+		"one is behind":                   {[]spending.Cursor{at(one, 0), at(two, 3*time.Hour)}, day + 3*time.Hour},
+		"one has never been read":         {[]spending.Cursor{at(one, 0)}, day + week},
+		"one has been lost for ever":      {[]spending.Cursor{at(one, 0), at(two, 100*day)}, day + week},
+		"a payer of the past is no payer": {[]spending.Cursor{at(one, 0), at(two, 0), at(solana.PublicKey{3}, 5*day)}, day},
+		"another relay's clock is ahead":  {[]spending.Cursor{at(one, -time.Second), at(two, 0)}, day},
+	} {
+		if got := keptFor(day, []solana.PublicKey{one, two}, tc.cursors, now); got != tc.want {
+			t.Errorf("%s: kept for %s, want %s", name, got, tc.want)
+		}
+	}
+}
