@@ -30,7 +30,7 @@ func newProxy(t *testing.T, database string) (p *proxy, through string) {
 	name := ".s.PGSQL." + query.Get("port")
 	p = &proxy{t: t, server: filepath.Join(query.Get("host"), name), open: map[net.Conn]bool{}}
 	dir := folder(t)
-	p.listener, err = net.Listen("unix", filepath.Join(dir, name)) //nolint:noctx // closed with the test
+	p.listener, err = net.Listen("unix", filepath.Join(dir, name))
 	must(t, err)
 	p.serving.Go(p.serve)
 	t.Cleanup(func() {
@@ -49,7 +49,7 @@ func (p *proxy) serve() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("unix", p.server) //nolint:noctx // ends with its connection
+		server, err := net.Dial("unix", p.server)
 		if err != nil || !p.keep(client, server) {
 			_ = client.Close()
 			continue
