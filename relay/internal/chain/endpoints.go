@@ -120,6 +120,8 @@ type EndpointStatus struct {
 	// by how many slots it was behind the best then.
 	Slot, Lag uint64
 	SlotAt    time.Time
+	// Subscribed is true while the relay listens to its notifications.
+	Subscribed bool
 	// Latency is the average time of the method that takes longest there; 0 when
 	// nothing was asked.
 	Latency time.Duration
@@ -178,6 +180,8 @@ type endpoint struct {
 	lastError string
 	errorAt   time.Time
 	checkedAt time.Time
+	// subscribed says that notifications are listened to.
+	subscribed bool
 }
 
 // String names them. Without it, a printing would read what calls change.
@@ -308,6 +312,7 @@ func (e *Endpoints) Status() []EndpointStatus {
 		s.Lag, s.SlotAt = e.front.Lag(i)
 		ep.mu.Lock()
 		s.Foreign, s.LastError, s.LastErrorAt = ep.chain.foreign, ep.lastError, ep.errorAt
+		s.Subscribed = ep.subscribed
 		ep.mu.Unlock()
 		out[i] = s
 	}

@@ -114,6 +114,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 		}
 	}()
 	var subscribed bool
+	defer ep.listens(false)
 	for {
 		var message struct {
 			ID     *int            `json:"id"`
@@ -133,12 +134,20 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 			return errSubscription
 		case message.ID != nil:
 			subscribed = true
+			ep.listens(true)
 			e.log.Info("Opened WebSocket of RPC endpoint", "endpoint", ep.name)
 		case message.Method == "accountNotification":
 			e.observer.Nudged(ep.name)
 			nudge()
 		}
 	}
+}
+
+// listens notes whether notifications are listened to.
+func (ep *endpoint) listens(yes bool) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	ep.subscribed = yes
 }
 
 // dialSocket connects and subscribes.
