@@ -157,6 +157,15 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 	w.mu.Unlock()
 }
 
+// landed checks an outcome: what is said to have landed has, on some fork at least.
+func (w *modelWorld) landed(l *submission.Landing) {
+	w.chain.mu.Lock()
+	defer w.chain.mu.Unlock()
+	if !slices.ContainsFunc(w.chain.landings[l.Signature], func(x *modelLanding) bool { return x.err == nil }) {
+		w.violated("%s is said to have landed as %.4x, which it never has", w.short(l.ID), l.Signature[:])
+	}
+}
+
 // failed checks a failure at its commit: nothing of the submission has landed or
 // can land, and its reason is true.
 func (w *modelWorld) failed(p *modelProcess, id uuid.UUID, code refusal.Code) {
@@ -240,7 +249,10 @@ func (w *modelWorld) compare() {
 		case (was.State == submission.Failed || was.Finalized) && is != was:
 			w.violated("%s changed after its end: from %+v to %+v", w.short(t.id), was, is)
 		}
-		t.last = is
+		t.last, t.told = is, t.told || is.State == submission.Completed
+		if is.State == submission.Failed && is.RolledBack != t.told {
+			w.violated("%s failed, was completed before: %v, and says rolled back: %v", w.short(t.id), t.told, is.RolledBack)
+		}
 		for i, n := range t.call.Inputs.Nullifiers {
 			if is.State == submission.Failed || !t.call.Inputs.HasNullifier(i) {
 				continue

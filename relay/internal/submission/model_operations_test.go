@@ -72,13 +72,13 @@ func (m *model) some(fits func(*modelTaken) bool) *modelTaken {
 // ofProcesses are what the loops of an engine do, in an order of the model's.
 func (m *model) ofProcesses() []modelOperation {
 	return []modelOperation{
-		{"claim", 14, func(p *modelProcess) {
+		{"claim", 8, func(p *modelProcess) {
 			for range 1 + m.rand.IntN(p.places()) {
 				m.claim(p)
 			}
 		}},
 		{"claim landed", 2, func(p *modelProcess) { p.engine.ClaimLandedOnce(m.t.Context()) }},
-		{"poll", 8, m.poll},
+		{"poll", 6, m.poll},
 		{"poll and write outcomes", 14, func(p *modelProcess) {
 			m.poll(p)
 			p.engine.FlushOnce(m.t.Context())
@@ -87,6 +87,24 @@ func (m *model) ofProcesses() []modelOperation {
 		{"beat", 2, func(p *modelProcess) { p.engine.BeatOnce(m.t.Context()) }},
 		{"reap", 3, func(p *modelProcess) { p.engine.ReapOnce(m.t.Context()) }},
 		{"audit", 3, func(p *modelProcess) { p.engine.AuditOnce(m.t.Context()) }},
+		{"all goes well for a while", 8, func(*modelProcess) {
+			for range 3 {
+				m.slots(1, landAll)
+				for _, p := range m.processes {
+					m.catchUp(p)
+				}
+			}
+		}},
+	}
+}
+
+// catchUp lets a process do what there is to do.
+func (m *model) catchUp(p *modelProcess) {
+	p.engine.BeatOnce(m.t.Context())
+	m.poll(p)
+	p.engine.FlushOnce(m.t.Context())
+	for range p.places() {
+		m.claim(p)
 	}
 }
 
@@ -140,6 +158,17 @@ func (w *modelWorld) foreign(in *shieldpool.PublicInputs) *modelTx {
 	return &modelTx{signature: sig, payer: solana.PublicKey(w.element(8)), call: &shieldpool.Call{Inputs: in}, foreign: true}
 }
 
+// appendLeaves has others append leaves, all in one block.
+func (w *modelWorld) appendLeaves(n int) {
+	w.chain.change(func(s *modelState) {
+		for range n {
+			s.leaves++
+			s.roots = append(s.roots[1:], modelRoot(s.roots[len(s.roots)-1], w.element(6)))
+		}
+	})
+	w.pass(modelSlot)
+}
+
 // fund sets what all payers hold.
 func (m *model) fund(lamports uint64) {
 	m.chain.change(func(s *modelState) {
@@ -174,6 +203,14 @@ func (m *model) ofFate() []modelOperation {
 			m.lapse(p)
 			m.inherit(p)
 		}},
+		{"a failure stands still and is taken over", 2, m.stallFailure},
+		{"outcomes wait and are taken over", 3, func(p *modelProcess) {
+			m.slots(1+int(m.chain.confirmAfter), landAll)
+			m.poll(p)
+			m.lapse(p)
+			m.inherit(p)
+			p.engine.FlushOnce(m.t.Context())
+		}},
 		{"a step goes on", 5, func(p *modelProcess) { p.goOn() }},
 		{"leases lapse", 3, m.lapse},
 		{"leases lapse and are taken over", 3, func(p *modelProcess) {
@@ -201,6 +238,8 @@ func stops() []string {
 
 // work has a process start steps: new ones, or what is due.
 func (m *model) work(p *modelProcess) {
+	m.poll(p)
+	p.engine.FlushOnce(m.t.Context())
 	m.try(p, m.call(0, 2))
 	for range p.places() {
 		m.claim(p)
@@ -216,10 +255,29 @@ func (m *model) stall(p *modelProcess) {
 	}
 }
 
+// stallFailure has a step stand still that is about to fail a submission, and
+// another process take it up meanwhile.
+func (m *model) stallFailure(p *modelProcess) {
+	if p.standing() != nil {
+		return
+	}
+	m.slots(int(m.chain.life+m.chain.finalAfter), landNone)
+	m.appendLeaves(m.chain.ring)
+	m.slots(int(m.chain.confirmAfter), landNone)
+	p.stopAt = points("fail bury")[m.rand.IntN(4)]
+	p.engine.BeatOnce(m.t.Context())
+	m.claim(p)
+	m.poll(p)
+	p.stopAt = ""
+	m.lapse(p)
+	m.inherit(p)
+}
+
 // inherit has another process take up what a process held whose time is over.
 func (m *model) inherit(from *modelProcess) {
 	for _, heir := range m.processes {
 		if heir != from {
+			heir.engine.BeatOnce(m.t.Context())
 			heir.engine.ReapOnce(m.t.Context())
 			for range heir.places() {
 				m.claim(heir)

@@ -38,8 +38,9 @@ type modelProcess struct {
 	// the driver starts will stop.
 	dieAt, stopAt string
 	stopped       *modelStop
-	// denies: the nodes that it asks know of no signature.
+	// denies: the nodes that it asks know of no signature. silent is a call that gets no answer.
 	denies bool
+	silent string
 	// tree is the newest tree that it has read, and when.
 	tree     ledger.Snapshot
 	reserved map[solana.PublicKey]int64
@@ -156,6 +157,9 @@ const (
 // fault decides about a call. The same call in the same operation always gets
 // the same fault, in whichever order calls that run beside each other come.
 func (p *modelProcess) fault(method, key string) (modelFault, *rand.Rand) {
+	if p.silent == method {
+		return faultSilent, nil
+	}
 	if p.denies && (method == "statuses" || method == "search") {
 		return faultNull, nil
 	}

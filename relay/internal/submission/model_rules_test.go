@@ -90,7 +90,7 @@ func TestRuleWriteBeforeSend(t *testing.T) {
 	})
 	t.Run("an attempt that the database did not take is not sent", func(t *testing.T) {
 		w, a, _ := newModelFleet(t, db)
-		a.dieAt = "record before"
+		a.silent = "record"
 		s := w.takenBy(a)
 		w.wantAttempts(s, 0)
 		if n := len(w.chain.waiting()); n != 0 {
@@ -107,7 +107,7 @@ func TestRuleDeath(t *testing.T) {
 		s := w.takenBy(a)
 		w.wantAttempts(s, 1)
 		// Its last height has passed, but not finally: the block may still hold it.
-		w.slots(int(w.chain.life+w.chain.finalAfter)-1, landNone)
+		w.slots(int(w.chain.life+w.chain.finalAfter), landNone)
 		w.poll(a)
 		w.wantAttempts(s, 1)
 		w.inheritFrom(a, b)
@@ -135,15 +135,15 @@ func TestRuleDeath(t *testing.T) {
 		w.wantAttempts(s, 1)
 	})
 	t.Run("a failure in a block that a fork undoes is no failure", func(t *testing.T) {
-		w, a, _ := newModelFleet(t, db)
+		w, a, b := newModelFleet(t, db)
 		s := w.takenBy(a)
 		// On this fork its root has left the ring before it lands.
 		w.appendLeaves(w.chain.ring)
 		w.follow(a, 2)
+		w.inheritFrom(a, b) // who looks the attempt up before anything else
 		w.wantState(s, submission.Processing)
-		w.wantAttempts(s, 1)
 		w.chain.fork(w.chain.finalAfter, func() bool { return true })
-		w.follow(a, 3)
+		w.follow(b, 3)
 		w.wantState(s, submission.Completed)
 		w.wantAttempts(s, 1)
 	})
@@ -176,48 +176,63 @@ func TestRuleEpoch(t *testing.T) {
 		b.engine.FlushOnce(t.Context())
 		w.wantState(s, submission.Completed)
 	})
-	t.Run("a process that went on too late puts nothing off and fails nothing", func(t *testing.T) {
+	t.Run("a watch that was lost ends nothing and takes nothing back", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		a.stopAt = "fail before"
-		w.wantStopped(a, func() {
-			c := w.call(0, 2)
-			_, err := w.submit(b, c)
-			modelMust(t, err)
+		final, undone := w.takenBy(a), w.takenBy(a)
+		w.slots(1, func(tx *modelTx) bool { return submission.ContentHash(tx.call) == final.hash })
+		w.slots(int(w.chain.finalAfter), landAll)
+		w.poll(a)
+		a.engine.FlushOnce(t.Context())
+		w.wantState(final, submission.Completed)
+		w.wantState(undone, submission.Completed)
+		w.lapse(a)
+		b.engine.ReapOnce(t.Context())
+		b.engine.ClaimLandedOnce(t.Context())
+		w.chain.fork(w.chain.finalAfter, func() bool { return false })
+		for range 6 { // one look may be a lagging node's
+			w.slots(1, landNone)
+			w.poll(a)
+		}
+		a.engine.FlushOnce(t.Context())
+		if w.wantState(final, submission.Completed).Finalized {
+			t.Error("a process that watches no more has ended the watch")
+		}
+		w.wantState(undone, submission.Completed)
+	})
+	t.Run("a step that went on too late puts nothing off", func(t *testing.T) {
+		w, a, b := newModelFleet(t, db)
+		a.silent, a.stopAt = "simulate", "release before"
+		s := w.takenBy(a)
+		w.inheritFrom(a, b)
+		a.goOn()
+		if got := w.wantState(s, submission.Processing); got.Tries != 0 {
+			t.Errorf("the submission counts %d tries, which its worker has not made", got.Tries)
+		}
+		w.follow(b, 2)
+		w.wantState(s, submission.Completed)
+	})
+	for _, at := range []string{"bury before", "fail before"} {
+		t.Run("a step that stood still at "+at+" ends nothing", func(t *testing.T) {
+			w, a, b := newModelFleet(t, db)
+			s := w.takenBy(b)
 			w.slots(int(w.chain.life+w.chain.finalAfter), landNone)
 			w.appendLeaves(w.chain.ring)
 			w.slots(2, landNone)
+			a.stopAt = at
 			w.inheritFrom(b, a)
+			if a.standing() == nil {
+				w.fatal("%s does not stand still", a.name)
+			}
+			w.inheritFrom(a, b)
+			w.wantState(s, submission.Failed)
+			again := w.call(0, 2)
+			again.Inputs.Nullifiers = s.call.Inputs.Nullifiers
+			_, err := w.submit(b, again)
+			modelMust(t, err)
+			a.goOn()
+			w.wantState(s, submission.Failed)
+			w.wantAttempts(w.taken[1], 1)
 		})
-		s := w.taken[0]
-		w.inheritFrom(a, b)
-		w.wantState(s, submission.Failed)
-		again := w.call(0, 2)
-		again.Inputs.Nullifiers = s.call.Inputs.Nullifiers
-		_, err := w.submit(b, again)
-		modelMust(t, err)
-		a.goOn()
-		w.wantState(s, submission.Failed)
-		w.wantAttempts(w.taken[1], 1)
-	})
-}
-
-// appendLeaves has others append leaves, all in one block.
-func (w *modelWorld) appendLeaves(n int) {
-	w.chain.change(func(s *modelState) {
-		for range n {
-			s.leaves++
-			s.roots = append(s.roots[1:], modelRoot(s.roots[len(s.roots)-1], w.element(6)))
-		}
-	})
-	w.pass(modelSlot)
-}
-
-// wantStopped fails the test unless f leaves a step of the process standing still.
-func (w *modelWorld) wantStopped(p *modelProcess, f func()) {
-	w.t.Helper()
-	f()
-	if p.standing() == nil {
-		w.fatal("%s does not stand still", p.name)
 	}
 }
 

@@ -63,6 +63,7 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 			}
 		}
 		for i := range ls {
+			s.w.landed(&ls[i])
 			s.w.note("%s: %s %s, signature %.4x in slot %d, lost %v", s.name, method, s.w.short(ls[i].ID), ls[i].Signature[:], ls[i].Slot, slices.Contains(lost, ls[i].Lease))
 		}
 		return lost, err

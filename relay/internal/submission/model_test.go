@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
@@ -69,7 +71,7 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
 	rules := modelRules{
-		life: 12 + r.Uint64N(20), ring: 12 + 4*r.IntN(8), confirmAfter: 1 + r.Uint64N(2), finalAfter: 4 + r.Uint64N(5),
+		life: 12 + r.Uint64N(20), ring: 16 + 4*r.IntN(8), confirmAfter: 1 + r.Uint64N(2), finalAfter: 4 + r.Uint64N(5),
 		recent: 8 + r.Uint64N(20), rootFirst: r.IntN(2) == 0,
 	}
 	m := &model{concurrency: 2 + r.IntN(6)}
@@ -168,6 +170,24 @@ func (m *model) empty(p *modelProcess) {
 	for _, lamports := range p.reserved {
 		if lamports != 0 {
 			m.violated("%s has nothing to do and keeps %d lamports reserved", p.name, lamports)
+		}
+	}
+}
+
+// TestModelRepeats holds the model to its word: the same seed gives the same
+// run. Steps that run beside each other may be noted in another order.
+func TestModelRepeats(t *testing.T) {
+	t.Parallel()
+	db := newModelStore(t)
+	for seed := range uint64(4) {
+		var runs [2][]string
+		for i := range runs {
+			m := newModel(t, db, 100+seed, slog.New(slog.DiscardHandler))
+			m.run(*modelOps)
+			runs[i] = slices.Sorted(slices.Values(m.notes))
+		}
+		if diff := cmp.Diff(runs[0], runs[1]); diff != "" {
+			t.Errorf("seed %d went another way the second time (-first +second):\n%s", 100+seed, diff)
 		}
 	}
 }
