@@ -445,7 +445,7 @@ func TestAStoppedClientHasNotEnded(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
 	var once sync.Once
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		once.Do(func() { close(asked) })
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))

@@ -51,5 +51,5 @@ func (a *arena) direct(ctx context.Context, q *load.Request) {
 	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &key }); err != nil {
 		return
 	}
-	_, _ = a.eyes.client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed}) //nolint:errcheck // see above
+	_, _ = a.eyes.client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
 }

@@ -100,9 +100,11 @@ func AllKinds() []Kind {
 	}
 }
 
-// FundedFrom and FundedTo are the shares of the duration between which Fund
-// comes.
-const FundedFrom, FundedTo = 0.5, 0.65
+// Fund comes between these shares of the duration.
+const (
+	FundedFrom = 0.5
+	fundedTo   = 0.65
+)
 
 const (
 	// calm is the share of the duration at its begin in which nothing happens.
@@ -112,6 +114,8 @@ const (
 	// longDrill is the duration from which events last as long as they do in
 	// the field; in a shorter drill they are shorter.
 	longDrill = 90 * time.Second
+	// leastScale bounds that: what is too short to be noticed breaks nothing.
+	leastScale = 0.3
 )
 
 // Make draws a schedule, in order of time. The same options give the same.
@@ -121,7 +125,7 @@ const (
 // whose place is taken (the relay is down already, Postgres too) is put off.
 func Make(o Options) []Event {
 	m := &maker{Options: o, rand: rand.New(rand.NewPCG(o.Seed, 0x6472696c6c)), until: make(map[string]time.Duration)} //nolint:gosec // a schedule that repeats needs no secure randomness
-	funding := FundedFrom + m.rand.Float64()*(FundedTo-FundedFrom)
+	funding := FundedFrom + m.rand.Float64()*(fundedTo-FundedFrom)
 	events := []Event{{At: time.Duration(funding * float64(o.Duration)), Kind: Fund}}
 	at := time.Duration(calm * float64(o.Duration))
 	for {
@@ -175,7 +179,7 @@ func (m *maker) shuffle() {
 // length draws how long an event lasts.
 func (m *maker) length(kind Kind) time.Duration {
 	between := func(least, most float64) time.Duration {
-		scale := min(1, float64(m.Duration)/float64(longDrill))
+		scale := max(leastScale, min(1, float64(m.Duration)/float64(longDrill)))
 		return time.Duration((least + m.rand.Float64()*(most-least)) * scale * float64(time.Second))
 	}
 	switch kind {

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/drill/arena"
+	"github.com/relaypool/relaypool/hack/drill/report"
+)
+
+// shortSeed is one whose short schedule has kills, a crash of the database, a
+// fork and faults on both endpoints.
+const shortSeed = 104
+
+// TestShortDrill is make drill in little: faster slots, a few seconds of load.
+func TestShortDrill(t *testing.T) {
+	state, err := os.MkdirTemp("", "relaypool-drill-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const duration = 12 * time.Second
+	outcome, err := arena.Run(t.Context(), arena.Options{
+		Root: filepath.Join("..", ".."), State: state, Seed: shortSeed, Duration: duration, Quiet: 2 * time.Minute,
+		Relays: 3, Endpoints: 2, Payers: 2, Rate: 6, InFlight: 100, PollMin: 300 * time.Millisecond, PollMax: 900 * time.Millisecond,
+		Slot: 100 * time.Millisecond, FinalizeAfter: 16, Progress: t.Output(),
+	})
+	if err != nil {
+		t.Fatalf("%v; logs are in %s", err, state)
+	}
+	r := report.Make(shortSeed, duration, outcome)
+	r.Print(t.Output())
+	if !r.Passed() {
+		if err := r.Write(state); err != nil {
+			t.Error(err)
+		}
+		t.Fatalf("the drill found faults; logs, report and picture are in %s", state)
+	}
+	if err := os.RemoveAll(state); err != nil {
+		t.Error(err)
+	}
+}
