@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	outcome, err := arena.Run(ctx, arena.Options{
 		Root: ".", State: absolute, Seed: *seed, Duration: *duration, Quiet: *quiet,
-		Relays: 3, Endpoints: 2, Payers: 2, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second,
+		Relays: 3, Endpoints: 2, Payers: 2, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second, PauseMax: 10 * time.Second,
 		Slot: 400 * time.Millisecond, FinalizeAfter: 32, Progress: os.Stdout,
 	})
 	if err != nil {

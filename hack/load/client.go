@@ -11,13 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-const (
-	// staleTries is how often an SDK proves again for a root that has gone.
-	staleTries = 16
-	// longestPause bounds what a client waits before it repeats, whatever the
-	// relay asks for.
-	longestPause = 10 * time.Second
-)
+// staleTries is how often an SDK proves again for a root that has gone.
+const staleTries = 16
 
 // client carries one spend to its outcome as an SDK does.
 type client struct {
@@ -159,7 +154,7 @@ func (c *client) anyRelay() int { return c.spend.rand.IntN(len(c.Relays)) }
 // chance in it so that clients do not come back together.
 func (c *client) pause(ctx context.Context, asked time.Duration, try int) bool {
 	base := max(asked, c.Backoff<<min(try, 6))
-	base = min(base, longestPause)
+	base = min(base, c.PauseMax)
 	return sleep(ctx, base/2+time.Duration(c.spend.rand.Int64N(int64(base))))
 }
 

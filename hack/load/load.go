@@ -53,7 +53,8 @@ type Options struct {
 	// Patience is how long a client waits for one answer; 0 is 40 s.
 	Patience time.Duration
 	// Backoff is the first pause before a repeat, which doubles; 0 is 250 ms.
-	Backoff time.Duration
+	// PauseMax bounds it, whatever the relay asks for; 0 is 10 s.
+	Backoff, PauseMax time.Duration
 }
 
 // Load is a crowd of clients.
@@ -74,13 +75,16 @@ func New(o Options) (*Load, error) {
 	if o.Backoff == 0 {
 		o.Backoff = 250 * time.Millisecond
 	}
+	if o.PauseMax == 0 {
+		o.PauseMax = 10 * time.Second
+	}
 	switch {
 	case len(o.Relays) == 0 || o.Simulator == nil || o.HTTP == nil || o.Now == nil || o.Mint.Address.IsZero():
 		return nil, errors.New("load options: Relays, Simulator, Mint, HTTP and Now are required")
 	case o.Rate < 0 || o.InFlight < 1:
 		return nil, fmt.Errorf("load options: Rate %g and InFlight %d, expected 0 or more and 1 or more", o.Rate, o.InFlight)
-	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Patience <= 0 || o.Backoff <= 0:
-		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Patience %s and Backoff %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Patience, o.Backoff)
+	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Patience <= 0 || o.Backoff <= 0 || o.PauseMax <= 0:
+		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Patience %s, Backoff %s and PauseMax %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Patience, o.Backoff, o.PauseMax)
 	}
 	l := &Load{Options: o, journal: newJournal()}
 	l.SetRate(o.Rate)

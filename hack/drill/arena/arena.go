@@ -44,7 +44,8 @@ type Options struct {
 	Rate     float64
 	InFlight int
 	// PollMin and PollMax bound a client's pause between two looks at /status.
-	PollMin, PollMax time.Duration
+	// PauseMax bounds its pause before a repeat.
+	PollMin, PollMax, PauseMax time.Duration
 	// Slot is the chain's, and FinalizeAfter how many blocks make one final.
 	Slot          time.Duration
 	FinalizeAfter uint64

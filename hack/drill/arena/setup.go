@@ -234,7 +234,7 @@ func (a *arena) makeLoad(prover *simulator.Simulator) error {
 	var err error
 	a.load, err = load.New(load.Options{
 		Relays: urls, Simulator: prover, Mint: a.pool.Mint, Seed: a.o.Seed, HTTP: a.http, Now: time.Now,
-		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, Strays: 0.03, Direct: a.direct, PollMin: a.o.PollMin, PollMax: a.o.PollMax,
+		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, Strays: 0.03, Direct: a.direct, PollMin: a.o.PollMin, PollMax: a.o.PollMax, PauseMax: a.o.PauseMax,
 	})
 	return err
 }
