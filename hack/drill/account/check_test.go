@@ -108,11 +108,11 @@ func sound() *account.Evidence {
 			},
 		},
 		Rings:  []account.Ring{ring(0, 1), ring(4, 1, 2), ring(7, 2, 3), ring(8, 3)},
-		Payers: []account.Payer{{Key: payer, Opening: 1_000_000_000, Funded: 7, Closing: 1_000_000_007 - 2*fee - rent}},
+		Payers: []account.Payer{{Key: payer, Opening: 1_000_000_000, LedgerOpening: 600_000_000, Funded: 7, Closing: 1_000_000_007 - 2*fee - rent}},
 		Entries: []account.Entry{
 			{Signature: signature(1), Payer: payer, Kind: "withdrawal", Fee: 5000, Priority: fee - 5000, Rent: rent},
 			{Signature: signature(2), Payer: payer, Kind: "failed", Fee: 5000, Priority: fee - 5000},
-			{Signature: signature(8), Payer: payer, Kind: "received", Received: 7},
+			{Signature: signature(8), Payer: payer, Kind: "received", Received: 400_000_007},
 		},
 		Scanned: 1000,
 	}
@@ -311,7 +311,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		"the ledger has another priority fee": {func(e *account.Evidence) { e.Entries[0].Priority++ }, "ledger-is-true", "the chain says"},
 		"the ledger has another rent":         {func(e *account.Evidence) { e.Entries[0].Rent-- }, "ledger-is-true", "the chain says"},
 		"the ledger cannot explain something": {func(e *account.Evidence) { e.Entries[1].Other = 3 }, "ledger-is-true", "leaves 3 lamports"},
-		"the ledger has another income":       {func(e *account.Evidence) { e.Entries[2].Received = 8 }, "ledger-is-true", "received 8 lamports, expected 7"},
+		"the ledger has another income":       {func(e *account.Evidence) { e.Entries[2].Received++ }, "ledger-is-true", "received 1000000008 lamports, expected 1000000007"},
 		"relay ledger misses a lamport":       {func(e *account.Evidence) { e.LedgerFault = "a lamport is missing" }, "ledger-is-true", "relay ledger says"},
 		"a log shows a nullifier": {
 			func(e *account.Evidence) {

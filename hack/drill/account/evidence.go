@@ -99,8 +99,9 @@ type Ring struct {
 type Payer struct {
 	Key solana.PublicKey
 	// Opening is before the first relay started, Closing at finalized after all
-	// is quiet, and Funded what came in between.
-	Opening, Funded, Closing uint64
+	// is quiet, and Funded what came in between. LedgerOpening is what the
+	// relays' ledger says that it held before the ledger's first transaction.
+	Opening, Funded, Closing, LedgerOpening uint64
 }
 
 // Entry is a line of the relays' ledger: what a payer's landed transaction cost,

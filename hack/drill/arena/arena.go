@@ -255,7 +255,11 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.Payers = append(e.Payers, account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Funded: a.funded[key.PublicKey()], Closing: closing})
+		payer := account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Funded: a.funded[key.PublicKey()], Closing: closing}
+		if payer.LedgerOpening, err = a.database.ledgerOpening(ctx, payer.Key); err != nil {
+			return nil, err
+		}
+		e.Payers = append(e.Payers, payer)
 	}
 	return e, a.search(e, pages)
 }

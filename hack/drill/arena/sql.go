@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 		FROM submissions JOIN requests ON submission_id = id`
 
 	attemptsSQL = `SELECT signature, submission_id, fee_payer FROM attempts`
+
+	ledgerOpeningSQL = `SELECT opening FROM ledger_cursors WHERE payer = $1`
 
 	ledgerSQL = `SELECT signature, payer, kind, fee, priority_fee, rent, other, received FROM ledger`
 )
@@ -95,6 +98,19 @@ func (d *database) gather(ctx context.Context, e *account.Evidence) error {
 		}
 		return nil
 	})
+}
+
+// ledgerOpening is what the ledger says that a payer held before its first
+// transaction; 0 when the ledger does not know the payer.
+func (d *database) ledgerOpening(ctx context.Context, payer solana.PublicKey) (lamports uint64, err error) {
+	err = d.with(ctx, func(conn *pgx.Conn) error {
+		err := conn.QueryRow(ctx, ledgerOpeningSQL, payer.Bytes()).Scan(&lamports)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return lamports, err
 }
 
 func scanSubmission(row pgx.CollectableRow) (account.Submission, error) {
