@@ -104,7 +104,7 @@ func (t *tracker) hold(c *Claimed) *entry {
 	defer t.mu.Unlock()
 	w := &entry{c: c, phase: working}
 	if old := t.entries[c.ID]; old != nil { // an earlier lease of the same row, lost unnoticed
-		t.remove(old)
+		t.displace(old)
 	}
 	t.entries[c.ID] = w
 	return w
@@ -133,13 +133,32 @@ func (t *tracker) record(w *entry, o Outcome) {
 }
 
 // end is called when a step has ended. One that neither let go of its entry nor
-// handed it on has panicked past its recovery: nothing holds it any more.
+// handed it on has panicked past its recovery: nothing holds it any more. One
+// whose entry was displaced meanwhile settles what it reserved.
 func (t *tracker) end(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w.phase == working {
+	switch {
+	case t.entries[w.c.ID] != w:
+		t.settle(w)
+	case w.phase == working:
 		t.remove(w)
 	}
+}
+
+// displace makes room for a later lease of the same row. What a step that is
+// still running has reserved is its own until it ends.
+func (t *tracker) displace(w *entry) {
+	delete(t.entries, w.c.ID)
+	t.e.slots.give()
+	if w.phase != working {
+		t.settle(w)
+	}
+}
+
+// settle gives the payers' reservations back.
+func (t *tracker) settle(w *entry) {
+	t.e.settlePayers(w.c, func(solana.Signature) bool { return true })
 }
 
 // drop lets go of a submission in flight. This process may hold a later lease of the same
@@ -157,7 +176,7 @@ func (t *tracker) remove(w *entry) {
 	}
 	delete(t.entries, w.c.ID)
 	t.e.slots.give()
-	t.e.settlePayers(w.c, func(solana.Signature) bool { return true })
+	t.settle(w)
 	if t.e.more.Load() {
 		t.e.Nudge()
 	}
