@@ -68,8 +68,12 @@ type App struct {
 	engine    *submission.Engine
 	gate      *gate
 	backlog   *backlogCache
-	draining  atomic.Bool
-	started   time.Time
+	// open is set once the relay is configured and migrated.
+	open, draining atomic.Bool
+	// queue answers GET /backlog on the operations port, once open.
+	queue   atomic.Pointer[http.Handler]
+	fatal   chan error
+	started time.Time
 
 	api, operations          *http.Server
 	apiListener, opsListener net.Listener
@@ -87,13 +91,13 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.LedgerEvery == 0 {
 		o.LedgerEvery = ledgerEvery
 	}
-	a := &App{o: o, log: o.Log, started: time.Now(), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
+	a := &App{o: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
 	defer func() { //nolint:contextcheck // what is closed waits for nothing that a context could end
 		if err != nil {
 			a.close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openUpkeep, a.openServers} {
+	for _, step := range []func(context.Context) error{a.openOperations, a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openUpkeep, a.openServers} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -115,19 +119,63 @@ func (a *App) close() {
 	}
 }
 
+// openOperations serves probes and metrics from the start on: a relay that
+// waits for its database is alive, and not ready.
+func (a *App) openOperations(ctx context.Context) error {
+	var listen net.ListenConfig
+	var err error
+	if a.opsListener, err = listen.Listen(ctx, "tcp", a.o.Config.OperationsListen); err != nil {
+		return fmt.Errorf("--operations-listen: %w", err)
+	}
+	backlog := func(w http.ResponseWriter, r *http.Request) {
+		if h := a.queue.Load(); h != nil {
+			(*h).ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, errStarting.Error(), http.StatusServiceUnavailable)
+	}
+	a.operations = httpapi.NewServer(a.o.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(backlog)), callTimeout, a.log)
+	go a.serve(a.operations, a.opsListener)
+	return nil
+}
+
+// databaseRetry is the pause between tries to reach the database at start.
+const databaseRetry = time.Second
+
+// openDatabase connects and migrates. A database that is away at the start
+// comes back, so it is waited for: a process that ended instead would be
+// restarted ever more slowly.
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
 	if a.db, err = store.Open(ctx, a.o.Config.DatabaseURL.Reveal(), a.o.Config.Database.MaxConnections); err != nil {
 		return err
 	}
-	if err := store.Migrate(ctx, a.db, a.log); err != nil {
-		return err
+	for told := false; ; told = true {
+		err = a.migrate(ctx)
+		if !store.Away(err) {
+			break
+		}
+		if !told {
+			a.log.WarnContext(ctx, "Could not reach the database; asking until it answers", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(databaseRetry):
+		}
 	}
-	if err := store.WarnUnreplicated(ctx, a.db, a.log); err != nil {
+	if err != nil {
 		return err
 	}
 	a.store, err = store.New(a.db)
 	return err
+}
+
+func (a *App) migrate(ctx context.Context) error {
+	if err := store.Migrate(ctx, a.db, a.log); err != nil {
+		return err
+	}
+	return store.WarnUnreplicated(ctx, a.db, a.log)
 }
 
 func (a *App) openServers(ctx context.Context) error {
@@ -154,11 +202,10 @@ func (a *App) openServers(ctx context.Context) error {
 	if a.apiListener, err = listen.Listen(ctx, "tcp", c.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	if a.opsListener, err = listen.Listen(ctx, "tcp", c.OperationsListen); err != nil {
-		return fmt.Errorf("--operations-listen: %w", err)
-	}
 	a.api = httpapi.NewServer(c.Listen, handler, callTimeout+c.WaitMax, a.log)
-	a.operations = httpapi.NewServer(c.OperationsListen, a.metrics.OperationsHandler(a.ready, handler.Backlog()), callTimeout, a.log)
+	backlog := handler.Backlog()
+	a.queue.Store(&backlog)
+	a.open.Store(true)
 	return nil
 }
 

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
@@ -48,6 +51,51 @@ func TestADatabaseThatIsDown(t *testing.T) {
 	eventually(t, "the relay takes the same request again", func() bool {
 		return s.call(http.MethodPost, "/transact", body).status == http.StatusOK
 	})
+}
+
+// TestARelayThatStartsBeforeItsDatabase waits for it, alive and not ready.
+func TestARelayThatStartsBeforeItsDatabase(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t)
+	_, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, databaseURL: server.URL("postgres")})
+	s.stop()
+	must(t, server.Stop(t.Context()))
+	var operations string
+	cfg := s.configure(func(c *config.Serve) {
+		var listen net.ListenConfig
+		l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		must(t, err)
+		operations = l.Addr().String()
+		must(t, l.Close())
+		c.OperationsListen = operations
+	})
+	started := make(chan *relay, 1)
+	go func() { started <- s.serve(cfg) }()
+	probe := func(path string, want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%s is %d", path, want), func() bool {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+operations+path, nil)
+			must(t, err)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return false
+			}
+			must(t, resp.Body.Close())
+			return resp.StatusCode == want
+		})
+	}
+	probe(contract.LivenessPath, http.StatusOK)
+	probe(contract.ReadinessPath, http.StatusServiceUnavailable)
+	select {
+	case <-started:
+		t.Fatal("the relay is there without its database")
+	default:
+	}
+	must(t, server.Restart(t.Context()))
+	probe(contract.ReadinessPath, http.StatusOK)
+	s.relay = <-started
+	s.ready()
 }
 
 func (s *stand) get(url string) int {

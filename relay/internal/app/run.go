@@ -19,16 +19,29 @@ const (
 	genesisRetry = time.Second
 )
 
+// errStarting makes /readyz fail until the relay has its database.
+var errStarting = errors.New("starting: this relay has not migrated its database yet")
+
 // errDraining makes /readyz fail while the relay stops.
 var errDraining = errors.New("draining: this relay is stopping and takes no new work")
 
-// ready is nil unless the relay is draining: that it is configured and
-// migrated is what New did, and a sick RPC never empties the Service.
+// ready is nil once the relay is configured and migrated and as long as it is
+// not draining: a sick RPC never empties the Service.
 func (a *App) ready() error {
+	if !a.open.Load() {
+		return errStarting
+	}
 	if a.draining.Load() {
 		return errDraining
 	}
 	return nil
+}
+
+// serve serves until the server is shut down; another end of it is fatal.
+func (a *App) serve(s *http.Server, l net.Listener) {
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		a.fatal <- err
+	}
 }
 
 // Run serves until ctx ends, then drains: not ready, no new connections,
@@ -37,14 +50,7 @@ func (a *App) ready() error {
 // an error when the relay cannot go on.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close() //nolint:contextcheck // what is closed waits for nothing that a context could end
-	fatal := make(chan error, 4)
-	serve := func(s *http.Server, l net.Listener) {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			fatal <- err
-		}
-	}
-	go serve(a.operations, a.opsListener)
-	go serve(a.api, a.apiListener)
+	go a.serve(a.api, a.apiListener)
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	engine, stopEngine := context.WithCancel(background)
@@ -61,7 +67,7 @@ func (a *App) Run(ctx context.Context) error {
 	support.Go(func() { opened <- a.openGate(ctx) })
 	a.log.InfoContext(ctx, "Serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
 
-	err := a.await(ctx, fatal, opened, func() {
+	err := a.await(ctx, a.fatal, opened, func() {
 		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
 		support.Go(func() { a.endpoints.Nudges(background, a.shielded.MerkleTree, a.engine.PollSoon) })
 		working.Go(func() { a.engine.Run(engine) })

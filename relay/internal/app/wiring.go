@@ -117,7 +117,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.gate.admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Leaves: a.leaves, Key: c.Key, Signs: signs,
+		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, Signs: signs,
 		Observer: a.metrics, Engine: a.engine, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {

@@ -174,9 +174,3 @@ func (f *Follower) List(ctx context.Context, from uint64, limit int) ([]Leaf, er
 func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	return f.Store.Find(ctx, commitments)
 }
-
-// Leaves is how many leaves the fleet has read from the chain.
-func (f *Follower) Leaves(ctx context.Context) (uint64, error) {
-	pos, err := f.Store.Position(ctx)
-	return pos.Leaves, err
-}

@@ -153,6 +153,13 @@ func unavailable(err error) error {
 		Retry(retryAfter).Because(err)
 }
 
+// Away reports whether the database could not be reached, or not yet, so that
+// asking again later may help.
+func Away(err error) bool {
+	r, ok := refusal.As(unavailable(err))
+	return ok && r.Code == refusal.DatabaseUnavailable
+}
+
 // transientState: classes 08 connection exception, 40 transaction rollback
 // (deadlock, or a conflict of which the server says to try again), 53
 // insufficient resources, 57 operator intervention (shutdown, crash, starting

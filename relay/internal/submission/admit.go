@@ -28,7 +28,6 @@ type AdmissionOptions struct {
 	State    PoolState
 	Payers   FeePayers
 	Spending Spending
-	Leaves   LeafIndex
 	Key      *groth16.Key
 	Signs    *SignPolicy
 	Observer Observer
@@ -49,7 +48,7 @@ type Admission struct {
 
 // NewAdmission checks the options and measures the note bounds.
 func NewAdmission(o AdmissionOptions) (*Admission, error) {
-	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil || o.Leaves == nil ||
+	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil ||
 		o.Key == nil || o.Signs == nil || o.Observer == nil || o.Engine == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("admission needs every one of its options")
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/refusal"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
@@ -17,6 +17,9 @@ const (
 	// queueAge is how old the fleet's count may be, with what this process
 	// accepted since added to it.
 	queueAge = 100 * time.Millisecond
+	// spread is how long it may take until the fleet knows of a slot that one
+	// process has seen.
+	spread = 150 * time.Millisecond
 	// retryBusy is what clients are told to wait: a slot or two land some.
 	retryBusy = time.Second
 )
@@ -48,25 +51,29 @@ func (a *Admission) placeOf(ctx context.Context, root [32]byte) (place, error) {
 			return place{seq: snap.Tree.NextIndex - min(age, snap.Tree.NextIndex), headroom: headroom, known: true}, nil
 		}
 		if age == 0 {
-			return place{}, a.notInRing(ctx, root, snap.Tree)
+			return place{}, a.notInRing(ctx, root, &snap)
 		}
 	}
 	return place{}, nil
 }
 
 // notInRing tells a root that has left the ring from one that the node has not
-// seen yet: another process may have given it to the client already.
-func (a *Admission) notInRing(ctx context.Context, root [32]byte, t *shieldpool.TreeAccount) error {
-	known, err := a.Leaves.Leaves(ctx)
+// seen yet: another process may have given it to the client just now, and then
+// tells the others of the slot within spread.
+func (a *Admission) notInRing(ctx context.Context, root [32]byte, snap *ledger.Snapshot) error {
+	if !pause(ctx, spread) {
+		return ctx.Err()
+	}
+	seen, err := a.Store.Seen(ctx, a.Pool.Address)
 	if err != nil {
 		return err
 	}
-	if t.NextIndex < known {
+	if snap.Slot < seen {
 		return refusal.New(refusal.ChainUnavailable,
-			"the node that this relay reads is behind: it shows %d leaves of the pool's tree, and %d are known, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", t.NextIndex, known).
+			"the node that this relay reads is behind: it stands at slot %d, and %d has been seen, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
 			Retry(retryBusy)
 	}
-	return staleRoot(root, t.Root)
+	return staleRoot(root, snap.Tree.Root)
 }
 
 // notTooLate refuses a submission when those that go before it would drive its

@@ -84,6 +84,9 @@ type Engine struct {
 	strays map[Lease]bool
 	// nudged brings the next claim forward; waking the news to other processes.
 	nudged, waking chan struct{}
+	// seen is the newest slot at which the tree was seen to change; seeing tells.
+	seen   atomic.Uint64
+	seeing chan struct{}
 	// stopping ends when nothing new is to be taken up; running steps then have
 	// half a lease to finish.
 	stopping context.Context
@@ -105,7 +108,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	}
 	e := &Engine{
 		EngineOptions: o, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
-		slots: slots{most: o.Concurrency}, nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1),
+		slots: slots{most: o.Concurrency}, nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1), seeing: make(chan struct{}, 1),
 	}
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
@@ -138,6 +141,13 @@ func (e *Engine) Overflow() { ring(e.waking) }
 
 // PollSoon brings the next look at the chain forward.
 func (e *Engine) PollSoon() { ring(e.tracker.nudged) }
+
+// Saw is told the slot of every new state of the pool's tree, and tells the
+// fleet: a process whose node is behind then knows that it is.
+func (e *Engine) Saw(slot uint64) {
+	e.seen.Store(slot)
+	ring(e.seeing)
+}
 
 // ring leaves a mark that a loop finds; one is enough.
 func ring(bell chan struct{}) {

@@ -175,14 +175,6 @@ func TestANodeThatLagsBehindTheRootFailsNothing(t *testing.T) {
 	}
 }
 
-// readLeaves is an index that has read so many leaves.
-type readLeaves struct {
-	noLeaves
-	n uint64
-}
-
-func (l readLeaves) Leaves(context.Context) (uint64, error) { return l.n, nil }
-
 func TestARootThatTheNodeHasNotSeenIsNotStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,10 +186,10 @@ func TestARootThatTheNodeHasNotSeenIsNotStale(t *testing.T) {
 	}
 	snap, err := w.state.Tree(t.Context(), 0)
 	must(t, err)
-	w.leaves = readLeaves{n: snap.Tree.NextIndex}
+	must(t, w.store.Saw(t.Context(), w.pool.Address, snap.Slot))
 	_, err = w.relay(nil).Submit(t.Context(), unseen())
 	_ = wantCode(t, err, refusal.RootNotFound)
-	w.leaves = readLeaves{n: snap.Tree.NextIndex + 1} // another process has seen more
+	must(t, w.store.Saw(t.Context(), w.pool.Address, snap.Slot+1_000_000)) // another process's node is ahead
 	_, err = w.relay(nil).Submit(t.Context(), unseen())
 	_ = wantCode(t, err, refusal.ChainUnavailable)
 }
@@ -287,8 +279,7 @@ func TestATreeThatHangsDoesNotHoldAnOutcomeUp(t *testing.T) {
 // lateLeaves is an index that reads a block only after the submission is completed.
 type lateLeaves struct{ here atomic.Bool }
 
-func (*lateLeaves) Sync(context.Context) error             { return errors.New("behind") }
-func (*lateLeaves) Leaves(context.Context) (uint64, error) { return 0, nil }
+func (*lateLeaves) Sync(context.Context) error { return errors.New("behind") }
 func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	found := map[[32]byte]uint64{}
 	for _, c := range commitments {

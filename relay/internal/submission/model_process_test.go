@@ -286,8 +286,7 @@ func (p *modelProcess) Worked(solana.PublicKey) {}
 func (p *modelProcess) Allow(context.Context, bool, uint64) error { return nil }
 
 // Sync implements submission.LeafIndex.
-func (p *modelProcess) Sync(context.Context) error             { return nil }
-func (p *modelProcess) Leaves(context.Context) (uint64, error) { return 0, nil }
+func (p *modelProcess) Sync(context.Context) error { return nil }
 
 // Find implements submission.LeafIndex.
 func (p *modelProcess) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {

@@ -147,7 +147,7 @@ func (w *modelWorld) newProcess(place, concurrency int) *modelProcess {
 	})
 	modelMust(w.t, err)
 	p.admission = &submission.Admission{AdmissionOptions: submission.AdmissionOptions{
-		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, Leaves: p, Signs: signs, Observer: p, Engine: p.engine, Now: w.now, NewID: w.newID,
+		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, Signs: signs, Observer: p, Engine: p.engine, Now: w.now, NewID: w.newID,
 	}}
 	p.engine.BeatOnce(w.t.Context())
 	return p

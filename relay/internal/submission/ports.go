@@ -79,9 +79,6 @@ type Spending interface {
 type LeafIndex interface {
 	// Sync reads what the chain has confirmed.
 	Sync(ctx context.Context) error
-	// Leaves is how many the fleet has read from the chain: a node that shows
-	// fewer is behind.
-	Leaves(ctx context.Context) (uint64, error)
 	// Find gives the index of each commitment that has been read.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }

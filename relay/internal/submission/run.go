@@ -34,6 +34,7 @@ func (e *Engine) Run(ctx context.Context) {
 	supporting.Go(func() { e.recorder.run(support) })
 	loops.Go(func() { e.claim(ctx) })
 	loops.Go(func() { e.wake(ctx) })
+	loops.Go(func() { e.see(ctx) })
 	loops.Go(func() { e.every(ctx, e.Timing.Sweep, e.reap) })
 	loops.Go(func() { e.tracker.run(ctx) })
 	<-ctx.Done()
@@ -156,6 +157,22 @@ func (e *Engine) wake(ctx context.Context) {
 	}
 }
 
+// see tells the fleet of the newest slot at which the tree changed.
+func (e *Engine) see(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.seeing:
+		}
+		call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+		if err := e.Store.Saw(call, e.Pool.Address, e.seen.Load()); err != nil && ctx.Err() == nil {
+			e.Log.DebugContext(ctx, "Could not tell the fleet of a slot", "error", err)
+		}
+		cancel()
+	}
+}
+
 // claim takes up what is due whenever it is nudged, and at each sweep.
 func (e *Engine) claim(ctx context.Context) {
 	tick := time.NewTicker(e.Timing.Sweep)
@@ -163,7 +180,7 @@ func (e *Engine) claim(ctx context.Context) {
 	for {
 		swept := false
 		select {
-		case <-ctx.Done():
+		case <-e.stopping.Done():
 			return
 		case <-e.nudged:
 			if e.hold.reason() != "" {

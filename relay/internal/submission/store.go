@@ -87,6 +87,11 @@ type Store interface {
 	// leaves the ring no later than that of rootSeq; it stops counting at limit.
 	Ahead(ctx context.Context, pool solana.PublicKey, rootSeq uint64, limit int) (int, error)
 
+	// Saw tells the fleet that the pool's tree was seen to change at slot; Seen is
+	// the newest slot that any process told of, 0 when none did.
+	Saw(ctx context.Context, pool solana.PublicKey, slot uint64) error
+	Seen(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
+
 	// Beat makes the worker known, or keeps its leases for another period; lapsed
 	// says that they had run out, so that others may have taken its submissions.
 	Beat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)

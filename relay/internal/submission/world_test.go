@@ -207,8 +207,7 @@ func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey
 // noLeaves is an index that has read nothing.
 type noLeaves struct{}
 
-func (noLeaves) Sync(context.Context) error             { return nil }
-func (noLeaves) Leaves(context.Context) (uint64, error) { return 0, nil }
+func (noLeaves) Sync(context.Context) error { return nil }
 func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, nil
 }
@@ -310,7 +309,7 @@ func (w *world) assemble(p parts) *relay {
 	})
 	must(w.t, err)
 	r.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Leaves: w.leaves, Key: w.key, Signs: signs, Observer: r.counts,
+		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Key: w.key, Signs: signs, Observer: r.counts,
 		Engine: r.Engine, Now: w.clock.now, NewID: uuid.New,
 	})
 	must(w.t, err)

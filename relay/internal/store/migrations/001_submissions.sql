@@ -123,6 +123,13 @@ CREATE TABLE workers (
     started_at  timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 
+-- The newest slot at which any process has seen a pool's tree change: a node that
+-- shows an older one is behind, and cannot tell that a root is stale.
+CREATE TABLE sightings (
+    pool bytea PRIMARY KEY CHECK (length(pool) = 32),
+    slot bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+
 -- Keys are stored hashed; content_hash tells a replay from a reuse.
 CREATE TABLE idempotency_keys (
     key_hash      bytea PRIMARY KEY CHECK (length(key_hash) = 32),
@@ -161,5 +168,5 @@ CREATE TABLE viewing_keys (
 
 ---- create above / drop below ----
 
-DROP TABLE viewing_keys, proof_signs, idempotency_keys, workers, attempts, reservations, requests, submissions;
+DROP TABLE viewing_keys, proof_signs, idempotency_keys, sightings, workers, attempts, reservations, requests, submissions;
 DROP FUNCTION relaypool_overlap();

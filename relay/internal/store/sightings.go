@@ -1,0 +1,26 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Saw implements submission.Store. Only the first process to see a slot writes.
+func (s *Store) Saw(ctx context.Context, pool solana.PublicKey, slot uint64) error {
+	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot) VALUES ($1, $2)
+		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot WHERE sightings.slot < EXCLUDED.slot`, pool.Bytes(), int64(slot)) //nolint:gosec // slots are below 2^63
+	if err != nil {
+		return unavailable(fmt.Errorf("tell of a slot: %w", err))
+	}
+	return nil
+}
+
+// Seen implements submission.Store.
+func (s *Store) Seen(ctx context.Context, pool solana.PublicKey) (slot uint64, err error) {
+	if err := s.Pool.QueryRow(ctx, `SELECT COALESCE(max(slot), 0) FROM sightings WHERE pool = $1`, pool.Bytes()).Scan(&slot); err != nil {
+		return 0, unavailable(fmt.Errorf("read the newest slot: %w", err))
+	}
+	return slot, nil
+}

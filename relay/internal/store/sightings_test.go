@@ -1,0 +1,36 @@
+package store
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+func TestTheNewestSlotIsTheFleets(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	pool, other := solana.PublicKey{1}, solana.PublicKey{2}
+	want := func(pool solana.PublicKey, slot uint64) {
+		t.Helper()
+		if got, err := s.Seen(t.Context(), pool); err != nil || got != slot {
+			t.Errorf("the newest slot is %d (%v), want %d", got, err, slot)
+		}
+	}
+	want(pool, 0)
+	var processes sync.WaitGroup
+	for n := uint64(1); n <= 20; n++ {
+		processes.Go(func() {
+			if err := s.Saw(t.Context(), pool, n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	processes.Wait()
+	want(pool, 20)
+	if err := s.Saw(t.Context(), pool, 7); err != nil {
+		t.Fatal(err)
+	}
+	want(pool, 20)
+	want(other, 0)
+}
