@@ -78,7 +78,10 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 		}
 		if results.n == 0 {
 			if !e.awaitBreaker(ctx, candidates, deadline) {
-				return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindBreakerOpen, Err: ctx.Err(), Detail: "every endpoint for it failed its last calls; it is asked again in a moment"}
+				if ctx.Err() != nil {
+					return none, ended(ctx, q.method)
+				}
+				return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindBreakerOpen, Detail: "every endpoint for it failed its last calls; it is asked again in a moment"}
 			}
 			continue
 		}
@@ -90,6 +93,44 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			return none, ended(ctx, q.method)
 		}
 	}
+}
+
+// doubts say which answers may be those of a node that has lost its data, and
+// what a second one makes of them.
+type doubts[T any] struct {
+	about func(T) bool
+	// again asks the second endpoint.
+	again  func(context.Context, asked) (T, error)
+	settle func(first, second T) T
+}
+
+// doubt is ask, but for a doubtful answer it asks a second endpoint too. One
+// that fails or takes its time is no harm: the first answer stands.
+func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d doubts[T]) (T, error) {
+	by, do := -1, q.do
+	q.do = func(ctx context.Context, at asked) (T, error) {
+		by = at.index
+		return do(ctx, at)
+	}
+	first, err := ask(ctx, e, q)
+	if err != nil || !d.about(first) {
+		return first, err
+	}
+	q.do = d.again
+	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
+		if ep.index == by {
+			continue
+		}
+		permit, ok := ep.breaker.Try()
+		if !ok {
+			continue
+		}
+		// As if there were another to ask after it: nobody waits long for an opinion.
+		if second, err := attempt(ctx, e, ep, permit, q, 2); err == nil {
+			return d.settle(first, second), nil
+		}
+	}
+	return first, nil
 }
 
 // backoff is how long to wait after a round, in which every endpoint failed.

@@ -187,6 +187,17 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	if made == nil || made.Signature != signature {
 		t.Errorf("creation is %+v, want that by %s", made, signature)
 	}
+	reader, err := chain.NewPool(chain.PoolOptions{Accounts: e, Pool: w.pool, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := must[ledger.Snapshot](t)(reader.Tree(t.Context(), 0)); s.Tree.NextIndex != 2 {
+		t.Errorf("the tree has %d leaves, want 2", s.Tree.NextIndex)
+	}
+	lamports, _, err := e.Balances(t.Context(), []solana.PublicKey{w.payer.PublicKey()})
+	if err != nil || lamports[0] == 0 {
+		t.Errorf("the payer holds %v with error %v, want what the other endpoint knows", lamports, err)
+	}
 	paid := must[*ledger.Payment](t)(e.Payment(t.Context(), signature, w.payer.PublicKey()))
 	if paid == nil || paid.Signature != signature {
 		t.Errorf("payment is %+v, want that of %s", paid, signature)

@@ -48,7 +48,7 @@ type PoolOptions struct {
 // concurrent use.
 //
 // Errors are refusals: pool_not_initialised when the tree account is not there
-// or not the program's, chain_unavailable when it could not be read.
+// or not the program's and never was, chain_unavailable when it could not be read.
 type PoolReader struct {
 	accounts AccountReader
 	pool     *shieldpool.Pool
@@ -203,6 +203,10 @@ func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (ledger.
 		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: last.Slot, At: at, Checked: last.Checked}, p.data), nil
 	}
 	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
+		if last != nil {
+			// The program closes no pool: whoever answered has lost the account.
+			return ledger.Snapshot{}, unavailable(malformed("getMultipleAccounts", "the merkle_tree account, which was there, is not: the endpoint's state is incomplete"))
+		}
 		return ledger.Snapshot{}, p.notInitialised(a)
 	}
 	if last != nil && bytes.Equal(a.Data, p.data) {

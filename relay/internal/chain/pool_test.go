@@ -336,6 +336,18 @@ func TestTreeThatIsNotThere(t *testing.T) {
 				if s := mustTree(t, p, 0); s.Slot != 11 {
 					t.Errorf("slot is %d, want 11", s.Slot)
 				}
+				if test.account != nil && test.account.Owner == pool.Profile.ProgramID {
+					return
+				}
+				// An account that was there does not go: now nothing but the node is wrong.
+				a.set(12, pool.MerkleTree, test.account)
+				a.fail(test.err)
+				time.Sleep(time.Second)
+				_, err = p.Tree(t.Context(), 0)
+				checkRefusal(t, err, refusal.ChainUnavailable)
+				if !errors.Is(err, ledger.ErrUnavailable) {
+					t.Errorf("the cause is lost: %v", err)
+				}
 			})
 		})
 	}

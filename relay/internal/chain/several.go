@@ -49,6 +49,8 @@ func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uin
 
 // Accounts reads up to 100 accounts, all at the slot that it returns, which is
 // not before minContextSlot; the entry of an account that does not exist is nil.
+// When it is a single one, such as the pool's tree, that does not exist, a second
+// endpoint is asked too, and believed if it knows it.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
 	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at asked) (slotted[[]*ledger.Account], error) {
 		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
@@ -56,26 +58,63 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 	if commitment != ledger.Confirmed {
 		q.slot = nil
 	}
-	s, err := ask(ctx, e, q)
+	s, err := doubt(ctx, e, q, doubts[slotted[[]*ledger.Account]]{
+		about:  func(s slotted[[]*ledger.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },
+		again:  q.do,
+		settle: lessNothing(func(a *ledger.Account) bool { return a == nil }),
+	})
 	return s.value, s.slot, err
 }
 
 // Balance reads an account's confirmed lamports and the slot of the reading,
-// which is not before minContextSlot. An account that does not exist has 0.
+// which is not before minContextSlot. An account that does not exist has 0; of
+// that, as for Balances, a second endpoint is asked.
 func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
-	s, err := ask(ctx, e, current("getBalance", judge.Read, func(ctx context.Context, at asked) (slotted[uint64], error) {
-		return pair(at.Balance(ctx, key, minContextSlot))
-	}))
-	return s.value, s.slot, err
+	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, at asked) (slotted[[]uint64], error) {
+		lamports, slot, err := at.Balance(ctx, key, minContextSlot)
+		return slotted[[]uint64]{[]uint64{lamports}, slot}, err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return v[0], slot, nil
 }
 
 // Balances reads the confirmed lamports of up to 100 accounts, all at the slot
-// that it returns, in the order of the keys. An account that does not exist has 0.
+// that it returns, in the order of the keys. An account that does not exist has
+// 0. A node that has lost an account says 0 too, so a second endpoint is asked
+// when there is one, and its answer taken if it knows of more accounts.
 func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
-	s, err := ask(ctx, e, current("getMultipleAccounts", judge.Read, func(ctx context.Context, at asked) (slotted[[]uint64], error) {
+	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, at asked) (slotted[[]uint64], error) {
 		return pair(at.Balances(ctx, keys))
-	}))
+	})
+}
+
+func (e *Endpoints) lamports(ctx context.Context, method string, do func(context.Context, asked) (slotted[[]uint64], error)) ([]uint64, uint64, error) {
+	s, err := doubt(ctx, e, current(method, judge.Read, do), doubts[slotted[[]uint64]]{
+		about:  func(s slotted[[]uint64]) bool { return slices.Contains(s.value, 0) },
+		again:  do,
+		settle: lessNothing(func(lamports uint64) bool { return lamports == 0 }),
+	})
 	return s.value, s.slot, err
+}
+
+// lessNothing takes the second reading if fewer of its values are nothing.
+func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
+	count := func(of []T) (n int) {
+		for _, v := range of {
+			if nothing(v) {
+				n++
+			}
+		}
+		return n
+	}
+	return func(first, second slotted[[]T]) slotted[[]T] {
+		if count(second.value) < count(first.value) {
+			return second
+		}
+		return first
+	}
 }
 
 // Simulate runs a transaction on the newest confirmed state, not before
@@ -119,43 +158,24 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 // asked too, if there is one that answers, and believed when it does know it.
 // Whoever loses its history must not make the relay think that nothing landed.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	var by int
-	look, err := ask(ctx, e, past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
-		by = at.index
+	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
 		return at.search(ctx, signatures)
-	}))
-	if err == nil && slices.Contains(look.Statuses, nil) {
-		e.secondOpinion(ctx, signatures, look.Statuses, by)
-	}
-	return look, err
-}
-
-// secondOpinion fills in the statuses that another endpoint than by knows.
-func (e *Endpoints) secondOpinion(ctx context.Context, signatures []solana.Signature, statuses []*ledger.Status, by int) {
-	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) ([]*ledger.Status, error) {
-		found, _, err := at.Statuses(ctx, signatures, true)
-		return found, err
 	})
-	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
-		if ep.index == by {
-			continue
-		}
-		permit, ok := ep.breaker.Try()
-		if !ok {
-			continue
-		}
-		// Two, as if there were another to ask: nobody waits long for an opinion.
-		found, err := attempt(ctx, e, ep, permit, q, 2)
-		if err != nil {
-			continue
-		}
-		for i, s := range found {
-			if statuses[i] == nil {
-				statuses[i] = s
+	return doubt(ctx, e, q, doubts[ledger.Look]{
+		about: func(l ledger.Look) bool { return slices.Contains(l.Statuses, nil) },
+		again: func(ctx context.Context, at asked) (ledger.Look, error) {
+			found, _, err := at.Statuses(ctx, signatures, true)
+			return ledger.Look{Statuses: found}, err
+		},
+		settle: func(first, second ledger.Look) ledger.Look {
+			for i, s := range second.Statuses {
+				if first.Statuses[i] == nil {
+					first.Statuses[i] = s
+				}
 			}
-		}
-		return
-	}
+			return first
+		},
+	})
 }
 
 // search is Search at one endpoint.
@@ -181,11 +201,17 @@ func (c *Client) search(ctx context.Context, signatures []solana.Signature) (led
 }
 
 // SignaturesFor lists the transactions that name the address, from an archive's
-// history first; see Client.SignaturesFor.
+// history first; see Client.SignaturesFor. When there is none, a second endpoint
+// is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	return ask(ctx, e, past("getSignaturesForAddress", judge.Upkeep, func(ctx context.Context, at asked) ([]ledger.SignatureInfo, error) {
+	q := past("getSignaturesForAddress", judge.Upkeep, func(ctx context.Context, at asked) ([]ledger.SignatureInfo, error) {
 		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
-	}))
+	})
+	return doubt(ctx, e, q, doubts[[]ledger.SignatureInfo]{
+		about:  func(of []ledger.SignatureInfo) bool { return len(of) == 0 },
+		again:  q.do,
+		settle: func(_, second []ledger.SignatureInfo) []ledger.SignatureInfo { return second },
+	})
 }
 
 // Blocks lists the slots from from to to, both included, that have a confirmed

@@ -1,7 +1,9 @@
 package chain
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +109,74 @@ func TestSearchAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestNothingIsDoubted: what one endpoint knows nothing of, another is asked
+// for; an endpoint that is down makes no answer worse.
+func TestNothingIsDoubted(t *testing.T) {
+	t.Parallel()
+	account := fmt.Sprintf(`{"data":["","base64"],"lamports":7,"owner":%q}`, keyB)
+	accounts := func(ctx context.Context, e *Endpoints) (any, error) {
+		a, _, err := e.Accounts(ctx, []solana.PublicKey{keyA}, ledger.Confirmed, 0)
+		return len(a) == 1 && a[0] != nil && a[0].Lamports == 7, err
+	}
+	balance := func(ctx context.Context, e *Endpoints) (any, error) {
+		lamports, _, err := e.Balance(ctx, keyA, 0)
+		return lamports == 7, err
+	}
+	balances := func(ctx context.Context, e *Endpoints) (any, error) {
+		lamports, _, err := e.Balances(ctx, []solana.PublicKey{keyA, keyB})
+		return slices.Equal(lamports, []uint64{7, 7}), err
+	}
+	history := func(ctx context.Context, e *Endpoints) (any, error) {
+		infos, err := e.SignaturesFor(ctx, keyA, ledger.Finalized, solana.Signature{}, solana.Signature{}, 0)
+		return len(infos) == 1 && infos[0].Signature == sigA, err
+	}
+	valued := func(v string) reply { return says(`{"context":{"slot":100},"value":` + v + `}`) }
+	tests := map[string]struct {
+		do                 func(context.Context, *Endpoints) (any, error)
+		method             string
+		nothing, something reply
+	}{
+		"an account": {accounts, "getMultipleAccounts", valued(`[null]`), valued("[" + account + "]")},
+		"a balance":  {balance, "getBalance", valued(`0`), valued(`7`)},
+		"balances":   {balances, "getMultipleAccounts", valued(`[null,` + account + `]`), valued("[" + account + "," + account + "]")},
+		"a history":  {history, "getSignaturesForAddress", says(`[]`), says(fmt.Sprintf(`[{"signature":%q,"slot":7,"err":null}]`, sigA))},
+	}
+	for name, test := range tests {
+		others := map[string]struct {
+			first, second reply
+			open          bool
+			want          bool
+			wantAsked     int // of the second
+		}{
+			"that both know is asked for once":          {first: test.something, second: sick, want: true},
+			"that the other knows":                      {first: test.nothing, second: test.something, want: true, wantAsked: 1},
+			"that nobody knows":                         {first: test.nothing, second: test.nothing, wantAsked: 1},
+			"that the other cannot tell":                {first: test.nothing, second: sick, wantAsked: 1},
+			"that the other, which fails, is not asked": {first: test.nothing, second: test.something, open: true},
+		}
+		for which, other := range others {
+			t.Run(name+" "+which, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := newNetwork("a", "b")
+					n["a"].set(test.method, other.first)
+					n["b"].set(test.method, other.second)
+					e, _ := newEndpoints(t, n, of("a", "b"), nil)
+					if other.open {
+						open(e.all[1])
+					}
+					got, err := test.do(t.Context(), e)
+					if err != nil || got != other.want {
+						t.Errorf("something was found: %v with error %v, want %v", got, err, other.want)
+					}
+					if got := n["b"].count(test.method); got != other.wantAsked {
+						t.Errorf("the other was asked %d times, want %d", got, other.wantAsked)
+					}
+				})
+			})
+		}
 	}
 }
 

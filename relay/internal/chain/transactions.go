@@ -81,6 +81,8 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 		Confirmation ledger.Commitment `json:"confirmationStatus"`
 		Err          json.RawMessage   `json:"err"`
 	}
+	// None is an empty list, not null.
+	signatures = append([]solana.Signature{}, signatures...)
 	result, err := read[at[[]*value]](ctx, c, method, signatures, config{"searchTransactionHistory": history})
 	if err != nil {
 		return nil, 0, err
