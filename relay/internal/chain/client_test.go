@@ -19,7 +19,16 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-const shortTimeout = 100 * time.Millisecond
+const shortTimeout = 500 * time.Millisecond
+
+// timeoutFor is short for an answer that does not come, and long enough for one
+// that does on a busy machine.
+func timeoutFor(a answer) time.Duration {
+	if a.hang {
+		return shortTimeout
+	}
+	return 30 * time.Second
+}
 
 // signature is a result that sendTransaction may give.
 var signature = result(`"` + solana.Signature{1}.String() + `"`)
@@ -65,7 +74,7 @@ func TestErrorsOfReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, test.answer)
-			c := newClient(t, Options{URL: n.URL, Timeout: shortTimeout})
+			c := newClient(t, Options{URL: n.URL, Timeout: timeoutFor(test.answer)})
 			lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0)
 			if lamports != 0 || slot != 0 || err == nil {
 				t.Fatalf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
@@ -128,7 +137,7 @@ func TestErrorsOfSends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, test.answer)
-			c := newClient(t, Options{URL: n.URL, Timeout: shortTimeout})
+			c := newClient(t, Options{URL: n.URL, Timeout: timeoutFor(test.answer)})
 			err := c.Send(t.Context(), []byte{1}, true, 9)
 			if calls, _, _ := n.received(); calls != 1 {
 				t.Errorf("%d calls, want 1: a send is never repeated here", calls)

@@ -57,17 +57,8 @@ func (m *Meter) Saw(method string, took time.Duration, failed bool, now time.Tim
 	a.at = now
 }
 
-// Latency is the average time of the method's calls; 0 when there were none.
-func (m *Meter) Latency(method string) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if a := m.methods[method]; a != nil {
-		return time.Duration(a.took * float64(time.Second))
-	}
-	return 0
-}
-
-// Slowest is the average time of the method that takes longest.
+// Slowest is the average time of the method that takes longest; 0 when nothing
+// was asked.
 func (m *Meter) Slowest() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
