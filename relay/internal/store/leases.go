@@ -42,7 +42,8 @@ const (
 
 	// freeSQL frees what is held by workers that are not known: reaped now or
 	// before, or gone while a claim of theirs was under way. It steps from holder
-	// to holder through the index, so that it costs as much as there are holders.
+	// to holder through the index and looks at the rows of each that is gone, so
+	// that it costs as much as there are holders, however much they hold.
 	// Locked rows are being written; they are freed by the next pass.
 	freeSQL = `
 WITH RECURSIVE holder (id) AS (
@@ -53,8 +54,9 @@ WITH RECURSIVE holder (id) AS (
 ), gone AS MATERIALIZED (
 	SELECT h.id FROM holder h WHERE h.id IS NOT NULL AND NOT EXISTS (SELECT FROM workers w WHERE w.id = h.id)
 ), picked AS MATERIALIZED (
-	SELECT s.id FROM submissions s WHERE s.lease_owner IS NOT NULL AND s.lease_owner = ANY (ARRAY(SELECT id FROM gone))
-	LIMIT $1 FOR UPDATE SKIP LOCKED
+	SELECT theirs.id FROM gone CROSS JOIN LATERAL (
+		SELECT s.id FROM submissions s WHERE s.lease_owner = gone.id LIMIT $1 FOR UPDATE SKIP LOCKED
+	) AS theirs LIMIT $1
 )
 UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id`
 

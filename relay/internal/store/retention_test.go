@@ -222,3 +222,43 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 		t.Errorf("%d rows are held", dead)
 	}
 }
+
+// A heap-only update writes no index: what beats, tries and holds change is in none.
+func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	l := stateOf(t, s, submission.Processing, w, 1)
+	exec(t, s, `UPDATE submissions SET hold_reason = 'fee_payer_empty', tries = 3`)
+	tx := begin(t, s)
+	counts := func(table string) (updates, hot int) {
+		err := tx.QueryRow(ctx, `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables
+			WHERE schemaname = current_schema() AND relname = $1`, table).Scan(&updates, &hot)
+		ok(t, err)
+		return updates, hot
+	}
+	want := map[string]int{"submissions": 1, "workers": 10, "attempts": 1, "spend_buckets": 0}
+	updatesBefore, hotBefore := map[string]int{}, map[string]int{} // of earlier transactions on this connection
+	for table := range want {
+		updatesBefore[table], hotBefore[table] = counts(table)
+	}
+	a := attempt(1)
+	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if _, err := tx.Exec(ctx, beatSQL, w, time.Minute, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tx.Exec(ctx, burySQL, l.ID, l.Epoch, [][]byte{a.Signature[:]}, []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	for table, want := range want {
+		updates, hot := counts(table)
+		updates, hot = updates-updatesBefore[table], hot-hotBefore[table]
+		if hot != updates || updates < want {
+			t.Errorf("%s: %d of %d updates write no index, want all of at least %d", table, hot, updates, want)
+		}
+	}
+}

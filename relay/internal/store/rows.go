@@ -95,11 +95,12 @@ func signature(b []byte) *solana.Signature {
 	return &sig
 }
 
+const getSQL = `SELECT ` + columns + ` FROM submissions s JOIN requests r ON r.submission_id = s.id WHERE s.id = $1`
+
 // Get implements submission.Store.
 func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 	var r record
-	err := s.Pool.QueryRow(ctx, `SELECT `+columns+` FROM submissions s JOIN requests r ON r.submission_id = s.id WHERE s.id = $1`, id).
-		Scan(r.targets()...)
+	err := s.Pool.QueryRow(ctx, getSQL, id).Scan(r.targets()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, refusal.New(refusal.NotFound, "no submission has this id: it was never accepted here, or it was finished so long ago that it is no longer kept")
 	}

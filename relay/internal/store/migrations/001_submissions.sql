@@ -78,7 +78,7 @@ CREATE TABLE requests (
     notes         bytea[] NOT NULL DEFAULT '{}',
     -- spends are the nullifiers that the submission reserved.
     spends        bytea[] NOT NULL
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 -- At most one live submission a nullifier, across all pods. Rows of landed
 -- submissions outlive the submissions, so there is no foreign key; and because
@@ -110,7 +110,7 @@ CREATE TABLE attempts (
     -- dead: it can not land any more.
     dead                    boolean NOT NULL DEFAULT false,
     created_at              timestamptz NOT NULL DEFAULT now()
-) WITH (fillfactor = 85);
+) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX attempts_submission ON attempts (submission_id);
 
 -- The processes that hold leases. A row lives until its time is over, and with
@@ -136,7 +136,7 @@ CREATE TABLE idempotency_keys (
     content_hash  bytea NOT NULL,
     submission_id uuid NOT NULL,
     created_at    timestamptz NOT NULL DEFAULT now()
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 
 -- Called when an insert finds a nullifier or key taken: the statement that

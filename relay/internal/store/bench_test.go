@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// benchBatch is how many rows the batched moves take at once.
+const benchBatch = 32
+
+// bench is one store with rows in it, and a worker that lives.
+type bench struct {
+	s      *Store
+	worker uuid.UUID
+	next   atomic.Uint64 // notes and signatures that were not used yet
+}
+
+func (b *bench) accept(ctx context.Context, worker *uuid.UUID) (submission.Lease, error) {
+	n := b.next.Add(1)
+	sub := withdrawal(2*n, 2*n+1)
+	sub.RootSeq = n / 50
+	got, err := b.s.Accept(ctx, sub, nil, worker)
+	if err != nil {
+		return submission.Lease{}, err
+	}
+	return submission.Lease{ID: got.ID, Epoch: got.Epoch}, nil
+}
+
+// held are n submissions under lease.
+func (b *bench) held(ctx context.Context, n int) ([]submission.Lease, error) {
+	leases := make([]submission.Lease, n)
+	return leases, across(16, n, func(i int) (err error) {
+		leases[i], err = b.accept(ctx, &b.worker)
+		return err
+	})
+}
+
+func (b *bench) attempt() submission.Attempt {
+	a := attempt(0)
+	binary.BigEndian.PutUint64(a.Signature[:], b.next.Add(1))
+	a.Raw = make([]byte, 1000)
+	return a
+}
+
+func (b *bench) landings(leases []submission.Lease) []submission.Landing {
+	out := make([]submission.Landing, len(leases))
+	for i, l := range leases {
+		out[i] = landing(l, 1)
+		out[i].LeafIndices = []uint64{1, 2}
+	}
+	return out
+}
+
+// across runs f for each of n, by that many clients.
+func across(clients, n int, f func(i int) error) error {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	for range clients {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := f(i); err != nil {
+					mu.Lock()
+					first = err
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// batches runs f over n rows, benchBatch at a time.
+func batches(clients, n int, f func(from, to int) error) error {
+	return across(clients, (n+benchBatch-1)/benchBatch, func(i int) error { return f(i*benchBatch, min((i+1)*benchBatch, n)) })
+}
+
+// BenchmarkStore measures each move, in rows a second; -benchtime=3000x is a
+// good number of rows.
+func BenchmarkStore(b *testing.B) {
+	for _, rows := range []int{1_000, 100_000} {
+		s := openOn(b, pgtest.URL(b))
+		at := &bench{s: s, worker: fill(b, s, rows)}
+		if _, err := s.Beat(b.Context(), submission.Worker{ID: at.worker}, time.Hour); err != nil {
+			b.Fatal(err)
+		}
+		at.next.Store(1 << 32)
+		for _, clients := range []int{1, 16} {
+			for _, move := range at.moves(clients) {
+				b.Run(fmt.Sprintf("%s/rows=%d/clients=%d", move.name, rows, clients), func(b *testing.B) {
+					run, err := move.prepare(b.Context(), b.N)
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.ResetTimer()
+					began := time.Now()
+					if err := run(); err != nil {
+						b.Fatal(err)
+					}
+					b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "rows/s")
+				})
+			}
+		}
+	}
+}
+
+type benchMove struct {
+	name    string
+	prepare func(ctx context.Context, n int) (run func() error, err error)
+}
+
+func (b *bench) moves(clients int) []benchMove {
+	return []benchMove{
+		{"Accept", func(ctx context.Context, n int) (func() error, error) {
+			return func() error {
+				return across(clients, n, func(int) error { _, err := b.accept(ctx, &b.worker); return err })
+			}, nil
+		}},
+		{"Claim", func(ctx context.Context, n int) (func() error, error) {
+			// What the database was filled with is put off, so that the claims find what is made for them.
+			if _, err := b.s.Pool.Exec(ctx, `UPDATE submissions SET due_at = now() + interval '1 hour' WHERE state IN ('pending', 'processing') AND lease_owner IS NULL`); err != nil {
+				return nil, err
+			}
+			err := across(16, n, func(int) error { _, err := b.accept(ctx, nil); return err })
+			return func() error {
+				return batches(clients, n, func(from, to int) error { _, err := b.s.Claim(ctx, b.worker, to-from); return err })
+			}, err
+		}},
+		{"RecordAttempt", func(ctx context.Context, n int) (func() error, error) {
+			leases, err := b.held(ctx, n)
+			return func() error {
+				return across(clients, n, func(i int) error { return b.s.RecordAttempt(ctx, leases[i], b.attempt()) })
+			}, err
+		}},
+		{"Complete", func(ctx context.Context, n int) (func() error, error) {
+			leases, err := b.held(ctx, n)
+			return func() error {
+				return batches(clients, n, func(from, to int) error {
+					return oneLease(b.s.Complete(ctx, b.landings(leases[from:to])))
+				})
+			}, err
+		}},
+		{"Finalize", func(ctx context.Context, n int) (func() error, error) {
+			leases, err := b.held(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			err = batches(16, n, func(from, to int) error { return oneLease(b.s.Complete(ctx, b.landings(leases[from:to]))) })
+			return func() error {
+				return batches(clients, n, func(from, to int) error {
+					return oneLease(b.s.Finalize(ctx, b.landings(leases[from:to]), nil))
+				})
+			}, err
+		}},
+		{"Backlog", func(ctx context.Context, n int) (func() error, error) {
+			return func() error {
+				return across(clients, n, func(int) error { _, err := b.s.Backlog(ctx); return err })
+			}, nil
+		}},
+		{"Ahead", func(ctx context.Context, n int) (func() error, error) {
+			return func() error {
+				return across(clients, n, func(int) error { _, err := b.s.Ahead(ctx, testPool, 500, 50); return err })
+			}, nil
+		}},
+		{"Reap", func(ctx context.Context, n int) (func() error, error) {
+			return func() error {
+				return across(clients, n, func(int) error { _, err := b.s.Reap(ctx); return err })
+			}, nil
+		}},
+	}
+}
+
+// BenchmarkPlansAtAMillion holds every statement to its indexes over a million
+// finished submissions, which takes some minutes to make.
+func BenchmarkPlansAtAMillion(b *testing.B) {
+	s := openOn(b, pgtest.URL(b))
+	w := fill(b, s, 1_000_000)
+	for b.Loop() {
+		wantIndexScans(b, s, w)
+	}
+}

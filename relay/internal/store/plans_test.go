@@ -1,0 +1,167 @@
+package store
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+)
+
+// fill makes a database that has been at work for long: finished submissions
+// with all that belongs to them, and a few under way. It returns a living worker.
+func fill(t testing.TB, s *Store, finished int) uuid.UUID {
+	t.Helper()
+	bulk(t, s, finished*9/10, "completed")
+	bulk(t, s, finished/10, "failed")
+	bulk(t, s, 1500, "processing")
+	bulk(t, s, 500, "pending")
+	exec(t, s, `INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, dead)
+		SELECT sha512(id::text::bytea), id, 1, decode(repeat('ab', 200), 'hex'), pool, pool, 1, 2, 3, state = 'failed' FROM submissions WHERE state <> 'pending'`)
+	exec(t, s, `INSERT INTO reservations SELECT pool, sha256(id::text::bytea), id FROM submissions WHERE state <> 'failed'`)
+	exec(t, s, `INSERT INTO idempotency_keys SELECT sha256(id::text::bytea), content_hash, id, created_at FROM submissions`)
+	for i := range 3 {
+		exec(t, s, `UPDATE submissions SET lease_owner = $1 WHERE state = 'processing' AND job_id % 4 = $2`, worker(t, s), i)
+	}
+	exec(t, s, `UPDATE submissions SET state = 'completed', signature = sha512(id::text::bytea) WHERE state = 'processing' AND job_id % 5 = 0`)
+	exec(t, s, `UPDATE submissions SET due_at = now() + interval '1 hour', hold_reason = 'fee_payer_empty' WHERE state = 'processing' AND job_id % 5 = 1 AND lease_owner IS NULL`)
+	exec(t, s, `VACUUM ANALYZE`)
+	return worker(t, s)
+}
+
+// literal writes a value as SQL does.
+func literal(v any) string {
+	switch v := v.(type) {
+	case int, int64:
+		return fmt.Sprint(v)
+	case []byte:
+		return `'\x` + hex.EncodeToString(v) + `'`
+	case [][]byte:
+		var b strings.Builder
+		for _, e := range v {
+			fmt.Fprintf(&b, `%s"\\x%s"`, map[bool]string{true: ",", false: ""}[b.Len() > 0], hex.EncodeToString(e))
+		}
+		return "'{" + b.String() + "}'"
+	case nil:
+		return "NULL"
+	case time.Time:
+		return "'" + v.Format(time.RFC3339) + "'"
+	default:
+		return fmt.Sprintf("'%v'", v)
+	}
+}
+
+// statement is one that the relay runs, with values of its parameters.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// statements are all that touch submissions and what belongs to them.
+func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
+	id := one[uuid.UUID](t, s, `SELECT id FROM submissions WHERE state = 'processing' AND lease_owner IS NOT NULL LIMIT 1`)
+	sub := withdrawal(1, 2)
+	hash, inputs := make([]byte, 32), sub.Call.Inputs.Bytes()
+	spend := [][]byte{hash}
+	landing := []any{fmt.Sprintf("{%s}", id), "{1}", [][]byte{make([]byte, 64)}, "{5}", `{"{1,2}"}`, [][]byte{hash}}
+	return map[string]statement{
+		"accept":               {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash}},
+		"look reservations up": {reservedSQL, []any{testPool.Bytes(), spend}},
+		"replay a key":         {replaySQL, []any{hash, "24 hours"}},
+		"read a submission":    {getSQL, []any{id}},
+		"claim":                {claimSQL, []any{w, 64}},
+		"claim landed":         {claimLandedSQL, []any{w, 64}},
+		"forget workers":       {reapSQL, nil},
+		"free":                 {freeSQL, []any{freeBatch}},
+		"retire":               {retireSQL, []any{w}},
+		"held":                 {heldSQL, []any{w}},
+		"release":              {releaseSQL, []any{id, 1, "1 s", ""}},
+		"record":               {recordSQL, []any{id, 1, make([]byte, 64), hash, hash, hash, 1, 2, 3}},
+		"refuse":               {refuseSQL, []any{id, 1, make([]byte, 64)}},
+		"bury":                 {burySQL, []any{id, 1, [][]byte{make([]byte, 64)}, "{1}"}},
+		"complete":             {completeSQL, landing},
+		"finalize":             {finalizeSQL, append(append([]any{}, landing...), "{}", "{}", "{}")},
+		"reopen":               {reopenSQL, []any{id, 1}},
+		"lock":                 {lockSQL, []any{id, 1}},
+		"fail":                 {failSQL, []any{id, 1, "root_not_found", "x", "{}"}},
+		"count open":           {openSQL, nil},
+		"list jobs":            {jobsSQL, nil},
+		"ahead":                {aheadSQL, []any{testPool.Bytes(), 500, 100}},
+		"delete finished":      {deleteFinishedSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
+		"delete keys":          {deleteKeysSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
+	}
+}
+
+// explain gives the plan that Postgres makes for the statement.
+func explain(t testing.TB, conn *pgx.Conn, mode string, st statement) string {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := conn.Exec(ctx, `SET plan_cache_mode = `+mode); err != nil {
+		t.Fatal(err)
+	}
+	name := "s" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	if _, err := conn.Prepare(ctx, name, st.sql); err != nil {
+		t.Fatalf("prepare: %v", err)
+	}
+	args := make([]string, len(st.args))
+	for i, a := range st.args {
+		args[i] = literal(a)
+	}
+	execute := "EXECUTE " + name
+	if len(args) > 0 {
+		execute += "(" + strings.Join(args, ", ") + ")"
+	}
+	rows, err := conn.Query(ctx, `EXPLAIN `+execute, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("explain: %v", err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// scans are the large tables that a plan reads from end to end.
+func scans(plan string) (found []string) {
+	for _, table := range []string{"submissions", "requests", "attempts", "reservations", "idempotency_keys"} {
+		if strings.Contains(plan, "Seq Scan on "+table) {
+			found = append(found, table)
+		}
+	}
+	return found
+}
+
+// wantIndexScans fails for every statement that scans a large table, planned
+// for its values and planned for any.
+func wantIndexScans(t testing.TB, s *Store, w uuid.UUID) {
+	t.Helper()
+	all := statements(s, w, t)
+	pooled, err := s.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pooled.Release()
+	for name, st := range all {
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			plan := explain(t, pooled.Conn(), mode, st)
+			if found := scans(plan); len(found) > 0 {
+				t.Errorf("%s (%s) reads all of %v:\n%s", name, mode, found, plan)
+			}
+		}
+	}
+	if plan := explain(t, pooled.Conn(), "force_custom_plan", statement{`SELECT count(*) FROM submissions WHERE root = $1`, []any{[]byte{1}}}); len(scans(plan)) != 1 {
+		t.Errorf("the check does not see a scan:\n%s", plan)
+	}
+}
+
+func TestNoStatementReadsALargeTableFromEndToEnd(t *testing.T) {
+	t.Parallel()
+	s := openOn(t, pgtest.Server(t).URL("postgres"))
+	wantIndexScans(t, s, fill(t, s, 100_000))
+}
