@@ -282,6 +282,9 @@ func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
 	if v, ok := s.metric(contract.MetricRPCUp, `endpoint="two"`); !ok || v != 1 {
 		t.Errorf("the other endpoint's metric is %v, %v", v, ok)
 	}
+	if n, _ := s.metric(contract.MetricRPCBreaker, `endpoint="one",state="open"`); n < 1 {
+		t.Error("no metric counts the breaker's change")
+	}
 	s.faults("one")
 	s.ready()
 	s.faults("two", fault.Rule{Cut: true})
@@ -317,6 +320,11 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	}
 	if got, ok := s.metric(contract.MetricLedgerDifference, ""); !ok || got != 0 {
 		t.Errorf("%v lamports are not accounted for (%v)", got, ok)
+	}
+	for _, m := range []contract.Metric{contract.MetricUpkeepRuns, contract.MetricUpkeepDuration, contract.MetricLedgerEntries, contract.MetricLedgerAge, contract.MetricLedgerGaps} {
+		if !strings.Contains(s.text(s.ops+contract.MetricsPath), "\n"+m.Name) {
+			t.Errorf("the metrics lack %s", m.Name)
+		}
 	}
 	s.ready()
 

@@ -70,6 +70,11 @@ func (a *App) readEndpointGauges() {
 			}
 		}
 	})
+	a.metrics.ReadEach(contract.MetricRPCSocket, func(sample telemetry.Sample) {
+		for _, e := range a.endpoints.Status() {
+			sample(flag(e.Subscribed), e.Name)
+		}
+	})
 	a.metrics.ReadEach(contract.MetricRPCLatency, func(sample telemetry.Sample) {
 		for _, e := range a.endpoints.Status() {
 			if e.Latency > 0 {
