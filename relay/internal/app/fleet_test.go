@@ -223,6 +223,9 @@ func TestHeldWorkGoesOnWhenAPayerIsFunded(t *testing.T) {
 	if a := s.call(http.MethodGet, "/backlog", nil); a.at("held", "fee_payer_empty") != 1.0 || a.at("due_count") != 0.0 {
 		t.Errorf("the backlog is %v", a.body)
 	}
+	if body := s.text(s.ops + contract.BacklogPath); !strings.Contains(body, `"held":{"fee_payer_empty":1}`) {
+		t.Errorf("the operations port tells %s", body)
+	}
 	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
 	s.completed(paths)
 	s.ready()
@@ -336,4 +339,18 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	if n, _ := s.metric(contract.MetricLedgerUnknown, ""); n != 1 {
 		t.Errorf("%v signatures are unknown, want 1", n)
 	}
+}
+
+// TestAPoolWithAnotherRing: a ring of the program's own length is read when it is
+// configured, and told when it is not.
+func TestAPoolWithAnotherRing(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, ring: 12, change: func(c *config.Serve) { c.RootRing = 12 }})
+	s.ready()
+	f.fill(s)
+	s.completed(f.submit(s, 2))
+	s.stop()
+	s.again(func(c *config.Serve) { c.RootRing = 11 })
+	s.toldBy("pool", "self-check")
 }

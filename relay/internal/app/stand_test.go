@@ -77,13 +77,14 @@ type standOptions struct {
 	databaseURL   string
 	alsoRefuseRPC bool // the RPC endpoint is a closed port
 	lease         time.Duration
+	ring          int // of the chain's program; 0 is the profile's
 }
 
 func newStand(t *testing.T, o standOptions) *stand {
 	t.Helper()
 	s := &stand{t: t, o: o}
 	var err error
-	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: slot, Initialised: !o.bare})
+	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: slot, Initialised: !o.bare, Ring: o.ring})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.chain.Close()) })
 	url, err := s.chain.Listen("127.0.0.1:0")
@@ -92,6 +93,7 @@ func newStand(t *testing.T, o standOptions) *stand {
 	s.rpc, err = chain.New(chain.Options{URL: url, HTTP: chain.NewHTTPClient(), Now: time.Now})
 	must(t, err)
 	profile := shieldpool.Development()
+	profile.RootHistory = cmp.Or(o.ring, profile.RootHistory)
 	s.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)
 	for range max(o.payers, 1) {
