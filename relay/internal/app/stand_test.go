@@ -78,13 +78,14 @@ type standOptions struct {
 	alsoRefuseRPC bool // the RPC endpoint is a closed port
 	lease         time.Duration
 	ring          int // of the chain's program; 0 is the profile's
+	slot          time.Duration
 }
 
 func newStand(t *testing.T, o standOptions) *stand {
 	t.Helper()
 	s := &stand{t: t, o: o}
 	var err error
-	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: slot, Initialised: !o.bare, Ring: o.ring})
+	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slot, slot), Initialised: !o.bare, Ring: o.ring})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.chain.Close()) })
 	url, err := s.chain.Listen("127.0.0.1:0")
