@@ -229,6 +229,24 @@ func (c *modelChain) dead(sig solana.Signature, lastHeight uint64) bool {
 	return c.finalized.height > lastHeight
 }
 
+// drivenOut reports whether leaves drove a root out of the ring on any fork
+// that was ever confirmed.
+func (c *modelChain) drivenOut(root [32]byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.views, func(v modelView) bool {
+		if slices.Contains(v.confirmed.state.roots, root) {
+			return false
+		}
+		for b := v.confirmed; b != nil; b = b.parent {
+			if slices.Contains(b.state.roots, root) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // newest is what a node sees that is up to date.
 func (c *modelChain) newest() modelView {
 	c.mu.Lock()

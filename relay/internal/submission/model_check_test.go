@@ -147,14 +147,17 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 		return
 	}
 	w.note("%s sends %.4x of %s", p.name, tx.signature[:], w.short(known.submission.id))
-	for _, other := range w.attemptsOf(known.submission) {
-		if other != known && !other.lost && !known.lost && !w.chain.dead(other.signature, other.lastHeight) {
-			w.violated("death rule: %s sent %.4x while %.4x has landed or can land", p.name, tx.signature[:], other.signature[:])
-		}
-	}
 	w.mu.Lock()
 	known.sent = true
 	w.mu.Unlock()
+	if known.lost || w.chain.dead(known.signature, known.lastHeight) {
+		return // a late send of what can land no more harms nobody
+	}
+	for _, other := range w.attemptsOf(known.submission) {
+		if other != known && !other.lost && !w.chain.dead(other.signature, other.lastHeight) {
+			w.violated("death rule: %s sent %.4x while %.4x has landed or can land", p.name, tx.signature[:], other.signature[:])
+		}
+	}
 }
 
 // landed checks an outcome: what is said to have landed has, on some fork at least.
@@ -183,7 +186,7 @@ func (w *modelWorld) failed(p *modelProcess, id uuid.UUID, code refusal.Code) {
 	}
 	switch code {
 	case refusal.RootNotFound:
-		if slices.Contains(confirmed.state.roots, taken.call.Inputs.Root) {
+		if slices.Contains(confirmed.state.roots, taken.call.Inputs.Root) && !w.chain.drivenOut(taken.call.Inputs.Root) {
 			w.violated("%s failed with root_not_found, and its root is in the ring", w.short(id))
 		}
 	case refusal.NullifierSpent:

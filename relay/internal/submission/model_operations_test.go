@@ -126,16 +126,19 @@ func (m *model) ofChain() []modelOperation {
 		{"others append leaves", 2, func(*modelProcess) {
 			var txs []*modelTx
 			for range 1 + m.rand.IntN(m.chain.ring/4) {
-				txs = append(txs, m.foreign(&shieldpool.PublicInputs{Commitments: [2][32]byte{m.element(6), m.element(6)}}))
+				txs = append(txs, m.foreign(&shieldpool.Call{Inputs: &shieldpool.PublicInputs{Commitments: [2][32]byte{m.element(6), m.element(6)}}}))
 			}
 			m.chain.produce(0, txs)
 			m.pass(modelSlot)
 		}},
 		{"others spend a note", 3, func(*modelProcess) {
 			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing }); s != nil && m.unspent(s) {
-				in := *s.call.Inputs
-				in.Commitments = [2][32]byte{m.element(6), m.element(6)}
-				m.chain.produce(0, []*modelTx{m.foreign(&in)})
+				call, in := *s.call, *s.call.Inputs
+				if m.rand.IntN(3) > 0 { // else it is another relay's transaction, of the very same content
+					in.Commitments = [2][32]byte{m.element(6), m.element(6)}
+				}
+				call.Inputs = &in
+				m.chain.produce(0, []*modelTx{m.foreign(&call)})
 				m.pass(modelSlot)
 			}
 		}},
@@ -151,11 +154,11 @@ func (m *model) unspent(s *modelTaken) bool {
 }
 
 // foreign is a transaction of somebody else.
-func (w *modelWorld) foreign(in *shieldpool.PublicInputs) *modelTx {
+func (w *modelWorld) foreign(call *shieldpool.Call) *modelTx {
 	var sig solana.Signature
 	serial := w.element(7)
 	copy(sig[:], serial[:])
-	return &modelTx{signature: sig, payer: solana.PublicKey(w.element(8)), call: &shieldpool.Call{Inputs: in}, foreign: true}
+	return &modelTx{signature: sig, payer: solana.PublicKey(w.element(8)), call: call, foreign: true}
 }
 
 // appendLeaves has others append leaves, all in one block.
