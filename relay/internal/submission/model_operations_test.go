@@ -72,11 +72,8 @@ func (m *model) some(fits func(*modelTaken) bool) *modelTaken {
 // ofProcesses are what the loops of an engine do, in an order of the model's.
 func (m *model) ofProcesses() []modelOperation {
 	return []modelOperation{
-		{"claim", 8, func(p *modelProcess) {
-			for range 1 + m.rand.IntN(p.places()) {
-				m.claim(p)
-			}
-		}},
+		{"claim", 5, func(p *modelProcess) { m.claim(p) }},
+		{"claim all", 4, m.claimAll},
 		{"claim landed", 2, func(p *modelProcess) { p.engine.ClaimLandedOnce(m.t.Context()) }},
 		{"poll", 6, m.poll},
 		{"poll and write outcomes", 14, func(p *modelProcess) {
@@ -103,9 +100,7 @@ func (m *model) catchUp(p *modelProcess) {
 	p.engine.BeatOnce(m.t.Context())
 	m.poll(p)
 	p.engine.FlushOnce(m.t.Context())
-	for range p.places() {
-		m.claim(p)
-	}
+	m.claimAll(p)
 }
 
 // ofChain are what the cluster and other people do.
@@ -244,9 +239,7 @@ func (m *model) work(p *modelProcess) {
 	m.poll(p)
 	p.engine.FlushOnce(m.t.Context())
 	m.try(p, m.call(0, 2))
-	for range p.places() {
-		m.claim(p)
-	}
+	m.claimAll(p)
 }
 
 // stall has a step stand still somewhere on its way, unless one does already.
@@ -282,9 +275,7 @@ func (m *model) inherit(from *modelProcess) {
 		if heir != from {
 			heir.engine.BeatOnce(m.t.Context())
 			heir.engine.ReapOnce(m.t.Context())
-			for range heir.places() {
-				m.claim(heir)
-			}
+			m.claimAll(heir)
 		}
 	}
 }

@@ -338,6 +338,3 @@ func points(methods string) (out []string) {
 	}
 	return out
 }
-
-// places is how many submissions the process can have in flight.
-func (p *modelProcess) places() int { return p.engine.Concurrency }

@@ -249,11 +249,24 @@ func (w *modelWorld) step() context.Context {
 	return context.WithValue(w.t.Context(), stepKey{}, &submission.Lease{})
 }
 
-// claim lets a process take up one submission, and waits until its step has ended or stands still.
-func (w *modelWorld) claim(p *modelProcess) {
+// claim lets a process take up one submission, and waits until its step has
+// ended or stands still; false when there was none to take.
+func (w *modelWorld) claim(p *modelProcess) bool {
 	w.t.Helper()
-	p.engine.ClaimOnce(w.step())
+	lease := new(submission.Lease)
+	p.engine.ClaimOnce(context.WithValue(w.t.Context(), stepKey{}, lease))
 	p.settle()
+	return lease.Epoch > 0
+}
+
+// claimAll lets a process take up what it has places for.
+func (w *modelWorld) claimAll(p *modelProcess) {
+	w.t.Helper()
+	for range p.engine.Concurrency {
+		if !w.claim(p) {
+			return
+		}
+	}
 }
 
 // poll lets a process look at the chain, and write what it finds.
