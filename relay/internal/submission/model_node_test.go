@@ -20,7 +20,7 @@ func nodeBehind(method string) error {
 
 // LatestBlockhash implements submission.Chain.
 func (n modelNode) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
-	return ask(ctx, n.modelProcess, "blockhash", "", noChain, func(_ modelFault, v modelView) (ledger.Blockhash, error) {
+	return ask(ctx, n.modelProcess, "blockhash", "", noChain, func(_ context.Context, _ modelFault, v modelView) (ledger.Blockhash, error) {
 		b := v.confirmed
 		return ledger.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.life}, nil
 	})
@@ -37,7 +37,7 @@ func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextS
 	if !first {
 		method = "resend" // never stops and never dies: the driver waits for it
 	}
-	_, err = ask(ctx, n.modelProcess, method, modelKey([]solana.Signature{tx.signature}), noChain, func(f modelFault, v modelView) (struct{}, error) {
+	_, err = ask(ctx, n.modelProcess, method, modelKey([]solana.Signature{tx.signature}), noChain, func(_ context.Context, f modelFault, v modelView) (struct{}, error) {
 		if v.confirmed.slot < minContextSlot {
 			return struct{}{}, nodeBehind("sendTransaction")
 		}
@@ -82,7 +82,7 @@ func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bo
 		n.w.violated("%s simulates what is no transaction: %v", n.name, err)
 		return ledger.Simulation{}, err
 	}
-	return ask(ctx, n.modelProcess, "simulate", string(tx.call.Inputs.Nullifiers[0][:]), noChain, func(_ modelFault, v modelView) (ledger.Simulation, error) {
+	return ask(ctx, n.modelProcess, "simulate", string(tx.call.Inputs.Nullifiers[0][:]), noChain, func(_ context.Context, _ modelFault, v modelView) (ledger.Simulation, error) {
 		if v.confirmed.slot < minContextSlot {
 			return ledger.Simulation{}, nodeBehind("simulateTransaction")
 		}
@@ -122,7 +122,7 @@ func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature
 
 // Statuses implements submission.Chain.
 func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
-	out, err := ask(ctx, n.modelProcess, "statuses", modelKey(sigs), noChain, func(f modelFault, v modelView) ([]*ledger.Status, error) {
+	out, err := ask(ctx, n.modelProcess, "statuses", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) ([]*ledger.Status, error) {
 		return n.w.chain.statuses(f, v, sigs, v.tip.slot-min(v.tip.slot, n.w.chain.recent)), nil
 	})
 	return out, 0, err
@@ -130,7 +130,7 @@ func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*le
 
 // Search implements submission.Chain.
 func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
-	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(f modelFault, v modelView) (ledger.Look, error) {
+	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (ledger.Look, error) {
 		from := n.w.chain.searchable(v)
 		return ledger.Look{
 			Statuses: n.w.chain.statuses(f, v, sigs, from), Slot: v.tip.slot,
@@ -141,7 +141,7 @@ func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (ledger.
 
 // PriorityFees implements submission.Chain.
 func (n modelNode) PriorityFees(ctx context.Context, _ []solana.PublicKey) ([]uint64, error) {
-	return ask(ctx, n.modelProcess, "fees", "", noChain, func(modelFault, modelView) ([]uint64, error) { return []uint64{10, 20, 30}, nil })
+	return ask(ctx, n.modelProcess, "fees", "", noChain, func(context.Context, modelFault, modelView) ([]uint64, error) { return []uint64{10, 20, 30}, nil })
 }
 
 // Tree implements submission.PoolState, as the reader of the pool does: a node
@@ -154,7 +154,7 @@ func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snaps
 	if last.Tree != nil && maxAge > 0 && now.Sub(last.At) <= maxAge {
 		return last, nil
 	}
-	return ask(ctx, n.modelProcess, "tree", "", noPool, func(_ modelFault, v modelView) (ledger.Snapshot, error) {
+	return ask(ctx, n.modelProcess, "tree", "", noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Snapshot, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.tree.At = now
@@ -167,7 +167,7 @@ func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snaps
 
 // Inspect implements submission.PoolState.
 func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
-	return ask(ctx, n.modelProcess, "inspect", string(in.Nullifiers[0][:]), noPool, func(_ modelFault, v modelView) (ledger.Inspection, error) {
+	return ask(ctx, n.modelProcess, "inspect", string(in.Nullifiers[0][:]), noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Inspection, error) {
 		out := ledger.Inspection{Slot: v.confirmed.slot}
 		if out.Slot < minContextSlot {
 			return out, noPool("getMultipleAccounts")
@@ -184,7 +184,7 @@ func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, rec
 
 // Creation implements submission.PoolState.
 func (n modelNode) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
-	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ modelFault, v modelView) (*ledger.Creation, error) {
+	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ context.Context, _ modelFault, v modelView) (*ledger.Creation, error) {
 		l := v.confirmed.state.spent[nullifier]
 		if l == nil || l.block.slot < n.w.chain.searchable(v) {
 			return nil, nil //nolint:nilnil // nil is "no history has it", as documented

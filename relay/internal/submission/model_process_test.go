@@ -192,8 +192,9 @@ func (p *modelProcess) see(f modelFault, r *rand.Rand) modelView {
 	return p.w.chain.behind(1 + r.IntN(12))
 }
 
-// ask makes one call: act is the other side of it, unknown the error of a call without an answer.
-func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknown func(string) error, act func(modelFault, modelView) (T, error)) (T, error) {
+// ask makes one call: act is the other side of it, unknown the error of a call
+// without an answer. What a step stood still for does not count as its time.
+func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknown func(string) error, act func(context.Context, modelFault, modelView) (T, error)) (T, error) {
 	var zero T
 	if err := p.reach(ctx, method+" before"); err != nil {
 		return zero, unknownBecause(unknown(method), err)
@@ -202,7 +203,7 @@ func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknow
 	if f == faultSilent {
 		return zero, unknown(method)
 	}
-	out, err := act(f, p.see(f, r))
+	out, err := act(context.WithoutCancel(ctx), f, p.see(f, r))
 	if err := p.reach(ctx, method+" after"); err != nil {
 		return zero, unknownBecause(unknown(method), err)
 	}
@@ -299,7 +300,7 @@ func (p *modelProcess) Find(_ context.Context, commitments [][32]byte) (map[[32]
 	return out, nil
 }
 
-// The observer of the model listens for panics alone.
+// The observer of the model hears little.
 
 // Stage implements submission.Observer.
 func (p *modelProcess) Stage(string, time.Duration) {}
@@ -309,8 +310,11 @@ func (p *modelProcess) Outcome(shieldpool.Kind, string) {}
 
 // Attempt implements submission.Observer.
 func (p *modelProcess) Attempt(event string) {
-	if event == "panic" {
+	switch event {
+	case "panic":
 		p.w.violated("a step of %s panicked", p.name)
+	case "adopted":
+		p.w.note("%s finds a landing of ours that the database did not know", p.name)
 	}
 }
 

@@ -29,10 +29,10 @@ type modelStore struct {
 }
 
 // under makes one write under a lease.
-func (s modelStore) under(ctx context.Context, method string, l submission.Lease, write func() error) error {
-	_, err := ask(ctx, s.modelProcess, method, l.ID.String(), noDatabase, func(modelFault, modelView) (struct{}, error) {
+func (s modelStore) under(ctx context.Context, method string, l submission.Lease, write func(context.Context) error) error {
+	_, err := ask(ctx, s.modelProcess, method, l.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (struct{}, error) {
 		held := s.w.holds(s.worker, l)
-		err := write()
+		err := write(ctx)
 		if err == nil && !held {
 			s.w.violated("epoch check: %s wrote %q on %s under epoch %d, which it no longer held", s.name, method, s.w.short(l.ID), l.Epoch)
 		}
@@ -45,15 +45,15 @@ func (s modelStore) under(ctx context.Context, method string, l submission.Lease
 }
 
 // underMany makes one write under many leases.
-func (s modelStore) underMany(ctx context.Context, method string, ls []submission.Landing, write func() ([]submission.Lease, error)) ([]submission.Lease, error) {
-	return ask(ctx, s.modelProcess, method, "", noDatabase, func(modelFault, modelView) ([]submission.Lease, error) {
+func (s modelStore) underMany(ctx context.Context, method string, ls []submission.Landing, write func(context.Context) ([]submission.Lease, error)) ([]submission.Lease, error) {
+	return ask(ctx, s.modelProcess, method, "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]submission.Lease, error) {
 		var stale []submission.Lease
 		for i := range ls {
 			if !s.w.holds(s.worker, ls[i].Lease) {
 				stale = append(stale, ls[i].Lease)
 			}
 		}
-		lost, err := write()
+		lost, err := write(ctx)
 		if err != nil {
 			s.w.violated("%s: %s: %v", s.name, method, err)
 		}
@@ -71,7 +71,7 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 }
 
 func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, keyHash []byte, worker *uuid.UUID) (*submission.Submission, error) {
-	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(modelFault, modelView) (*submission.Submission, error) {
+	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		got, err := s.Store.Accept(ctx, sub, keyHash, worker)
 		if err == nil && got == sub {
 			s.w.accepted(s.modelProcess, sub)
@@ -84,30 +84,34 @@ func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, keyH
 }
 
 func (s modelStore) Repeat(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
-	return ask(ctx, s.modelProcess, "repeat", "", noDatabase, func(modelFault, modelView) (*submission.Submission, error) {
+	return ask(ctx, s.modelProcess, "repeat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		return s.Store.Repeat(ctx, sub, keyHash)
 	})
 }
 
 func (s modelStore) Beat(ctx context.Context, w submission.Worker, _ time.Duration) (bool, error) {
-	return ask(ctx, s.modelProcess, "beat", "", noDatabase, func(modelFault, modelView) (bool, error) { return s.Store.Beat(ctx, w, modelLease) })
+	return ask(ctx, s.modelProcess, "beat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (bool, error) {
+		return s.Store.Beat(ctx, w, modelLease)
+	})
 }
 
 func (s modelStore) Reap(ctx context.Context) (int, error) {
-	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(modelFault, modelView) (int, error) { return s.Store.Reap(ctx) })
+	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.Reap(ctx) })
 }
 
 func (s modelStore) Retire(ctx context.Context, worker uuid.UUID) (int, error) {
-	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(modelFault, modelView) (int, error) { return s.Store.Retire(ctx, worker) })
+	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.Retire(ctx, worker) })
 }
 
 func (s modelStore) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
-	return ask(ctx, s.modelProcess, "held", "", noDatabase, func(modelFault, modelView) ([]submission.Lease, error) { return s.Store.Held(ctx, worker) })
+	return ask(ctx, s.modelProcess, "held", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]submission.Lease, error) {
+		return s.Store.Held(ctx, worker)
+	})
 }
 
 // Claim takes one at a time, so that the steps of a process come one after the other.
 func (s modelStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
-	return ask(ctx, s.modelProcess, "claim", "", noDatabase, func(modelFault, modelView) ([]*submission.Claimed, error) {
+	return ask(ctx, s.modelProcess, "claim", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*submission.Claimed, error) {
 		claimed, err := s.Store.Claim(ctx, worker, min(limit, 1))
 		for _, c := range claimed {
 			s.w.note("%s claims %s, epoch %d, %d live and %d dead attempts", s.name, s.w.short(c.ID), c.Epoch, len(c.Live), len(c.Dead))
@@ -120,13 +124,13 @@ func (s modelStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*
 }
 
 func (s modelStore) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
-	return ask(ctx, s.modelProcess, "claim landed", "", noDatabase, func(modelFault, modelView) ([]*submission.Claimed, error) {
+	return ask(ctx, s.modelProcess, "claim landed", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*submission.Claimed, error) {
 		return s.Store.ClaimLanded(ctx, worker, limit)
 	})
 }
 
 func (s modelStore) Release(ctx context.Context, l submission.Lease, delay time.Duration, hold string) error {
-	return s.under(ctx, "release", l, func() error {
+	return s.under(ctx, "release", l, func(ctx context.Context) error {
 		later := time.Duration(0)
 		if delay > 0 {
 			later = modelLater
@@ -141,7 +145,7 @@ func (s modelStore) Release(ctx context.Context, l submission.Lease, delay time.
 }
 
 func (s modelStore) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
-	return s.under(ctx, "record", l, func() error {
+	return s.under(ctx, "record", l, func(ctx context.Context) error {
 		err := s.Store.RecordAttempt(ctx, l, a)
 		if err == nil {
 			s.w.recorded(s.modelProcess, l, &a)
@@ -151,11 +155,11 @@ func (s modelStore) RecordAttempt(ctx context.Context, l submission.Lease, a sub
 }
 
 func (s modelStore) RefuseAttempt(ctx context.Context, l submission.Lease, sig solana.Signature) error {
-	return s.under(ctx, "refuse", l, func() error { return s.Store.RefuseAttempt(ctx, l, sig) })
+	return s.under(ctx, "refuse", l, func(ctx context.Context) error { return s.Store.RefuseAttempt(ctx, l, sig) })
 }
 
 func (s modelStore) BuryAttempts(ctx context.Context, l submission.Lease, dead []submission.Burial) error {
-	return s.under(ctx, "bury", l, func() error {
+	return s.under(ctx, "bury", l, func(ctx context.Context) error {
 		err := s.Store.BuryAttempts(ctx, l, dead)
 		for _, d := range dead {
 			if err == nil {
@@ -168,16 +172,16 @@ func (s modelStore) BuryAttempts(ctx context.Context, l submission.Lease, dead [
 
 func (s modelStore) Complete(ctx context.Context, ls []submission.Landing) ([]submission.Lease, error) {
 	slices.SortFunc(ls, func(x, y submission.Landing) int { return bytes.Compare(x.ID[:], y.ID[:]) })
-	return s.underMany(ctx, "complete", ls, func() ([]submission.Lease, error) { return s.Store.Complete(ctx, ls) })
+	return s.underMany(ctx, "complete", ls, func(ctx context.Context) ([]submission.Lease, error) { return s.Store.Complete(ctx, ls) })
 }
 
 func (s modelStore) Finalize(ctx context.Context, ls []submission.Landing, pins []submission.SignPin) ([]submission.Lease, error) {
 	slices.SortFunc(ls, func(x, y submission.Landing) int { return bytes.Compare(x.ID[:], y.ID[:]) })
-	return s.underMany(ctx, "finalize", ls, func() ([]submission.Lease, error) { return s.Store.Finalize(ctx, ls, pins) })
+	return s.underMany(ctx, "finalize", ls, func(ctx context.Context) ([]submission.Lease, error) { return s.Store.Finalize(ctx, ls, pins) })
 }
 
 func (s modelStore) Reopen(ctx context.Context, l submission.Lease) error {
-	return s.under(ctx, "reopen", l, func() error {
+	return s.under(ctx, "reopen", l, func(ctx context.Context) error {
 		err := s.Store.Reopen(ctx, l)
 		if err == nil {
 			s.w.note("%s reopens %s", s.name, s.w.short(l.ID))
@@ -187,7 +191,7 @@ func (s modelStore) Reopen(ctx context.Context, l submission.Lease) error {
 }
 
 func (s modelStore) Fail(ctx context.Context, l submission.Lease, why *refusal.Refusal) error {
-	return s.under(ctx, "fail", l, func() error {
+	return s.under(ctx, "fail", l, func(ctx context.Context) error {
 		err := s.Store.Fail(ctx, l, why)
 		if err == nil {
 			s.w.failed(s.modelProcess, l.ID, why.Code)

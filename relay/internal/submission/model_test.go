@@ -76,6 +76,7 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	}
 	m := &model{concurrency: 2 + r.IntN(6)}
 	m.modelWorld = newModelWorld(t, db, seed, rules, 2+r.IntN(2), m.concurrency, log)
+	m.repeat = fmt.Sprintf("seed %d; repeat it with: go test ./relay/internal/submission -run 'TestModel$' -model.seed=%d -model.ops=%d", seed, seed, *modelOps)
 	m.operations = slices.Concat(m.ofClients(), m.ofProcesses(), m.ofChain(), m.ofFate())
 	return m
 }

@@ -35,8 +35,11 @@ const (
 // modelWorld is a fleet of processes over a real store and a model chain, and
 // what the model knows of both. Only the driver's goroutine moves it.
 type modelWorld struct {
-	t     *testing.T
-	seed  uint64
+	t    *testing.T
+	seed uint64
+	// repeat says how to see a failure again.
+	repeat string
+
 	rand  *rand.Rand
 	store *store.Store
 	chain *modelChain
@@ -333,8 +336,7 @@ func (w *modelWorld) fatal(format string, args ...any) {
 	w.mu.Lock()
 	log := strings.Join(w.notes, "\n")
 	w.mu.Unlock()
-	w.t.Fatalf("seed %d: %s\nrepeat it with: go test ./relay/internal/submission -run 'TestModel$' -model.seed=%d\noperations:\n%s",
-		w.seed, fmt.Sprintf(format, args...), w.seed, log)
+	w.t.Fatalf("%s\n%s\noperations:\n%s", fmt.Sprintf(format, args...), w.repeat, log)
 }
 
 // wantRefusal fails the test unless err is a refusal with the code.
