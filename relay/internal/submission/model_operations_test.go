@@ -215,15 +215,27 @@ func (m *model) ofFate() []modelOperation {
 			m.lapse(p)
 			m.inherit(p)
 		}},
-		{"the database loses attempts", 1, func(*modelProcess) {
-			if s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing && len(m.attemptsOf(s)) > 0 }); s != nil {
-				m.note("the attempts of %s are lost", m.short(s.id))
-				m.loseAttempts(s)
+		{"the database loses attempts", 1, func(*modelProcess) { m.forget() }},
+		{"the database loses attempts, and the fleet its memory", 1, func(*modelProcess) {
+			m.forget()
+			for _, p := range m.processes {
+				m.lapse(p)
+				p.kill()
 			}
+			m.slots(2, landAll)
 		}},
 		{"the clock goes forward", 3, func(*modelProcess) { m.pass(20 * modelSlot) }},
 		{"history is short", 1, func(*modelProcess) { m.chain.history = 1 + m.rand.Uint64N(6) }},
 		{"history is whole", 2, func(*modelProcess) { m.chain.history = 0 }},
+	}
+}
+
+// forget has the database lose the attempts of some submission.
+func (m *model) forget() {
+	s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing && len(m.attemptsOf(s)) > 0 })
+	if s != nil {
+		m.note("the attempts of %s are lost", m.short(s.id))
+		m.loseAttempts(s)
 	}
 }
 
