@@ -55,7 +55,7 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 	}
 	for _, p := range e.Payers {
 		// The ledger may begin before the drill does: then the opening balance was received.
-		got := int64(p.LedgerOpening) + received[p.Key]                   //nolint:gosec // far below 2^63 lamports exist
+		got := int64(p.LedgerOpening) + received[p.Key]              //nolint:gosec // far below 2^63 lamports exist
 		if want := int64(p.Opening) + int64(p.Funded); got != want { //nolint:gosec // as above
 			r.fault("the ledger says that payer %s opened with and received %d lamports, expected %d", p.Key, got, want)
 		}

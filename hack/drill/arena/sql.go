@@ -35,8 +35,14 @@ const (
 	ledgerSQL = `SELECT signature, payer, kind, fee, priority_fee, rent, other, received FROM ledger`
 )
 
-// cutConnections ends every connection but its own.
+// cutConnections ends every connection but its own. While the server is away,
+// or comes back, there is nothing to cut.
 func (d *database) cutConnections(ctx context.Context) (cut int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.up {
+		return 0, nil
+	}
 	err = d.with(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, cutConnectionsSQL).Scan(&cut)
 	})
