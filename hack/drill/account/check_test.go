@@ -193,9 +193,9 @@ func TestEveryFaultIsFound(t *testing.T) {
 			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[3].Signature = signature(5).String() },
 			"told-is-true", "is final with signature",
 		},
-		"a client was told of a success that nothing rolled back": {
+		"a client was told of a success that no fork undid": {
 			func(e *account.Evidence) { e.Records[0].Requests[0].Answers[2].Signature = signature(5).String() },
-			"told-is-true", "no roll-back",
+			"told-is-true", "which no fork undid",
 		},
 		"one request became two live submissions": {
 			func(e *account.Evidence) {
@@ -347,7 +347,7 @@ func TestWhatIsNoFaultIsNotReported(t *testing.T) {
 		"a client saw a success that a fork rolled back, and then a failure": func(e *account.Evidence) {
 			e.Records[1].Requests[0].Answers = append(e.Records[1].Requests[0].Answers,
 				load.Answer{Call: load.CallStatus, Status: 200, RequestID: id(2), State: "completed", Signature: signature(2).String(), At: at(3)})
-			e.Submissions[1].RolledBack = true
+			e.Undone = map[solana.Signature]bool{signature(2): true}
 		},
 		"a repeat after the failure is a new submission": func(e *account.Evidence) {
 			again := e.Submissions[1]

@@ -40,9 +40,13 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 }
 
 // toldIsTrue holds what cannot change any more against the database: a failure,
-// a finalized success, and a success that was not rolled back.
+// a finalized success, and a success that no fork undid.
 func toldIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
+	undone := make(map[string]bool, len(e.Undone))
+	for signature := range e.Undone {
+		undone[signature.String()] = true
+	}
 	each(e, func(record *load.Record, _ *load.Request, a *load.Answer) {
 		s := x.submissions[a.RequestID]
 		if s == nil {
@@ -54,8 +58,8 @@ func toldIsTrue(e *Evidence, r *Result) {
 			r.fault("spend %d: relay %d said at %s that request %s failed with %s; the database says %s %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Code, s.State, s.Code)
 		case a.Finalized && (s.State != "completed" || s.Signature.String() != a.Signature):
 			r.fault("spend %d: relay %d said at %s that request %s is final with signature %s; the database says %s with %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
-		case a.State == "completed" && !s.RolledBack && (s.State != "completed" || s.Signature.String() != a.Signature):
-			r.fault("spend %d: relay %d said at %s that request %s is completed with signature %s; the database says %s with %s and no roll-back", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
+		case a.State == "completed" && (s.State != "completed" || s.Signature.String() != a.Signature) && !undone[a.Signature]:
+			r.fault("spend %d: relay %d said at %s that request %s is completed with signature %s, which no fork undid; the database says %s with %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
 		}
 	})
 }

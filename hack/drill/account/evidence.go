@@ -25,6 +25,8 @@ type Evidence struct {
 	// Transactions are those of the finalized chain that call the pool or are
 	// paid by a fee payer, in the chain's order.
 	Transactions []Transaction
+	// Undone are the transactions that forks undid, whether or not they landed again.
+	Undone map[solana.Signature]bool
 	// Rings are the root rings that the chain's own node showed while clients
 	// were at work, by time.
 	Rings []Ring

@@ -100,6 +100,8 @@ type arena struct {
 	orphaned int
 	samples  []timeline.Sample
 	rings    []account.Ring
+	// undone are the transactions that forks undid.
+	undone map[solana.Signature]bool
 	// opening and funded are the payers' lamports.
 	opening, funded map[solana.PublicKey]uint64
 }
@@ -107,7 +109,7 @@ type arena struct {
 // Run carries out a drill and gathers the evidence. Its error is of the drill
 // itself: what the relays did wrong is in the outcome.
 func Run(ctx context.Context, o Options) (out *Outcome, err error) {
-	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), funded: make(map[solana.PublicKey]uint64)}
+	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), funded: make(map[solana.PublicKey]uint64), undone: make(map[solana.Signature]bool)}
 	defer a.http.CloseIdleConnections()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
@@ -236,7 +238,7 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	}
 	stopping.Wait()
 	a.say("relays have stopped, reading database and chain")
-	e := &account.Evidence{Fees: a.pool.Profile.Fees, Records: a.load.Journal().Records(), Rings: a.rings}
+	e := &account.Evidence{Fees: a.pool.Profile.Fees, Records: a.load.Journal().Records(), Rings: a.rings, Undone: a.undone}
 	// What was sent last may still be on its way to finality.
 	a.network.chain.Finalize()
 	e.LedgerFault = a.reconcile(ctx)

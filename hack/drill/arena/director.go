@@ -113,7 +113,13 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		wait(ctx, e.For)
 		return errors.Join(on, a.network.set(e.Target, e.Fault, false))
 	case schedule.Fork:
-		return a.network.fork(e.Amount, e.Fault)
+		undone, err := a.network.fork(e.Amount, e.Fault)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, tx := range undone {
+			a.undone[tx.Signature] = true
+		}
+		return err
 	case schedule.SkipSlots:
 		a.network.chain.Skip(uint64(e.Amount)) //nolint:gosec // a few slots
 	case schedule.Fund:

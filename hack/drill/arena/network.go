@@ -108,8 +108,8 @@ func (n *network) clear() error {
 }
 
 // fork undoes the newest blocks. Their transactions are lost, replayed, or each
-// one of the two.
-func (n *network) fork(blocks int, fate string) error {
+// one of the two. It gives those that were undone.
+func (n *network) fork(blocks int, fate string) ([]bank.Undone, error) {
 	var again func(*bank.Landed) bool
 	switch fate {
 	case "replayed":
@@ -121,6 +121,5 @@ func (n *network) fork(blocks int, fate string) error {
 			return n.rand.IntN(2) == 0
 		}
 	}
-	_, err := n.chain.Fork(uint64(blocks), again) //nolint:gosec // a few blocks
-	return err
+	return n.chain.Fork(uint64(blocks), again) //nolint:gosec // a few blocks
 }

@@ -73,7 +73,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		r.Figures = append(r.Figures, Figure{Name: name, Value: value, Unit: unit})
 	}
 	codes := make(map[string]int)
-	completed, rolledBack := 0, 0
+	completed := 0
 	var waits []time.Duration
 	for i := range o.Evidence.Submissions {
 		s := &o.Evidence.Submissions[i]
@@ -83,9 +83,6 @@ func (r *Report) figures(o *arena.Outcome) {
 			waits = append(waits, s.CompletedAt.Sub(s.CreatedAt))
 		case "failed":
 			codes[s.Code]++
-		}
-		if s.RolledBack {
-			rolledBack++
 		}
 	}
 	slices.Sort(waits)
@@ -100,7 +97,9 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, code := range sortedKeys(codes) {
 		add("failed with "+code, float64(codes[code]), "")
 	}
-	add("rolled back by forks", float64(rolledBack), "")
+	ours, again := undone(o.Evidence)
+	add("landings undone by forks", float64(ours), "")
+	add("of these landed again", float64(again), "")
 	add("not final when patience ended", float64(o.Open), "")
 	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
 	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")
@@ -118,6 +117,22 @@ func (r *Report) figures(o *arena.Outcome) {
 	}
 	add("load to quiet", o.Silence.Seconds(), "s")
 	add("whole drill", o.Took.Seconds(), "s")
+}
+
+// undone counts the fleet's transactions that forks undid, and those of them
+// that landed again.
+func undone(e *account.Evidence) (ours, again int) {
+	for _, a := range e.Attempts {
+		if e.Undone[a.Signature] {
+			ours++
+		}
+	}
+	for i := range e.Transactions {
+		if tx := &e.Transactions[i]; e.Undone[tx.Signature] && slices.ContainsFunc(e.Payers, func(p account.Payer) bool { return p.Key == tx.Payer }) {
+			again++
+		}
+	}
+	return ours, again
 }
 
 // refusals counts the answers to submissions that were refused before they were
