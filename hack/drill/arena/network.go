@@ -55,6 +55,11 @@ func faultRules() map[string][]fault.Rule {
 	}
 }
 
+// hardFaults leave an endpoint of little use.
+func hardFaults() []string {
+	return []string{"5xx", "429", "cuts", "hangs", "dead", "acts, then hangs", "drops sends", "refuses sends", "lags 140"}
+}
+
 func faultNames() []string { return slices.Sorted(maps.Keys(faultRules())) }
 
 // newNetwork gives the chain its endpoints, each with an address of its own.

@@ -82,8 +82,10 @@ type Options struct {
 	Duration time.Duration
 	// Relays and Endpoints are how many there are.
 	Relays, Endpoints int
-	// Faults are the names of the faults that endpoints can have.
-	Faults []string
+	// Faults are the names of the faults that endpoints can have. Hard are those
+	// of them with which an endpoint is of little use: they fall on all endpoints
+	// at once now and then, but not most of the time, in which nothing would move.
+	Faults, Hard []string
 	// Kinds are the kinds that can happen, each once in the deck from which
 	// events are drawn; a kind that is listed twice happens twice as often.
 	Kinds []Kind
@@ -209,7 +211,7 @@ func (m *maker) place(e *Event) bool {
 		}
 		return down < max(m.Relays-1, 1) && m.target(e, "relay", m.Relays)
 	case Fault:
-		return m.target(e, e.Fault, m.Endpoints)
+		return m.fault(e)
 	case StopPostgres, CrashPostgres, CutConnections:
 		return m.target(e, "postgres", 1)
 	case Fork:
@@ -224,6 +226,44 @@ func (m *maker) place(e *Event) bool {
 	return true
 }
 
+// total is the chance that a hard fault may take the last good endpoint.
+const total = 0.2
+
+// fault chooses the endpoint of a fault.
+func (m *maker) fault(e *Event) bool {
+	if !slices.Contains(m.Hard, e.Fault) {
+		return m.target(e, e.Fault, m.Endpoints)
+	}
+	var good []int
+	for i := range m.Endpoints {
+		if m.until[fmt.Sprint("hard", i)] <= e.At {
+			good = append(good, i)
+		}
+	}
+	mayTakeLast := m.rand.Float64() < total
+	if len(good) == 0 || len(good) == 1 && !mayTakeLast {
+		// One that is bad already may become worse.
+		if len(good) == m.Endpoints {
+			return false
+		}
+		bad := slices.DeleteFunc(indices(m.Endpoints), func(i int) bool { return slices.Contains(good, i) })
+		return m.take(e, e.Fault, bad[m.rand.IntN(len(bad))])
+	}
+	target := good[m.rand.IntN(len(good))]
+	if !m.take(e, e.Fault, target) {
+		return false
+	}
+	m.until[fmt.Sprint("hard", target)] = e.At + e.For
+	return true
+}
+
+func indices(n int) (out []int) {
+	for i := range n {
+		out = append(out, i)
+	}
+	return out
+}
+
 // rest is how long a place stays free after an event, so that a relay is up
 // long enough to take work before it goes again.
 const rest = time.Second
@@ -231,14 +271,20 @@ const rest = time.Second
 func (m *maker) target(e *Event, name string, count int) bool {
 	first := m.rand.IntN(count)
 	for i := range count {
-		target := (first + i) % count
-		place := fmt.Sprint(name, target)
-		if m.until[place] > e.At {
-			continue
+		if m.take(e, name, (first+i)%count) {
+			return true
 		}
-		m.until[place] = e.At + e.For + rest
-		e.Target = target
-		return true
 	}
 	return false
+}
+
+// take takes one place, unless an event has it.
+func (m *maker) take(e *Event, name string, target int) bool {
+	place := fmt.Sprint(name, target)
+	if m.until[place] > e.At {
+		return false
+	}
+	m.until[place] = e.At + e.For + rest
+	e.Target = target
+	return true
 }

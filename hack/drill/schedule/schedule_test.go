@@ -14,7 +14,7 @@ import (
 func options(seed uint64) schedule.Options {
 	return schedule.Options{
 		Seed: seed, Duration: 3 * time.Minute, Relays: 3, Endpoints: 2,
-		Faults: []string{"slow", "errors", "lags"}, Kinds: schedule.AllKinds(), MostForked: 6,
+		Faults: []string{"slow", "errors", "lags", "dead"}, Hard: []string{"errors", "dead"}, Kinds: schedule.AllKinds(), MostForked: 6,
 	}
 }
 
@@ -66,6 +66,31 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 				t.Errorf("seed %d: no fault %q in %s", seed, fault, o.Duration)
 			}
 		}
+	}
+}
+
+// Total outages happen, but most of the time an endpoint is good.
+func TestAnEndpointIsGoodMostOfTheTime(t *testing.T) {
+	t.Parallel()
+	var dark, all time.Duration
+	for seed := range uint64(100) {
+		o := options(seed)
+		events := schedule.Make(o)
+		for at := time.Duration(0); at < o.Duration; at += 100 * time.Millisecond {
+			hard := map[int]bool{}
+			for _, e := range events {
+				if e.Kind == schedule.Fault && slices.Contains(o.Hard, e.Fault) && e.At <= at && at < e.At+e.For {
+					hard[e.Target] = true
+				}
+			}
+			all += 100 * time.Millisecond
+			if len(hard) == o.Endpoints {
+				dark += 100 * time.Millisecond
+			}
+		}
+	}
+	if share := dark.Seconds() / all.Seconds(); share < 0.005 || share > 0.2 {
+		t.Errorf("no endpoint is good in %.1f %% of the time, want from 0.5 to 20", 100*share)
 	}
 }
 

@@ -21,7 +21,8 @@ const (
 	rowHeight    = 17.0
 	laneGap      = 5.0
 	leastBand    = 3.0
-	characterFor = 6.2 // of a band's label
+	characterFor = 6.2 // of a legend
+	labelFor     = 5.3 // of a band's label, which is smaller
 )
 
 // Colours that differ in lightness too, for those who do not see all hues.
@@ -165,7 +166,8 @@ func rate(samples []Sample, count func(Sample) int, known func(Sample) bool) (ou
 		past := s.At - samples[first].At
 		p := point{at: s.At, gap: !known(s) || past <= 0}
 		if !p.gap {
-			p.v = float64(count(s)-count(samples[first])) / past.Seconds()
+			// A fork takes outcomes back; that is no rate.
+			p.v = max(0, float64(count(s)-count(samples[first]))/past.Seconds())
 		}
 		out = append(out, p)
 	}
@@ -285,7 +287,7 @@ func (c *canvas) lane(l lane, y float64) {
 			}
 			c.add(`<g><title>%s: %s, %.1f s to %.1f s</title>`, escape(b.Lane), escape(b.Label), b.From.Seconds(), b.To.Seconds())
 			c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" fill="%s" fill-opacity="0.75"/>`, from, at+1, wide, rowHeight-3, colourOf(b.Label))
-			label := characterFor*float64(len([]rune(b.Label))) + 6
+			label := labelFor*float64(len([]rune(b.Label))) + 6
 			switch {
 			case label <= wide:
 				c.add(`<text x="%.1f" y="%.1f" fill="white" font-size="10">%s</text>`, from+4, at+11.5, escape(b.Label))
