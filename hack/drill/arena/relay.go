@@ -126,8 +126,11 @@ func (r *relay) stop() {
 	// The time before SIGTERM is not the process' own.
 	err := p.Stop(contract.TerminationGrace - contract.PreStop)
 	r.mu.Lock()
-	lived := time.Since(r.born)
+	lived, killed := time.Since(r.born), r.asked == "SIGKILL"
 	r.mu.Unlock()
+	if killed {
+		return // by another event, which came while it drained
+	}
 	exit := Exit{Relay: r.index, At: time.Now(), Asked: "SIGTERM", Took: time.Since(began), Lived: lived}
 	switch {
 	case err != nil:
