@@ -16,9 +16,9 @@ import (
 
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"

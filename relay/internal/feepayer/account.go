@@ -81,6 +81,16 @@ func (a *account) reserve(lamports uint64) {
 	a.breaker.picked()
 }
 
+// cancel ends a reservation of which nothing was signed: nothing was spent.
+func (a *account) cancel(now time.Time, lamports uint64) {
+	if a.inFlight == 0 {
+		return
+	}
+	a.inFlight--
+	a.reserved -= min(lamports, a.reserved)
+	a.breaker.settled(now)
+}
+
 func (a *account) settle(now time.Time, lamports uint64) {
 	if a.inFlight == 0 {
 		return // what another process picked is not reserved here

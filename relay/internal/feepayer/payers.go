@@ -156,8 +156,19 @@ func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	return p.refuse(lamports, err)
 }
 
+// Cancel ends what one Pick of that payer and cost began when nothing was
+// signed, so that nothing can have been spent. A key that is nobody's changes
+// nothing.
+func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := p.byKey[key]; a != nil {
+		a.cancel(p.now(), lamports)
+	}
+}
+
 // Settle ends what one Pick of that payer and cost began: its attempt landed,
-// died or was never sent. Until the next read the lamports count as spent. A
+// or died. Until the next read the lamports count as spent. A
 // key that is nobody's changes nothing.
 func (p *Payers) Settle(key solana.PublicKey, lamports uint64) {
 	p.mu.Lock()

@@ -27,7 +27,7 @@ const (
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at the limit.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
-		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq <= $2 ORDER BY root_seq, job_id LIMIT $3) AS ahead`
+		WHERE pool = $1 AND state IN ('pending', 'processing') AND hold_reason IS NULL AND root_seq <= $2 ORDER BY root_seq, job_id LIMIT $3) AS ahead`
 )
 
 // group is one row of openSQL.

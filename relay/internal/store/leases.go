@@ -111,9 +111,10 @@ func (s *Store) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease,
 	return leases, nil
 }
 
-const releaseSQL = `UPDATE submissions SET lease_owner = NULL, due_at = now() + $3::interval,
-	hold_reason = NULLIF($4, ''), tries = tries + CASE WHEN $4 = '' THEN 1 ELSE 0 END
-	WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT NULL AND state IN ('processing', 'completed')`
+const releaseSQL = `WITH ` + lockedSQL + `
+UPDATE submissions s SET lease_owner = NULL, due_at = now() + $3::interval,
+	hold_reason = NULLIF($4, ''), tries = s.tries + CASE WHEN $4 = '' THEN 1 ELSE 0 END
+	FROM locked l WHERE s.id = l.id AND l.lease_owner IS NOT NULL AND l.state IN ('processing', 'completed')`
 
 // Release implements submission.Store.
 func (s *Store) Release(ctx context.Context, l submission.Lease, delay time.Duration, hold string) error {

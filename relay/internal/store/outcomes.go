@@ -17,7 +17,9 @@ import (
 // Landings are written many at a time: a notification makes commits wait for
 // each other, so that one commit has to carry as many as there are. Leaf
 // indices come as the text of an array, because SQL has no arrays of arrays of
-// different lengths. Rows are locked in the order of ids, as everywhere.
+// different lengths. Rows are locked in the order of ids, as everywhere, and
+// found by their ids: owner and state are asked for in words that no partial
+// index fits, for the reason of lockedSQL.
 const (
 	landings = `
 WITH landing AS MATERIALIZED (
@@ -25,7 +27,7 @@ WITH landing AS MATERIALIZED (
 	FROM unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::bigint[], $5::text[], $6::bytea[]) AS l (id, epoch, signature, slot, leaves, root)
 ), held AS MATERIALIZED (
 	SELECT s.id FROM submissions s JOIN landing l ON l.id = s.id AND l.epoch = s.epoch
-	WHERE s.lease_owner IS NOT NULL AND s.state = `
+	WHERE num_nonnulls(s.lease_owner) = 1 AND s.state || '' = `
 
 	completeSQL = landings + `'processing' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
@@ -109,9 +111,10 @@ func arrayText(in []uint64) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-const reopenSQL = `UPDATE submissions SET state = 'processing', rolled_back = true,
+const reopenSQL = `WITH ` + lockedSQL + `
+UPDATE submissions s SET state = 'processing', rolled_back = true,
 	signature = NULL, slot = NULL, leaf_indices = NULL, root = NULL, completed_at = NULL
-	WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT NULL AND state = 'completed'`
+	FROM locked l WHERE s.id = l.id AND l.lease_owner IS NOT NULL AND l.state = 'completed'`
 
 // Reopen implements submission.Store.
 func (s *Store) Reopen(ctx context.Context, l submission.Lease) error {
@@ -127,7 +130,7 @@ const (
 WITH failed AS (
 	UPDATE submissions s SET state = 'failed', error_code = $3, error_message = $4, error_fields = $5,
 		due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, completed_at = now()
-	WHERE s.id = $1 AND s.epoch = $2 AND s.lease_owner IS NOT NULL AND s.state = 'processing'
+	WHERE s.id = $1 AND s.epoch = $2 AND num_nonnulls(s.lease_owner) = 1 AND s.state || '' = 'processing'
 		AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = s.id AND NOT a.dead)
 	RETURNING s.id, s.pool
 ), freed AS (

@@ -18,7 +18,7 @@ import (
 // of one statement are locked in the order of transfer, so that two statements
 // cannot wait for each other in a circle.
 const spendSQL = `INSERT INTO spend_buckets (bucket, shard, transfer, lamports)
-	SELECT date_bin('5 minutes', now(), 'epoch'), floor(random() * 8)::smallint, transfer, sum(lamports)
+	SELECT date_bin('5 minutes', now(), 'epoch'), floor(random() * 32)::smallint, transfer, sum(lamports)
 	FROM spend_change GROUP BY transfer HAVING sum(lamports) <> 0 ORDER BY transfer
 	ON CONFLICT (bucket, shard, transfer) DO UPDATE SET lamports = spend_buckets.lamports + EXCLUDED.lamports`
 

@@ -87,8 +87,7 @@ func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) 
 	case stepNoHistory:
 		return &held{reason: HoldHistory, cause: errors.New("no endpoint's history reaches back to an attempt that can land no more: give the relay an endpoint with the role archive")}
 	case stepHold:
-		whole := p.class == shieldpool.ClassOperator || p.class == shieldpool.ClassNotInitialised
-		return &held{reason: string(p.class), whole: whole, cause: p.failure}
+		return &held{reason: string(p.class), cause: p.failure}
 	case stepRetry:
 		switch {
 		case p.root == rootUnseen:
@@ -286,13 +285,29 @@ func (e *Engine) readRoot(ctx context.Context, c *Claimed, p *progress) error {
 		case age > 0:
 			age = 0
 			continue
-		case outlived(c.RootSeq, snap.Tree) || p.lagged:
+		case outlived(c.RootSeq, snap.Tree):
 			p.root = rootGone
+		case p.lagged:
+			return e.giveUp(ctx, p, snap.Slot)
 		default:
 			p.root = rootUnseen
 		}
 		return nil
 	}
+}
+
+// giveUp takes a root for gone that has not come in so many tries: it was of a
+// fork that died. A node that the fleet is ahead of cannot tell.
+func (e *Engine) giveUp(ctx context.Context, p *progress, slot uint64) error {
+	seen, err := e.Store.Seen(ctx, e.Pool.Address)
+	if err != nil {
+		return err
+	}
+	p.root = rootGone
+	if slot < seen {
+		p.root = rootUnseen
+	}
+	return nil
 }
 
 // outlived reports whether so many leaves followed a root that it has left the

@@ -246,6 +246,7 @@ func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 	if errors.Is(cause, ErrLeaseLost) {
 		e.Observer.Lease("lost", 1)
 		e.Log.DebugContext(ctx, "Left a submission to the worker that took it over", "request_id", w.c.ID)
+		e.release(ctx, w, 0, "") // unless nobody did: the process may only have been late to beat
 		return
 	}
 	reason, level, delay := "", slog.LevelInfo, e.backoff(w.c.Tries)
@@ -260,6 +261,11 @@ func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 		}
 	}
 	e.Log.Log(ctx, level, "Put a submission off", "request_id", w.c.ID, "delay", delay, "held", reason, "error", cause)
+	e.release(ctx, w, delay, reason)
+}
+
+// release gives the lease back.
+func (e *Engine) release(ctx context.Context, w *entry, delay time.Duration, reason string) {
 	// A step that was cancelled still has to give its lease back, while there is time for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Timing.Lease/2)
 	defer cancel()

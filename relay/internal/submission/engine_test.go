@@ -206,16 +206,19 @@ func TestAnotherRelayFinishesWhatADeadOneBegan(t *testing.T) {
 	}
 }
 
-// takenBy submits until the relay itself has taken the submission: at first the
-// database may not know of it.
+// takenBy submits what the relay itself takes, once the database knows of it.
 func (w *world) takenBy(r *relay) *submission.Submission {
 	w.t.Helper()
-	var s *submission.Submission
-	w.eventually("the relay takes what it accepts", func() bool {
-		req, _ := w.withdrawal(sol)
-		s = w.submit(r, req)
-		return s.State == submission.Processing
+	w.eventually("the relay beats", func() bool {
+		var known bool
+		must(w.t, w.store.Pool.QueryRow(w.t.Context(), `SELECT EXISTS (SELECT FROM workers WHERE id = $1)`, r.Worker).Scan(&known))
+		return known
 	})
+	req, _ := w.withdrawal(sol)
+	s := w.submit(r, req)
+	if s.State != submission.Processing {
+		w.t.Fatalf("the relay did not take what it accepted: %+v", s)
+	}
 	return s
 }
 
@@ -334,7 +337,9 @@ func TestWaitTellsAtOnceAndReturnsWhatThereIsWhenTimeIsUp(t *testing.T) {
 		t.Errorf("the wait gives %+v, %v, want it completed", s, err)
 	}
 	r.Desk.Close()
-	if _, err := r.Wait(t.Context(), uuid.New()); err == nil {
+	unknown, forget := context.WithTimeout(t.Context(), slot)
+	defer forget()
+	if _, err := r.Wait(unknown, uuid.New()); err == nil {
 		t.Error("an unknown submission is waited for")
 	}
 }

@@ -63,9 +63,10 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress) (follow bo
 		return false, holdUnready(c, err)
 	}
 	keep := reservation{payer: payer.PublicKey(), lamports: cost}
+	end := e.Payers.Cancel
 	defer func() {
 		if !follow {
-			e.Payers.Settle(keep.payer, keep.lamports)
+			end(keep.payer, keep.lamports)
 		}
 	}()
 	limit, ok, err := e.simulate(ctx, c, p, payer.PublicKey())
@@ -76,13 +77,11 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress) (follow bo
 	if err != nil {
 		return false, err
 	}
+	end = e.Payers.Settle // an error may have lost the answer alone: an heir then sends it
 	if err := e.Store.RecordAttempt(ctx, c.Lease(), *a); err != nil {
 		return false, err
 	}
-	if was := e.hold.end(); was != "" {
-		e.Log.InfoContext(ctx, "Resumed the queue", "reason", was)
-		e.Nudge()
-	}
+	e.resumed(ctx)
 	keep.signature = a.Signature
 	c.Live, c.reserved, c.Tries, c.Hold = append(c.Live, *a), append(c.reserved, keep), 0, ""
 	e.Observer.Attempt("signed")

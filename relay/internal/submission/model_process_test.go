@@ -269,6 +269,8 @@ func (p *modelProcess) Pick(_ context.Context, lamports uint64) (submission.Paye
 func (p *modelProcess) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
 
 // Settle implements submission.FeePayers.
+func (p *modelProcess) Cancel(key solana.PublicKey, lamports uint64) { p.Settle(key, lamports) }
+
 func (p *modelProcess) Settle(payer solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -250,7 +250,7 @@ func (t *tracker) reconsider(ctx context.Context, missed []*watched) {
 			st = look.Statuses[i]
 		}
 		switch {
-		case err != nil, st == nil && look.FirstAvailable > w.slot, st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
+		case err != nil, st == nil && (look.FirstAvailable > w.slot || look.Slot <= w.slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
 			t.mu.Lock()
 			w.busy = false
 			t.mu.Unlock()

@@ -50,8 +50,10 @@ type FeePayers interface {
 	// Pick chooses the payer of a transaction that costs lamports, and reserves
 	// them until Settle.
 	Pick(ctx context.Context, lamports uint64) (Payer, error)
-	// Settle ends a reservation: the transaction landed, died or was never sent.
+	// Settle ends a reservation: the transaction landed or died. Cancel ends one of
+	// which nothing was signed.
 	Settle(payer solana.PublicKey, lamports uint64)
+	Cancel(payer solana.PublicKey, lamports uint64)
 	// Refused tells that the chain did not take the payer for its want of
 	// lamports; Worked that a transaction of it landed.
 	Refused(payer solana.PublicKey, cause error)

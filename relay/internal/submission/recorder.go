@@ -63,7 +63,9 @@ func (r *recorder) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			r.flush(context.WithoutCancel(ctx))
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.e.Timing.Lease)
+			r.flush(last)
+			cancel()
 			return
 		case <-r.bell:
 		case <-again.C:
@@ -190,6 +192,9 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 	pins := map[string]SignPin{}
 	for i, w := range batch {
 		landings[i] = Landing{Lease: w.lease, Outcome: Outcome{Signature: w.signature, Slot: w.slot, LeafIndices: w.leaves}}
+		if w.sign == "" {
+			continue
+		}
 		pins[w.sign] = SignPin{KeyHash: e.Signs.KeyHash(), Sign: w.sign, Signature: w.signature}
 	}
 	var list []SignPin

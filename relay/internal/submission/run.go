@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
@@ -167,7 +169,8 @@ func (e *Engine) see(ctx context.Context) {
 		}
 		call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 		if err := e.Store.Saw(call, e.Pool.Address, e.seen.Load()); err != nil && ctx.Err() == nil {
-			e.Log.DebugContext(ctx, "Could not tell the fleet of a slot", "error", err)
+			e.Log.DebugContext(ctx, "Could not tell the fleet of a slot, trying again", "error", err)
+			time.AfterFunc(e.Timing.Sweep, func() { ring(e.seeing) })
 		}
 		cancel()
 	}
@@ -183,13 +186,17 @@ func (e *Engine) claim(ctx context.Context) {
 		case <-e.stopping.Done():
 			return
 		case <-e.nudged:
-			if e.hold.reason() != "" {
-				continue // one probe a sweep is enough
-			}
 		case <-tick.C:
 			swept = true
 		}
-		for e.take(ctx) && ctx.Err() == nil {
+		e.resume(ctx)
+		if e.hold.reason() == "" {
+			for e.take(ctx) && ctx.Err() == nil {
+			}
+		} else if swept {
+			// Some are looked at all the same, in turn: what does not wait for the same
+			// reason, such as a dead process's transactions, must not wait with the rest.
+			e.take(ctx)
 		}
 		if swept {
 			for e.takeLanded(ctx) && ctx.Err() == nil {
@@ -198,14 +205,35 @@ func (e *Engine) claim(ctx context.Context) {
 	}
 }
 
-// take claims as much as there are places for, one as a probe while the queue
-// is held; more says that there may be more to take.
-func (e *Engine) take(ctx context.Context) (more bool) {
-	want := claimBatch
-	if e.hold.reason() != "" {
-		want = 1
+// resume ends a hold whose reason is gone.
+func (e *Engine) resume(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+	defer cancel()
+	var err error
+	switch refusal.Code(e.hold.reason()) {
+	case refusal.FeePayerEmpty:
+		err = e.Payers.Ready(ctx, 2*nullifierRent+signatureFee)
+	case refusal.PoolNotInitialised:
+		_, err = e.State.Tree(ctx, e.Timing.Poll)
+	default:
+		return
 	}
-	places := e.slots.take(want)
+	if err == nil {
+		e.resumed(ctx)
+	}
+}
+
+// resumed tells that the queue goes on.
+func (e *Engine) resumed(ctx context.Context) {
+	if was := e.hold.end(); was != "" {
+		e.Log.InfoContext(ctx, "Resumed the queue", "reason", was)
+		e.Nudge()
+	}
+}
+
+// take claims as much as there are places for; more says that there may be more.
+func (e *Engine) take(ctx context.Context) (more bool) {
+	places := e.slots.take(claimBatch)
 	if places == 0 {
 		e.more.Store(true)
 		return false

@@ -2,6 +2,7 @@ package submission
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -194,9 +195,17 @@ func (t *tracker) landed(w *entry, o *Outcome) {
 	t.landing[c.ID] = watch(c, o)
 }
 
+// watch keeps what the end of a watch needs. Only an attempt that is known to
+// carry the row's proof teaches which sign the program takes.
 func watch(c *Claimed, o *Outcome) *watched {
+	sign := ""
+	for _, a := range slices.Concat(c.Live, c.Dead) {
+		if a.Signature == o.Signature {
+			sign = c.ProofSign
+		}
+	}
 	return &watched{
-		lease: c.Lease(), kind: c.Kind, sign: c.ProofSign, signature: o.Signature, slot: o.Slot,
+		lease: c.Lease(), kind: c.Kind, sign: sign, signature: o.Signature, slot: o.Slot,
 		created: c.CreatedAt, commitments: commitmentsOf(c.Submission),
 	}
 }

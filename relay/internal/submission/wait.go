@@ -13,7 +13,7 @@ import (
 const (
 	// lookAgain is how often a waiter reads the row although nobody told of an
 	// outcome: a notification can be lost with its connection.
-	lookAgain = time.Second
+	lookAgain = 3 * time.Second
 	// listenAgain is the pause before a broken connection for notifications is made anew.
 	listenAgain = time.Second
 )
@@ -66,8 +66,9 @@ func (d *Desk) tell(id uuid.UUID) {
 }
 
 // Wait returns the submission once it is done, or as it is when ctx ends or the
-// desk closes. It
-// sits a database that is away out: what was accepted is still under way.
+// desk closes. The caller knows that it was not done a moment ago, so the row is
+// read when somebody tells of an outcome, or in case nobody could. A database
+// that is away is sat out: what was accepted is still under way.
 func (d *Desk) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	ch := make(chan struct{}, 1)
 	d.enter(id, ch)
@@ -75,17 +76,18 @@ func (d *Desk) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
-		// The read outlives ctx: the wait being over must not turn an answer into an error.
-		s, err := d.read(ctx, id)
-		if ctx.Err() != nil || (err == nil && s.Done()) {
-			return s, err
-		}
 		select {
 		case <-ctx.Done():
+			return d.read(ctx, id)
 		case <-d.closing:
 			return d.read(ctx, id)
 		case <-ch:
 		case <-again.C:
+		}
+		// The read outlives ctx: the wait being over must not turn an answer into an error.
+		s, err := d.read(ctx, id)
+		if ctx.Err() != nil || (err == nil && s.Done()) {
+			return s, err
 		}
 	}
 }
