@@ -18,15 +18,16 @@ import (
 // answer, an outcome. What is said here is the specification; nothing of it is
 // asked of the engine.
 
-// holds reports whether a row is a worker's under a lease, as the database says.
-func (w *modelWorld) holds(worker uuid.UUID, l submission.Lease) bool {
-	var epoch int64
-	var owner *uuid.UUID
-	err := w.store.Pool.QueryRow(context.WithoutCancel(w.t.Context()), `SELECT epoch, lease_owner FROM submissions WHERE id = $1`, l.ID).Scan(&epoch, &owner)
-	if err != nil {
-		w.violated("read the lease of %s: %v", w.short(l.ID), err)
+// row is what the database says of a submission and its attempts.
+func (w *modelWorld) row(id uuid.UUID) (r modelRow) {
+	rows, err := w.store.Pool.Query(context.WithoutCancel(w.t.Context()), modelRows+` WHERE id = $1`, id)
+	if err == nil {
+		r, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[modelRow])
 	}
-	return err == nil && epoch == l.Epoch && owner != nil && *owner == worker
+	if err != nil {
+		w.violated("read the row of %s: %v", w.short(id), err)
+	}
+	return r
 }
 
 // accepted follows a submission from its commit on. One live submission a
@@ -218,22 +219,32 @@ func (w *modelWorld) delayed(id uuid.UUID, d time.Duration) {
 	}
 }
 
-// modelRow is what the database says of a submission.
+// modelRow is what the database says of a submission. Owner is zero when
+// nobody holds it.
 type modelRow struct {
 	ID         uuid.UUID
 	State      submission.State
 	Epoch      int64
+	Owner      uuid.UUID
+	Tries      int
+	Hold       string
 	Finalized  bool
 	RolledBack bool
 	Code       string
-	Held       bool
+	// Attempts counts them, Buried and Refused those that are.
+	Attempts, Buried, Refused int
 }
+
+const modelRows = `SELECT id, state, epoch, COALESCE(lease_owner, '00000000-0000-0000-0000-000000000000'), tries, COALESCE(hold_reason, ''),
+	finalized, rolled_back, COALESCE(error_code, ''), a.n, a.dead, a.refused
+	FROM submissions s CROSS JOIN LATERAL (SELECT count(*) AS n, count(*) FILTER (WHERE dead) AS dead, count(*) FILTER (WHERE refused) AS refused
+		FROM attempts WHERE submission_id = s.id) a`
 
 // compare reads all rows, and checks what must hold of them after every operation.
 func (w *modelWorld) compare() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
-	rows, err := w.store.Pool.Query(ctx, `SELECT id, state, epoch, finalized, rolled_back, COALESCE(error_code, ''), lease_owner IS NOT NULL FROM submissions`)
+	rows, err := w.store.Pool.Query(ctx, modelRows)
 	modelMust(w.t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[modelRow])
 	modelMust(w.t, err)

@@ -209,6 +209,7 @@ func (m *model) ofFate() []modelOperation {
 			m.inherit(p)
 			p.engine.FlushOnce(m.t.Context())
 		}},
+		{"a watch is taken over while its fork dies", 2, m.loseWatch},
 		{"a step goes on", 5, func(p *modelProcess) { p.goOn() }},
 		{"leases lapse", 3, m.lapse},
 		{"leases lapse and are taken over", 3, func(p *modelProcess) {
@@ -243,7 +244,7 @@ func (m *model) forget() {
 func stops() []string {
 	// A step that signs passes most of these, others few: the first ones count twice.
 	often := points("record send simulate blockhash")
-	return slices.Concat(often, often, points("search inspect creation tree bury refuse fail"))
+	return slices.Concat(often, often, points("search inspect creation tree bury refuse fail release"))
 }
 
 // work has a process start steps: new ones, or what is due.
@@ -279,6 +280,22 @@ func (m *model) stallFailure(p *modelProcess) {
 	p.stopAt = ""
 	m.lapse(p)
 	m.inherit(p)
+}
+
+// loseWatch has others watch what a process believes to watch, and a fork undo it.
+func (m *model) loseWatch(p *modelProcess) {
+	m.lapse(p)
+	m.inherit(p)
+	for _, heir := range m.processes {
+		if heir != p {
+			heir.engine.ClaimLandedOnce(m.t.Context())
+		}
+	}
+	m.chain.fork(m.chain.finalAfter, func() bool { return m.rand.IntN(2) == 0 })
+	for range 6 { // one look may be a lagging node's
+		m.slots(1, landNone)
+		m.poll(p)
+	}
 }
 
 // inherit has another process take up what a process held whose time is over.

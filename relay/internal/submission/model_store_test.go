@@ -31,11 +31,9 @@ type modelStore struct {
 // under makes one write under a lease.
 func (s modelStore) under(ctx context.Context, method string, l submission.Lease, write func(context.Context) error) error {
 	_, err := ask(ctx, s.modelProcess, method, l.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (struct{}, error) {
-		held := s.w.holds(s.worker, l)
+		unchanged := s.guard(method, l)
 		err := write(ctx)
-		if err == nil && !held {
-			s.w.violated("epoch check: %s wrote %q on %s under epoch %d, which it no longer held", s.name, method, s.w.short(l.ID), l.Epoch)
-		}
+		unchanged(err == nil)
 		if err != nil && !errors.Is(err, submission.ErrLeaseLost) {
 			s.w.violated("%s: %s on %s: %v", s.name, method, s.w.short(l.ID), err)
 		}
@@ -44,27 +42,41 @@ func (s modelStore) under(ctx context.Context, method string, l submission.Lease
 	return err
 }
 
+// guard looks at a row before a write under a lease. What it returns is told
+// whether the write went through, and checks that it has changed nothing if the
+// lease was not held.
+func (s modelStore) guard(method string, l submission.Lease) func(wrote bool) {
+	before := s.w.row(l.ID)
+	if before.Epoch == l.Epoch && before.Owner == s.worker {
+		return func(bool) {}
+	}
+	return func(wrote bool) {
+		if after := s.w.row(l.ID); wrote || after != before {
+			s.w.violated("epoch check: %s wrote %q on %s under epoch %d, which it no longer held", s.name, method, s.w.short(l.ID), l.Epoch)
+		}
+	}
+}
+
 // underMany makes one write under many leases.
 func (s modelStore) underMany(ctx context.Context, method string, ls []submission.Landing, write func(context.Context) ([]submission.Lease, error)) ([]submission.Lease, error) {
 	return ask(ctx, s.modelProcess, method, "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]submission.Lease, error) {
-		var stale []submission.Lease
+		unchanged := make([]func(bool), len(ls))
 		for i := range ls {
-			if !s.w.holds(s.worker, ls[i].Lease) {
-				stale = append(stale, ls[i].Lease)
+			unchanged[i] = s.guard(method, ls[i].Lease)
+			// One batch may hold what a process found under an older lease and under its present one.
+			if slices.ContainsFunc(ls, func(l submission.Landing) bool { return l.ID == ls[i].ID && l.Epoch != ls[i].Epoch }) {
+				unchanged[i] = func(bool) {}
 			}
 		}
 		lost, err := write(ctx)
 		if err != nil {
 			s.w.violated("%s: %s: %v", s.name, method, err)
 		}
-		for _, l := range stale {
-			if !slices.Contains(lost, l) {
-				s.w.violated("epoch check: %s wrote %q on %s under epoch %d, which it no longer held", s.name, method, s.w.short(l.ID), l.Epoch)
-			}
-		}
 		for i := range ls {
+			gone := slices.Contains(lost, ls[i].Lease)
+			unchanged[i](!gone)
 			s.w.landed(&ls[i])
-			s.w.note("%s: %s %s, signature %.4x in slot %d, lost %v", s.name, method, s.w.short(ls[i].ID), ls[i].Signature[:], ls[i].Slot, slices.Contains(lost, ls[i].Lease))
+			s.w.note("%s: %s %s, signature %.4x in slot %d, lost %v", s.name, method, s.w.short(ls[i].ID), ls[i].Signature[:], ls[i].Slot, gone)
 		}
 		return lost, err
 	})
