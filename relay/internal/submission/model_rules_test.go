@@ -176,6 +176,37 @@ func TestRuleEpoch(t *testing.T) {
 		b.engine.FlushOnce(t.Context())
 		w.wantState(s, submission.Completed)
 	})
+	t.Run("an outcome of an older lease is not written in the name of the present one", func(t *testing.T) {
+		w, a, b := newModelFleet(t, db)
+		for range 8 { // enough for either order of the two to come first
+			w.takenBy(a)
+		}
+		w.lapse(a)
+		b.engine.ReapOnce(t.Context())
+		b.engine.BeatOnce(t.Context())
+		w.claimAll(b)
+		var batch []submission.Landing
+		for i, s := range w.taken {
+			present := submission.Lease{ID: s.id, Epoch: w.row(s.id).Epoch}
+			stale := submission.Landing{Lease: submission.Lease{ID: s.id, Epoch: 1}, Outcome: submission.Outcome{Signature: [64]byte{1}, Slot: 1}}
+			landed := submission.Landing{Lease: present, Outcome: submission.Outcome{Signature: w.attemptsOf(s)[0].signature, Slot: 2}}
+			if i%2 == 0 {
+				batch = append(batch, stale, landed)
+			} else {
+				batch = append(batch, landed, stale)
+			}
+		}
+		lost, err := w.store.Complete(t.Context(), batch)
+		modelMust(t, err)
+		if len(lost) != len(w.taken) {
+			t.Errorf("%d leases were lost, want %d", len(lost), len(w.taken))
+		}
+		for _, s := range w.taken {
+			if got := w.wantState(s, submission.Completed); got.Slot != 2 {
+				t.Errorf("%s is completed with what was found under an older lease", w.short(s.id))
+			}
+		}
+	})
 	t.Run("a watch that was lost ends nothing and takes nothing back", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
 		final, undone := w.takenBy(a), w.takenBy(a)
