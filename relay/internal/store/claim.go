@@ -32,7 +32,17 @@ SELECT ` + columns + `, ` + attemptColumns + `
 FROM s JOIN requests r ON r.submission_id = s.id LEFT JOIN attempts a ON a.submission_id = s.id
 ORDER BY s.root_seq, s.job_id, a.epoch, a.created_at, a.signature`
 
-	claimSQL       = claimHead + claimDue + claimAlive + ` ORDER BY s.root_seq, s.job_id` + claimTail
+	// claimBegun is what was taken up before and is held by no reason: its attempts
+	// may be on the chain.
+	claimBegun = `(s.state = 'processing' AND s.hold_reason IS NULL)`
+
+	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY s.root_seq, s.job_id` + claimTail
+	// probeSQL takes one of those that wait, in turn: each is due again later than
+	// those that were not tried since. In the order of roots the same few would be
+	// tried for ever, which may wait for something else.
+	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimBegun + ` OR s.id = (
+		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimBegun + ` ORDER BY s.due_at, s.root_seq, s.job_id LIMIT 1
+	)) ORDER BY s.root_seq, s.job_id` + claimTail
 	claimLandedSQL = claimHead + claimLanded + claimAlive + ` ORDER BY s.job_id` + claimTail
 )
 
@@ -40,6 +50,12 @@ ORDER BY s.root_seq, s.job_id, a.epoch, a.created_at, a.signature`
 // first that came first.
 func (s *Store) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
 	return s.claim(ctx, claimSQL, worker, limit)
+}
+
+// Probe implements submission.Store. It looks at the rows of all that is due,
+// which is what waits to be tried again.
+func (s *Store) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+	return s.claim(ctx, probeSQL, worker, limit)
 }
 
 // ClaimLanded implements submission.Store.

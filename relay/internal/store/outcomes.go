@@ -33,7 +33,7 @@ WITH landing AS MATERIALIZED (
 ), done AS (
 	UPDATE submissions s SET state = 'completed', signature = l.signature, slot = l.slot, leaf_indices = l.leaves, root = l.root,
 		rolled_back = false, tries = 0, hold_reason = NULL, due_at = now(), completed_at = now()
-	FROM landing l, held WHERE s.id = held.id AND l.id = held.id
+	FROM landing l, held WHERE s.id = held.id AND l.id = held.id AND l.epoch = s.epoch
 	RETURNING s.id, s.epoch
 )
 SELECT id, epoch, pg_notify(` + doneChannel + `, id::text)::text FROM done`
@@ -42,7 +42,7 @@ SELECT id, epoch, pg_notify(` + doneChannel + `, id::text)::text FROM done`
 ), done AS (
 	UPDATE submissions s SET finalized = true, due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, slot = l.slot,
 		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END
-	FROM landing l, held WHERE s.id = held.id AND l.id = held.id
+	FROM landing l, held WHERE s.id = held.id AND l.id = held.id AND l.epoch = s.epoch
 	RETURNING s.id, s.epoch, s.signature
 ), pinned AS (
 	INSERT INTO proof_signs (key_hash, sign, signature)

@@ -121,10 +121,18 @@ func (s modelStore) Held(ctx context.Context, worker uuid.UUID) ([]submission.Le
 	})
 }
 
-// Claim takes one at a time, so that the steps of a process come one after the other.
 func (s modelStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+	return s.claim(ctx, worker, limit, s.Store.Claim)
+}
+
+func (s modelStore) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+	return s.claim(ctx, worker, limit, s.Store.Probe)
+}
+
+// claim takes one at a time, so that the steps of a process come one after the other.
+func (s modelStore) claim(ctx context.Context, worker uuid.UUID, limit int, claim func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error)) ([]*submission.Claimed, error) {
 	return ask(ctx, s.modelProcess, "claim", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*submission.Claimed, error) {
-		claimed, err := s.Store.Claim(ctx, worker, min(limit, 1))
+		claimed, err := claim(ctx, worker, min(limit, 1))
 		for _, c := range claimed {
 			s.w.note("%s claims %s, epoch %d, %d live and %d dead attempts", s.name, s.w.short(c.ID), c.Epoch, len(c.Live), len(c.Dead))
 			if lease, ok := ctx.Value(stepKey{}).(*submission.Lease); ok {

@@ -231,8 +231,14 @@ func (e *Engine) resumed(ctx context.Context) {
 	}
 }
 
-// take claims as much as there are places for; more says that there may be more.
+// take claims as much as there are places for, and while the queue is held one
+// of what waits, as a probe, beside what may be on the chain; more says that
+// there may be more to take.
 func (e *Engine) take(ctx context.Context) (more bool) {
+	claim := e.Store.Claim
+	if e.hold.reason() != "" {
+		claim = e.Store.Probe
+	}
 	places := e.slots.take(claimBatch)
 	if places == 0 {
 		e.more.Store(true)
@@ -240,7 +246,7 @@ func (e *Engine) take(ctx context.Context) (more bool) {
 	}
 	call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
-	claimed, err := e.Store.Claim(call, e.Worker, places)
+	claimed, err := claim(call, e.Worker, places)
 	for range places - len(claimed) {
 		e.slots.give()
 	}

@@ -110,6 +110,10 @@ type Store interface {
 	// Claim takes up to limit submissions that are due, held by nobody and have
 	// not landed, first those whose root is nearest to leaving the ring.
 	Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
+	// Probe is Claim for a worker that holds the queue: it takes what has been taken
+	// up before and waits for nothing, because what may be on the chain needs no
+	// payer, and of the rest one, the one that has waited longest since its last try.
+	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// ClaimLanded takes up to limit that landed and are to be watched until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// Release gives the lease back; the submission is due again after delay, and

@@ -1,0 +1,110 @@
+package submission_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// noTransfers is a cap that transfers have reached.
+type noTransfers struct{ unlimited }
+
+func (noTransfers) Allow(_ context.Context, transfer bool, _ uint64) error {
+	if transfer {
+		return refusal.New(refusal.SpendCapReached, "the cap is reached")
+	}
+	return nil
+}
+
+// probing has the proportion of the default timing: a sweep brings one probe,
+// and what is held comes again after two.
+func probing() submission.Timing {
+	return submission.Timing{Lease: lease, Poll: slot, Sweep: 5 * slot, Backoff: slot, BackoffCap: 5 * slot, Hold: 10 * slot}
+}
+
+func (w *world) transfer() submission.Request {
+	w.t.Helper()
+	in := w.inputs(0, solana.PublicKey{})
+	return submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes()}
+}
+
+func TestWhatWaitsForSomethingElseDoesNotKeepTheQueueHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.relay(nil) // never works: its submissions wait for whoever does
+	for range 12 {
+		w.submit(before, w.transfer())
+	}
+	w.deposit(10_000_000) // the transfers' roots are the older ones
+	req, _ := w.withdrawal(sol)
+	id := w.submit(before, req).ID
+	w.payer = w.newKey()
+	r := w.assemble(parts{spending: noTransfers{}, timing: probing()})
+	w.run(r)
+	w.eventually("the queue is held", func() bool { return r.Holding() == string(refusal.FeePayerEmpty) })
+	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
+	if s := w.done(id); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+	}
+}
+
+func TestAHeldQueueFollowsWhatADeadRelaySent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.relay(nil)
+	for range 12 {
+		req, _ := w.withdrawal(sol)
+		w.submit(before, req)
+	}
+	w.deposit(10_000_000) // the roots of what waits are the older ones
+	var db severed
+	dead := w.assemble(parts{chain: lostSends, concurrency: 1, store: func(s submission.Store) submission.Store { db.Store = s; return &db }})
+	// It takes nothing up but what it accepts itself.
+	dead.BeatOnce(t.Context())
+	s := w.takenBy(dead)
+	dead.WaitSteps()
+	if dead.of("signed") != 1 {
+		t.Fatal("the first relay has not signed")
+	}
+	w.payer = w.newKey()
+	heir := w.assemble(parts{timing: probing()})
+	w.run(heir)
+	w.eventually("the queue is held", func() bool { return heir.Holding() == string(refusal.FeePayerEmpty) })
+	if got := w.done(s.ID); got.State != submission.Completed || heir.of("signed") != 0 {
+		t.Errorf("the submission ended as %+v after %d signatures of the heir", got, heir.of("signed"))
+	}
+	if heir.Holding() == "" {
+		t.Error("the queue is not held any more: the test shows nothing")
+	}
+}
+
+// A worker that holds the queue takes up what may be on the chain, and of the
+// rest the one that has waited longest, whatever its root.
+func TestProbesGoRound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(nil)
+	var ids []uuid.UUID
+	for range 3 {
+		req, _ := w.withdrawal(sol)
+		ids = append(ids, w.submit(r, req).ID)
+	}
+	worker := uuid.New()
+	_, err := w.store.Beat(t.Context(), submission.Worker{ID: worker}, lease*60)
+	must(t, err)
+	for round := range 2 {
+		for i, id := range ids {
+			got, err := w.store.Probe(t.Context(), worker, 64)
+			must(t, err)
+			if len(got) != 1 || got[0].ID != id {
+				t.Fatalf("round %d, probe %d takes %d submissions: want the one that has waited longest", round, i, len(got))
+			}
+			must(t, w.store.Release(t.Context(), got[0].Lease(), 0, string(refusal.FeePayerEmpty)))
+		}
+	}
+}
