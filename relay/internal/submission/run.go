@@ -239,7 +239,8 @@ func (e *Engine) take(ctx context.Context) (more bool) {
 	if e.hold.reason() != "" {
 		claim = e.Store.Probe
 	}
-	places := e.slots.take(claimBatch)
+	// Most places stay free while the database answers, for what is accepted meanwhile.
+	places := e.slots.take(min(claimBatch, max(1, e.Concurrency/4)))
 	if places == 0 {
 		e.more.Store(true)
 		return false
@@ -266,7 +267,7 @@ func (e *Engine) take(ctx context.Context) (more bool) {
 		}
 		e.start(ctx, c)
 	}
-	return len(claimed) == places && places == claimBatch
+	return len(claimed) == places
 }
 
 // takeLanded claims landed submissions that nobody watches.

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 const (
 	slot   = 20 * time.Millisecond
 	sol    = 1_000_000_000
-	lease  = 3 * time.Second
+	lease  = time.Second
 	patien = 60 * time.Second
 )
 
