@@ -193,6 +193,14 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
 					t.Errorf("writes under a lost lease change (-before +after):\n%s", diff)
 				}
+				// Without an attempt that can land, the lease alone stands in the way of a failure.
+				exec(t, s, `UPDATE attempts SET dead = true`)
+				if err := writes[submission.MoveFail](l, w); !errors.Is(err, submission.ErrLeaseLost) {
+					t.Errorf("failing what has no attempt, under a lost lease, gives %v, want ErrLeaseLost", err)
+				}
+				if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 1 {
+					t.Errorf("%d nullifiers are reserved, want the one that was", n)
+				}
 			})
 		}
 	}
