@@ -150,13 +150,29 @@ func (c *Client) maker(ctx context.Context, info ledger.SignatureInfo, pool *shi
 		if call == nil || !slices.Contains(call.Inputs.Nullifiers[:], nullifier) {
 			continue
 		}
-		confirmation := ledger.Confirmed
-		if info.Confirmation.AtLeast(ledger.Finalized) {
-			confirmation = ledger.Finalized
+		confirmation, err := c.confirmation(ctx, info)
+		if err != nil {
+			return nil, err
 		}
 		return &ledger.Creation{Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer, Call: call}, nil
 	}
 	return nil, nil
+}
+
+// confirmation is how far the network has come with a transaction that is
+// confirmed at least. Some archives list none: they are asked for it as final.
+func (c *Client) confirmation(ctx context.Context, info ledger.SignatureInfo) (ledger.Commitment, error) {
+	switch {
+	case info.Confirmation.AtLeast(ledger.Finalized):
+		return ledger.Finalized, nil
+	case info.Confirmation.AtLeast(ledger.Processed):
+		return ledger.Confirmed, nil
+	}
+	tx, err := c.transaction(ctx, info.Signature, ledger.Finalized)
+	if err != nil || tx == nil {
+		return ledger.Confirmed, err
+	}
+	return ledger.Finalized, nil
 }
 
 // callOf decodes a Transact or TransactSwap; nil when the instruction is

@@ -52,9 +52,11 @@ type host struct {
 	said map[string]reply
 	all  *reply
 	// page answers getSignaturesForAddress by its parameters; nil for none.
-	page  func(params string) reply
-	calls []string
-	last  map[string]json.RawMessage // parameters by method
+	page func(params string) reply
+	// transaction answers getTransaction by its parameters; nil for none.
+	transaction func(params string) reply
+	calls       []string
+	last        map[string]json.RawMessage // parameters by method
 }
 
 func (h *host) set(method string, r reply) {
@@ -109,6 +111,9 @@ func (h *host) take(method string, params json.RawMessage) reply {
 	}
 	if h.all != nil && method != "getGenesisHash" {
 		return *h.all
+	}
+	if method == "getTransaction" && h.transaction != nil {
+		return h.transaction(string(params))
 	}
 	if method == "getSignaturesForAddress" && h.page != nil {
 		return h.page(string(params))

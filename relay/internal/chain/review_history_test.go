@@ -1,0 +1,51 @@
+package chain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// Some archives list no confirmationStatus. A note that another has spent would
+// then never be spent for good, and its submission never end.
+func TestCreationThatAnArchiveListsWithoutItsConfirmation(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		final bool // getTransaction knows it as finalized
+		want  ledger.Commitment
+	}{
+		"is final when it is known as finalized": {true, ledger.Finalized},
+		"is not final when it is not":            {false, ledger.Confirmed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := testPool(t)
+			maker := transact(t, pool, 5)
+			n := newNetwork("a")
+			n["a"].transaction = func(params string) reply {
+				if strings.Contains(params, `"commitment":"finalized"`) && !test.final {
+					return says("null")
+				}
+				return says(landed(maker, balances(accountsOf(t, maker))))
+			}
+			n["a"].page = func(params string) reply {
+				if strings.Contains(params, `"before"`) {
+					return says("[]")
+				}
+				return says(fmt.Sprintf(`[{"signature":%q,"slot":7,"err":null,"confirmationStatus":null}]`, sigA))
+			}
+			e, _ := newEndpoints(t, n, of("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
+			got, err := e.Creation(t.Context(), pool, [32]byte{31: 5})
+			if err != nil || got == nil {
+				t.Fatalf("creation is %+v, %v", got, err)
+			}
+			if got.Confirmation != test.want {
+				t.Errorf("it is %s, want %s", got.Confirmation, test.want)
+			}
+		})
+	}
+}
