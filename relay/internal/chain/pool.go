@@ -22,6 +22,10 @@ const (
 	// endpoint recovers by itself, a pool waits for a person.
 	retryChain = 5 * time.Second
 	retryPool  = time.Minute
+	// slotTrust is how long a reading's slot rules out readings of lower slots. A
+	// node that told a wrong slot once must not make all others count as behind
+	// for ever.
+	slotTrust = time.Minute
 )
 
 // AccountReader reads accounts, all at one slot that is not before
@@ -63,6 +67,8 @@ type PoolReader struct {
 	last    *ledger.Snapshot
 	data    []byte // the account's bytes behind last
 	started time.Time
+	// told is when the slot of last was last told by an endpoint.
+	told time.Time
 }
 
 // NewPool makes a reader of one pool. It makes no call.
@@ -198,7 +204,9 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 // take makes the account's state the newest one and returns it.
 func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (ledger.Snapshot, error) {
 	last := p.cached()
-	if last != nil && slot < last.Slot {
+	if last == nil || slot >= last.Slot || at.Sub(p.told) >= slotTrust {
+		p.told = at
+	} else {
 		// A node behind the one asked before: what we hold is newer than all it knows.
 		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: last.Slot, At: at, Checked: last.Checked}, p.data), nil
 	}

@@ -1,0 +1,30 @@
+package chain
+
+import (
+	"testing"
+	"time"
+)
+
+// One wrong slot must not freeze the tree: every later reading would count as
+// that of a node behind, and what was frozen as fresh.
+func TestASlotThatNobodyConfirmsIsNotBelievedForEver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, _ := newPool(t, a)
+		a.set(1_000_000, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		mustTree(t, p, 0)
+		a.set(100, p.pool.MerkleTree, treeOf(t, p.pool, 4))
+		time.Sleep(slotTrust / 2)
+		if s := mustTree(t, p, 0); s.Tree.NextIndex != 2 {
+			t.Errorf("index is %d, want 2: the node that answers is behind", s.Tree.NextIndex)
+		}
+		time.Sleep(slotTrust)
+		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 || s.Slot != 100 {
+			t.Errorf("index is %d at slot %d, want 4 at 100", s.Tree.NextIndex, s.Slot)
+		}
+		a.set(99, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 {
+			t.Errorf("index is %d, want 4: the slot that was taken over counts from then on", s.Tree.NextIndex)
+		}
+	})
+}
