@@ -233,7 +233,7 @@ func (t *tracker) takeLanded(ctx context.Context, batch []*watched, statuses []*
 
 // reconsider looks with history search for landings that recent statuses miss:
 // the recent cache alone forgets. Absence says nothing where history itself no
-// longer reaches back to the slot.
+// longer reaches back to the slot, or not yet up to it.
 func (t *tracker) reconsider(ctx context.Context, missed []*watched) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
@@ -250,7 +250,7 @@ func (t *tracker) reconsider(ctx context.Context, missed []*watched) {
 			st = look.Statuses[i]
 		}
 		switch {
-		case err != nil, st == nil && (look.FirstAvailable > w.slot || look.Slot <= w.slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
+		case err != nil, st == nil && (look.FirstAvailable > w.slot || look.Slot < w.slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
 			t.mu.Lock()
 			w.busy = false
 			t.mu.Unlock()
