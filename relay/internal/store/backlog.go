@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
@@ -25,9 +26,15 @@ const (
 
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
-	// aheadSQL is ordered so that it reads the index from its beginning and stops at the limit.
+	// stalling are the reasons for which some wait while others go on.
+	stalling = `('` + submission.HoldHistory + `', '` + string(refusal.SpendCapReached) + `')`
+
+	// aheadSQL is ordered so that it reads the index from its beginning and stops at
+	// the limit. What waits for days drives no root out of the ring meanwhile, and
+	// would keep the pool busy for as long.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
-		WHERE pool = $1 AND state IN ('pending', 'processing') AND hold_reason IS NULL AND root_seq <= $2 ORDER BY root_seq, job_id LIMIT $3) AS ahead`
+		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq <= $2 AND COALESCE(hold_reason, '') NOT IN ` + stalling + `
+		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
 )
 
 // group is one row of openSQL.

@@ -83,9 +83,9 @@ type Store interface {
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
-	// Ahead counts the pool's submissions that have not landed, are not held, and
-	// whose root leaves the ring no later than that of rootSeq; it stops counting
-	// at limit. What is held may wait for long, and goes ahead of nobody.
+	// Ahead counts the pool's submissions that have not landed and whose root
+	// leaves the ring no later than that of rootSeq, but for those that wait for a
+	// history or for a spend cap while others go on; it stops counting at limit.
 	Ahead(ctx context.Context, pool solana.PublicKey, rootSeq uint64, limit int) (int, error)
 
 	// Saw tells the fleet that the pool's tree was seen to change at slot; Seen is
