@@ -102,14 +102,15 @@ type arena struct {
 	rings    []account.Ring
 	// undone are the transactions that forks undid.
 	undone map[solana.Signature]bool
-	// opening and funded are the payers' lamports.
-	opening, funded map[solana.PublicKey]uint64
+	// opening are the payers' lamports at the start, airdrops what they were sent since.
+	opening  map[solana.PublicKey]uint64
+	airdrops map[solana.PublicKey][]solana.Signature
 }
 
 // Run carries out a drill and gathers the evidence. Its error is of the drill
 // itself: what the relays did wrong is in the outcome.
 func Run(ctx context.Context, o Options) (out *Outcome, err error) {
-	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), funded: make(map[solana.PublicKey]uint64), undone: make(map[solana.Signature]bool)}
+	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool)}
 	defer a.http.CloseIdleConnections()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
@@ -257,7 +258,10 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 		if err != nil {
 			return nil, err
 		}
-		payer := account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Funded: a.funded[key.PublicKey()], Closing: closing}
+		payer := account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Closing: closing}
+		if payer.Funded, err = a.funded(ctx, payer.Key); err != nil {
+			return nil, err
+		}
 		if payer.LedgerOpening, err = a.database.ledgerOpening(ctx, payer.Key); err != nil {
 			return nil, err
 		}

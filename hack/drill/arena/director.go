@@ -123,7 +123,7 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 	case schedule.SkipSlots:
 		a.network.chain.Skip(uint64(e.Amount)) //nolint:gosec // a few slots
 	case schedule.Fund:
-		return a.fund()
+		return a.fund(ctx)
 	case schedule.Burst:
 		a.load.SetRate(a.o.Rate * float64(e.Amount))
 		wait(ctx, e.For)

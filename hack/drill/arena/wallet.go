@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
@@ -12,15 +15,66 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// fund gives every fee payer new lamports and remembers it.
-func (a *arena) fund() error {
-	for _, payer := range a.payers {
-		if err := a.network.chain.Fund(payer.PublicKey(), fundingLamports); err != nil {
+// fund gives every fee payer new lamports, again when a fork undoes it, and
+// returns when no fork can any more.
+func (a *arena) fund(ctx context.Context) error {
+	var funding sync.WaitGroup
+	errs := make([]error, len(a.payers))
+	for i, payer := range a.payers {
+		funding.Go(func() { errs[i] = a.fundOne(ctx, payer.PublicKey()) })
+	}
+	funding.Wait()
+	return errors.Join(errs...)
+}
+
+func (a *arena) fundOne(ctx context.Context, payer solana.PublicKey) error {
+	for ctx.Err() == nil {
+		signature, err := a.eyes.client.RequestAirdrop(ctx, payer, fundingLamports, rpc.CommitmentConfirmed)
+		if err != nil {
+			return fmt.Errorf("fund a payer: %w", err)
+		}
+		a.mu.Lock()
+		a.airdrops[payer] = append(a.airdrops[payer], signature)
+		a.mu.Unlock()
+		if final, err := a.awaitAirdrop(ctx, signature); final || err != nil {
 			return err
 		}
-		a.funded[payer.PublicKey()] += fundingLamports
 	}
 	return nil
+}
+
+// awaitAirdrop reports whether an airdrop became final; false when it was undone.
+func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (final bool, err error) {
+	for ctx.Err() == nil {
+		answer, err := a.eyes.client.GetSignatureStatuses(ctx, true, signature)
+		if err != nil {
+			return false, fmt.Errorf("look for an airdrop: %w", err)
+		}
+		status := answer.Value[0]
+		switch {
+		case status == nil:
+			return false, nil
+		case status.ConfirmationStatus == rpc.ConfirmationStatusFinalized:
+			return true, nil
+		}
+		wait(ctx, a.o.Slot)
+	}
+	return false, nil
+}
+
+// funded sums what a payer was given and kept: an airdrop that a fork undid may
+// land again after another was asked for.
+func (a *arena) funded(ctx context.Context, payer solana.PublicKey) (lamports uint64, err error) {
+	for _, signature := range a.airdrops[payer] {
+		final, err := a.awaitAirdrop(ctx, signature)
+		if err != nil {
+			return 0, err
+		}
+		if final {
+			lamports += fundingLamports
+		}
+	}
+	return lamports, nil
 }
 
 // strayUnits is more compute than any Transact uses.
