@@ -85,13 +85,18 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, `{"error":true,"code":%q,"message":"x","current_root":"%064x"}`, code, 5)
 }
 
-func options(t *testing.T, urls ...string) load.Options {
-	t.Helper()
+// prover is made once: its tables take a second under the race detector.
+var prover = sync.OnceValues(func() (*simulator.Simulator, error) {
 	key, err := os.ReadFile("../circuit/verification_key.json")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	prover, err := simulator.New(key, simulator.DevelopmentSeed)
+	return simulator.New(key, simulator.DevelopmentSeed)
+})
+
+func options(t *testing.T, urls ...string) load.Options {
+	t.Helper()
+	prover, err := prover()
 	if err != nil {
 		t.Fatal(err)
 	}
