@@ -53,6 +53,20 @@ type Options struct {
 	Progress io.Writer
 }
 
+func (o *Options) validate() error {
+	switch {
+	case o.Root == "" || o.State == "" || o.Progress == nil:
+		return errors.New("drill options: Root, State and Progress are required")
+	case o.Duration <= 0 || o.Quiet <= 0 || o.Slot <= 0:
+		return fmt.Errorf("drill options: Duration %s, Quiet %s and Slot %s, expected more than 0", o.Duration, o.Quiet, o.Slot)
+	case o.Relays < 1 || o.Endpoints < 1 || o.Payers < 1:
+		return fmt.Errorf("drill options: %d relays, %d endpoints and %d payers, expected 1 or more of each", o.Relays, o.Endpoints, o.Payers)
+	case o.FinalizeAfter < 4:
+		return fmt.Errorf("drill options: FinalizeAfter is %d blocks, expected 4 or more, so that forks have something to undo", o.FinalizeAfter)
+	}
+	return nil
+}
+
 // Outcome is what a drill brought to light.
 type Outcome struct {
 	Events   []schedule.Event
@@ -110,6 +124,9 @@ type arena struct {
 // Run carries out a drill and gathers the evidence. Its error is of the drill
 // itself: what the relays did wrong is in the outcome.
 func Run(ctx context.Context, o Options) (out *Outcome, err error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool)}
 	defer a.http.CloseIdleConnections()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,7 +1,9 @@
 package arena
 
 import (
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/relaypool/relaypool/hack/localnet/fault"
@@ -19,5 +21,35 @@ func TestFaultsAreValid(t *testing.T) {
 		if !slices.Contains(faultNames(), name) {
 			t.Errorf("hard fault %q is no fault", name)
 		}
+	}
+}
+
+func TestRunRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	fine := func() Options {
+		return Options{
+			Root: ".", State: t.TempDir(), Duration: 1, Quiet: 1, Slot: 1, Relays: 1, Endpoints: 1, Payers: 1, FinalizeAfter: 4, Progress: io.Discard,
+		}
+	}
+	tests := map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"no checkout":             {func(o *Options) { o.Root = "" }, "are required"},
+		"nobody to tell":          {func(o *Options) { o.Progress = nil }, "are required"},
+		"no load":                 {func(o *Options) { o.Duration = 0 }, "Duration 0s"},
+		"no relay":                {func(o *Options) { o.Relays = 0 }, "0 relays"},
+		"nothing that can fork":   {func(o *Options) { o.FinalizeAfter = 2 }, "FinalizeAfter is 2"},
+		"no endpoint for a relay": {func(o *Options) { o.Endpoints = 0 }, "0 endpoints"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := fine()
+			tc.change(&o)
+			if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
 	}
 }
