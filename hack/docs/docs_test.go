@@ -248,19 +248,53 @@ func TestDrainTimingsAreTheContracts(t *testing.T) {
 // A log line that the person on call searches for has to be one that is written.
 func TestLogLinesAreWritten(t *testing.T) {
 	t.Parallel()
-	_, section, found := strings.Cut(read(t, "docs/operations.md"), "\n## Log lines\n")
+	page := read(t, "docs/operations.md")
+	_, section, found := strings.Cut(page, "\n## Log lines\n")
 	if !found {
 		t.Fatal("docs/operations.md has no section Log lines")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
-	lines := regexp.MustCompile("`([A-Z][^`]+)`").FindAllStringSubmatch(section, -1)
-	if len(lines) == 0 {
-		t.Fatal("the section names no lines")
-	}
 	source := sources(t)
-	for _, m := range lines {
-		if !strings.Contains(source, strconv.Quote(m[1])) {
-			t.Errorf("docs/operations.md names the log line %q, which nothing writes", m[1])
+	for where, lines := range map[string][][]string{
+		"its section Log lines": regexp.MustCompile("`([A-Z][^`]+)`").FindAllStringSubmatch(section, -1),
+		"its pages":             regexp.MustCompile("`([A-Z][a-z]+ [^`\n]+)`").FindAllStringSubmatch(page, -1),
+	} {
+		if len(lines) == 0 {
+			t.Errorf("docs/operations.md names no log lines in %s", where)
+		}
+		for _, m := range lines {
+			if !strings.Contains(source, strconv.Quote(m[1])) {
+				t.Errorf("docs/operations.md names the log line %q in %s, which nothing writes", m[1], where)
+			}
+		}
+	}
+}
+
+// Every failure has a page of one shape: who reads it at night looks for the
+// same six things each time.
+func TestFailuresHaveOneShape(t *testing.T) {
+	t.Parallel()
+	_, section, found := strings.Cut(read(t, "docs/operations.md"), "\n## At three in the morning\n")
+	if !found {
+		t.Fatal("docs/operations.md has no section At three in the morning")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	pages := strings.Split(section, "\n### ")[1:]
+	if len(pages) < 2 {
+		t.Fatalf("the section has %d pages: nothing would be checked", len(pages))
+	}
+	want := []string{"Clients", "Health", "Metrics", "Log", "Cause", "Do"}
+	for _, page := range pages {
+		title, text, _ := strings.Cut(page, "\n")
+		if title == "Other complaints" { // a table of what is no failure of the relay
+			continue
+		}
+		var got []string
+		for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][a-z]+)[:,]\*\* ?`).FindAllStringSubmatch(text, -1) {
+			got = append(got, m[1])
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the page %q (-wanted +there):\n%s", title, diff)
 		}
 	}
 }
