@@ -204,12 +204,11 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 // take makes the account's state the newest one and returns it.
 func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (ledger.Snapshot, error) {
 	last := p.cached()
-	if last == nil || slot >= last.Slot || at.Sub(p.told) >= slotTrust {
-		p.told = at
-	} else {
+	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust {
 		// A node behind the one asked before: what we hold is newer than all it knows.
 		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: last.Slot, At: at, Checked: last.Checked}, p.data), nil
 	}
+	p.told = at
 	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
 		if last != nil {
 			// The program closes no pool: whoever answered has lost the account.

@@ -34,7 +34,6 @@ type modelChain struct {
 	pending map[solana.Signature]*modelTx
 	// history is how many slots before the finalized one endpoints can search; 0 for all.
 	history uint64
-	serial  uint64
 }
 
 // modelRules are what differs between one model and the next.

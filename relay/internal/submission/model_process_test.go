@@ -44,7 +44,6 @@ type modelProcess struct {
 	// tree is the newest tree that it has read, and when.
 	tree     ledger.Snapshot
 	reserved map[solana.PublicKey]int64
-	panics   int
 }
 
 // modelStop is a step that stands still in the middle of a call.

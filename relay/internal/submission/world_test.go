@@ -233,7 +233,7 @@ func (c *counts) of(s string) int {
 func (c *counts) Stage(string, time.Duration)         {}
 func (c *counts) Outcome(_ shieldpool.Kind, o string) { c.add(o) }
 func (c *counts) Attempt(e string)                    { c.add(e) }
-func (c *counts) Lease(e string, n int)               { c.add("lease " + e) }
+func (c *counts) Lease(e string, _ int)               { c.add("lease " + e) }
 func (c *counts) Poll(int, bool)                      {}
 
 // relay is one process's half of the world.
