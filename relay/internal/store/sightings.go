@@ -8,9 +8,12 @@ import (
 )
 
 // Saw implements submission.Store. Only the first process to see a slot writes.
+// A slot that none has gone beyond for a minute gives way to a lower one: a node
+// that told a wrong slot once must not make all others count as behind for ever.
 func (s *Store) Saw(ctx context.Context, pool solana.PublicKey, slot uint64) error {
 	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot) VALUES ($1, $2)
-		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot WHERE sightings.slot < EXCLUDED.slot`, pool.Bytes(), int64(slot)) //nolint:gosec // slots are below 2^63
+		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot, seen_at = now()
+		WHERE sightings.slot < EXCLUDED.slot OR sightings.seen_at < now() - interval '1 minute'`, pool.Bytes(), int64(slot)) //nolint:gosec // slots are below 2^63
 	if err != nil {
 		return unavailable(fmt.Errorf("tell of a slot: %w", err))
 	}

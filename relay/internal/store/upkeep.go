@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-
-	"github.com/relaypool/relaypool/relay/internal/panics"
 )
 
 // Job is a piece of upkeep that one process of the fleet does at a time.
@@ -176,7 +175,7 @@ func (w *upkeepWorker) Work(ctx context.Context, j *river.Job[run]) error {
 func (w *upkeepWorker) safely(ctx context.Context, job Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.upkeep.Log.ErrorContext(ctx, "Recovered from a panic in upkeep", "job", job.Name, "panic", panics.Describe(p), "at", panics.Callers(0))
+			w.upkeep.Log.ErrorContext(ctx, "Recovered from a panic in upkeep", "job", job.Name, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panicked: %v", p)
 		}
 	}()

@@ -127,7 +127,9 @@ CREATE TABLE workers (
 -- shows an older one is behind, and cannot tell that a root is stale.
 CREATE TABLE sightings (
     pool bytea PRIMARY KEY CHECK (length(pool) = 32),
-    slot bigint NOT NULL
+    slot bigint NOT NULL,
+    -- seen_at is when the slot was told of: one that was wrong is not kept for ever.
+    seen_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 
 -- Keys are stored hashed; content_hash tells a replay from a reuse.
