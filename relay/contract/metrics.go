@@ -28,7 +28,7 @@ var (
 		"internal: report it. root_not_found on the rise: the pool is busier than its ring is long, or the queue waits.", []string{"kind", "outcome"}}
 	MetricStages = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, first_send (from accepted to the first send), confirm, finalize.",
 		"first_send on the rise while queue is not: look at simulate and at the RPC's latency. queue on the rise: more processes, unless work is held.", []string{"stage"}}
-	MetricAttempts = Metric{"relaypool_attempts_total", "What happened to transactions, by event: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (a landing of ours that the database had lost), reopened (its fork died), held (put off for the deployment's sake), panic (a step was given up).",
+	MetricAttempts = Metric{"relaypool_attempts_total", "What happened to transactions, by event: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (put off for the deployment's sake), panic (a step was given up).",
 		"expired on the rise: transactions do not land, so raise the priority fee's cap or look at the endpoints. reopened: a fork died under confirmed transactions; nothing is lost. panic: report the log line.", []string{"event"}}
 	MetricLeases = Metric{"relaypool_leases_total", "Submissions by what happened to their leases: claimed, handed_over (at a stop), lost (another process took them over), reaped (freed from a process that died), stray (given back, since the answer to a claim was lost); and lapsed, the times that this process could not keep its own.",
 		"reaped: a process died without handing over; look why. lapsed: the database hung, or the process was paused.", []string{"event"}}
@@ -47,7 +47,7 @@ var (
 		"Above 0 for minutes: no process has room or lives; add some.", nil}
 	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "Age of the oldest of them; 0 without any.",
 		"Above a minute: clients' roots are leaving the ring. Look whether processes run, and at relaypool_in_flight_submissions.", nil}
-	MetricHeld = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers would not bring, by reason: a code of the interface, or chain_history, operator, not_initialised.",
+	MetricHeld = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers would not bring, by reason, a code of the interface.",
 		"Mend the reason: fee_payer_empty by funding, spend_cap_reached by raising the cap, chain_unavailable at the endpoints. They go on by themselves.", []string{"reason"}}
 	MetricOpen = Metric{"relaypool_submissions_open", "Submissions of the fleet by state: pending or processing.",
 		"None; it shows load.", []string{"state"}}

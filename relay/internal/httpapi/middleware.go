@@ -3,10 +3,12 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"time"
 
@@ -15,7 +17,6 @@ import (
 	"github.com/go-chi/cors"
 	"github.com/go-chi/httprate"
 
-	"github.com/relaypool/relaypool/relay/internal/panics"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -142,8 +143,33 @@ func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
 		panic(v)
 	}
 	a.Log.ErrorContext(r.Context(), "Recovered from a panic",
-		"request_id", exchangeOf(r.Context()).id, "panic", panics.Describe(v), "at", panics.Callers(1))
+		"request_id", exchangeOf(r.Context()).id, "panic", describePanic(v), "at", callers())
 	a.internal(w, r)
+}
+
+// describePanic tells a runtime error in its own words, which speak of lengths
+// and types, and of anything else the type alone.
+func describePanic(v any) string {
+	if err, ok := v.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("value of type %T", v)
+}
+
+// callers lists the functions on the stack below the one that panicked, as
+// file:line, without arguments.
+func callers() []string {
+	const skip, most = 4, 24
+	pcs := make([]uintptr, most)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip, pcs)])
+	var at []string
+	for {
+		f, more := frames.Next()
+		at = append(at, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
+		if !more {
+			return at
+		}
+	}
 }
 
 func allowOrigins(origins []string) func(http.Handler) http.Handler {

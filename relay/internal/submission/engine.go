@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/panics"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -183,8 +182,7 @@ func (e *Engine) step(ctx context.Context, w *entry) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.Observer.Attempt("panic")
-			e.Log.ErrorContext(ctx, "Recovered from a panic in a step", "request_id", w.c.ID, "panic", panics.Describe(p), "at", panics.Callers(0))
-			e.putOff(ctx, w, errPanicked)
+			e.putOff(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
 		}
 	}()
 	follow, err := e.advance(ctx, w)
@@ -198,8 +196,18 @@ func (e *Engine) step(ctx context.Context, w *entry) {
 	}
 }
 
-// errPanicked puts a submission off whose step panicked.
-var errPanicked = errors.New("the step panicked")
+// redact keeps of a panic what holds nothing of a request: an error of the
+// runtime, or the type alone.
+func redact(p any) any {
+	type runtimeError interface {
+		error
+		RuntimeError()
+	}
+	if err, ok := p.(runtimeError); ok {
+		return err
+	}
+	return fmt.Sprintf("%T", p)
+}
 
 // held marks a reason that is the deployment's and not the submission's: it
 // waits, and says what for. With whole set, all submissions wait for the same.

@@ -1,0 +1,26 @@
+package feepayer
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// Steps that fail before they sign come again and again while the chain is
+// away, and so does every reading: the payers must not look empty by that.
+func TestWhatWasNeverSignedIsNotSpent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wallets{lamports: []uint64{1000}, slot: 1}
+		p := newPayers(t, w, nil)
+		refresh(t, p)
+		w.set(2, errDown, 1000)
+		for range 10 {
+			pick(t, p, 600)
+			p.Cancel(p.Keys()[0], 600)
+		}
+		if b := p.Balances()[0]; b.InFlight != 0 || b.Reserved != 0 {
+			t.Errorf("%d are in flight, %d lamports reserved; want none", b.InFlight, b.Reserved)
+		}
+		checkCode(t, p.Ready(t.Context(), 600), "")
+	})
+}
