@@ -44,15 +44,7 @@ type body struct {
 
 // submit sends a request once and gives what came back.
 func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay int) *Answer {
-	request := openapi.TransactRequest{ProofBytes: q.Proofs[proof][:], PublicInputs: q.Inputs.Bytes()}
-	if !q.Recipient.IsZero() {
-		text := q.Recipient.String()
-		request.Recipient = &text
-	}
-	if len(q.Notes) > 0 {
-		request.EncryptedNotes = &q.Notes
-	}
-	raw, err := json.Marshal(request)
+	raw, err := q.Body(proof)
 	if err != nil {
 		return &Answer{Sent: l.Now(), At: l.Now(), Relay: relay, Call: s.call, Fault: "request not encoded"}
 	}
