@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 # How long `make fuzz` runs each target.
 FUZZTIME ?= 1m
-# Arguments for `make run` and `make demo`, for example ARGS=--help.
+# Arguments for `make run`, `make demo`, `make drill` and `make bench`, for example ARGS=--help.
 ARGS ?=
 
 # Modules of their own below the main one: their dependencies stay out of the
@@ -84,8 +84,9 @@ fuzz: ## Run each fuzz target of every package for FUZZTIME (1m).
 	hack/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Compare proofs, hashes and the tree with the alternatives, in one run.
-	cd hack/bench && go run .
+bench: ## Measure cryptography and relay, some ten minutes; ARGS='-only relay' for a part, ARGS=-h for more.
+	go build -buildvcs=false -o bin/bench/throughput ./hack/throughput
+	bin/bench/throughput $(ARGS)
 
 .PHONY: clean
 clean: ## Delete what build, run and demo left in this folder.

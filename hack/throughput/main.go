@@ -1,0 +1,153 @@
+// Command throughput measures the relay: how soon what is accepted is sent, how
+// much it accepts and carries to confirmed, and what a submission costs, with
+// real relay processes, a real Postgres and the local chain in a process of its
+// own, all on one machine.
+//
+// Run it by make bench, which compares the cryptography as well. Every set-up is
+// measured in turn in every round, so that a machine that slows down half-way
+// slows all of them; the medians of the rounds are printed with their spread and
+// compared with the first set-up's.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/throughput/node"
+)
+
+// part is something that can be measured alone.
+type part string
+
+const (
+	partCrypto  part = "crypto"
+	partLatency part = "latency"
+	partCarry   part = "carry"
+	partAccept  part = "accept"
+	partRing    part = "ring"
+	partMemory  part = "memory"
+)
+
+func allParts() []part {
+	return []part{partCrypto, partLatency, partCarry, partAccept, partRing, partMemory}
+}
+
+// settings are what the flags say.
+type settings struct {
+	parts      []part
+	rounds     int
+	window     time.Duration
+	processes  []int
+	rows       []int
+	out        string
+	profile    bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == "node" {
+		err = node.Run(ctx, os.Args[2:], os.Stderr)
+	} else {
+		err = run(ctx, os.Args[1:])
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // what is deferred has been done
+	}
+}
+
+func parse(args []string) (*settings, error) {
+	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, memory, or relay for all but the first", s.only)
+	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
+	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
+	flags.Func("processes", "`numbers` of relay processes, with commas between them (default 1,4)", numbers(&s.processes))
+	flags.Func("rows", "`numbers` of finished submissions that the database begins with (default 1000,100000)", numbers(&s.rows))
+	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
+	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of carry")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 || s.rounds < 1 || s.window < time.Second {
+		return nil, fmt.Errorf("want flags only, -rounds of at least 1 and -window of at least 1s; received %d arguments more, %d and %s", flags.NArg(), s.rounds, s.window)
+	}
+	return s, nil
+}
+
+func (s *settings) only(text string) error {
+	s.parts = nil
+	for name := range strings.SplitSeq(text, ",") {
+		switch p := part(name); {
+		case name == "relay":
+			s.parts = append(s.parts, allParts()[1:]...)
+		case slices.Contains(allParts(), p):
+			s.parts = append(s.parts, p)
+		default:
+			return fmt.Errorf("part %q is not known: want some of crypto, latency, carry, accept, ring, memory, relay", name)
+		}
+	}
+	return nil
+}
+
+// numbers parses a list of numbers above zero.
+func numbers(into *[]int) func(string) error {
+	return func(text string) error {
+		*into = nil
+		for word := range strings.SplitSeq(text, ",") {
+			var n int
+			if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < 1 {
+				return fmt.Errorf("%q is no number above zero", word)
+			}
+			*into = append(*into, n)
+		}
+		return nil
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if slices.Contains(s.parts, partCrypto) {
+		if err := crypto(ctx); err != nil {
+			return err
+		}
+		s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partCrypto })
+		fmt.Println()
+	}
+	if len(s.parts) > 0 {
+		if err := measure(ctx, s); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(os.Stderr, "done in %s\n", time.Since(began).Round(time.Second))
+	return nil
+}
+
+// crypto runs the comparison of the cryptography, a module of its own.
+func crypto(ctx context.Context) error {
+	command := exec.CommandContext(ctx, "go", "run", ".")
+	command.Dir = filepath.Join("hack", "bench")
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("compare the cryptography: %w", err)
+	}
+	return nil
+}

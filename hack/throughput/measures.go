@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/report"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// latencyRate is in submissions a second.
+	latencyRate = 50
+	latencyWarm = time.Second
+	// carryClients wait for their outcomes at once; carryRequests serve warm-up
+	// and window, over one root.
+	carryClients, carryRequests = 400, 4800
+	carryWarm                   = 3 * time.Second
+	acceptClients               = 64
+	acceptRequests              = 4800
+	acceptWarm                  = time.Second
+	acceptWindow                = 5 * time.Second
+	chaseClients                = 96
+	chaseWarm                   = 3 * time.Second
+	// memoryFlight is how many submissions are in flight when memory is read.
+	memoryFlight, memoryWarm = 1000, 200
+	memoryPatience           = 30 * time.Second
+	memoryPoll               = 100 * time.Millisecond
+	memoryCollections        = 3
+)
+
+const perSecond = "/s"
+
+// ms is a duration as a group in milliseconds has it.
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// latency measures from accepted to the first send at a steady rate.
+func (s *scene) latency(ctx context.Context) error {
+	warm := int(latencyRate * latencyWarm.Seconds())
+	bodies, err := s.crowd.Prepare(ctx, warm+int(latencyRate*s.window.Seconds()))
+	if err != nil {
+		return err
+	}
+	s.crowd.Steady(ctx, latencyRate, bodies[:warm])
+	s.crowd.Calls()
+	if _, err := s.stand.Sends(ctx); err != nil {
+		return err
+	}
+	from := time.Now()
+	s.crowd.Steady(ctx, latencyRate, bodies[warm:])
+	to := time.Now()
+	answered := s.tally(s.crowd.Calls(), from, to)
+	if err := answered.strict(); err != nil {
+		return err
+	}
+	sends, err := s.stand.Sends(ctx)
+	if err != nil {
+		return err
+	}
+	accepted, err := s.stand.Attempts(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	var took []time.Duration
+	for signature, at := range accepted {
+		if first, ok := sends.First[solana.Signature(signature).String()]; ok {
+			took = append(took, time.UnixMicro(first).Sub(at))
+		}
+	}
+	slices.Sort(took)
+	if len(took) < answered.done {
+		return fmt.Errorf("the first send of %d submissions was seen, expected %d", len(took), answered.done)
+	}
+	for _, p := range []struct {
+		percentile float64
+		aim        float64
+	}{{50, 0}, {95, 15}, {99, 0}} {
+		s.report.Add(report.Group{
+			Title: fmt.Sprintf("Accepted to first send, p%.0f, at %d submissions a second", p.percentile, latencyRate), Unit: "ms", Better: report.Less, Aim: p.aim,
+		}, s.label, ms(gauge.Percentile(took, p.percentile)))
+	}
+	s.report.Add(report.Group{Title: fmt.Sprintf("Request to confirmed outcome, p50, at %d submissions a second", latencyRate), Unit: "ms", Better: report.Less}, s.label, ms(gauge.Percentile(answered.took, 50)))
+	s.say("%s: first send after p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", s.name, ms(gauge.Percentile(took, 50)), ms(gauge.Percentile(took, 95)), ms(gauge.Percentile(took, 99)))
+	return nil
+}
+
+// load runs clients beside a measurement, and ends them.
+func load(ctx context.Context, clients func(context.Context), measure func() error) error {
+	loading, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { clients(loading) })
+	err := measure()
+	stop()
+	running.Wait()
+	return err
+}
+
+// carry measures what is carried to confirmed with as many clients as the
+// relays bear.
+func (s *scene) carry(ctx context.Context) error {
+	bodies, err := s.crowd.Prepare(ctx, carryRequests)
+	if err != nil {
+		return err
+	}
+	s.crowd.Calls()
+	var before, after reading
+	lasted := false
+	err = load(ctx, func(ctx context.Context) { lasted = s.crowd.Flood(ctx, carryClients, carryWarm/2, "", bodies) }, func() error {
+		s.wait(ctx, carryWarm)
+		kept := s.profiles(ctx, s.window)
+		var err error
+		before, after, err = s.during(ctx, s.window)
+		return errors.Join(err, kept())
+	})
+	if err != nil {
+		return err
+	}
+	answers := s.tally(s.crowd.Calls(), before.at, after.at)
+	if err := answers.strict(); err != nil {
+		return err
+	}
+	if !lasted {
+		s.report.Note("The %d requests of a measurement of what is carried did not last: a shorter -window would show more.", carryRequests)
+	}
+	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
+	s.report.Add(report.Group{Title: "Carried to confirmed, a second, long ring", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
+	s.costs(before, after, answers.done)
+	s.say("%s: carried %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	return nil
+}
+
+// costs tells what each submission took of the machine, the database and the endpoint.
+func (s *scene) costs(before, after reading, done int) {
+	took := after.processor.Since(before.processor)
+	each := func(d time.Duration) float64 { return ms(d) / float64(done) }
+	group := report.Group{Title: "Processor time of a carried submission, relays", Unit: "ms", Better: report.Less}
+	s.report.Add(group, s.label, each(took.Relays))
+	group.Title = "Processor time of a carried submission, Postgres"
+	s.report.Add(group, s.label, each(took.Database))
+	group.Title = "Processor time of a carried submission, local chain and clients"
+	s.report.Add(group, s.label, each(took.Chain+took.Clients))
+	s.report.Add(report.Group{Title: fmt.Sprintf("What %d cores of our own would carry, by processor time", runtime.NumCPU()), Unit: perSecond, Better: report.More}, s.label,
+		float64(runtime.NumCPU())*float64(done)/took.Ours().Seconds())
+	var calls uint64
+	for method, n := range after.calls {
+		calls += n - before.calls[method]
+	}
+	s.report.Add(report.Group{Title: "RPC calls for a carried submission", Better: report.Less}, s.label, float64(calls)/float64(done))
+	s.report.Add(report.Group{Title: "SQL statements for a carried submission", Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
+}
+
+// accept measures asynchronous acceptance, while the relays carry what they
+// accepted.
+func (s *scene) accept(ctx context.Context) error {
+	bodies, err := s.crowd.Prepare(ctx, acceptRequests)
+	if err != nil {
+		return err
+	}
+	s.crowd.Calls()
+	from, to := time.Now(), time.Now()
+	err = load(ctx, func(ctx context.Context) {
+		s.crowd.Flood(ctx, acceptClients, acceptWarm/2, "respond-async", bodies)
+		to = time.Now()
+	}, func() error {
+		s.wait(ctx, acceptWarm)
+		before, err := s.read(ctx)
+		from = before.at
+		s.wait(ctx, acceptWindow)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	answers := s.tally(s.crowd.Calls(), from, to)
+	if err := answers.strict(); err != nil {
+		return err
+	}
+	rate := float64(answers.done) / to.Sub(from).Seconds()
+	s.report.Add(report.Group{Title: "Accepted asynchronously, a second, every proof verified", Unit: perSecond, Better: report.More}, s.label, rate)
+	s.say("%s: accepted %.0f a second", s.name, rate)
+	return nil
+}
+
+// chase measures what is carried when roots leave the ring: clients read the
+// newest root, prove and submit, again when they were too late.
+func (s *scene) chase(ctx context.Context) error {
+	var before, after reading
+	err := load(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, chaseClients, chaseWarm/2) }, func() (err error) {
+		s.wait(ctx, chaseWarm)
+		before, after, err = s.during(ctx, s.window)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	answers := s.tally(s.crowd.Calls(), before.at, after.at)
+	refused := 0
+	for _, n := range answers.refused {
+		refused += n
+	}
+	if answers.done == 0 {
+		return fmt.Errorf("nothing was carried: %s", answers.refusals())
+	}
+	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
+	s.report.Add(report.Group{Title: fmt.Sprintf("Carried to confirmed, a second, ring %d", ring), Unit: perSecond, Better: report.More}, s.label, rate)
+	s.report.Add(report.Group{Title: fmt.Sprintf("Tries told to prove anew or come back, of 100, ring %d", ring), Better: report.Less}, s.label, 100*float64(refused)/float64(refused+answers.done))
+	s.say("%s: carried %.0f a second; %s", s.name, rate, answers.refusals())
+	return nil
+}
+
+// memory measures what a submission in flight takes of a relay: transactions
+// vanish, so that nothing lands, and the heap is read after collections.
+func (s *scene) memory(ctx context.Context) error {
+	bodies, err := s.crowd.Prepare(ctx, memoryWarm+2*memoryFlight)
+	if err != nil {
+		return err
+	}
+	s.crowd.Steady(ctx, latencyRate, bodies[:memoryWarm])
+	idle, err := s.settled(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.stand.DropSends(ctx); err != nil {
+		return err
+	}
+	s.crowd.Flood(ctx, acceptClients, acceptWarm/2, "respond-async", bodies[memoryWarm:memoryWarm+memoryFlight])
+	first, err := s.settled(ctx, memoryFlight)
+	if err != nil {
+		return err
+	}
+	var second usage
+	err = load(ctx, func(ctx context.Context) {
+		s.crowd.Flood(ctx, memoryFlight, carryWarm, "wait=60", bodies[memoryWarm+memoryFlight:])
+	}, func() (err error) {
+		second, err = s.settled(ctx, 2*memoryFlight)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	heap := report.Group{Title: "Live heap and stacks of a submission in flight", Unit: "kB", Better: report.Less}
+	s.report.Add(heap, "accepted asynchronously", (first.heap-idle.heap)/memoryFlight/1000)
+	s.report.Add(heap, "its client waits", (second.heap-first.heap)/memoryFlight/1000)
+	total := report.Group{Title: "Memory of a relay process (resident)", Unit: "MB", Better: report.Less}
+	s.report.Add(total, "idle, after some work", idle.resident/1e6)
+	s.report.Add(total, fmt.Sprintf("%d in flight", memoryFlight), first.resident/1e6)
+	s.report.Add(total, fmt.Sprintf("%d in flight, half with waiting clients", 2*memoryFlight), second.resident/1e6)
+	s.say("%s: %.1f kB of heap for a submission in flight", s.name, (first.heap-idle.heap)/memoryFlight/1000)
+	return nil
+}
+
+// usage is memory in bytes.
+type usage struct{ heap, resident float64 }
+
+// settled waits until so many are in flight, and then for some collections, and
+// gives the least live heap that they found: what one found is half of where the
+// next begins.
+func (s *scene) settled(ctx context.Context, flight float64) (u usage, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, memoryPatience, errors.New("the relay did not come to rest in time"))
+	defer cancel()
+	seen, began := false, 0.0
+	for ctx.Err() == nil {
+		pages, err := s.stand.Metrics(ctx)
+		if err != nil {
+			return u, err
+		}
+		m := gauge.ReadMetrics(pages)
+		collections := m.Sum("go_gc_duration_seconds_count")
+		if !seen && m.Sum(contract.MetricInFlight.Name) == flight {
+			seen, began = true, collections
+		}
+		live := m.Sum("go_memstats_next_gc_bytes") * 100 / (100 + m.Sum("go_gc_gogc_percent"))
+		if seen && collections > began && (u.heap == 0 || live < u.heap) {
+			u = usage{heap: live, resident: m.Sum("process_resident_memory_bytes")}
+		}
+		if seen && collections >= began+memoryCollections {
+			return u, nil
+		}
+		s.wait(ctx, memoryPoll)
+	}
+	return u, context.Cause(ctx)
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/report"
+	"github.com/relaypool/relaypool/hack/throughput/stand"
+)
+
+const (
+	// longRing is as many roots as keep every proof of a measurement good; a
+	// longer one would make reading the tree account a part of what is measured.
+	longRing = 10_000
+	// ring is the real program's.
+	ring = 100
+	// concurrency of each relay: at its default, 256, the time to be confirmed
+	// bounds what one process carries.
+	concurrency = 1024
+	// manyInFlight is above what the memory part puts in flight.
+	manyInFlight = 4096
+)
+
+// state is the folder of database and logs, emptied first.
+const state = ".run/bench"
+
+// session is a set-up with what is measured on it, one part after the other.
+type session struct {
+	setup stand.Setup
+	label string
+	parts []part
+	// once leaves it out after the first round.
+	once bool
+}
+
+// sessions lists what one round measures. The first process number with the
+// first number of rows is what the others are compared with.
+func (s *settings) sessions() (list []session) {
+	add := func(setup stand.Setup, label string, once bool, parts ...part) {
+		parts = slices.DeleteFunc(parts, func(p part) bool { return !slices.Contains(s.parts, p) })
+		if len(parts) > 0 {
+			list = append(list, session{setup, label, parts, once})
+		}
+	}
+	for i, rows := range s.rows {
+		for j, n := range s.processes {
+			if i > 0 && j > 0 {
+				continue // each is changed alone
+			}
+			add(stand.Setup{Ring: longRing, Processes: n, Concurrency: concurrency, Rows: rows},
+				fmt.Sprintf("%s, %s rows", counted(n), thousands(rows)), false, partLatency, partCarry, partAccept)
+		}
+	}
+	for _, n := range s.processes {
+		add(stand.Setup{Ring: ring, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, counted(n), false, partRing)
+	}
+	add(stand.Setup{Ring: longRing, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", true, partMemory)
+	return list
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return fmt.Sprintf("%d processes", n)
+}
+
+// thousands writes whole thousands short.
+func thousands(n int) string {
+	if n >= 1000 && n%1000 == 0 {
+		return fmt.Sprintf("%d k", n/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+// bench is one run.
+type bench struct {
+	*settings
+	lab      *stand.Lab
+	report   report.Report
+	profiler *profiler
+	progress io.Writer
+	began    time.Time
+	// others are the shares of the machine that other programs took, loads its load averages.
+	others []float64
+	loads  []string
+}
+
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// measure runs every session in every round and reports.
+func measure(ctx context.Context, s *settings) (err error) {
+	b := &bench{settings: s, progress: os.Stderr, began: time.Now()}
+	if err := errors.Join(os.RemoveAll(state), os.MkdirAll(state, 0o750)); err != nil {
+		return fmt.Errorf("make an empty folder: %w", err)
+	}
+	if b.lab, err = b.openLab(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx))) }()
+	b.loads = append(b.loads, gauge.Load())
+	list := s.sessions()
+	for round := range s.rounds {
+		for i := range list {
+			if round > 0 && list[i].once {
+				continue
+			}
+			name := fmt.Sprintf("[round %d of %d, %d of %d] ring %d, %s, %s rows", round+1, s.rounds, i+1, len(list), list[i].setup.Ring, counted(list[i].setup.Processes), thousands(list[i].setup.Rows))
+			if err := b.session(ctx, &list[i], name, round); err != nil {
+				return fmt.Errorf("%s: %w; logs are in %s", name, err, state)
+			}
+			b.loads = append(b.loads, gauge.Load())
+		}
+	}
+	b.conclude()
+	if err := b.report.Print(os.Stdout); err != nil {
+		return err
+	}
+	paths, err := b.report.Write(s.out)
+	for _, path := range paths {
+		fmt.Println(path)
+	}
+	return err
+}
+
+func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return nil, err
+	}
+	folder, err := filepath.Abs(state)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	o := stand.LabOptions{Root: root, State: folder, Node: self, Rows: b.rows, Progress: b.progress}
+	if b.profile {
+		b.profiler = &profiler{sockets: filepath.Join(folder, "profile"), out: filepath.Join(b.out, "profiles")}
+		if err := os.MkdirAll(b.profiler.sockets, 0o750); err != nil {
+			return nil, err
+		}
+		if o.Overlay, err = b.profiler.overlay(root); err != nil {
+			return nil, err
+		}
+	}
+	return stand.NewLab(ctx, o)
+}
+
+// conclude writes what a reader has to know of the run.
+func (b *bench) conclude() {
+	cores := runtime.NumCPU()
+	b.report.Heading = []string{
+		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn; load average %s", runtime.Version(), cores, b.rounds, b.window, span(b.loads)),
+		fmt.Sprintf("Other programs took %.0f %% of the machine (median; up to %.0f %%).", 100*gauge.Median(b.others), 100*slices.Max(append(b.others, 0))),
+	}
+	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
+		b.report.Heading[1] += " Times and rates suffer from that; processor times and counts less."
+	}
+	b.report.Note("Rows are the finished submissions that the database begins with. Long ring: the program remembers %d roots and a block has no compute limits, so that neither bounds the relay; ring %d is the real program's, with mainnet's limits. Concurrency %d a process.", longRing, ring, concurrency)
+	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Carried: answered with 200 to a client that waited. The database commits with fsync.")
+}
+
+// span is the first and the last of the load averages, in their order of time.
+func span(loads []string) string {
+	if len(loads) == 0 {
+		return "unknown"
+	}
+	return loads[0] + " before, " + loads[len(loads)-1] + " after"
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// profiler builds profiling into the relay without a line of it in the relay's
+// own tree: go build takes one more file from an overlay, which serves net/http/pprof on
+// a Unix socket in a private folder.
+type profiler struct {
+	// sockets is the folder of the sockets, out that of the profiles.
+	sockets, out string
+}
+
+const profiledSource = `package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	_ "net/http/pprof"
+	"os"
+	"runtime"
+)
+
+func init() {
+	runtime.SetMutexProfileFraction(10)
+	l, err := net.Listen("unix", fmt.Sprintf(%q, os.Getpid()))
+	if err != nil {
+		return
+	}
+	go http.Serve(l, nil)
+}
+`
+
+func (p *profiler) socket(pid int) string { return filepath.Join(p.sockets, fmt.Sprintf("%d", pid)) }
+
+// overlay writes the file and gives go build's description of it.
+func (p *profiler) overlay(root string) (path string, err error) {
+	source, path := filepath.Join(p.sockets, "profile.go"), filepath.Join(p.sockets, "overlay.json")
+	text, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "relay", "cmd", "relay", "profile_overlay.go"): source}})
+	if err != nil {
+		return "", fmt.Errorf("encode the overlay: %w", err)
+	}
+	return path, errors.Join(
+		os.WriteFile(source, fmt.Appendf(nil, profiledSource, filepath.Join(p.sockets, "%d")), 0o600),
+		os.WriteFile(path, text, 0o600))
+}
+
+// take profiles a relay for a while and keeps what it finds under a name.
+func (p *profiler) take(ctx context.Context, pid int, name string, d time.Duration) error {
+	if err := os.MkdirAll(p.out, 0o750); err != nil {
+		return fmt.Errorf("keep profiles: %w", err)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", p.socket(pid))
+	}}}
+	defer client.CloseIdleConnections()
+	for _, kind := range []string{fmt.Sprintf("profile?seconds=%.0f", d.Seconds()), "allocs", "mutex"} {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://relay/debug/pprof/"+kind, http.NoBody)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			return fmt.Errorf("profile the relay: %w", err)
+		}
+		content, err := io.ReadAll(answer.Body)
+		what, _, _ := strings.Cut(strings.Replace(kind, "profile", "cpu", 1), "?")
+		if err := errors.Join(err, answer.Body.Close(), os.WriteFile(filepath.Join(p.out, name+"."+what+".pprof"), content, 0o600)); err != nil {
+			return fmt.Errorf("keep a profile: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// Package report shows what the benchmark measured: as tables for a reader, in
+// JSON for a program and as a picture.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+)
+
+// Better says which of two values is the better one.
+type Better string
+
+// The values of Better.
+const (
+	Less Better = "less"
+	More Better = "more"
+)
+
+// Group is one quantity under several set-ups, compared with the first.
+type Group struct {
+	Title string `json:"title"`
+	// Unit is behind each value; empty for a count.
+	Unit   string `json:"unit"`
+	Better Better `json:"better"`
+	// Aim is what the value should reach; 0 for none.
+	Aim  float64 `json:"aim,omitempty"`
+	Rows []*Row  `json:"rows"`
+}
+
+// Row is a set-up with one value for each round.
+type Row struct {
+	Label  string    `json:"label"`
+	Values []float64 `json:"values"`
+}
+
+// Median is the middle of the rounds.
+func (r *Row) Median() float64 { return gauge.Median(slices.Clone(r.Values)) }
+
+// Report collects groups in the order in which they are first named.
+type Report struct {
+	// Heading are lines about machine and method.
+	Heading []string `json:"heading"`
+	Groups  []*Group `json:"groups"`
+	// Notes are what a reader has to know of the run.
+	Notes []string `json:"notes"`
+}
+
+// Add adds one round's value under a group, which the first call describes.
+func (r *Report) Add(g Group, label string, value float64) {
+	at := slices.IndexFunc(r.Groups, func(other *Group) bool { return other.Title == g.Title })
+	if at < 0 {
+		at = len(r.Groups)
+		r.Groups = append(r.Groups, &g)
+	}
+	group := r.Groups[at]
+	row := slices.IndexFunc(group.Rows, func(other *Row) bool { return other.Label == label })
+	if row < 0 {
+		row = len(group.Rows)
+		group.Rows = append(group.Rows, &Row{Label: label})
+	}
+	group.Rows[row].Values = append(group.Rows[row].Values, value)
+}
+
+// Note adds a line for the reader, once.
+func (r *Report) Note(format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); !slices.Contains(r.Notes, line) {
+		r.Notes = append(r.Notes, line)
+	}
+}
+
+// Print writes the tables.
+func (r *Report) Print(w io.Writer) error {
+	for _, line := range r.Heading {
+		fmt.Fprintln(w, line)
+	}
+	for _, g := range r.Groups {
+		if err := g.print(w); err != nil {
+			return fmt.Errorf("print results: %w", err)
+		}
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range r.Notes {
+		fmt.Fprintln(w, line)
+	}
+	return nil
+}
+
+func (g *Group) print(w io.Writer) error {
+	fmt.Fprintf(w, "\n%s\n", g.heading())
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tab, "median\tlowest\thighest\tratio\t  set-up")
+	base := g.Rows[0].Median()
+	for _, row := range g.Rows {
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t  %s\n", g.format(row.Median()), g.format(slices.Min(row.Values)), g.format(slices.Max(row.Values)), ratio(row.Median(), base), row.Label)
+	}
+	return tab.Flush()
+}
+
+// heading names the quantity and what it should reach.
+func (g *Group) heading() string {
+	if g.Aim == 0 {
+		return g.Title
+	}
+	bound := "at least"
+	if g.Better == Less {
+		bound = "less than"
+	}
+	return fmt.Sprintf("%s (aim: %s %s)", g.Title, bound, g.format(g.Aim))
+}
+
+// format shows three digits or more, with the unit.
+func (g *Group) format(v float64) string {
+	digits := 2
+	switch {
+	case v >= 100:
+		digits = 0
+	case v >= 10:
+		digits = 1
+	}
+	text := fmt.Sprintf("%.*f", digits, v)
+	if g.Unit != "" {
+		text += " " + g.Unit
+	}
+	return text
+}
+
+func ratio(v, base float64) string {
+	if base == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", v/base)
+}
+
+// Write puts results.json and results.svg into a folder and gives their paths.
+func (r *Report) Write(folder string) (paths []string, err error) {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return nil, fmt.Errorf("write results: %w", err)
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode results: %w", err)
+	}
+	var errs []error
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{"results.json", append(text, '\n')}, {"results.svg", r.SVG()}} {
+		path := filepath.Join(folder, file.name)
+		errs = append(errs, os.WriteFile(path, file.content, 0o600))
+		paths = append(paths, path)
+	}
+	return paths, errors.Join(errs...)
+}

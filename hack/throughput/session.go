@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/throughput/crowd"
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/stand"
+)
+
+// scene is a session that runs.
+type scene struct {
+	*bench
+	*session
+	name  string
+	round int
+	stand *stand.Stand
+	crowd *crowd.Crowd
+}
+
+// session sets up, measures each part and takes everything down.
+func (b *bench) session(ctx context.Context, s *session, name string, round int) (err error) {
+	began := time.Now()
+	st, err := b.lab.Open(ctx, s.setup)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
+	clients, err := crowd.New(crowd.Options{Relays: st.URLs, Simulator: b.lab.Simulator, Mint: b.lab.Mint, Seed: uint64(round) + 1, Now: time.Now}) //nolint:gosec // a few rounds
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	at := &scene{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
+	at.say("%s: set up in %.1f s", name, time.Since(began).Seconds())
+	for _, p := range s.parts {
+		measures := map[part]func(context.Context) error{
+			partLatency: at.latency, partCarry: at.carry, partAccept: at.accept, partRing: at.chase, partMemory: at.memory,
+		}
+		if err := measures[p](ctx); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// reading is everything that counts up, at one time.
+type reading struct {
+	at         time.Time
+	processor  gauge.Processor
+	metrics    gauge.Metrics
+	calls      map[string]uint64
+	statements int64
+}
+
+func (s *scene) read(ctx context.Context) (r reading, err error) {
+	r.at = time.Now()
+	relays, chain, database := s.stand.Parts()
+	if r.processor, err = gauge.ReadProcessor(relays, chain, database); err != nil {
+		return r, err
+	}
+	pages, err := s.stand.Metrics(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.metrics = gauge.ReadMetrics(pages)
+	if r.calls, err = s.stand.Calls(ctx); err != nil {
+		return r, err
+	}
+	list, err := s.stand.Statements(ctx)
+	for _, st := range list {
+		r.statements += st.Calls
+	}
+	return r, err
+}
+
+// during reads before and after a while in which somebody else makes load.
+func (s *scene) during(ctx context.Context, d time.Duration) (before, after reading, err error) {
+	if before, err = s.read(ctx); err != nil {
+		return before, after, err
+	}
+	s.wait(ctx, d)
+	after, err = s.read(ctx)
+	s.others = append(s.others, after.processor.Since(before.processor).Others())
+	return before, after, err
+}
+
+func (s *scene) wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// tally are the answers within a span.
+type tally struct {
+	done int
+	took []time.Duration
+	// refused counts other answers than 2xx by status and code.
+	refused map[string]int
+}
+
+func (s *scene) tally(calls []crowd.Call, from, to time.Time) (t tally) {
+	t.refused = make(map[string]int)
+	for _, c := range calls {
+		switch {
+		case c.Status == 0 || c.Answered.Before(from) || !c.Answered.Before(to):
+		case c.Status/100 == 2:
+			t.done++
+			t.took = append(t.took, c.Answered.Sub(c.Sent))
+		default:
+			t.refused[strings.TrimSpace(fmt.Sprintf("%d %s", c.Status, c.Code))]++
+		}
+	}
+	slices.Sort(t.took)
+	return t
+}
+
+// strict fails when something was refused where everything has to pass.
+func (t *tally) strict() error {
+	if len(t.refused) > 0 {
+		return fmt.Errorf("requests were refused, expected none: %s", t.refusals())
+	}
+	if t.done == 0 {
+		return errors.New("nothing was answered")
+	}
+	return nil
+}
+
+func (t *tally) refusals() string {
+	var texts []string
+	for _, what := range slices.Sorted(maps.Keys(t.refused)) {
+		texts = append(texts, fmt.Sprintf("%d times %s", t.refused[what], what))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// profiles keeps profiles of a window, if they were asked for.
+func (s *scene) profiles(ctx context.Context, d time.Duration) func() error {
+	if s.profiler == nil || s.round > 0 {
+		return func() error { return nil }
+	}
+	name := fmt.Sprintf("%d-%d", s.setup.Processes, s.setup.Rows)
+	done := make(chan error, 2)
+	relays, _, _ := s.stand.Parts()
+	go func() { done <- s.profiler.take(ctx, relays[0], "relay-"+name, d) }()
+	go func() {
+		profile, err := s.stand.ProfileChain(ctx, d)
+		done <- errors.Join(err, os.MkdirAll(s.profiler.out, 0o750), os.WriteFile(filepath.Join(s.profiler.out, "chain-"+name+".cpu.pprof"), profile, 0o600))
+	}()
+	return func() error {
+		err := errors.Join(<-done, <-done)
+		list, failed := s.stand.Statements(ctx)
+		var text strings.Builder
+		for _, st := range list {
+			fmt.Fprintf(&text, "%10.1f ms in all  %8.3f ms each  %8d calls  %8d rows  %s\n", st.TotalMS, st.MeanMS, st.Calls, st.Rows, strings.Join(strings.Fields(st.Query), " "))
+		}
+		return errors.Join(err, failed, os.WriteFile(filepath.Join(s.profiler.out, "statements-"+name+".txt"), []byte(text.String()), 0o600))
+	}
+}

@@ -1,0 +1,159 @@
+package stand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/hack/postgres"
+)
+
+// startServer starts a server that loses nothing it has committed, because what
+// a commit costs is part of what is measured.
+func (l *Lab) startServer(ctx context.Context) error {
+	l.say("starting Postgres")
+	var err error
+	if l.server, err = postgres.Start(ctx, postgres.Options{DataDir: l.file("postgres"), Log: l.Progress}); err != nil {
+		return err
+	}
+	if err := l.sql(ctx, "postgres", "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'"); err != nil {
+		return err
+	}
+	return l.server.Restart(ctx)
+}
+
+// sql runs statements on a connection of its own.
+func (l *Lab) sql(ctx context.Context, database string, statements ...string) error {
+	return l.with(ctx, database, func(conn *pgx.Conn) error {
+		for _, s := range statements {
+			if _, err := conn.Exec(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (l *Lab) with(ctx context.Context, database string, f func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, l.server.URL(database))
+	if err != nil {
+		return fmt.Errorf("connect to Postgres: %w", err)
+	}
+	return errors.Join(f(conn), conn.Close(context.WithoutCancel(ctx)))
+}
+
+func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
+
+// fillSQL writes submissions that landed and were finalized over the last days,
+// with all that belongs to them. All that the benchmark knows of the relay's schema stands here
+// and in firstSendSQL.
+var fillSQL = []string{
+	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * interval '3 seconds' AS at,
+		sha256(('a' || n)::bytea) AS nullifier0, sha256(('b' || n)::bytea) AS nullifier1, sha256(('c' || n)::bytea) AS hash,
+		sha256(('s' || n)::bytea) || sha256(('t' || n)::bytea) AS signature, sha256('pool') AS pool, sha256('payer') AS payer
+		FROM generate_series(1, $1::int) AS n`,
+	`INSERT INTO submissions (id, pool, kind, state, content_hash, root_seq, epoch, signature, slot, leaf_indices, root, finalized, created_at, completed_at)
+		SELECT id, pool, CASE WHEN n % 5 < 3 THEN 'withdrawal' ELSE 'transfer' END, 'completed', hash, 2 * n, 1, signature, n, ARRAY[2 * n, 2 * n + 1], hash, true, at, at + interval '1 second' FROM made ORDER BY n DESC`,
+	`INSERT INTO requests (submission_id, proof, proof_sign, public_inputs, recipient, spends)
+		SELECT id, (SELECT string_agg(sha256((n || '-' || k)::bytea), '' ORDER BY k) FROM generate_series(1, 8) AS k), 'plain',
+			(SELECT string_agg(sha256((n || '+' || k)::bytea), '' ORDER BY k) FROM generate_series(1, 8) AS k) || substr(hash, 1, 8),
+			CASE WHEN n % 5 < 3 THEN hash END, ARRAY[nullifier0, nullifier1] FROM made ORDER BY n DESC`,
+	`INSERT INTO reservations (pool, nullifier, submission_id)
+		SELECT pool, unnest(ARRAY[nullifier0, nullifier1]), id FROM made ORDER BY n DESC`,
+	`INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, created_at)
+		SELECT signature, id, 1, (SELECT string_agg(sha256((n || '*' || k)::bytea), '') FROM generate_series(1, 31) AS k), payer, hash, n, n + 150, 1786760, at FROM made ORDER BY n DESC`,
+	`INSERT INTO ledger (signature, payer, slot, at, submission_id, kind, fee, priority_fee, rent, other, received, after)
+		SELECT signature, payer, n, at, id, CASE WHEN n % 5 < 3 THEN 'withdrawal' ELSE 'transfer' END, 5000, 0, 1781760, 0, 0, 1 FROM made ORDER BY n DESC`,
+}
+
+// fill makes a database with the relay's schema and that many finished submissions.
+func (l *Lab) fill(ctx context.Context, rows int) error {
+	name := template(rows)
+	if err := l.server.CreateDatabase(ctx, name); err != nil {
+		return err
+	}
+	url := l.file("template-url")
+	if err := os.WriteFile(url, []byte(l.server.URL(name)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write a database's URL: %w", err)
+	}
+	if _, err := l.command(ctx, "migrate", "--database-url-file="+url); err != nil {
+		return err
+	}
+	err := l.with(ctx, name, func(conn *pgx.Conn) error {
+		for i, s := range fillSQL {
+			var args []any
+			if i == 0 {
+				args = []any{rows}
+			}
+			if _, err := conn.Exec(ctx, s, args...); err != nil {
+				return fmt.Errorf("fill a database, statement %d: %w", i+1, err)
+			}
+		}
+		_, err := conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return l.sql(ctx, name, "VACUUM ANALYZE", "CHECKPOINT")
+}
+
+// copyDatabase makes a fresh database as of a number of rows.
+func (l *Lab) copyDatabase(ctx context.Context, name string, rows int) error {
+	return l.sql(ctx, "postgres", "CREATE DATABASE "+name+" TEMPLATE "+template(rows))
+}
+
+func (l *Lab) dropDatabase(ctx context.Context, name string) error {
+	return l.sql(ctx, "postgres", "DROP DATABASE "+name+" WITH (FORCE)")
+}
+
+const firstSendSQL = `SELECT a.signature, s.created_at FROM submissions s JOIN attempts a ON a.submission_id = s.id
+	WHERE s.created_at >= $1 AND s.created_at < $2
+	AND a.epoch = (SELECT min(epoch) FROM attempts WHERE submission_id = s.id)`
+
+// Statement is what Postgres counted for one statement.
+type Statement struct {
+	Query   string
+	Calls   int64
+	MeanMS  float64
+	TotalMS float64
+	Rows    int64
+}
+
+// Attempts gives when each submission of a span was accepted, by the signature
+// of its first attempt.
+func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[[64]byte]time.Time, error) {
+	out := make(map[[64]byte]time.Time)
+	err := s.lab.with(ctx, s.database, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, firstSendSQL, from, to)
+		if err != nil {
+			return err
+		}
+		var signature []byte
+		var at time.Time
+		_, err = pgx.ForEachRow(rows, []any{&signature, &at}, func() error {
+			out[[64]byte(signature)] = at
+			return nil
+		})
+		return err
+	})
+	return out, err
+}
+
+// Statements lists what the database ran, the dearest first.
+func (s *Stand) Statements(ctx context.Context) (out []Statement, err error) {
+	err = s.lab.with(ctx, s.database, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, `SELECT query, calls, mean_exec_time, total_exec_time, rows FROM pg_stat_statements
+			WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY total_exec_time DESC`)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Statement])
+		return err
+	})
+	return out, err
+}
