@@ -44,13 +44,13 @@ func allParts() []part {
 
 // settings are what the flags say.
 type settings struct {
-	parts      []part
-	rounds     int
-	window     time.Duration
-	processes  []int
-	rows       []int
-	out        string
-	profile    bool
+	parts     []part
+	rounds    int
+	window    time.Duration
+	processes []int
+	rows      []int
+	out       string
+	profile   bool
 }
 
 func main() {

@@ -101,7 +101,7 @@ func (b *bench) say(format string, args ...any) {
 // measure runs every session in every round and reports.
 func measure(ctx context.Context, s *settings) (err error) {
 	b := &bench{settings: s, progress: os.Stderr, began: time.Now()}
-	if err := errors.Join(os.RemoveAll(state), os.MkdirAll(state, 0o750)); err != nil {
+	if err := errors.Join(os.RemoveAll(state), os.MkdirAll(state, 0o755)); err != nil {
 		return fmt.Errorf("make an empty folder: %w", err)
 	}
 	if b.lab, err = b.openLab(ctx); err != nil {

@@ -91,6 +91,13 @@ func (c *Crowd) Calls() []Call {
 	return calls
 }
 
+// Answered counts what Calls would give.
+func (c *Crowd) Answered() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls)
+}
+
 // Prepare proves requests against the newest root, on every core.
 func (c *Crowd) Prepare(ctx context.Context, n int) ([][]byte, error) {
 	root, err := c.root(ctx)

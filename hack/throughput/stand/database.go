@@ -54,7 +54,7 @@ func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
 var fillSQL = []string{
 	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * interval '3 seconds' AS at,
 		sha256(('a' || n)::bytea) AS nullifier0, sha256(('b' || n)::bytea) AS nullifier1, sha256(('c' || n)::bytea) AS hash,
-		sha256(('s' || n)::bytea) || sha256(('t' || n)::bytea) AS signature, sha256('pool') AS pool, sha256('payer') AS payer
+		sha256(('s' || n)::bytea) || sha256(('t' || n)::bytea) AS signature, $2::bytea AS pool, sha256('payer') AS payer
 		FROM generate_series(1, $1::int) AS n`,
 	`INSERT INTO submissions (id, pool, kind, state, content_hash, root_seq, epoch, signature, slot, leaf_indices, root, finalized, created_at, completed_at)
 		SELECT id, pool, CASE WHEN n % 5 < 3 THEN 'withdrawal' ELSE 'transfer' END, 'completed', hash, 2 * n, 1, signature, n, ARRAY[2 * n, 2 * n + 1], hash, true, at, at + interval '1 second' FROM made ORDER BY n DESC`,
@@ -73,8 +73,9 @@ var fillSQL = []string{
 // fill makes a database with the relay's schema and that many finished submissions.
 func (l *Lab) fill(ctx context.Context, rows int) error {
 	name := template(rows)
-	if err := l.server.CreateDatabase(ctx, name); err != nil {
-		return err
+	// A run that failed may have left one, where the server's data had to go elsewhere.
+	if err := l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name); err != nil {
+		return fmt.Errorf("make a database: %w", err)
 	}
 	url := l.file("template-url")
 	if err := os.WriteFile(url, []byte(l.server.URL(name)+"\n"), 0o600); err != nil {
@@ -87,7 +88,7 @@ func (l *Lab) fill(ctx context.Context, rows int) error {
 		for i, s := range fillSQL {
 			var args []any
 			if i == 0 {
-				args = []any{rows}
+				args = []any{rows, l.pool.Bytes()}
 			}
 			if _, err := conn.Exec(ctx, s, args...); err != nil {
 				return fmt.Errorf("fill a database, statement %d: %w", i+1, err)
@@ -104,11 +105,11 @@ func (l *Lab) fill(ctx context.Context, rows int) error {
 
 // copyDatabase makes a fresh database as of a number of rows.
 func (l *Lab) copyDatabase(ctx context.Context, name string, rows int) error {
-	return l.sql(ctx, "postgres", "CREATE DATABASE "+name+" TEMPLATE "+template(rows))
+	return l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name+" TEMPLATE "+template(rows))
 }
 
 func (l *Lab) dropDatabase(ctx context.Context, name string) error {
-	return l.sql(ctx, "postgres", "DROP DATABASE "+name+" WITH (FORCE)")
+	return l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 }
 
 const firstSendSQL = `SELECT a.signature, s.created_at FROM submissions s JOIN attempts a ON a.submission_id = s.id

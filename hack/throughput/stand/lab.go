@@ -48,6 +48,7 @@ type Lab struct {
 	Simulator *simulator.Simulator
 	Mint      shieldpool.Mint
 
+	pool                   solana.PublicKey
 	relay, key, compliance string
 	server                 *postgres.Server
 	keys                   []solana.PublicKey
@@ -60,7 +61,12 @@ func NewLab(ctx context.Context, o LabOptions) (_ *Lab, err error) {
 	if o.Root == "" || o.State == "" || o.Node == "" || len(o.Rows) == 0 || o.Progress == nil {
 		return nil, errors.New("the lab needs Root, State, Node, Rows and Progress")
 	}
-	l := &Lab{LabOptions: o, Mint: shieldpool.Development().Mints[0], relay: filepath.Join(o.State, "relay"), key: filepath.Join(o.Root, "hack", "circuit", "verification_key.json")}
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{LabOptions: o, Mint: profile.Mints[0], pool: pool.Address, relay: filepath.Join(o.State, "relay"), key: filepath.Join(o.Root, "hack", "circuit", "verification_key.json")}
 	text, err := os.ReadFile(filepath.Clean(l.key))
 	if err != nil {
 		return nil, fmt.Errorf("read the development key: %w", err)
