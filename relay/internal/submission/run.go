@@ -15,6 +15,10 @@ const (
 	watchBatch = 256
 	// wakeEvery is the least time between two calls to the other processes.
 	wakeEvery = 50 * time.Millisecond
+	// sightPatience bounds one word to the fleet about a slot, and sightAgain is the
+	// pause before it is said again.
+	sightPatience = time.Second
+	sightAgain    = 50 * time.Millisecond
 	// stepPatience ends a step that hangs, on a database that is gone without a
 	// word for instance; whoever claims the row next repeats it.
 	stepPatience = 30 * time.Second
@@ -167,10 +171,12 @@ func (e *Engine) see(ctx context.Context) {
 			return
 		case <-e.seeing:
 		}
-		call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+		call, cancel := context.WithTimeout(ctx, sightPatience)
 		if err := e.Store.Saw(call, e.Pool.Address, e.seen.Load()); err != nil && ctx.Err() == nil {
 			e.Log.DebugContext(ctx, "Could not tell the fleet of a slot, trying again", "error", err)
-			time.AfterFunc(e.Timing.Sweep, func() { ring(e.seeing) })
+			// A database that is back serves processes that start, too: they must not
+			// judge roots before they can know what this one has seen.
+			time.AfterFunc(sightAgain, func() { ring(e.seeing) })
 		}
 		cancel()
 	}
