@@ -13,6 +13,9 @@ import (
 )
 
 const (
+	// lastScrape is what a scrape that is under way gets at the very end; the
+	// contract's margin holds it.
+	lastScrape = 2 * time.Second
 	// flushPatience is above the time after which a send gives up by itself.
 	flushPatience = 6 * time.Second
 	// genesisRetry is the pause between tries to read the chain's genesis at start.
@@ -76,7 +79,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.draining.Store(true)
 	a.engine.Close() // what is accepted from here on is another process's
 	a.desk.Close()   // clients that wait are told where to follow what they submitted
-	a.shutdown(context.WithoutCancel(ctx), a.api)
+	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()
 	keeping.Wait()
 	stopEngine()
@@ -84,7 +87,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.flush(context.WithoutCancel(ctx))
 	stopBackground()
 	support.Wait()
-	a.shutdown(context.WithoutCancel(ctx), a.operations)
+	a.shutdown(context.WithoutCancel(ctx), a.operations, lastScrape)
 	a.log.InfoContext(ctx, "Stopped")
 	return err
 }
@@ -121,9 +124,9 @@ func (a *App) await(ctx context.Context, fatal, opened <-chan error, work func()
 	}
 }
 
-// shutdown lets the server's requests end, for as long as the contract gives them.
-func (a *App) shutdown(ctx context.Context, s *http.Server) {
-	ctx, cancel := context.WithTimeout(ctx, contract.HTTPShutdown)
+// shutdown lets the server's requests end within patience.
+func (a *App) shutdown(ctx context.Context, s *http.Server, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		a.log.WarnContext(ctx, "Cut off requests that outlived the drain", "error", err)

@@ -2,6 +2,7 @@ package submission
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,9 @@ type recorder struct {
 	mu        sync.Mutex
 	landed    []*landing
 	finalized []*watched
+
+	// failing says that the last write failed: told once, not four times a second.
+	failing bool
 }
 
 // landing is a submission in flight that has landed.
@@ -158,9 +162,10 @@ func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
 	}
 	lost, err := e.Store.Complete(ctx, landings)
 	if err != nil {
-		e.Log.WarnContext(ctx, "Could not write outcomes, trying again", "submissions", len(batch), "error", err)
+		r.failed(ctx, "Could not write outcomes, trying again", len(batch), err)
 		return false
 	}
+	r.failing = false
 	gone := leaseSet(lost)
 	for _, l := range batch {
 		c := l.w.c
@@ -206,9 +211,10 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 	}
 	lost, err := e.Store.Finalize(ctx, landings, list)
 	if err != nil {
-		e.Log.WarnContext(ctx, "Could not write finality, trying again", "submissions", len(batch), "error", err)
+		r.failed(ctx, "Could not write finality, trying again", len(batch), err)
 		return false
 	}
+	r.failing = false
 	gone := leaseSet(lost)
 	for _, w := range batch {
 		e.tracker.forget(w)
@@ -221,6 +227,16 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 		e.Log.DebugContext(ctx, "Finalized a submission", "request_id", w.lease.ID, "slot", w.slot)
 	}
 	return true
+}
+
+// failed tells of the first of a row of failed writes.
+func (r *recorder) failed(ctx context.Context, what string, submissions int, err error) {
+	level := slog.LevelWarn
+	if r.failing {
+		level = slog.LevelDebug
+	}
+	r.failing = true
+	r.e.Log.Log(ctx, level, what, "submissions", submissions, "error", err)
 }
 
 // leaves are told with finality where the index came later than the landing.
