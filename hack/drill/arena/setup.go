@@ -257,6 +257,10 @@ func (a *arena) close(ctx context.Context) error {
 	}
 	if a.database != nil {
 		errs = append(errs, a.database.stop(ctx))
+		// Where the server's user cannot reach our folder it keeps its data in another.
+		if dir := a.database.server.Dir(); !strings.HasPrefix(dir, a.o.State) {
+			errs = append(errs, os.RemoveAll(dir))
+		}
 	}
 	return errors.Join(errs...)
 }
