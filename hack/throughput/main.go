@@ -51,6 +51,10 @@ type settings struct {
 	rows      []int
 	out       string
 	profile   bool
+	sizes     sizes
+
+	// root is the checkout, state the folder of database and logs, emptied first.
+	root, state string
 }
 
 func main() {
@@ -70,7 +74,7 @@ func main() {
 }
 
 func parse(args []string) (*settings, error) {
-	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}}
+	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full(), root: ".", state: filepath.Join(".run", "bench")}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, memory, or relay for all but the first", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")

@@ -16,25 +16,37 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
+// sizes are how much load the parts make.
+type sizes struct {
+	// rate of the part latency is in submissions a second.
+	rate float64
+	// carry and accept are clients at once; their requests serve warm-up and window,
+	// over one root.
+	carry, carryRequests   int
+	accept, acceptRequests int
+	chase                  int
+	// flight is how many submissions are in flight when memory is read.
+	flight int
+	warm   time.Duration
+	// acceptWindow is shorter than the others: what is accepted has to fit the ring.
+	acceptWindow time.Duration
+}
+
+// full is the benchmark's load: clients enough for 300 a second, each of whom
+// waits for two seconds, and requests enough for a window of 8 s and its warm-up.
+func full() sizes {
+	return sizes{
+		rate: 50, carry: 768, carryRequests: 4900, accept: 64, acceptRequests: 4900, chase: 96,
+		flight: 1000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
+	}
+}
+
 const (
-	// latencyRate is in submissions a second.
-	latencyRate = 50
-	latencyWarm = time.Second
-	// carryClients wait for their outcomes at once; carryRequests serve warm-up
-	// and window, over one root.
-	carryClients, carryRequests = 768, 4900
-	carryWarm                   = 3 * time.Second
-	acceptClients               = 64
-	acceptRequests              = 4800
-	acceptWarm                  = time.Second
-	acceptWindow                = 5 * time.Second
-	chaseClients                = 96
-	chaseWarm                   = 3 * time.Second
-	// memoryFlight is how many submissions are in flight when memory is read.
-	memoryFlight, memoryWarm = 1000, 200
-	memoryPatience           = 30 * time.Second
-	memoryPoll               = 100 * time.Millisecond
-	memoryCollections        = 3
+	// memoryWarm submissions have landed before memory is read first.
+	memoryWarm        = 100
+	memoryPatience    = time.Minute
+	memoryPoll        = 100 * time.Millisecond
+	memoryCollections = 3
 )
 
 const (
@@ -48,18 +60,18 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // latency measures from accepted to the first send at a steady rate.
 func (s *scene) latency(ctx context.Context) error {
-	warm := int(latencyRate * latencyWarm.Seconds())
-	bodies, err := s.crowd.Prepare(ctx, warm+int(latencyRate*s.window.Seconds()))
+	warm := int(s.sizes.rate) // of the first second
+	bodies, err := s.crowd.Prepare(ctx, warm+int(s.sizes.rate*s.window.Seconds()))
 	if err != nil {
 		return err
 	}
-	s.crowd.Steady(ctx, latencyRate, bodies[:warm])
+	s.crowd.Steady(ctx, s.sizes.rate, bodies[:warm])
 	s.crowd.Calls()
 	if _, err := s.stand.Sends(ctx); err != nil {
 		return err
 	}
 	from := time.Now()
-	s.crowd.Steady(ctx, latencyRate, bodies[warm:])
+	s.crowd.Steady(ctx, s.sizes.rate, bodies[warm:])
 	to := time.Now()
 	answered := s.tally(s.crowd.Calls(), from, to)
 	if err := answered.strict(); err != nil {
@@ -88,18 +100,18 @@ func (s *scene) latency(ctx context.Context) error {
 		aim        float64
 	}{{50, 0}, {95, 15}, {99, 0}} {
 		s.report.Add(report.Group{
-			Title: fmt.Sprintf("Accepted to first send, p%.0f, at %d submissions a second", p.percentile, latencyRate), Unit: "ms", Better: report.Less, Aim: p.aim,
+			Title: fmt.Sprintf("Accepted to first send, p%.0f, at %.0f submissions a second", p.percentile, s.sizes.rate), Unit: "ms", Better: report.Less, Aim: p.aim,
 		}, s.label, ms(gauge.Percentile(took, p.percentile)))
 	}
-	s.report.Add(report.Group{Title: fmt.Sprintf("Request to confirmed outcome, p50, at %d submissions a second", latencyRate), Unit: "ms", Better: report.Less}, s.label, ms(gauge.Percentile(answered.took, 50)))
+	s.report.Add(report.Group{Title: fmt.Sprintf("Request to confirmed outcome, p50, at %.0f submissions a second", s.sizes.rate), Unit: "ms", Better: report.Less}, s.label, ms(gauge.Percentile(answered.took, 50)))
 	s.say("%s: first send after p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", s.name, ms(gauge.Percentile(took, 50)), ms(gauge.Percentile(took, 95)), ms(gauge.Percentile(took, 99)))
 	return nil
 }
 
-// warm waits at least so long, and until so many requests have been answered:
-// on a machine that is busy with other things the first answers take longer.
-func (s *scene) warm(ctx context.Context, least time.Duration, answers int) {
-	s.wait(ctx, least)
+// warmUp waits until so many requests have been answered as well: on a machine
+// that is busy with other things the first answers take longer.
+func (s *scene) warmUp(ctx context.Context, answers int) {
+	s.wait(ctx, s.sizes.warm)
 	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmPatience && ctx.Err() == nil; {
 		s.wait(ctx, warmPoll)
 	}
@@ -119,15 +131,15 @@ func load(ctx context.Context, clients func(context.Context), measure func() err
 // carry measures what is carried to confirmed with as many clients as the
 // relays bear.
 func (s *scene) carry(ctx context.Context) error {
-	bodies, err := s.crowd.Prepare(ctx, carryRequests)
+	bodies, err := s.crowd.Prepare(ctx, s.sizes.carryRequests)
 	if err != nil {
 		return err
 	}
 	s.crowd.Calls()
 	var before, after reading
 	lasted := false
-	err = load(ctx, func(ctx context.Context) { lasted = s.crowd.Flood(ctx, carryClients, carryWarm/2, "", bodies) }, func() error {
-		s.warm(ctx, carryWarm, carryClients)
+	err = load(ctx, func(ctx context.Context) { lasted = s.crowd.Flood(ctx, s.sizes.carry, s.sizes.warm/2, "", bodies) }, func() error {
+		s.warmUp(ctx, s.sizes.carry)
 		kept := s.profiles(ctx, s.window)
 		var err error
 		before, after, err = s.during(ctx, s.window)
@@ -141,7 +153,7 @@ func (s *scene) carry(ctx context.Context) error {
 		return err
 	}
 	if !lasted {
-		s.report.Note("The %d requests of a measurement of what is carried did not last: a shorter -window would show more.", carryRequests)
+		s.report.Note("The %d requests of a measurement of what is carried did not last: a shorter -window would show more.", s.sizes.carryRequests)
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
 	s.report.Add(report.Group{Title: "Carried to confirmed, a second, long ring", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
@@ -173,20 +185,20 @@ func (s *scene) costs(before, after reading, done int) {
 // accept measures asynchronous acceptance, while the relays carry what they
 // accepted.
 func (s *scene) accept(ctx context.Context) error {
-	bodies, err := s.crowd.Prepare(ctx, acceptRequests)
+	bodies, err := s.crowd.Prepare(ctx, s.sizes.acceptRequests)
 	if err != nil {
 		return err
 	}
 	s.crowd.Calls()
 	from, to := time.Now(), time.Now()
 	err = load(ctx, func(ctx context.Context) {
-		s.crowd.Flood(ctx, acceptClients, acceptWarm/2, "respond-async", bodies)
+		s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", bodies)
 		to = time.Now()
 	}, func() error {
-		s.wait(ctx, acceptWarm)
+		s.wait(ctx, s.sizes.warm/3)
 		before, err := s.read(ctx)
 		from = before.at
-		s.wait(ctx, acceptWindow)
+		s.wait(ctx, s.sizes.acceptWindow)
 		return err
 	})
 	if err != nil {
@@ -206,8 +218,8 @@ func (s *scene) accept(ctx context.Context) error {
 // newest root, prove and submit, again when they were too late.
 func (s *scene) chase(ctx context.Context) error {
 	var before, after reading
-	err := load(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, chaseClients, chaseWarm/2) }, func() (err error) {
-		s.warm(ctx, chaseWarm, chaseClients)
+	err := load(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, s.sizes.chase, s.sizes.warm/2) }, func() (err error) {
+		s.warmUp(ctx, s.sizes.chase)
 		before, after, err = s.during(ctx, s.window)
 		return err
 	})
@@ -232,11 +244,12 @@ func (s *scene) chase(ctx context.Context) error {
 // memory measures what a submission in flight takes of a relay: transactions
 // vanish, so that nothing lands, and the heap is read after collections.
 func (s *scene) memory(ctx context.Context) error {
-	bodies, err := s.crowd.Prepare(ctx, memoryWarm+2*memoryFlight)
+	flight := float64(s.sizes.flight)
+	bodies, err := s.crowd.Prepare(ctx, memoryWarm+2*s.sizes.flight)
 	if err != nil {
 		return err
 	}
-	s.crowd.Steady(ctx, latencyRate, bodies[:memoryWarm])
+	s.crowd.Steady(ctx, s.sizes.rate, bodies[:memoryWarm])
 	idle, err := s.settled(ctx, 0)
 	if err != nil {
 		return err
@@ -244,29 +257,29 @@ func (s *scene) memory(ctx context.Context) error {
 	if err := s.stand.DropSends(ctx); err != nil {
 		return err
 	}
-	s.crowd.Flood(ctx, acceptClients, acceptWarm/2, "respond-async", bodies[memoryWarm:memoryWarm+memoryFlight])
-	first, err := s.settled(ctx, memoryFlight)
+	s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", bodies[memoryWarm:memoryWarm+s.sizes.flight])
+	first, err := s.settled(ctx, flight)
 	if err != nil {
 		return err
 	}
 	var second usage
 	err = load(ctx, func(ctx context.Context) {
-		s.crowd.Flood(ctx, memoryFlight, carryWarm, "wait=60", bodies[memoryWarm+memoryFlight:])
+		s.crowd.Flood(ctx, s.sizes.flight, s.sizes.warm, "wait=60", bodies[memoryWarm+s.sizes.flight:])
 	}, func() (err error) {
-		second, err = s.settled(ctx, 2*memoryFlight)
+		second, err = s.settled(ctx, 2*flight)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	heap := report.Group{Title: "Live heap and stacks of a submission in flight", Unit: "kB", Better: report.Less}
-	s.report.Add(heap, "accepted asynchronously", (first.heap-idle.heap)/memoryFlight/1000)
-	s.report.Add(heap, "its client waits", (second.heap-first.heap)/memoryFlight/1000)
+	s.report.Add(heap, "accepted asynchronously", (first.heap-idle.heap)/flight/1000)
+	s.report.Add(heap, "its client waits", (second.heap-first.heap)/flight/1000)
 	total := report.Group{Title: "Memory of a relay process (resident)", Unit: "MB", Better: report.Less}
 	s.report.Add(total, "idle, after some work", idle.resident/1e6)
-	s.report.Add(total, fmt.Sprintf("%d in flight", memoryFlight), first.resident/1e6)
-	s.report.Add(total, fmt.Sprintf("%d in flight, half with waiting clients", 2*memoryFlight), second.resident/1e6)
-	s.say("%s: %.1f kB of heap for a submission in flight", s.name, (first.heap-idle.heap)/memoryFlight/1000)
+	s.report.Add(total, fmt.Sprintf("%d in flight", s.sizes.flight), first.resident/1e6)
+	s.report.Add(total, fmt.Sprintf("%d in flight, half with waiting clients", 2*s.sizes.flight), second.resident/1e6)
+	s.say("%s: %.1f kB of heap for a submission in flight", s.name, (first.heap-idle.heap)/flight/1000)
 	return nil
 }
 

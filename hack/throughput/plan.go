@@ -29,9 +29,6 @@ const (
 	manyInFlight = 4096
 )
 
-// state is the folder of database and logs, emptied first.
-const state = ".run/bench"
-
 // session is a set-up with what is measured on it, one part after the other.
 type session struct {
 	setup stand.Setup
@@ -101,13 +98,18 @@ func (b *bench) say(format string, args ...any) {
 // measure runs every session in every round and reports.
 func measure(ctx context.Context, s *settings) (err error) {
 	b := &bench{settings: s, progress: os.Stderr, began: time.Now()}
-	if err := errors.Join(os.RemoveAll(state), os.MkdirAll(state, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(s.state), os.MkdirAll(s.state, 0o755)); err != nil {
 		return fmt.Errorf("make an empty folder: %w", err)
 	}
 	if b.lab, err = b.openLab(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx))) }()
+	defer func() {
+		err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx)))
+		if err == nil { // else they tell why
+			err = errors.Join(b.lab.Remove(), os.RemoveAll(s.state))
+		}
+	}()
 	b.loads = append(b.loads, gauge.Load())
 	list := s.sessions()
 	for round := range s.rounds {
@@ -117,7 +119,7 @@ func measure(ctx context.Context, s *settings) (err error) {
 			}
 			name := fmt.Sprintf("[round %d of %d, %d of %d] ring %d, %s, %s rows", round+1, s.rounds, i+1, len(list), list[i].setup.Ring, counted(list[i].setup.Processes), thousands(list[i].setup.Rows))
 			if err := b.session(ctx, &list[i], name, round); err != nil {
-				return fmt.Errorf("%s: %w; logs are in %s", name, err, state)
+				return fmt.Errorf("%s: %w; logs are in %s", name, err, s.state)
 			}
 			b.loads = append(b.loads, gauge.Load())
 		}
@@ -134,11 +136,11 @@ func measure(ctx context.Context, s *settings) (err error) {
 }
 
 func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
-	root, err := filepath.Abs(".")
+	root, err := filepath.Abs(b.root)
 	if err != nil {
 		return nil, err
 	}
-	folder, err := filepath.Abs(state)
+	folder, err := filepath.Abs(b.state)
 	if err != nil {
 		return nil, err
 	}

@@ -96,6 +96,9 @@ func (l *Lab) Close(ctx context.Context) error {
 	return l.server.Stop(ctx)
 }
 
+// Remove deletes the server's data, which may be elsewhere than in State.
+func (l *Lab) Remove() error { return os.RemoveAll(l.server.Dir()) }
+
 func (l *Lab) say(format string, args ...any) { fmt.Fprintf(l.Progress, format+"\n", args...) }
 
 func (l *Lab) file(name string) string { return filepath.Join(l.State, name) }

@@ -1,0 +1,246 @@
+package crowd_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/throughput/crowd"
+	"github.com/relaypool/relaypool/hack/wallet/simulator"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// relay answers as a test says, and keeps what it was sent. Its root counts up.
+type relay struct {
+	t      *testing.T
+	answer func(n int) (status int, code string)
+
+	mu       sync.Mutex
+	roots    int
+	received []received
+}
+
+type received struct {
+	root   [32]byte
+	prefer string
+	raw    string
+}
+
+func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q.URL.Path == "/merkle-root" {
+		r.roots++
+		fmt.Fprintf(w, `{"root":"%064x","merkle_tree":"x","next_index":1,"slot":1}`, r.roots)
+		return
+	}
+	raw, err := io.ReadAll(q.Body)
+	if err != nil {
+		return // the client was stopped
+	}
+	var body openapi.TransactRequest
+	if err := json.Unmarshal(raw, &body); err != nil {
+		r.t.Errorf("a submission is not the interface's: %v", err)
+	}
+	in, err := shieldpool.ParsePublicInputs(body.PublicInputs)
+	if err != nil {
+		r.t.Errorf("public inputs: %v", err)
+		return
+	}
+	r.received = append(r.received, received{in.Root, q.Header.Get("Prefer"), string(raw)})
+	status, code := r.answer(len(r.received) - 1)
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"code":%q}`, code)
+}
+
+func (r *relay) all() []received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.received
+}
+
+func accepting(int) (status int, code string) { return http.StatusOK, "" }
+
+func options(t *testing.T, handlers ...http.Handler) crowd.Options {
+	t.Helper()
+	key, err := os.ReadFile("../../circuit/verification_key.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prover, err := simulator.New(key, simulator.DevelopmentSeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := crowd.Options{Simulator: prover, Mint: shieldpool.Development().Mints[0], Seed: 1, Now: time.Now}
+	for _, handler := range handlers {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		o.Relays = append(o.Relays, server.URL)
+	}
+	return o
+}
+
+func newCrowd(t *testing.T, handlers ...http.Handler) *crowd.Crowd {
+	t.Helper()
+	c, err := crowd.New(options(t, handlers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func prepare(t *testing.T, c *crowd.Crowd, n int) [][]byte {
+	t.Helper()
+	bodies, err := c.Prepare(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bodies
+}
+
+// statuses counts answers by status and code.
+func statuses(calls []crowd.Call) map[string]int {
+	out := make(map[string]int)
+	for _, c := range calls {
+		out[fmt.Sprint(c.Status, c.Code)]++
+	}
+	return out
+}
+
+func TestPreparedRequestsDifferAndShareOneRoot(t *testing.T) {
+	t.Parallel()
+	r := &relay{t: t, answer: accepting}
+	c := newCrowd(t, r)
+	c.Steady(t.Context(), 10_000, prepare(t, c, 30))
+	different := make(map[string]bool)
+	for _, got := range r.all() {
+		different[got.raw] = true
+		if want := ([32]byte{31: 1}); got.root != want {
+			t.Errorf("root %x, want the one of the preparation, %x", got.root, want)
+		}
+	}
+	if len(different) != 30 {
+		t.Errorf("%d different requests, want 30", len(different))
+	}
+	if diff := cmp.Diff(statuses(c.Calls()), map[string]int{"200": 30}); diff != "" {
+		t.Errorf("answers (-got +want):\n%s", diff)
+	}
+	if left := c.Calls(); len(left) != 0 {
+		t.Errorf("%d calls are told a second time, want none", len(left))
+	}
+}
+
+func TestAFloodSendsEachRequestOnceAndInTurn(t *testing.T) {
+	t.Parallel()
+	first, second := &relay{t: t, answer: accepting}, &relay{t: t, answer: accepting}
+	c := newCrowd(t, first, second)
+	if lasted := c.Flood(t.Context(), 4, time.Millisecond, "respond-async", prepare(t, c, 20)); lasted {
+		t.Error("the requests lasted, want them used up")
+	}
+	if a, b := len(first.all()), len(second.all()); a != 10 || b != 10 {
+		t.Errorf("the relays received %d and %d, want 10 each", a, b)
+	}
+	for _, got := range first.all() {
+		if got.prefer != "respond-async" {
+			t.Errorf("Prefer is %q, want respond-async", got.prefer)
+		}
+	}
+}
+
+func TestAFloodThatIsStoppedLasted(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	r := &relay{t: t, answer: func(n int) (int, string) {
+		if n == 5 {
+			stop()
+		}
+		return http.StatusOK, ""
+	}}
+	c := newCrowd(t, r)
+	if lasted := c.Flood(ctx, 1, 0, "", prepare(t, c, 100)); !lasted {
+		t.Error("the requests did not last, want some left")
+	}
+	if n := len(r.all()); n != 6 {
+		t.Errorf("%d requests were sent, want 6", n)
+	}
+}
+
+func TestAChaserProvesAgainAgainstTheNewestRoot(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	r := &relay{t: t, answer: func(n int) (int, string) {
+		switch n {
+		case 0:
+			return http.StatusBadRequest, "root_not_found"
+		case 1:
+			return http.StatusServiceUnavailable, "pool_busy"
+		case 2:
+			stop()
+		}
+		return http.StatusOK, ""
+	}}
+	c := newCrowd(t, r)
+	c.Chase(ctx, 1, 0)
+	var roots [][32]byte
+	for _, got := range r.all() {
+		roots = append(roots, got.root)
+	}
+	if diff := cmp.Diff(roots, [][32]byte{{31: 1}, {31: 2}, {31: 3}}); diff != "" {
+		t.Errorf("roots (-got +want):\n%s", diff)
+	}
+	got := statuses(c.Calls())
+	delete(got, "0") // the last answer may come after the end
+	delete(got, "200")
+	if diff := cmp.Diff(got, map[string]int{"400root_not_found": 1, "503pool_busy": 1}); diff != "" {
+		t.Errorf("refusals (-got +want):\n%s", diff)
+	}
+}
+
+func TestARelayWithoutARootIsAnError(t *testing.T) {
+	t.Parallel()
+	tests := map[string]http.HandlerFunc{
+		"that answers 503":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"that answers no JSON":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") },
+		"that tells half a one": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"root":"00"}`) },
+	}
+	for name, handler := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := newCrowd(t, handler).Prepare(t.Context(), 1); err == nil {
+				t.Error("no error, want one")
+			}
+		})
+	}
+}
+
+func TestNewRefusesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*crowd.Options){
+		"no relays":    func(o *crowd.Options) { o.Relays = nil },
+		"no simulator": func(o *crowd.Options) { o.Simulator = nil },
+		"no clock":     func(o *crowd.Options) { o.Now = nil },
+		"no mint":      func(o *crowd.Options) { o.Mint = shieldpool.Mint{} },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options(t, http.NotFoundHandler())
+			change(&o)
+			if _, err := crowd.New(o); err == nil {
+				t.Error("no error, want one")
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package gauge_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+)
+
+const page = `# HELP a_total Things, by kind.
+# TYPE a_total counter
+a_total{kind="x",way="in"} 3
+a_total{kind="y",way="in"} 4
+a_totally 100
+b 1.5e+03
+broken
+`
+
+func TestMetricsAddPagesUp(t *testing.T) {
+	t.Parallel()
+	m := gauge.ReadMetrics([][]byte{[]byte(page), []byte(page)})
+	tests := map[string]struct {
+		name   string
+		labels []string
+		want   float64
+	}{
+		"all series of a name, and of no longer one": {name: "a_total", want: 14},
+		"those with a label":                         {name: "a_total", labels: []string{`kind="x"`}, want: 6},
+		"those with every label":                     {name: "a_total", labels: []string{`kind="y"`, `way="in"`}, want: 8},
+		"none":                                       {name: "a_total", labels: []string{`kind="y"`, `way="out"`}},
+		"a gauge without labels":                     {name: "b", want: 3000},
+		"a name that is not there":                   {name: "c"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := m.Sum(tc.name, tc.labels...); got != tc.want {
+				t.Errorf("sum %g, want %g", got, tc.want)
+			}
+		})
+	}
+	before := gauge.ReadMetrics([][]byte{[]byte("b 1000\n")})
+	if got := m.Since(before).Sum("b"); got != 2000 {
+		t.Errorf("since an earlier reading b is %g, want 2000", got)
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	t.Parallel()
+	var hundred []time.Duration
+	for i := range 100 {
+		hundred = append(hundred, time.Duration(i+1))
+	}
+	tests := map[string]struct {
+		sorted []time.Duration
+		p      float64
+		want   time.Duration
+	}{
+		"the median of a hundred":   {hundred, 50, 50},
+		"their 95th":                {hundred, 95, 95},
+		"their 99th":                {hundred, 99, 99},
+		"their last":                {hundred, 100, 100},
+		"their first":               {hundred, 0, 1},
+		"any of one":                {hundred[:1], 99, 1},
+		"the 99th of ten is a last": {hundred[:10], 99, 10},
+		"none":                      {nil, 50, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := gauge.Percentile(tc.sorted, tc.p); got != tc.want {
+				t.Errorf("percentile %g is %d, want %d", tc.p, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	got := []float64{gauge.Median(nil), gauge.Median([]float64{3, 1, 2}), gauge.Median([]float64{4, 1, 2, 3})}
+	if diff := cmp.Diff(got, []float64{0, 2, 2.5}); diff != "" {
+		t.Errorf("medians (-got +want):\n%s", diff)
+	}
+}
+
+// TestProcessorTimeOfAFamilyHasItsEndedChildren has a child and a grandchild at work: the
+// database's part is the child with its children, ended ones too.
+func TestProcessorTimeOfAFamilyHasItsEndedChildren(t *testing.T) {
+	t.Parallel()
+	// The grandchild counts, ends and is reaped; then the child says so and waits.
+	child := exec.CommandContext(t.Context(), "sh", "-c", `sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo counted; read end`)
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := gauge.ReadProcessor([]int{os.Getpid(), os.Getpid()}, os.Getpid(), child.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Database <= 0 {
+		t.Errorf("the family took %s, want more than nothing", p.Database)
+	}
+	if p.Relays < p.Chain || p.Clients <= 0 || p.Busy <= 0 || p.Total <= p.Busy {
+		t.Errorf("parts are %+v, want every one above zero, two processes no less than one, and a total above what is busy", p)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err == nil {
+		t.Error("the child ended well, want the end of its input to fail its read")
+	}
+	if _, err := gauge.ReadProcessor(nil, os.Getpid(), child.Process.Pid); err == nil {
+		t.Error("a process that has ended has no error, want one")
+	}
+}
+
+func TestOthersAreWhatIsBusyAndNotOurs(t *testing.T) {
+	t.Parallel()
+	before := gauge.Processor{Relays: 1, Database: 1, Chain: 1, Clients: 1, Busy: 10, Total: 100}
+	after := gauge.Processor{Relays: 3, Database: 4, Chain: 5, Clients: 6, Busy: 60, Total: 200}
+	p := after.Since(before)
+	if p.Ours() != 14 || p.Others() != 0.36 {
+		t.Errorf("ours is %d and others %g, want 14 and 0.36", p.Ours(), p.Others())
+	}
+	if none := (gauge.Processor{}); none.Others() != 0 {
+		t.Errorf("without a time others are %g, want 0", none.Others())
+	}
+}

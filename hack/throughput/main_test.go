@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/throughput/node"
+	"github.com/relaypool/relaypool/hack/throughput/report"
+	"github.com/relaypool/relaypool/hack/throughput/stand"
+)
+
+// TestMain lets the benchmark start this program as its chain.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "node" {
+		if err := node.Run(context.Background(), os.Args[2:], os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestEveryPartMeasures is make bench in little: every part, on one process and
+// a few rows, for a second each.
+func TestEveryPartMeasures(t *testing.T) {
+	state, err := os.MkdirTemp("", "relaypool-bench-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	s := &settings{
+		parts: allParts()[1:], rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true,
+		root: filepath.Join("..", ".."), state: state,
+		sizes: sizes{
+			rate: 10, carry: 10, carryRequests: 200, accept: 4, acceptRequests: 150, chase: 4,
+			flight: 20, warm: 500 * time.Millisecond, acceptWindow: time.Second,
+		},
+	}
+	if err := measure(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(out, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read report.Report
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]int)
+	for _, g := range read.Groups {
+		rows[g.Title] = len(g.Rows)
+		for _, row := range g.Rows {
+			checkRow(t, g, row)
+		}
+	}
+	want := map[string]int{
+		"Accepted to first send, p50, at 10 submissions a second": 2, "Accepted to first send, p95, at 10 submissions a second": 2,
+		"Accepted to first send, p99, at 10 submissions a second": 2, "Request to confirmed outcome, p50, at 10 submissions a second": 2,
+		"Carried to confirmed, a second, long ring": 2, "Processor time of a carried submission, relays": 2,
+		"Processor time of a carried submission, Postgres": 2, "Processor time of a carried submission, local chain and clients": 2,
+		"RPC calls for a carried submission": 2, "SQL statements for a carried submission": 2,
+		"Accepted asynchronously, a second, every proof verified": 2,
+		"Carried to confirmed, a second, ring 100":                2, "Tries told to prove anew or come back, of 100, ring 100": 2,
+		"Live heap and stacks of a submission in flight": 2, "Memory of a relay process (resident)": 3,
+	}
+	for title := range rows {
+		if bytes.HasPrefix([]byte(title), []byte("What ")) {
+			delete(rows, title) // its title names the cores
+		}
+	}
+	if diff := cmp.Diff(rows, want); diff != "" {
+		t.Errorf("set-ups by what was measured (-got +want):\n%s", diff)
+	}
+	for _, name := range []string{"results.svg", "profiles/relay-1-20.cpu.pprof", "profiles/relay-1-20.allocs.pprof", "profiles/chain-1-20.cpu.pprof", "profiles/statements-1-20.txt"} {
+		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v, want a file with content", name, err)
+		}
+	}
+}
+
+// checkRow holds what any machine must show.
+func checkRow(t *testing.T, g *report.Group, row *report.Row) {
+	t.Helper()
+	if len(row.Values) != 1 {
+		t.Errorf("%s, %s: %d values, want one of one round", g.Title, row.Label, len(row.Values))
+		return
+	}
+	v := row.Values[0]
+	switch g.Title {
+	case "Tries told to prove anew or come back, of 100, ring 100", "Live heap and stacks of a submission in flight":
+		// May be none; and on so few submissions the heap is noise.
+	case "RPC calls for a carried submission":
+		if v < 3 { // accounts, simulation, send
+			t.Errorf("%s, %s: %g, want 3 or more", g.Title, row.Label, v)
+		}
+	case "SQL statements for a carried submission":
+		if v < 4 { // repeats, acceptance, attempt, outcome
+			t.Errorf("%s, %s: %g, want 4 or more", g.Title, row.Label, v)
+		}
+	default:
+		if v <= 0 {
+			t.Errorf("%s, %s: %g, want more than 0", g.Title, row.Label, v)
+		}
+	}
+}
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		want []string
+	}{
+		"all of it: processes and rows are changed alone": {
+			nil, []string{
+				"1 process, 1 k rows: latency carry accept", "4 processes, 1 k rows: latency carry accept", "1 process, 100 k rows: latency carry accept",
+				"1 process: ring", "4 processes: ring", ": memory",
+			},
+		},
+		"one part": {[]string{"-only", "ring", "-processes", "2"}, []string{"2 processes: ring"}},
+		"two parts on other set-ups": {
+			[]string{"-only", "carry,accept", "-processes", "1,2", "-rows", "7"}, []string{"1 process, 7 rows: carry accept", "2 processes, 7 rows: carry accept"},
+		},
+		"the cryptography alone": {[]string{"-only", "crypto"}, nil},
+		"all but it":             {[]string{"-only", "relay", "-processes", "1", "-rows", "1000"}, []string{"1 process, 1 k rows: latency carry accept", "1 process: ring", ": memory"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := parse(tc.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, session := range s.sessions() {
+				text := session.label + ":"
+				for _, p := range session.parts {
+					text += " " + string(p)
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(got, tc.want); diff != "" {
+				t.Errorf("sessions (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyTheRealRingHasLimits(t *testing.T) {
+	t.Parallel()
+	s, err := parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range s.sessions() {
+		setup := session.setup
+		if real := slices.Contains(session.parts, partRing); setup.Limits != real || (setup.Ring == ring) != real {
+			t.Errorf("%s %v: ring %d, limits %v; want 100 with limits for the part ring alone", session.label, session.parts, setup.Ring, setup.Limits)
+		}
+		if setup == (stand.Setup{}) {
+			t.Errorf("%s has no set-up", session.label)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string][]string{
+		"an unknown part":             {"-only", "latency,x"},
+		"no rounds":                   {"-rounds", "0"},
+		"a window below a second":     {"-window", "10ms"},
+		"no processes":                {"-processes", "0"},
+		"rows that are no number":     {"-rows", "many"},
+		"an argument that is no flag": {"latency"},
+	}
+	for name, args := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := parse(args); err == nil {
+				t.Error("no error, want one")
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+)
+
+func send(signature byte) string {
+	raw := make([]byte, 200)
+	raw[0] = 1
+	for i := range 64 {
+		raw[1+i] = signature
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":[%q,{"encoding":"base64"}]}`, base64.StdEncoding.EncodeToString(raw))
+}
+
+func signed(signature byte) solana.Signature {
+	var s solana.Signature
+	for i := range s {
+		s[i] = signature
+	}
+	return s
+}
+
+func TestTheRecorderNotesTheFirstArrivalAndPassesEverythingOn(t *testing.T) {
+	t.Parallel()
+	clock := time.UnixMicro(1000)
+	var passed []string
+	next := http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		passed = append(passed, q.Method+" "+string(body))
+	})
+	r := newRecorder(next, func() time.Time { clock = clock.Add(time.Microsecond); return clock })
+	other := `{"method":"getSlot","params":[]}`
+	bodies := []string{send(1), other, send(2), send(1), "no JSON, of sendTransaction"}
+	var want []string
+	for _, body := range bodies {
+		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body)))
+		want = append(want, "POST "+body)
+	}
+	r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/health", http.NoBody))
+	if diff := cmp.Diff(passed, append(want, "GET ")); diff != "" {
+		t.Errorf("what was passed on (-got +want):\n%s", diff)
+	}
+	first := map[solana.Signature]int64{signed(1): 1001, signed(2): 1003}
+	if diff := cmp.Diff(r.first, first); diff != "" || r.sends != 3 {
+		t.Errorf("%d sends, want 3; first arrivals (-got +want):\n%s", r.sends, diff)
+	}
+}
+
+func TestTheNoteIsReadOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecorder(http.NotFoundHandler(), func() time.Time { return time.UnixMicro(7) })
+	r.note(signed(1), r.now())
+	read := func() string {
+		w := httptest.NewRecorder()
+		r.serveSends(w, nil)
+		return strings.TrimSpace(w.Body.String())
+	}
+	want := []string{fmt.Sprintf(`{"first":{%q:7},"all":1}`, signed(1)), `{"first":{},"all":0}`}
+	if diff := cmp.Diff([]string{read(), read()}, want); diff != "" {
+		t.Errorf("notes (-got +want):\n%s", diff)
+	}
+}
+
+func TestSignatureOfRefusesWhatIsNoSend(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"another method that names it":    `{"method":"getSlot","params":["sendTransaction"]}`,
+		"no parameters":                   `{"method":"sendTransaction","params":[]}`,
+		"a transaction that is too short": `{"method":"sendTransaction","params":["AQ=="]}`,
+		"a transaction in no base64":      `{"method":"sendTransaction","params":["` + strings.Repeat("!", 200) + `"]}`,
+		"no JSON":                         `sendTransaction`,
+	}
+	for name, body := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if s, err := signatureOf([]byte(body)); err == nil {
+				t.Errorf("signature %s, want an error", s)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	whole := []string{"-listen", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-sends", "127.0.0.1:0", "-vk", "key"}
+	if _, err := parse(whole, io.Discard); err != nil {
+		t.Fatalf("a whole command line: %v", err)
+	}
+	tests := map[string][]string{
+		"no addresses":                whole[6:],
+		"no key":                      whole[:6],
+		"an argument that is no flag": append(whole[:8:8], "x"),
+		"an address that is none":     append(whole[:8:8], "-fund", "x"),
+	}
+	for name, args := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := parse(args, io.Discard); err == nil {
+				t.Error("no error, want one")
+			}
+		})
+	}
+}
