@@ -52,10 +52,11 @@ type settings struct {
 	out       string
 	profile   bool
 	sizes     sizes
-
-	// root is the checkout, state the folder of database and logs, emptied first.
-	root, state string
 }
+
+// place is where a run works: root is the checkout, state the folder of database
+// and logs, emptied first.
+type place struct{ root, state string }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -74,7 +75,7 @@ func main() {
 }
 
 func parse(args []string) (*settings, error) {
-	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full(), root: ".", state: filepath.Join(".run", "bench")}
+	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, memory, or relay for all but the first", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
@@ -136,7 +137,7 @@ func run(ctx context.Context, args []string) error {
 		fmt.Println()
 	}
 	if len(s.parts) > 0 {
-		if err := measure(ctx, s); err != nil {
+		if err := measure(ctx, s, place{root: ".", state: filepath.Join(".run", "bench")}); err != nil {
 			return err
 		}
 	}

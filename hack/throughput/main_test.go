@@ -40,13 +40,12 @@ func TestEveryPartMeasures(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	s := &settings{
 		parts: allParts()[1:], rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true,
-		root: filepath.Join("..", ".."), state: state,
 		sizes: sizes{
 			rate: 10, carry: 10, carryRequests: 200, accept: 4, acceptRequests: 150, chase: 4,
 			flight: 20, warm: 500 * time.Millisecond, acceptWindow: time.Second,
 		},
 	}
-	if err := measure(t.Context(), s); err != nil {
+	if err := measure(t.Context(), s, place{root: filepath.Join("..", ".."), state: state}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(out, "results.json"))
@@ -164,7 +163,7 @@ func TestOnlyTheRealRingHasLimits(t *testing.T) {
 	}
 	for _, session := range s.sessions() {
 		setup := session.setup
-		if real := slices.Contains(session.parts, partRing); setup.Limits != real || (setup.Ring == ring) != real {
+		if bound := slices.Contains(session.parts, partRing); setup.Limits != bound || (setup.Ring == ring) != bound {
 			t.Errorf("%s %v: ring %d, limits %v; want 100 with limits for the part ring alone", session.label, session.parts, setup.Ring, setup.Limits)
 		}
 		if setup == (stand.Setup{}) {

@@ -81,6 +81,7 @@ func thousands(n int) string {
 // bench is one run.
 type bench struct {
 	*settings
+	place
 	lab      *stand.Lab
 	report   report.Report
 	profiler *profiler
@@ -96,9 +97,9 @@ func (b *bench) say(format string, args ...any) {
 }
 
 // measure runs every session in every round and reports.
-func measure(ctx context.Context, s *settings) (err error) {
-	b := &bench{settings: s, progress: os.Stderr, began: time.Now()}
-	if err := errors.Join(os.RemoveAll(s.state), os.MkdirAll(s.state, 0o755)); err != nil {
+func measure(ctx context.Context, s *settings, at place) (err error) {
+	b := &bench{settings: s, place: at, progress: os.Stderr, began: time.Now()}
+	if err := errors.Join(os.RemoveAll(at.state), os.MkdirAll(at.state, 0o755)); err != nil { //nolint:gosec // Postgres runs as a user of its own, who has to pass
 		return fmt.Errorf("make an empty folder: %w", err)
 	}
 	if b.lab, err = b.openLab(ctx); err != nil {
@@ -107,7 +108,7 @@ func measure(ctx context.Context, s *settings) (err error) {
 	defer func() {
 		err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx)))
 		if err == nil { // else they tell why
-			err = errors.Join(b.lab.Remove(), os.RemoveAll(s.state))
+			err = errors.Join(b.lab.Remove(), os.RemoveAll(at.state))
 		}
 	}()
 	b.loads = append(b.loads, gauge.Load())
@@ -119,7 +120,7 @@ func measure(ctx context.Context, s *settings) (err error) {
 			}
 			name := fmt.Sprintf("[round %d of %d, %d of %d] ring %d, %s, %s rows", round+1, s.rounds, i+1, len(list), list[i].setup.Ring, counted(list[i].setup.Processes), thousands(list[i].setup.Rows))
 			if err := b.session(ctx, &list[i], name, round); err != nil {
-				return fmt.Errorf("%s: %w; logs are in %s", name, err, s.state)
+				return fmt.Errorf("%s: %w; logs are in %s", name, err, at.state)
 			}
 			b.loads = append(b.loads, gauge.Load())
 		}
