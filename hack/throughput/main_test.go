@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -41,7 +40,7 @@ func TestEveryPartMeasures(t *testing.T) {
 	s := &settings{
 		parts: allParts()[1:], rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true,
 		sizes: sizes{
-			rate: 10, carry: 10, carryRequests: 200, accept: 4, acceptRequests: 150, chase: 4,
+			rate: 10, carry: 10, accept: 4, acceptRequests: 150, chase: 4,
 			flight: 20, warm: 500 * time.Millisecond, acceptWindow: time.Second,
 		},
 	}
@@ -122,16 +121,22 @@ func TestSessions(t *testing.T) {
 	}{
 		"all of it: processes and rows are changed alone": {
 			nil, []string{
-				"1 process, 1 k rows: latency carry accept", "4 processes, 1 k rows: latency carry accept", "1 process, 100 k rows: latency carry accept",
-				"1 process: ring", "4 processes: ring", ": memory",
+				"latency: 1 process, 1 k rows", "carry: 1 process, 1 k rows", "accept: 1 process, 1 k rows",
+				"latency: 4 processes, 1 k rows", "carry: 4 processes, 1 k rows", "accept: 4 processes, 1 k rows",
+				"latency: 1 process, 100 k rows", "carry: 1 process, 100 k rows", "accept: 1 process, 100 k rows",
+				"ring: 1 process", "ring: 4 processes", "memory: ",
 			},
 		},
-		"one part": {[]string{"-only", "ring", "-processes", "2"}, []string{"2 processes: ring"}},
+		"one part": {[]string{"-only", "ring", "-processes", "2"}, []string{"ring: 2 processes"}},
 		"two parts on other set-ups": {
-			[]string{"-only", "carry,accept", "-processes", "1,2", "-rows", "7"}, []string{"1 process, 7 rows: carry accept", "2 processes, 7 rows: carry accept"},
+			[]string{"-only", "carry,accept", "-processes", "1,2", "-rows", "7"},
+			[]string{"carry: 1 process, 7 rows", "accept: 1 process, 7 rows", "carry: 2 processes, 7 rows", "accept: 2 processes, 7 rows"},
 		},
 		"the cryptography alone": {[]string{"-only", "crypto"}, nil},
-		"all but it":             {[]string{"-only", "relay", "-processes", "1", "-rows", "1000"}, []string{"1 process, 1 k rows: latency carry accept", "1 process: ring", ": memory"}},
+		"all but it": {
+			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
+			[]string{"latency: 1 process, 1 k rows", "carry: 1 process, 1 k rows", "accept: 1 process, 1 k rows", "ring: 1 process", "memory: "},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -142,11 +147,7 @@ func TestSessions(t *testing.T) {
 			}
 			var got []string
 			for _, session := range s.sessions() {
-				text := session.label + ":"
-				for _, p := range session.parts {
-					text += " " + string(p)
-				}
-				got = append(got, text)
+				got = append(got, fmt.Sprintf("%s: %s", session.part, session.label))
 			}
 			if diff := cmp.Diff(got, tc.want); diff != "" {
 				t.Errorf("sessions (-got +want):\n%s", diff)
@@ -163,11 +164,11 @@ func TestOnlyTheRealRingHasLimits(t *testing.T) {
 	}
 	for _, session := range s.sessions() {
 		setup := session.setup
-		if bound := slices.Contains(session.parts, partRing); setup.Limits != bound || (setup.Ring == ring) != bound {
-			t.Errorf("%s %v: ring %d, limits %v; want 100 with limits for the part ring alone", session.label, session.parts, setup.Ring, setup.Limits)
+		if bound := session.part == partRing; setup.Limits != bound || (setup.Ring == ring) != bound {
+			t.Errorf("%s, %s: ring %d, limits %v; want 100 with limits for the part ring alone", session.part, session.label, setup.Ring, setup.Limits)
 		}
 		if setup == (stand.Setup{}) {
-			t.Errorf("%s has no set-up", session.label)
+			t.Errorf("%s has no set-up", session.part)
 		}
 	}
 }

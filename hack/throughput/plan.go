@@ -17,9 +17,14 @@ import (
 )
 
 const (
-	// longRing is as many roots as keep every proof of a measurement good; a
-	// longer one would make reading the tree account a part of what is measured.
-	longRing = 10_000
+	// Long rings, each as short as its part bears: reading the tree account, 32
+	// bytes a root some times a second, would else be a part of what is measured.
+	// For the latency one root serves all of a measurement.
+	latencyRing = 2048
+	// What is carried has twice as many leaves in flight as there are clients.
+	carryRing = 4096
+	// What is accepted waits behind all that was accepted before.
+	acceptRing = 10_000
 	// ring is the real program's.
 	ring = 100
 	// concurrency of each relay: at its default, 256, the time to be confirmed
@@ -29,11 +34,11 @@ const (
 	manyInFlight = 4096
 )
 
-// session is a set-up with what is measured on it, one part after the other.
+// session is a set-up with what is measured on it.
 type session struct {
 	setup stand.Setup
 	label string
-	parts []part
+	part  part
 	// once leaves it out after the first round.
 	once bool
 }
@@ -41,10 +46,9 @@ type session struct {
 // sessions lists what one round measures. The first process number with the
 // first number of rows is what the others are compared with.
 func (s *settings) sessions() (list []session) {
-	add := func(setup stand.Setup, label string, once bool, parts ...part) {
-		parts = slices.DeleteFunc(parts, func(p part) bool { return !slices.Contains(s.parts, p) })
-		if len(parts) > 0 {
-			list = append(list, session{setup, label, parts, once})
+	add := func(setup stand.Setup, label string, p part, once bool) {
+		if slices.Contains(s.parts, p) {
+			list = append(list, session{setup, label, p, once})
 		}
 	}
 	for i, rows := range s.rows {
@@ -52,14 +56,19 @@ func (s *settings) sessions() (list []session) {
 			if i > 0 && j > 0 {
 				continue // each is changed alone
 			}
-			add(stand.Setup{Ring: longRing, Processes: n, Concurrency: concurrency, Rows: rows},
-				fmt.Sprintf("%s, %s rows", counted(n), thousands(rows)), false, partLatency, partCarry, partAccept)
+			label := fmt.Sprintf("%s, %s rows", counted(n), thousands(rows))
+			for _, long := range []struct {
+				part part
+				ring int
+			}{{partLatency, latencyRing}, {partCarry, carryRing}, {partAccept, acceptRing}} {
+				add(stand.Setup{Ring: long.ring, Processes: n, Concurrency: concurrency, Rows: rows}, label, long.part, false)
+			}
 		}
 	}
 	for _, n := range s.processes {
-		add(stand.Setup{Ring: ring, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, counted(n), false, partRing)
+		add(stand.Setup{Ring: ring, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, counted(n), partRing, false)
 	}
-	add(stand.Setup{Ring: longRing, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", true, partMemory)
+	add(stand.Setup{Ring: acceptRing, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", partMemory, true)
 	return list
 }
 
@@ -118,7 +127,7 @@ func measure(ctx context.Context, s *settings, at place) (err error) {
 			if round > 0 && list[i].once {
 				continue
 			}
-			name := fmt.Sprintf("[round %d of %d, %d of %d] ring %d, %s, %s rows", round+1, s.rounds, i+1, len(list), list[i].setup.Ring, counted(list[i].setup.Processes), thousands(list[i].setup.Rows))
+			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, ring %d, %s, %s rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.Ring, counted(list[i].setup.Processes), thousands(list[i].setup.Rows))
 			if err := b.session(ctx, &list[i], name, round); err != nil {
 				return fmt.Errorf("%s: %w; logs are in %s", name, err, at.state)
 			}
@@ -172,7 +181,7 @@ func (b *bench) conclude() {
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
 		b.report.Heading[1] += " Times and rates suffer from that; processor times and counts less."
 	}
-	b.report.Note("Rows are the finished submissions that the database begins with. Long ring: the program remembers %d roots and a block has no compute limits, so that neither bounds the relay; ring %d is the real program's, with mainnet's limits. Concurrency %d a process.", longRing, ring, concurrency)
+	b.report.Note("Rows are the finished submissions that the database begins with. Ring %d is the real program's, with mainnet's compute limits of a block; longer ones (latency %d, carried %d, accepted %d roots) are without those limits, so that neither bounds the relay. Concurrency %d a process.", ring, latencyRing, carryRing, acceptRing, concurrency)
 	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Carried: answered with 200 to a client that waited. The database commits with fsync.")
 }
 

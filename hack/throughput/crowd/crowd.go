@@ -33,6 +33,10 @@ const (
 	maxAnswer = 1 << 20
 	// withdrawals is their share, as in hack/drill.
 	withdrawals = 0.6
+	// rootAge is how old a root may be that Stream proves against, streamAhead how
+	// many requests it has in hand.
+	rootAge     = 250 * time.Millisecond
+	streamAhead = 64
 )
 
 // Options configure a Crowd. All are required.
@@ -139,24 +143,72 @@ func (c *Crowd) Steady(ctx context.Context, rate float64, bodies [][]byte) {
 	clients.Wait()
 }
 
-// Flood has clients send one body after another until ctx ends or there is none
-// left; a client sends the next when it has its answer. They come one by one
-// within ramp, as no crowd comes at one moment. It reports whether the bodies
-// lasted.
-func (c *Crowd) Flood(ctx context.Context, clients int, ramp time.Duration, prefer string, bodies [][]byte) (lasted bool) {
+// Source gives requests one by one; false when there are no more.
+type Source func() (body []byte, ok bool)
+
+// Of gives prepared bodies.
+func Of(bodies [][]byte) Source {
 	var next atomic.Int64
+	return func() ([]byte, bool) {
+		i := int(next.Add(1)) - 1
+		if i >= len(bodies) {
+			return nil, false
+		}
+		return bodies[i], true
+	}
+}
+
+// Stream proves requests while they are sent, against roots that are not old,
+// until ctx ends: for a ring that is too short for one root to serve a whole
+// measurement.
+func (c *Crowd) Stream(ctx context.Context) Source {
+	bodies := make(chan []byte, streamAhead)
+	go func() {
+		defer close(bodies)
+		var root [32]byte
+		var at time.Time
+		for ctx.Err() == nil {
+			if now := c.o.Now(); now.Sub(at) > rootAge {
+				newest, err := c.root(ctx)
+				if err != nil {
+					sleep(ctx, rootAge)
+					continue
+				}
+				root, at = newest, now
+			}
+			body, err := c.prove(root)
+			if err != nil {
+				return // it is the same for every request
+			}
+			select {
+			case bodies <- body:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() ([]byte, bool) {
+		body, ok := <-bodies
+		return body, ok
+	}
+}
+
+// Flood has clients send one request after another until ctx ends or there is
+// none left; a client sends the next when it has its answer. They come one by
+// one within ramp, as no crowd comes at one moment. It reports whether the
+// requests lasted.
+func (c *Crowd) Flood(ctx context.Context, clients int, ramp time.Duration, prefer string, next Source) (lasted bool) {
 	var short atomic.Bool
 	var flood sync.WaitGroup
 	for n := range clients {
 		flood.Go(func() {
 			sleep(ctx, ramp*time.Duration(n)/time.Duration(clients))
 			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(bodies) {
-					short.Store(true)
+				body, ok := next()
+				if !ok {
+					short.Store(ctx.Err() == nil)
 					return
 				}
-				c.submit(ctx, bodies[i], prefer)
+				c.submit(ctx, body, prefer)
 			}
 		})
 	}

@@ -145,7 +145,7 @@ func TestAFloodSendsEachRequestOnceAndInTurn(t *testing.T) {
 	t.Parallel()
 	first, second := &relay{t: t, answer: accepting}, &relay{t: t, answer: accepting}
 	c := newCrowd(t, first, second)
-	if lasted := c.Flood(t.Context(), 4, time.Millisecond, "respond-async", prepare(t, c, 20)); lasted {
+	if lasted := c.Flood(t.Context(), 4, time.Millisecond, "respond-async", crowd.Of(prepare(t, c, 20))); lasted {
 		t.Error("the requests lasted, want them used up")
 	}
 	if a, b := len(first.all()), len(second.all()); a != 10 || b != 10 {
@@ -168,11 +168,38 @@ func TestAFloodThatIsStoppedLasted(t *testing.T) {
 		return http.StatusOK, ""
 	}}
 	c := newCrowd(t, r)
-	if lasted := c.Flood(ctx, 1, 0, "", prepare(t, c, 100)); !lasted {
+	if lasted := c.Flood(ctx, 1, 0, "", crowd.Of(prepare(t, c, 100))); !lasted {
 		t.Error("the requests did not last, want some left")
 	}
 	if n := len(r.all()); n != 6 {
 		t.Errorf("%d requests were sent, want 6", n)
+	}
+}
+
+func TestAStreamProvesAgainstNewRootsUntilItEnds(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	r := &relay{t: t}
+	r.answer = func(int) (int, string) {
+		if r.roots == 3 {
+			stop()
+		}
+		return http.StatusOK, ""
+	}
+	c := newCrowd(t, r)
+	if lasted := c.Flood(ctx, 2, 0, "", c.Stream(ctx)); !lasted {
+		t.Error("the stream did not last, want it to until it is stopped")
+	}
+	different, roots := make(map[string]bool), make(map[[32]byte]bool)
+	for _, got := range r.all() {
+		different[got.raw], roots[got.root] = true, true
+	}
+	if len(different) != len(r.all()) {
+		t.Errorf("%d different requests of %d, want all", len(different), len(r.all()))
+	}
+	if !roots[[32]byte{31: 1}] || !roots[[32]byte{31: 2}] || len(roots) > 3 {
+		t.Errorf("proven against %d roots, want the first two and no more than three", len(roots))
 	}
 }
 
