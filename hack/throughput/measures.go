@@ -158,6 +158,7 @@ func (s *scene) carry(ctx context.Context) error {
 func (s *scene) costs(before, after reading, done int) {
 	took := after.processor.Since(before.processor)
 	each := func(d time.Duration) float64 { return ms(d) / float64(done) }
+	s.report.Add(report.Group{Title: "Taken by other programs meanwhile, of 100 of the machine", Better: report.Less}, s.label, 100*took.Others())
 	group := report.Group{Title: "Processor time of a carried submission, relays", Unit: "ms", Better: report.Less}
 	s.report.Add(group, s.label, each(took.Relays))
 	group.Title = "Processor time of a carried submission, Postgres"
