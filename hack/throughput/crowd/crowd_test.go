@@ -181,8 +181,8 @@ func TestAStreamProvesAgainstNewRootsUntilItEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	r := &relay{t: t}
-	r.answer = func(int) (int, string) {
-		if r.roots == 3 {
+	r.answer = func(n int) (int, string) {
+		if r.received[n].root == ([32]byte{31: 2}) {
 			stop()
 		}
 		return http.StatusOK, ""
