@@ -162,7 +162,7 @@ func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
 	}
 	lost, err := e.Store.Complete(ctx, landings)
 	if err != nil {
-		r.failed(ctx, "Could not write outcomes, trying again", len(batch), err)
+		r.failed(ctx, len(batch), err)
 		return false
 	}
 	r.failing = false
@@ -211,7 +211,7 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 	}
 	lost, err := e.Store.Finalize(ctx, landings, list)
 	if err != nil {
-		r.failed(ctx, "Could not write finality, trying again", len(batch), err)
+		r.failed(ctx, len(batch), err)
 		return false
 	}
 	r.failing = false
@@ -230,13 +230,13 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 }
 
 // failed tells of the first of a row of failed writes.
-func (r *recorder) failed(ctx context.Context, what string, submissions int, err error) {
+func (r *recorder) failed(ctx context.Context, submissions int, err error) {
 	level := slog.LevelWarn
 	if r.failing {
 		level = slog.LevelDebug
 	}
 	r.failing = true
-	r.e.Log.Log(ctx, level, what, "submissions", submissions, "error", err)
+	r.e.Log.Log(ctx, level, "Could not write outcomes, trying again", "submissions", submissions, "error", err)
 }
 
 // leaves are told with finality where the index came later than the landing.
