@@ -19,7 +19,7 @@ func TestValidateFindsFaults(t *testing.T) {
 		wantFault    string
 	}{
 		"a documented answer is taken": {
-			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"oldest_age_seconds":0,"queued_jobs":[]}`,
+			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"oldest_age_seconds":0,"queued_jobs":[]}`,
 		},
 		"an unknown route in the envelope is taken": {
 			path: "/nowhere", status: 404, body: `{"error":true,"code":"route_not_found","message":"m"}`,
@@ -34,13 +34,13 @@ func TestValidateFindsFaults(t *testing.T) {
 			path: "/backlog", status: 418, body: `{"error":true,"code":"internal","message":"m"}`, wantFault: "status is not supported",
 		},
 		"a field missing": {
-			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"queued_jobs":[]}`, wantFault: "oldest_age_seconds",
+			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"queued_jobs":[]}`, wantFault: "oldest_age_seconds",
 		},
 		"a field of the wrong type": {
-			path: "/backlog", status: 200, body: `{"pending_count":"1","processing_count":0,"oldest_age_seconds":0,"queued_jobs":[]}`, wantFault: "pending_count",
+			path: "/backlog", status: 200, body: `{"pending_count":"1","processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"oldest_age_seconds":0,"queued_jobs":[]}`, wantFault: "pending_count",
 		},
 		"a null list": {
-			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"oldest_age_seconds":0,"queued_jobs":null}`, wantFault: "queued_jobs",
+			path: "/backlog", status: 200, body: `{"pending_count":1,"processing_count":0,"due_count":1,"oldest_due_age_seconds":0,"held":{},"oldest_age_seconds":0,"queued_jobs":null}`, wantFault: "queued_jobs",
 		},
 		"a code with another's status": {
 			path: "/backlog", status: 503, header: map[string]string{"Retry-After": "5"},
