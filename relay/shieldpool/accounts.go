@@ -9,7 +9,7 @@ import (
 // Role is what an account is to an instruction of the program.
 type Role string
 
-// The roles of Transact, TransactSwap and Initialize.
+// The roles of the program's instructions.
 const (
 	RolePayer         Role = "payer"
 	RolePool          Role = "pool"
@@ -20,6 +20,14 @@ const (
 	RoleRecipient     Role = "recipient"
 	RoleSwapState     Role = "swap_state"
 	RoleSystemProgram Role = "system_program"
+
+	// RoleSwapWSOL and RoleSwapOutput are the swap state's own associated token
+	// accounts: of wrapped SOL and of the output mint.
+	RoleSwapWSOL      Role = "swap_wsol_ata"
+	RoleSwapOutput    Role = "swap_output_ata"
+	RoleRecipientATA  Role = "recipient_ata"
+	RoleTokenProgram  Role = "token_program"
+	RoleRouterProgram Role = "router_program"
 )
 
 // AccountRole is one place in an instruction's account list.
@@ -31,6 +39,11 @@ type AccountRole struct {
 // AccountOrders are the account lists of the program's instructions.
 type AccountOrders struct {
 	Transact, TransactSwap, Initialize []AccountRole
+	// PrepareSwapSol wraps a swap's lamports; ExecuteSwap swaps them, the router's
+	// own accounts following these.
+	PrepareSwapSol, ExecuteSwap []AccountRole
+	// CloseSwapState refunds; CloseWrapped follows it when the lamports are wrapped.
+	CloseSwapState, CloseWrapped []AccountRole
 }
 
 func defaultAccountOrders() AccountOrders {
@@ -55,6 +68,34 @@ func defaultAccountOrders() AccountOrders {
 			{Role: RoleMerkleTree, Writable: true},
 			{Role: RoleTreasury, Writable: true},
 			{Role: RoleSystemProgram},
+		},
+		PrepareSwapSol: []AccountRole{
+			{Role: RolePayer, Signer: true, Writable: true},
+			{Role: RoleSwapState, Writable: true},
+			{Role: RoleSwapWSOL, Writable: true},
+			{Role: RoleTokenProgram},
+			{Role: RoleSystemProgram},
+		},
+		ExecuteSwap: []AccountRole{
+			{Role: RolePayer, Signer: true, Writable: true},
+			{Role: RolePool},
+			{Role: RoleSwapState, Writable: true},
+			{Role: RoleSwapWSOL, Writable: true},
+			{Role: RoleSwapOutput, Writable: true},
+			{Role: RoleRecipientATA, Writable: true},
+			{Role: RoleTokenProgram},
+			{Role: RoleRouterProgram},
+		},
+		CloseSwapState: []AccountRole{
+			{Role: RolePayer, Signer: true, Writable: true},
+			{Role: RolePool, Writable: true},
+			{Role: RoleSwapState, Writable: true},
+			{Role: RoleRecipient, Writable: true},
+			{Role: RoleSystemProgram},
+		},
+		CloseWrapped: []AccountRole{
+			{Role: RoleSwapWSOL, Writable: true},
+			{Role: RoleTokenProgram},
 		},
 	}
 }

@@ -63,6 +63,8 @@ type Profile struct {
 	// RecipientMinimum is the rent exemption of an empty account: a recipient
 	// holding less afterwards cannot be paid. Lamports.
 	RecipientMinimum uint64
+	// SwapTimeout is how many slots after its making a swap state can be refunded.
+	SwapTimeout uint64
 	// RootHistory is the ring's length: how many roots the program remembers.
 	RootHistory int
 	// AllowOffCurveRecipient admits recipients without a private key, such as multisig vaults.
@@ -89,6 +91,7 @@ func ShieldPoolV1() *Profile {
 		Fees:             Fees{Base: 5_000_000, Numerator: 3, Denominator: 1000, MinDeposit: 10_000_000},
 		ExtData:          ExtDataOpaque,
 		RecipientMinimum: 890_880,
+		SwapTimeout:      200,
 		RootHistory:      100,
 		SignInMessages:   []string{DefaultSignInMessage},
 		Errors:           defaultErrorNames(),

@@ -1,0 +1,151 @@
+package shieldpool
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Swap is a swap between its two legs: the accounts that belong to it and the
+// instructions that carry it on.
+type Swap struct {
+	Pool *Pool
+	// Nullifier is the first of the swap's inputs, which names its state.
+	Nullifier [32]byte
+	Terms     SwapTerms
+	// State holds the lamports, under Bump; WSOL and Output are its own associated
+	// token accounts: of wrapped SOL, and of the output mint.
+	State, WSOL, Output solana.PublicKey
+	Bump                uint8
+}
+
+// Swap derives the accounts of a swap.
+func (p *Pool) Swap(nullifier [32]byte, terms SwapTerms) (*Swap, error) {
+	s := &Swap{Pool: p, Nullifier: nullifier, Terms: terms}
+	var err error
+	if s.State, s.Bump, err = p.SwapState(nullifier); err != nil {
+		return nil, fmt.Errorf("derive swap_state address: %w", err)
+	}
+	if s.WSOL, err = AssociatedTokenAccount(s.State, solana.WrappedSol); err != nil {
+		return nil, err
+	}
+	s.Output, err = AssociatedTokenAccount(s.State, terms.OutputMint)
+	return s, err
+}
+
+func (s *Swap) addresses(payer solana.PublicKey) Addresses {
+	return Addresses{
+		RolePayer: payer, RolePool: s.Pool.Address, RoleSwapState: s.State, RoleSwapWSOL: s.WSOL, RoleSwapOutput: s.Output,
+		RoleRecipientATA: s.Terms.RecipientATA, RoleTokenProgram: solana.TokenProgramID, RoleSystemProgram: solana.SystemProgramID,
+	}
+}
+
+// Accounts makes the three token accounts of the swap where they are missing:
+// the state's two, and the one that wallet owns. Payer pays their rent.
+func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
+	create := func(account, owner, mint solana.PublicKey) solana.Instruction {
+		return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{
+			solana.Meta(payer).WRITE().SIGNER(), solana.Meta(account).WRITE(), solana.Meta(owner), solana.Meta(mint),
+			solana.Meta(solana.SystemProgramID), solana.Meta(solana.TokenProgramID),
+		}, []byte{createIdempotent})
+	}
+	return []solana.Instruction{
+		create(s.WSOL, s.State, solana.WrappedSol),
+		create(s.Output, s.State, s.Terms.OutputMint),
+		create(s.Terms.RecipientATA, wallet, s.Terms.OutputMint),
+	}
+}
+
+// createIdempotent is the associated token account program's instruction that
+// succeeds when the account is there already (spl-associated-token-account).
+const createIdempotent = 1
+
+// Prepare makes PrepareSwapSol, which wraps the swap's lamports. It may land
+// alone and more than once, from any payer.
+func (s *Swap) Prepare(payer solana.PublicKey) (solana.Instruction, error) {
+	accounts, err := metas(s.Pool.Profile.Accounts.PrepareSwapSol, s.addresses(payer))
+	if err != nil {
+		return nil, err
+	}
+	return solana.NewInstruction(s.Pool.Profile.ProgramID, accounts, []byte{s.Pool.Profile.Tags.PrepareSwapSol}), nil
+}
+
+// Execute makes ExecuteSwap around the router's instruction: its program,
+// accounts and data. The state signs by the program, so it is no signer here.
+func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.AccountMeta, data []byte) (solana.Instruction, error) {
+	a := s.addresses(payer)
+	a[RoleRouterProgram] = router
+	all, err := metas(s.Pool.Profile.Accounts.ExecuteSwap, a)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range accounts {
+		all = append(all, &solana.AccountMeta{PublicKey: m.PublicKey, IsSigner: m.IsSigner && !m.PublicKey.Equals(s.State), IsWritable: m.IsWritable})
+	}
+	return solana.NewInstruction(s.Pool.Profile.ProgramID, all, append(append([]byte{s.Pool.Profile.Tags.ExecuteSwap}, s.Nullifier[:]...), data...)), nil
+}
+
+// Close makes CloseSwapState, which pays all that the swap holds to wallet from
+// the timeout slot on. wrapped says that the lamports are in WSOL.
+func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instruction, error) {
+	a := s.addresses(payer)
+	a[RoleRecipient] = wallet
+	order := s.Pool.Profile.Accounts.CloseSwapState
+	if wrapped {
+		order = append(order[:len(order):len(order)], s.Pool.Profile.Accounts.CloseWrapped...)
+	}
+	accounts, err := metas(order, a)
+	if err != nil {
+		return nil, err
+	}
+	return solana.NewInstruction(s.Pool.Profile.ProgramID, accounts, []byte{s.Pool.Profile.Tags.CloseSwapState}), nil
+}
+
+// Settlement is how a swap ended.
+type Settlement string
+
+// The two ends of a swap; either is final.
+const (
+	Executed Settlement = "executed"
+	Refunded Settlement = "refunded"
+)
+
+// SettledBy tells whether an instruction, when it succeeded, ended this swap,
+// and how; "" when it did not.
+func (s *Swap) SettledBy(program solana.PublicKey, accounts []solana.PublicKey, data []byte) Settlement {
+	p := s.Pool.Profile
+	if !program.Equals(p.ProgramID) || len(data) == 0 {
+		return ""
+	}
+	var order []AccountRole
+	var how Settlement
+	switch data[0] {
+	case p.Tags.ExecuteSwap:
+		order, how = p.Accounts.ExecuteSwap, Executed
+	case p.Tags.CloseSwapState:
+		order, how = p.Accounts.CloseSwapState, Refunded
+	default:
+		return ""
+	}
+	at := slices.IndexFunc(order, func(a AccountRole) bool { return a.Role == RoleSwapState })
+	if at < 0 || at >= len(accounts) || !accounts[at].Equals(s.State) {
+		return ""
+	}
+	return how
+}
+
+// Versioned lays instructions out as an unsigned v0 transaction, behind the two
+// of the compute budget. Addresses that a table holds are named by it.
+func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, tables []LookupTable, instructions ...solana.Instruction) (*solana.Transaction, error) {
+	lookup := map[solana.PublicKey]solana.PublicKeySlice{}
+	for _, t := range tables {
+		lookup[t.Address] = t.Addresses
+	}
+	tx, err := solana.NewTransaction(append(compute.instructions(), instructions...), blockhash, solana.TransactionPayer(payer), solana.TransactionAddressTables(lookup))
+	if err != nil {
+		return nil, fmt.Errorf("lay out transaction: %w", err)
+	}
+	tx.Message.SetVersion(solana.MessageVersionV0)
+	return tx, nil
+}

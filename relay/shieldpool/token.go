@@ -1,0 +1,83 @@
+package shieldpool
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+const (
+	// TokenAccountLength and TokenMintLength are the sizes of the SPL Token
+	// program's accounts, in bytes (spl-token).
+	TokenAccountLength = 165
+	TokenMintLength    = 82
+	// lookupTableHeader is the size of a lookup table account before its addresses,
+	// and lookupTableTag its first four bytes (address-lookup-table program).
+	lookupTableHeader = 56
+	lookupTableTag    = 1
+)
+
+// AssociatedTokenAccount is the address of the wallet's token account for a mint
+// of the SPL Token program.
+func AssociatedTokenAccount(wallet, mint solana.PublicKey) (solana.PublicKey, error) {
+	address, _, err := solana.FindAssociatedTokenAddress(wallet, mint)
+	if err != nil {
+		return address, fmt.Errorf("derive associated token account: %w", err)
+	}
+	return address, nil
+}
+
+// TokenAccount is an account of the SPL Token program that holds tokens.
+type TokenAccount struct {
+	Mint, Owner solana.PublicKey
+	// Amount is in the mint's smallest unit.
+	Amount uint64
+	// Frozen ones neither give nor take; Native ones hold wrapped SOL.
+	Frozen, Native bool
+}
+
+// ParseTokenAccount decodes the data of an initialised token account. That the
+// token program owns the account is for the caller to check.
+func ParseTokenAccount(data []byte) (*TokenAccount, error) {
+	if len(data) != TokenAccountLength {
+		return nil, fmt.Errorf("token account has %d bytes, expected %d", len(data), TokenAccountLength)
+	}
+	state := data[108]
+	if state != 1 && state != 2 {
+		return nil, fmt.Errorf("token account's state is %d, expected 1 (initialised) or 2 (frozen)", state)
+	}
+	return &TokenAccount{
+		Mint: solana.PublicKeyFromBytes(data[:32]), Owner: solana.PublicKeyFromBytes(data[32:64]),
+		Amount: binary.LittleEndian.Uint64(data[64:]), Frozen: state == 2, Native: binary.LittleEndian.Uint32(data[109:]) == 1,
+	}, nil
+}
+
+// CheckTokenMint tells whether data is an initialised mint of the SPL Token
+// program; nil when it is.
+func CheckTokenMint(data []byte) error {
+	switch {
+	case len(data) != TokenMintLength:
+		return fmt.Errorf("mint has %d bytes, expected %d", len(data), TokenMintLength)
+	case data[45] != 1:
+		return fmt.Errorf("mint is not initialised")
+	}
+	return nil
+}
+
+// ParseLookupTable decodes an address lookup table account. active is false
+// once somebody has begun to deactivate it.
+func ParseLookupTable(address solana.PublicKey, data []byte) (t LookupTable, active bool, err error) {
+	switch {
+	case len(data) < lookupTableHeader || (len(data)-lookupTableHeader)%32 != 0:
+		return t, false, fmt.Errorf("lookup table has %d bytes, expected %d and a multiple of 32", len(data), lookupTableHeader)
+	case binary.LittleEndian.Uint32(data) != lookupTableTag:
+		return t, false, fmt.Errorf("lookup table begins with %d, expected %d (initialised)", binary.LittleEndian.Uint32(data), lookupTableTag)
+	}
+	t.Address = address
+	for at := lookupTableHeader; at < len(data); at += 32 {
+		t.Addresses = append(t.Addresses, solana.PublicKeyFromBytes(data[at:at+32]))
+	}
+	const never = ^uint64(0)
+	return t, binary.LittleEndian.Uint64(data[4:]) == never, nil
+}
