@@ -45,6 +45,14 @@ type Outcome struct {
 	Slot        uint64
 	LeafIndices []uint64
 	Root        *[32]byte
+	// Phase is how a settlement ended: PhaseExecuted or PhaseRefunded; "" of others.
+	Phase Phase
+	// Timeout is the slot in which the swap that this landing begins times out; 0 of
+	// others.
+	Timeout uint64
+	// Returned are lamports that payers got back when a swap was executed, counted
+	// against the caps once it is final.
+	Returned uint64
 }
 
 // Landing is an outcome to be written under a lease.
@@ -114,6 +122,9 @@ type Store interface {
 	// up before and waits for nothing, because what may be on the chain needs no
 	// payer, and of the rest one, the one that has waited longest since its last try.
 	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
+	// ClaimSettlements is Claim for swaps' second legs, which it leaves out; first
+	// those that have been due longest. Their Call is the first leg's, and Swap is set.
+	ClaimSettlements(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// ClaimLanded takes up to limit that landed and are to be watched until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// Release gives the lease back; the submission is due again after delay, and
@@ -121,14 +132,20 @@ type Store interface {
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
 
 	// RecordAttempt commits an attempt before its first send, and counts its cost
-	// as spent. It ends a hold and sets tries to 0.
+	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
+	// PhaseQuoted.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
 	// RefuseAttempt notes that preflight refused an attempt for good: no heir sends it again.
 	RefuseAttempt(ctx context.Context, l Lease, signature solana.Signature) error
 	// BuryAttempts marks attempts that can no longer land, and takes their cost
 	// back but for what they paid: landed ones that failed paid their fee.
 	BuryAttempts(ctx context.Context, l Lease, attempts []Burial) error
-	// Complete records landings; the leases stay for the watch until finalized.
+	// NoteSwap writes where a settlement stands, as the chain shows it, and the slot
+	// of its timeout.
+	NoteSwap(ctx context.Context, l Lease, phase Phase, timeout uint64) error
+	// Complete records landings; the leases stay for the watch until finalized. The
+	// landing of a swap's first leg makes its settlement, due at once, in the same
+	// transaction, unless there is one from an earlier landing.
 	// It returns the leases that were lost, of which nothing was written.
 	Complete(ctx context.Context, landings []Landing) (lost []Lease, err error)
 	// Finalize ends the watch over landings and pins the proof's sign for the
@@ -138,7 +155,8 @@ type Store interface {
 	// Reopen takes a completed submission back to processing: its fork died.
 	Reopen(ctx context.Context, l Lease) error
 	// Fail records the final failure and frees the nullifiers. It is refused
-	// with ErrLeaseLost while an attempt is not buried.
+	// with ErrLeaseLost while an attempt is not buried. With a swap's first leg,
+	// which had landed on a fork that died, its settlement fails too.
 	Fail(ctx context.Context, l Lease, why *refusal.Refusal) error
 
 	// PinnedSign is the pinned sign of A for a verifying key; "" when none is.

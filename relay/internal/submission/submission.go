@@ -38,6 +38,17 @@ type Request struct {
 	IdempotencyKey string
 	// WithdrawalOnly refuses a public amount ≥ 0 with withdrawal_required.
 	WithdrawalOnly bool
+	// Swap holds the terms of a swap, which is a withdrawal too; nil otherwise.
+	Swap *SwapRequest
+}
+
+// SwapRequest are a swap's terms as the client sent them. Recipient may be empty
+// when the recipient's token account exists, whose owner it then is.
+type SwapRequest struct {
+	// OutputMint and RecipientATA are base58.
+	OutputMint, RecipientATA string
+	// MinOutput is in the output mint's smallest unit.
+	MinOutput uint64
 }
 
 // Submission is one accepted request and what became of it.
@@ -72,6 +83,12 @@ type Submission struct {
 	Root        *[32]byte
 	Finalized   bool
 
+	// Parent is the submission that a settlement carries on; nil otherwise.
+	Parent *uuid.UUID
+	// Swap is the second leg, known from the landing of the first on; nil before,
+	// and of what is no swap.
+	Swap *Swap
+
 	// Failure is why a failed submission failed; RolledBack says that it had
 	// been completed on a fork that died.
 	Failure    *refusal.Refusal
@@ -79,6 +96,42 @@ type Submission struct {
 
 	CreatedAt   time.Time
 	CompletedAt *time.Time
+}
+
+// KindSettlement is the second leg of a swap: a row of its own, made when the
+// first leg lands, that executes the swap or refunds it. It spends no note.
+const KindSettlement shieldpool.Kind = "settlement"
+
+// Phase is where a swap stands between its two legs.
+type Phase string
+
+// The phases. A quoted swap whose execution died is AccountsReady again.
+const (
+	// PhaseFunded: the first leg landed, the swap state holds the lamports.
+	PhaseFunded Phase = "funded"
+	// PhaseAccountsReady: the three token accounts exist.
+	PhaseAccountsReady Phase = "accounts_ready"
+	// PhaseQuoted: an execution on a quote that meets the minimum is signed.
+	PhaseQuoted Phase = "quoted"
+	// PhaseExecuted and PhaseRefunded are the two ends.
+	PhaseExecuted Phase = "executed"
+	PhaseRefunded Phase = "refunded"
+)
+
+// Swap is what is known of a swap's second leg.
+type Swap struct {
+	Phase Phase
+	// TimeoutSlot is from when on the swap is refunded instead of executed.
+	TimeoutSlot uint64
+	// Waits is what it waits for: a settlement's Hold; "" for nothing.
+	Waits string
+	// Signature, Slot, Finalized and SettledAt are of the transaction that executed
+	// or refunded it; zero before.
+	Signature *solana.Signature
+	Slot      uint64
+	Finalized bool
+	SettledAt *time.Time
+	CreatedAt time.Time
 }
 
 // Done reports whether a client has nothing left to wait for.
@@ -91,6 +144,20 @@ func ContentHash(c *shieldpool.Call) [32]byte {
 	return sha256.Sum256(append(c.Inputs.Bytes(), c.Destination.Bytes()...))
 }
 
+// Purpose is what an attempt is to do.
+type Purpose string
+
+// The purposes. All but the first are of settlements.
+const (
+	// PurposeTransact puts the client's Transact or TransactSwap on the chain.
+	PurposeTransact Purpose = "transact"
+	// PurposeAccounts makes the token accounts of a swap. It may land more than once.
+	PurposeAccounts Purpose = "accounts"
+	// PurposeExecute swaps, and PurposeRefund gives the lamports back.
+	PurposeExecute Purpose = "execute"
+	PurposeRefund  Purpose = "refund"
+)
+
 // Attempt is one signed transaction of a submission. It is committed before
 // its first send.
 type Attempt struct {
@@ -102,9 +169,12 @@ type Attempt struct {
 	Blockhash            solana.Hash
 	BlockhashSlot        uint64
 	LastValidBlockHeight uint64
+	// Purpose is what it is to do.
+	Purpose Purpose
 	// Cost is what it takes from the fee payer when it lands, in lamports: fee,
-	// priority fee and the rent of the accounts that it makes.
-	Cost uint64
+	// priority fee and the rent of the accounts that it makes. Fee is the part of
+	// it that the network takes even when the transaction fails.
+	Cost, Fee uint64
 	// Refused says that preflight refused it for good: it is not sent again.
 	Refused   bool
 	CreatedAt time.Time
