@@ -136,7 +136,7 @@ func (a *Admission) accept(ctx context.Context, s *Submission, key []byte) (*Sub
 
 // payable refuses what no fee payer, or no cap, lets the relay pay for.
 func (a *Admission) payable(ctx context.Context, c *shieldpool.Call) error {
-	cost := rentOf(c.Inputs) + signatureFee
+	cost := rentOf(c) + signatureFee
 	if err := a.Payers.Ready(ctx, cost); err != nil {
 		return err
 	}

@@ -34,8 +34,10 @@ type progress struct {
 	facts
 	// floor is the slot before which no account is believed.
 	floor uint64
-	// landing is set with a verdict of landed, and when an unknown one is adopted.
+	// landing is set with a verdict of landed, and when an unknown one is adopted;
+	// purpose is that of the attempt that landed.
 	landing *Outcome
+	purpose Purpose
 	// spent is the index of the nullifier that is.
 	spent int
 	tree  *shieldpool.TreeAccount
@@ -46,6 +48,9 @@ type progress struct {
 // advance takes a submission as far as it goes now; follow says that there is
 // something to look for on the chain from here on.
 func (e *Engine) advance(ctx context.Context, w *entry) (follow bool, err error) {
+	if w.c.Kind == KindSettlement {
+		return e.settle(ctx, w)
+	}
 	c, p := w.c, &progress{}
 	if len(c.Live) > 0 {
 		if err := e.judgeLive(ctx, w, p); err != nil {
@@ -68,7 +73,7 @@ func (e *Engine) advance(ctx context.Context, w *entry) (follow bool, err error)
 		case stepReadRoot:
 			err = e.readRoot(ctx, c, p)
 		case stepSign:
-			follow, err = e.launch(ctx, c, p)
+			follow, err = e.launch(ctx, c, p, e.transact(c))
 			if err != nil || follow {
 				return follow, err
 			}
@@ -151,10 +156,10 @@ func (e *Engine) apply(ctx context.Context, c *Claimed, p *progress, look *ledge
 		p.verdicts = append(p.verdicts, v)
 		switch v {
 		case landed:
-			p.landing = &Outcome{Signature: a.Signature, Slot: st.Slot}
+			p.landing, p.purpose = &Outcome{Signature: a.Signature, Slot: st.Slot, Phase: a.Purpose.ends()}, a.Purpose
 		case failedOnChain:
-			p.failure, p.class = st.Err, e.classOf(st.Err)
-			dead = append(dead, Burial{Signature: a.Signature, Paid: feeOf(c.Call.Inputs, a)})
+			p.failure, p.class = st.Err, e.classOf(a.Purpose, st.Err)
+			dead = append(dead, Burial{Signature: a.Signature, Paid: a.Fee})
 			e.Observer.Attempt("failed_on_chain")
 			e.told(c, a, p.class, st.Err)
 		case expired:
@@ -172,13 +177,21 @@ func (e *Engine) told(c *Claimed, a *Attempt, class shieldpool.Class, cause erro
 	case shieldpool.ClassFeePayerEmpty:
 		e.Payers.Refused(a.FeePayer, cause)
 	case shieldpool.ClassRaiseCompute:
-		e.compute.raise(c.Kind)
+		e.compute.raise(shapeOf(c, a.Purpose))
 	default:
 	}
 }
 
-func (e *Engine) classOf(err *shieldpool.TransactionError) shieldpool.Class {
-	return e.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
+func (e *Engine) classOf(p Purpose, err *shieldpool.TransactionError) shieldpool.Class {
+	if p == PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
+		return e.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
+	}
+	if p == PurposeAccounts { // the system program's word alone can be in there
+		return e.Pool.Profile.ClassOfTransaction(err, err.Instruction)
+	}
+	// The codes are those of the router, of the token program, of whatever the router
+	// calls: none says anything of the payer or of the pool.
+	return shieldpool.ClassTransient
 }
 
 // unreachable is an error of a call, as what the submission waits for.
@@ -255,7 +268,7 @@ func (e *Engine) ownLanding(ctx context.Context, c *Claimed) (*Outcome, error) {
 			switch {
 			case st == nil || st.Err != nil:
 			case st.Confirmation.AtLeast(ledger.Confirmed):
-				return &Outcome{Signature: some[i].Signature, Slot: st.Slot}, nil
+				return &Outcome{Signature: some[i].Signature, Slot: st.Slot, Phase: some[i].Purpose.ends()}, nil
 			default:
 				return nil, errUnconfirmed
 			}

@@ -65,6 +65,12 @@ type EngineOptions struct {
 	Concurrency int
 	Timing      Timing
 	Price       PriceRule
+	// Settler carries swaps on, Settlements at once in places of their own. Nil when
+	// this relay has no router: another process's settlements are then not taken up.
+	Settler     Settler
+	Settlements int
+	// Table is the relay's own lookup table; nil for legacy transactions.
+	Table *shieldpool.LookupTable
 }
 
 // Engine advances submissions to their outcome.
@@ -75,7 +81,10 @@ type Engine struct {
 	tracker  *tracker
 	recorder *recorder
 	slots    slots
-	hold     holding
+	// settlements are the places of swaps' second legs, and settling tells of one that is due.
+	settlements slots
+	settling    chan struct{}
+	hold        holding
 	// alive is since when this process's leases have not lapsed.
 	alive aliveness
 	// more says that there was more to claim than there were places.
@@ -103,12 +112,15 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if o.Concurrency < 1 {
 		return nil, fmt.Errorf("the submission engine's concurrency is %d: expected at least 1", o.Concurrency)
 	}
+	if o.Settler != nil && o.Settlements < 1 {
+		return nil, fmt.Errorf("the submission engine's settlements are %d at once: expected at least 1", o.Settlements)
+	}
 	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff || t.Hold <= 0 {
 		return nil, errors.New("the submission engine's timing has to be above zero")
 	}
 	e := &Engine{
 		EngineOptions: o, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
-		slots: slots{most: o.Concurrency}, nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1), seeing: make(chan struct{}, 1),
+		slots: slots{most: o.Concurrency}, settlements: slots{most: o.Settlements}, settling: make(chan struct{}, 1), nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1), seeing: make(chan struct{}, 1),
 	}
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
@@ -159,7 +171,9 @@ func ring(bell chan struct{}) {
 
 // Watching is how many submissions this process holds: in flight, and landed
 // ones that are watched until finalized.
-func (e *Engine) Watching() (inFlight, watched int) { return e.slots.taken(), e.tracker.watching() }
+func (e *Engine) Watching() (inFlight, watched int) {
+	return e.slots.taken() + e.settlements.taken(), e.tracker.watching()
+}
 
 // Holding is why this process takes nothing up; "" when it works.
 func (e *Engine) Holding() string { return e.hold.reason() }
@@ -250,6 +264,13 @@ func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 		return
 	}
 	reason, level, delay := "", slog.LevelInfo, e.backoff(w.c.Tries)
+	if wait := (*Wait)(nil); errors.As(cause, &wait) {
+		reason, delay = wait.Reason, wait.For
+		if w.c.Hold == wait.Reason {
+			level = slog.LevelDebug
+		}
+		time.AfterFunc(delay, func() { ring(e.settling) })
+	}
 	if h := (*held)(nil); errors.As(cause, &h) {
 		reason, level, delay = h.reason, slog.LevelDebug, e.Timing.Hold
 		e.Observer.Attempt("held")

@@ -15,16 +15,26 @@ import (
 const (
 	// nullifierRent is what a nullifier's account costs, in lamports, never returned.
 	nullifierRent = 890_880
+	// swapStateRent and tokenAccountRent are those of a swap's state and of a token
+	// account, in lamports. The execution gives the state's back, and those of the
+	// state's two token accounts; a refund gives the state's to the recipient.
+	swapStateRent    = 2_011_440
+	tokenAccountRent = 2_039_280
+	// SwapOutlay is the most that a swap's second leg takes for rent, in lamports.
+	SwapOutlay = 3 * tokenAccountRent
 	// signatureFee is the network's fee for one signature, in lamports.
 	signatureFee = 5000
 )
 
 // rentOf is what the accounts cost that a call makes, in lamports.
-func rentOf(in *shieldpool.PublicInputs) (lamports uint64) {
-	for i := range in.Nullifiers {
-		if in.HasNullifier(i) {
+func rentOf(c *shieldpool.Call) (lamports uint64) {
+	for i := range c.Inputs.Nullifiers {
+		if c.Inputs.HasNullifier(i) {
 			lamports += nullifierRent
 		}
+	}
+	if c.Swap != nil {
+		lamports += swapStateRent
 	}
 	return lamports
 }
@@ -51,10 +61,10 @@ func (e *Engine) settlePayers(c *Claimed, over func(solana.Signature) bool) {
 
 // launch makes a new attempt, nothing of the submission being able to land: a
 // payer that can pay, a simulation, and then the signature, committed before
-// the first send. Without follow and error it has learnt a fact that decides.
-func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress) (follow bool, err error) {
+// the first send. Without follow and error it would fail, which p then tells.
+func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) (follow bool, err error) {
 	price := e.price.current(ctx, e.Chain, e.Pool)
-	cost := rentOf(c.Call.Inputs) + signatureFee + shieldpool.Compute{Limit: e.compute.limit(c.Kind), Price: price}.PriorityFee()
+	cost := d.Rent + signatureFee + shieldpool.Compute{Limit: e.compute.limit(shapeOf(c, d.Purpose)), Price: price}.PriorityFee()
 	if err := e.Spending.Allow(ctx, c.Kind == shieldpool.KindTransfer, cost); err != nil {
 		return false, holdUnready(c, err)
 	}
@@ -69,11 +79,11 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress) (follow bo
 			end(keep.payer, keep.lamports)
 		}
 	}()
-	limit, ok, err := e.simulate(ctx, c, p, payer.PublicKey())
+	limit, ok, err := e.simulate(ctx, c, p, d, payer.PublicKey())
 	if err != nil || !ok {
 		return false, err
 	}
-	a, err := e.sign(ctx, c, payer, shieldpool.Compute{Limit: limit, Price: price})
+	a, err := e.sign(ctx, c, d, payer, shieldpool.Compute{Limit: limit, Price: price})
 	if err != nil {
 		return false, err
 	}
@@ -89,12 +99,27 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress) (follow bo
 	return true, nil
 }
 
+// shapeOf is the shape of a transaction, as compute limits are kept.
+func shapeOf(c *Claimed, p Purpose) shieldpool.Kind {
+	if p == PurposeTransact {
+		return c.Kind
+	}
+	return shieldpool.Kind(p)
+}
+
+// transact drafts the client's own call.
+func (e *Engine) transact(c *Claimed) *Draft {
+	return &Draft{Purpose: PurposeTransact, Rent: rentOf(c.Call), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+		return e.Pool.Transaction(payer, c.Call, compute, hash, e.Table)
+	}}
+}
+
 // simulate runs the unsigned transaction on the RPC: what it refuses fails
-// without a signature that could ever land. It gives the compute limit of the
-// submission's kind; ok is false when the transaction would fail, which p then tells.
-func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, payer solana.PublicKey) (limit uint32, ok bool, err error) {
+// without a signature that could ever land. It gives the compute limit; ok is
+// false when the transaction would fail, which p then tells.
+func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, d *Draft, payer solana.PublicKey) (limit uint32, ok bool, err error) {
 	began := e.Now()
-	tx, err := e.Pool.Transaction(payer, c.Call, shieldpool.Compute{Limit: maxComputeUnits}, solana.Hash{}, nil)
+	tx, err := d.Build(payer, shieldpool.Compute{Limit: maxComputeUnits}, solana.Hash{})
 	if err != nil {
 		return 0, false, err
 	}
@@ -109,9 +134,9 @@ func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, payer so
 	}
 	e.Observer.Stage("simulate", e.Now().Sub(began))
 	if sim.Err == nil {
-		return e.compute.saw(c.Kind, sim.UnitsConsumed), true, nil
+		return e.compute.saw(shapeOf(c, d.Purpose), sim.UnitsConsumed), true, nil
 	}
-	p.failure, p.class, p.floor = sim.Err, e.classOf(sim.Err), max(p.floor, sim.Slot)
+	p.failure, p.class, p.floor = sim.Err, e.classOf(d.Purpose, sim.Err), max(p.floor, sim.Slot)
 	switch p.class {
 	case shieldpool.ClassSpent, shieldpool.ClassStaleProof:
 		p.notes, p.root = notesUnread, rootUnread
@@ -125,13 +150,13 @@ func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, payer so
 	return 0, false, nil
 }
 
-func (e *Engine) sign(ctx context.Context, c *Claimed, payer Payer, compute shieldpool.Compute) (*Attempt, error) {
+func (e *Engine) sign(ctx context.Context, c *Claimed, d *Draft, payer Payer, compute shieldpool.Compute) (*Attempt, error) {
 	began := e.Now()
 	hash, err := e.Chain.LatestBlockhash(ctx)
 	if err != nil {
 		return nil, e.unreachable(c, err)
 	}
-	tx, err := e.Pool.Transaction(payer.PublicKey(), c.Call, compute, hash.Hash, nil)
+	tx, err := d.Build(payer.PublicKey(), compute, hash.Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -149,20 +174,14 @@ func (e *Engine) sign(ctx context.Context, c *Claimed, payer Payer, compute shie
 		return nil, fmt.Errorf("encode transaction: %w", err)
 	}
 	e.Observer.Stage("sign", e.Now().Sub(began))
+	fee := signatureFee + compute.PriorityFee()
 	return &Attempt{
 		Signature: sig, Raw: raw, FeePayer: payer.PublicKey(), Blockhash: hash.Hash, BlockhashSlot: hash.Slot,
-		LastValidBlockHeight: hash.LastValidBlockHeight, CreatedAt: began,
-		Cost: rentOf(c.Call.Inputs) + signatureFee + compute.PriorityFee(),
+		LastValidBlockHeight: hash.LastValidBlockHeight, CreatedAt: began, Purpose: d.Purpose, Cost: d.Rent + fee, Fee: fee,
 	}, nil
 }
 
-// feeOf is the part of an attempt's cost that the network takes even when the
-// transaction fails.
-func feeOf(in *shieldpool.PublicInputs, a *Attempt) uint64 {
-	return a.Cost - min(a.Cost, rentOf(in))
-}
-
-// send forwards an attempt for the first time, with preflight. Whatever comes
+// send forwards an attempt for the first time, a client's call with preflight. Whatever comes
 // back, the attempt is committed and lives until it is dead: a timeout says
 // nothing, and a refusal only that these endpoints did not forward it.
 func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
@@ -170,7 +189,10 @@ func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
 		e.Observer.Stage("first_send", e.Now().Sub(c.accepted))
 		c.accepted = time.Time{}
 	}
-	err := e.put(ctx, a, true)
+	// What preflight refuses may not be signed anew before it is dead, which takes
+	// longer than a swap has; what fails on the chain is settled within seconds. A
+	// settlement was simulated a moment ago, so it goes without preflight.
+	err := e.put(ctx, a, a.Purpose == PurposeTransact)
 	var refused *ledger.SendError
 	if !errors.As(err, &refused) {
 		if err != nil {
@@ -182,7 +204,7 @@ func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
 	e.Log.InfoContext(ctx, "Sent an attempt that preflight refused", "request_id", c.ID, "error", err)
 	class := shieldpool.ClassTransient
 	if refused.Err != nil {
-		class = e.classOf(refused.Err)
+		class = e.classOf(a.Purpose, refused.Err)
 		e.told(c, a, class, refused.Err)
 	}
 	if !permanent(class) {

@@ -89,9 +89,10 @@ type LeafIndex interface {
 // request's content reaches it.
 type Observer interface {
 	// Stage times one of: verify, admission, queue, simulate, sign, first_send,
-	// confirm, finalize.
+	// confirm, settle (of a swap's second leg, from the first one's landing), finalize.
 	Stage(stage string, took time.Duration)
-	// Outcome counts a submission done: "completed", "finalized" or a refusal's code.
+	// Outcome counts a submission done: "completed", "finalized" or a refusal's code,
+	// and of a settlement "executed" or "refunded" in place of "completed".
 	Outcome(kind shieldpool.Kind, outcome string)
 	// Attempt counts: signed, refused, rebroadcast, expired, failed_on_chain,
 	// adopted, reopened, held, panic.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
@@ -127,14 +129,20 @@ func (r *recorder) describe(ctx context.Context, lands []*landing) {
 	snap, err := r.e.State.Tree(ctx, r.e.Timing.Poll)
 	for _, l := range lands {
 		l.o.LeafIndices = indicesOf(commitmentsOf(l.w.c.Submission), found)
-		if err == nil {
+		if err == nil && l.w.c.Kind != KindSettlement {
 			l.o.Root = &snap.Tree.Root
+		}
+		if l.w.c.Kind == shieldpool.KindSwap {
+			l.o.Timeout = l.o.Slot + r.e.Pool.Profile.SwapTimeout
 		}
 	}
 }
 
 // commitmentsOf are the leaves that a submission adds.
 func commitmentsOf(s *Submission) [][32]byte {
+	if s.Kind == KindSettlement {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
 }
 
@@ -174,9 +182,7 @@ func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
 			e.tracker.drop(l.w)
 			continue
 		}
-		e.Observer.Outcome(c.Kind, "completed")
-		e.Observer.Stage("confirm", e.Now().Sub(c.CreatedAt))
-		e.Log.InfoContext(ctx, "Completed a submission", "request_id", c.ID, "slot", l.o.Slot)
+		r.told(ctx, c, &l.o)
 		for _, a := range c.Live {
 			if a.Signature == l.o.Signature {
 				e.Payers.Worked(a.FeePayer)
@@ -185,6 +191,23 @@ func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
 		e.tracker.landed(l.w, &l.o)
 	}
 	return true
+}
+
+// told passes on that a landing is written.
+func (r *recorder) told(ctx context.Context, c *Claimed, o *Outcome) {
+	e := r.e
+	if c.Kind == KindSettlement {
+		e.Observer.Outcome(c.Kind, string(o.Phase))
+		e.Observer.Stage("settle", e.Now().Sub(c.CreatedAt))
+		e.Log.InfoContext(ctx, "Settled a swap", "request_id", c.Parent, "phase", o.Phase, "slot", o.Slot)
+		return
+	}
+	e.Observer.Outcome(c.Kind, "completed")
+	e.Observer.Stage("confirm", e.Now().Sub(c.CreatedAt))
+	e.Log.InfoContext(ctx, "Completed a submission", "request_id", c.ID, "slot", o.Slot)
+	if c.Kind == shieldpool.KindSwap {
+		ring(e.settling) // its second leg is due
+	}
 }
 
 // end writes the ends of watches; false when they have to be written again.
@@ -196,7 +219,9 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 	landings := make([]Landing, len(batch))
 	pins := map[string]SignPin{}
 	for i, w := range batch {
-		landings[i] = Landing{Lease: w.lease, Outcome: Outcome{Signature: w.signature, Slot: w.slot, LeafIndices: w.leaves}}
+		landings[i] = Landing{Lease: w.lease, Outcome: Outcome{
+			Signature: w.signature, Slot: w.slot, LeafIndices: w.leaves, Phase: w.phase, Returned: w.returned,
+		}}
 		if w.sign == "" {
 			continue
 		}

@@ -39,6 +39,7 @@ func (e *Engine) Run(ctx context.Context) {
 	supporting.Go(func() { e.every(support, e.Timing.Lease, e.audit) })
 	supporting.Go(func() { e.recorder.run(support) })
 	loops.Go(func() { e.claim(ctx) })
+	loops.Go(func() { e.claimSettlements(ctx) })
 	loops.Go(func() { e.wake(ctx) })
 	loops.Go(func() { e.see(ctx) })
 	loops.Go(func() { e.every(ctx, e.Timing.Sweep, e.reap) })

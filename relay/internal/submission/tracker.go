@@ -87,6 +87,9 @@ type watched struct {
 	created     time.Time
 	commitments [][32]byte
 	leaves      []uint64
+	// phase is how a settlement ended, and returned what payers got back with it.
+	phase    Phase
+	returned uint64
 	// missed counts the looks in a row that did not find the signature. busy says
 	// that its end, or its way back, is being written; mu guards both.
 	missed int
@@ -151,7 +154,7 @@ func (t *tracker) end(w *entry) {
 // still running has reserved is its own until it ends.
 func (t *tracker) displace(w *entry) {
 	delete(t.entries, w.c.ID)
-	t.e.slots.give()
+	t.e.placesOf(w.c).give()
 	if w.phase != working {
 		t.settle(w)
 	}
@@ -176,7 +179,7 @@ func (t *tracker) remove(w *entry) {
 		return
 	}
 	delete(t.entries, w.c.ID)
-	t.e.slots.give()
+	t.e.placesOf(w.c).give()
 	t.settle(w)
 	if t.e.more.Load() {
 		t.e.Nudge()
@@ -200,13 +203,13 @@ func (t *tracker) landed(w *entry, o *Outcome) {
 func watch(c *Claimed, o *Outcome) *watched {
 	sign := ""
 	for _, a := range slices.Concat(c.Live, c.Dead) {
-		if a.Signature == o.Signature {
+		if a.Signature == o.Signature && a.Purpose == PurposeTransact {
 			sign = c.ProofSign
 		}
 	}
 	return &watched{
 		lease: c.Lease(), kind: c.Kind, sign: sign, signature: o.Signature, slot: o.Slot,
-		created: c.CreatedAt, commitments: commitmentsOf(c.Submission),
+		created: c.CreatedAt, commitments: commitmentsOf(c.Submission), phase: o.Phase, returned: returned(c, o.Phase),
 	}
 }
 
@@ -214,7 +217,11 @@ func watch(c *Claimed, o *Outcome) *watched {
 func (t *tracker) watch(c *Claimed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.landing[c.ID] = watch(c, &Outcome{Signature: *c.Signature, Slot: c.Slot})
+	o := &Outcome{Signature: *c.Signature, Slot: c.Slot}
+	if c.Kind == KindSettlement {
+		o.Phase = c.Swap.Phase
+	}
+	t.landing[c.ID] = watch(c, o)
 }
 
 // forget ends a watch.

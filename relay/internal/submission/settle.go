@@ -1,0 +1,186 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// ends is how a swap ended whose attempt of the purpose landed; "" for a purpose
+// that ends none.
+func (p Purpose) ends() Phase {
+	switch p {
+	case PurposeExecute:
+		return PhaseExecuted
+	case PurposeRefund:
+		return PhaseRefunded
+	default:
+		return ""
+	}
+}
+
+// settle takes a swap's second leg as far as it goes now. It never fails: the
+// lamports in the swap state belong to the recipient, so that whatever is
+// wrong, it is tried again until they are swapped or given back.
+func (e *Engine) settle(ctx context.Context, w *entry) (follow bool, err error) {
+	c, p := w.c, &progress{}
+	if len(c.Live) > 0 {
+		if err := e.judgeLive(ctx, w, p); err != nil {
+			return false, err
+		}
+	}
+	if p.landing != nil && p.landing.Phase != "" {
+		e.tracker.record(w, *p.landing)
+		return true, nil
+	}
+	if err := e.buryLanded(ctx, c, p); err != nil {
+		return false, err
+	}
+	for _, v := range p.verdicts {
+		if v == mayLand {
+			return true, nil
+		}
+	}
+	return e.proceed(ctx, w, p)
+}
+
+// buryLanded ends attempts that landed and end nothing: the accounts that they
+// made are found on the chain, and one that a fork undoes may land again.
+func (e *Engine) buryLanded(ctx context.Context, c *Claimed, p *progress) error {
+	var paid []Burial
+	for i, a := range c.Live {
+		if p.landing != nil && p.landing.Signature == c.Live[i].Signature {
+			paid = append(paid, Burial{Signature: a.Signature, Paid: a.Cost})
+		}
+	}
+	return e.bury(ctx, c, paid)
+}
+
+// proceed does what the settler says, nothing of the settlement being able to
+// land any more.
+func (e *Engine) proceed(ctx context.Context, w *entry, p *progress) (follow bool, err error) {
+	c := w.c
+	order, err := e.Settler.Next(ctx, c, p.floor)
+	if wait := (*Wait)(nil); errors.As(err, &wait) {
+		// What is gone from the chain's state, and in no endpoint's history, may have been settled by us.
+		if own, searchErr := e.ownSettlement(ctx, c, wait); own != nil || searchErr != nil {
+			order, err = Order{Phase: c.Swap.Phase, Timeout: c.Swap.TimeoutSlot, Settled: own}, searchErr
+		}
+	}
+	if err != nil {
+		return false, e.unreachable(c, err)
+	}
+	if order.Settled == nil && (order.Phase != c.Swap.Phase || order.Timeout != c.Swap.TimeoutSlot) {
+		if err := e.Store.NoteSwap(ctx, c.Lease(), order.Phase, order.Timeout); err != nil {
+			return false, err
+		}
+		c.Swap.Phase, c.Swap.TimeoutSlot = order.Phase, order.Timeout
+	}
+	// Whatever still counts as live cannot land: only its history is missing.
+	if err := e.bury(ctx, c, burials(c.Live)); err != nil {
+		return false, err
+	}
+	if order.Settled != nil {
+		e.tracker.record(w, *order.Settled)
+		return true, nil
+	}
+	follow, err = e.launch(ctx, c, p, order.Draft)
+	if err != nil || follow {
+		return follow, err
+	}
+	if p.class == shieldpool.ClassFeePayerEmpty || p.failure.Kind != "InstructionError" {
+		return false, fmt.Errorf("try %s: %w", order.Draft.Purpose, p.failure)
+	}
+	return false, e.Settler.Refused(ctx, c, order.Draft, p.failure)
+}
+
+// ownSettlement looks for an attempt that settled the swap, dead ones included.
+func (e *Engine) ownSettlement(ctx context.Context, c *Claimed, w *Wait) (*Outcome, error) {
+	if w.Reason != HoldHistory {
+		return nil, nil //nolint:nilnil // nil is "none of ours", as ownLanding's
+	}
+	own, err := e.ownLanding(ctx, c)
+	if own == nil || own.Phase == "" {
+		return nil, err
+	}
+	return own, nil
+}
+
+// hasBought reports whether the accounts of a swap were made by an attempt of ours.
+func hasBought(attempts []Attempt) bool {
+	for i := range attempts {
+		if attempts[i].Purpose == PurposeAccounts && attempts[i].Cost > attempts[i].Fee {
+			return true
+		}
+	}
+	return false
+}
+
+// returned is what payers got back, in lamports, with a landing.
+func returned(c *Claimed, phase Phase) uint64 {
+	switch {
+	case phase != PhaseExecuted:
+		return 0
+	case hasBought(c.Dead):
+		return swapStateRent + 2*tokenAccountRent
+	default:
+		return swapStateRent
+	}
+}
+
+// claimSettlements takes up second legs that are due, in places of their own: a
+// slow router must not keep clients' proofs waiting.
+func (e *Engine) claimSettlements(ctx context.Context) {
+	if e.Settler == nil {
+		return
+	}
+	tick := time.NewTicker(e.Timing.Sweep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.stopping.Done():
+			return
+		case <-e.settling:
+		case <-tick.C:
+		}
+		for e.takeSettlements(ctx) && ctx.Err() == nil {
+		}
+	}
+}
+
+func (e *Engine) takeSettlements(ctx context.Context) (more bool) {
+	places := e.settlements.take(claimBatch)
+	if places == 0 {
+		return false
+	}
+	call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
+	defer cancel()
+	claimed, err := e.Store.ClaimSettlements(call, e.Worker, places)
+	for range places - len(claimed) {
+		e.settlements.give()
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			e.Log.WarnContext(ctx, "Could not claim due settlements", "error", err)
+		}
+		return false
+	}
+	if len(claimed) > 0 {
+		e.Observer.Lease("claimed", len(claimed))
+	}
+	for _, c := range claimed {
+		e.start(ctx, c)
+	}
+	return len(claimed) == places
+}
+
+// placesOf are the places that a claim takes one of.
+func (e *Engine) placesOf(c *Claimed) *slots {
+	if c.Kind == KindSettlement {
+		return &e.settlements
+	}
+	return &e.slots
+}
