@@ -246,9 +246,11 @@ func (e *Engine) whose(ctx context.Context, c *Claimed, p *progress) error {
 }
 
 // ours reports whether a transaction is this submission's: paid by a payer of
-// ours, and doing exactly what was asked.
+// ours, and doing exactly what was asked. A swap that somebody else began in the
+// same words is ours too: its lamports wait for a second leg.
 func (e *Engine) ours(c *Claimed, made *ledger.Creation) bool {
-	payer := e.Payers.Ours(made.FeePayer) || slices.ContainsFunc(slices.Concat(c.Live, c.Dead), func(a Attempt) bool { return a.FeePayer == made.FeePayer })
+	payer := c.Kind == shieldpool.KindSwap || e.Payers.Ours(made.FeePayer) ||
+		slices.ContainsFunc(slices.Concat(c.Live, c.Dead), func(a Attempt) bool { return a.FeePayer == made.FeePayer })
 	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(c.Call)
 }
 

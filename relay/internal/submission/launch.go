@@ -65,8 +65,11 @@ func (e *Engine) settlePayers(c *Claimed, over func(solana.Signature) bool) {
 func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) (follow bool, err error) {
 	price := e.price.current(ctx, e.Chain, e.Pool)
 	cost := d.Rent + signatureFee + shieldpool.Compute{Limit: e.compute.limit(shapeOf(c, d.Purpose)), Price: price}.PriorityFee()
-	if err := e.Spending.Allow(ctx, c.Kind == shieldpool.KindTransfer, cost); err != nil {
-		return false, holdUnready(c, err)
+	// What a swap holds is the recipient's: no cap stands between the two.
+	if c.Kind != KindSettlement {
+		if err := e.Spending.Allow(ctx, c.Kind == shieldpool.KindTransfer, cost); err != nil {
+			return false, holdUnready(c, err)
+		}
 	}
 	payer, err := e.Payers.Pick(ctx, cost)
 	if err != nil {
