@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/chain/judge"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )

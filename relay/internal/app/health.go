@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/chain/judge"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"

@@ -17,7 +17,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/judge"
 )
 
 // Role is what an endpoint is used for.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/judge"
 )
 
 // reply is what a host of the network says to a call.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/relaypool/relaypool/relay/internal/chain/judge"
+	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 

@@ -1,4 +1,4 @@
-// Package judge decides how far an RPC endpoint is to be used, by what its
+// Package judge decides how far an endpoint is to be used, by what its
 // calls answered: a circuit breaker, a budget of requests, what its calls
 // cost, and how far its slot is behind. It makes no call and knows no chain.
 package judge
