@@ -1,0 +1,170 @@
+package route
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// ErrUnavailable marks an answer that never came or says nothing: asking again
+// later may bring one. Every *Unavailable is one.
+var ErrUnavailable = errors.New("swap router is unavailable")
+
+// The kinds of Unavailable: a fixed set, fit for a metric's label.
+const (
+	// KindTimeout: no answer within the client's own limit.
+	KindTimeout = "timeout"
+	// KindConnection: the router was not reached, or hung up: name lookup, TCP or TLS.
+	KindConnection = "connection"
+	// KindRateLimited: HTTP 429.
+	KindRateLimited = "rate_limited"
+	// KindServerError: HTTP 5xx.
+	KindServerError = "server_error"
+	// KindRejected: another HTTP status that refuses every call alike, such as
+	// 401, 403 or a redirect: the URL or the key is wrong.
+	KindRejected = "rejected"
+	// KindBadResponse: the answer is not what the interface says.
+	KindBadResponse = "bad_response"
+	// KindBusy: the relay's own bound of calls at once was reached, so the call
+	// was not made.
+	KindBusy = "busy"
+	// KindBreakerOpen: no call was made, because the last ones failed and the
+	// router is left alone for a moment.
+	KindBreakerOpen = "breaker_open"
+	// KindCancelled: the caller stopped waiting.
+	KindCancelled = "cancelled"
+)
+
+// Kinds lists every kind of Unavailable.
+func Kinds() []string {
+	return []string{
+		KindTimeout, KindConnection, KindRateLimited, KindServerError, KindRejected,
+		KindBadResponse, KindBusy, KindBreakerOpen, KindCancelled,
+	}
+}
+
+// Unavailable is a call without a usable answer.
+type Unavailable struct {
+	// Kind is one of the constants above.
+	Kind string
+	// Detail is more for the operator, such as the HTTP status, always in the
+	// relay's own words. Empty when Kind says it all.
+	Detail string
+	// RetryAfter is how long the router, or the breaker, asks to be left alone; 0
+	// when neither does.
+	RetryAfter time.Duration
+	// Err is the context's error when the caller stopped waiting, else nil.
+	Err error
+}
+
+// Error gives kind and detail.
+func (e *Unavailable) Error() string {
+	text := ErrUnavailable.Error() + ": " + e.Kind
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// Is makes every Unavailable match ErrUnavailable.
+func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap gives the context's error, if that is why there is no answer.
+func (e *Unavailable) Unwrap() error { return e.Err }
+
+// The codes of NoRoute: a fixed set, fit for a metric's label.
+const (
+	// CodeNoRoutes and CodeNoRoute: no path leads from one mint to the other, or
+	// none that was asked for.
+	CodeNoRoutes = "NO_ROUTES_FOUND"
+	CodeNoRoute  = "COULD_NOT_FIND_ANY_ROUTE"
+	// CodeNotAllIn: the markets are too shallow for the amount.
+	CodeNotAllIn = "ROUTE_PLAN_DOES_NOT_CONSUME_ALL_THE_AMOUNT"
+	// CodeNotTradable: the router does not trade the mint.
+	CodeNotTradable = "TOKEN_NOT_TRADABLE"
+	// CodeNoMarket: a market of the route is gone.
+	CodeNoMarket = "MARKET_NOT_FOUND"
+	// CodeNotSupported: the router does not do what was asked.
+	CodeNotSupported = "NOT_SUPPORTED"
+	// CodeCircular: both mints are the same.
+	CodeCircular = "CIRCULAR_ARBITRAGE_IS_DISABLED"
+	// CodeNoThreshold: the slippage does not go with the amount.
+	CodeNoThreshold = "CANNOT_COMPUTE_OTHER_AMOUNT_THRESHOLD"
+	// CodeNotBuilt: the quote's instructions could not be made; another quote's may be.
+	CodeNotBuilt = "FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS"
+	// CodeTooManyAccounts: the router takes no such MaxAccounts.
+	CodeTooManyAccounts = "MAX_ACCOUNT_GREATER_THAN_MAX"
+	// CodeTooLarge is the relay's own: the instruction fits no transaction. A quote
+	// for fewer accounts, or for a single market, may do.
+	CodeTooLarge = "TOO_LARGE"
+	// CodeOther is the relay's own: the router refuses with a code that is not
+	// known. Its text is left out, since it may repeat the request.
+	CodeOther = "OTHER"
+)
+
+// Codes lists every code of NoRoute.
+func Codes() []string {
+	return []string{
+		CodeNoRoutes, CodeNoRoute, CodeNotAllIn, CodeNotTradable, CodeNoMarket, CodeNotSupported,
+		CodeCircular, CodeNoThreshold, CodeNotBuilt, CodeTooManyAccounts, CodeTooLarge, CodeOther,
+	}
+}
+
+// NoRoute is a router's answer that it has no such swap. It can have one later.
+type NoRoute struct {
+	// Code is one of the constants above.
+	Code string
+}
+
+// NewNoRoute takes the router's code, or CodeOther for one that is not known.
+func NewNoRoute(code string) *NoRoute {
+	if !slices.Contains(Codes(), code) {
+		code = CodeOther
+	}
+	return &NoRoute{Code: code}
+}
+
+// Error gives the code.
+func (e *NoRoute) Error() string { return "the swap router has no such swap: " + e.Code }
+
+// What a Hostile answer contradicts: a fixed set, fit for a metric's label.
+const (
+	// HostileInputMint, HostileOutputMint, HostileAmount, HostileMode and
+	// HostileSlippage: the quote is for another question.
+	HostileInputMint  = "input_mint"
+	HostileOutputMint = "output_mint"
+	HostileAmount     = "amount"
+	HostileMode       = "mode"
+	HostileSlippage   = "slippage"
+	// HostileThreshold: the quote promises more at worst than it expects.
+	HostileThreshold = "threshold"
+	// HostileProgram: the instruction is not the router program's.
+	HostileProgram = "program"
+	// HostileSigner: the instruction wants a signature that is not the user's.
+	HostileSigner = "signer"
+	// HostileAccount: the instruction names an account that the router has no
+	// business with, such as the fee payer's.
+	HostileAccount = "account"
+	// HostileTable: a lookup table is not what it is said to be.
+	HostileTable = "lookup_table"
+)
+
+// HostileWhats lists everything that Hostile's What can be.
+func HostileWhats() []string {
+	return []string{
+		HostileInputMint, HostileOutputMint, HostileAmount, HostileMode, HostileSlippage, HostileThreshold,
+		HostileProgram, HostileSigner, HostileAccount, HostileTable,
+	}
+}
+
+// Hostile is an answer that contradicts the question, or wants what no router
+// may have: broken or malicious, and never to be signed.
+type Hostile struct {
+	// What is one of the constants above.
+	What string
+}
+
+// Error says what is contradicted.
+func (e *Hostile) Error() string {
+	return "the swap router's answer contradicts what was asked: " + e.What
+}
