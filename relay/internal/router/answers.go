@@ -1,0 +1,139 @@
+package router
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+const (
+	// modeExactIn is a swap of exactly the amount that goes in, the API's default.
+	modeExactIn = "ExactIn"
+
+	// maxAccounts is more than a transaction can lock, and leaves room for those
+	// that an instruction names twice.
+	maxAccounts = 80
+	// maxData is a whole transaction, which the data of one instruction never fills.
+	maxData = 1232
+	// maxTables is more than a route needs; each costs 34 bytes of the transaction.
+	maxTables = 8
+)
+
+// decodeQuote reads a quote and holds it against the question.
+func decodeQuote(body []byte, q route.QuoteRequest) (*route.Quote, error) {
+	o, err := parseObject(body)
+	if err != nil {
+		return nil, badResponse("quote of %d bytes: %v", len(body), err)
+	}
+	r := reader{object: o}
+	input, output, mode := r.address("inputMint"), r.address("outputMint"), r.text("swapMode")
+	slippage := r.number("slippageBps")
+	quote := &route.Quote{
+		InAmount: r.amount("inAmount"), OutAmount: r.amount("outAmount"), Threshold: r.amount("otherAmountThreshold"),
+		Raw: json.RawMessage(body),
+	}
+	if r.has("contextSlot") {
+		quote.ContextSlot = r.number("contextSlot")
+	}
+	switch {
+	case r.fault != nil:
+		return nil, r.fault
+	case input != q.InputMint:
+		return nil, &route.Hostile{What: route.HostileInputMint}
+	case output != q.OutputMint:
+		return nil, &route.Hostile{What: route.HostileOutputMint}
+	case mode != modeExactIn:
+		return nil, &route.Hostile{What: route.HostileMode}
+	case quote.InAmount != q.Amount:
+		return nil, &route.Hostile{What: route.HostileAmount}
+	case slippage != uint64(q.SlippageBps): //nolint:gosec // Quote refuses a negative one
+		return nil, &route.Hostile{What: route.HostileSlippage}
+	case quote.Threshold > quote.OutAmount:
+		return nil, &route.Hostile{What: route.HostileThreshold}
+	}
+	return quote, nil
+}
+
+// decodeInstructions reads a swap's instructions. What fits no transaction is
+// no such swap, rather than a broken answer: a quote for fewer accounts may do.
+func decodeInstructions(body []byte, user solana.PublicKey) (*route.Instructions, error) {
+	o, err := parseObject(body)
+	if err != nil {
+		return nil, badResponse("instructions of %d bytes: %v", len(body), err)
+	}
+	r := reader{object: o}
+	if !r.has("swapInstruction") {
+		return nil, badResponse("swapInstruction: expected an instruction")
+	}
+	out, err := decodeInstruction(o["swapInstruction"], user)
+	if err != nil {
+		return nil, err
+	}
+	tables := r.list("addressLookupTableAddresses", true)
+	out.Others = len(r.list("setupInstructions", false)) + len(r.list("otherInstructions", false))
+	for _, key := range []string{"tokenLedgerInstruction", "cleanupInstruction"} {
+		if r.has(key) {
+			out.Others++
+		}
+	}
+	if r.fault == nil && len(tables) > maxTables {
+		return nil, &route.NoRoute{Code: route.CodeTooLarge}
+	}
+	for _, raw := range tables {
+		one := reader{object: object{"addressLookupTableAddresses": raw}}
+		table := one.address("addressLookupTableAddresses")
+		if r.fault == nil {
+			r.fault = one.fault
+		}
+		if !slices.Contains(out.LookupTables, table) {
+			out.LookupTables = append(out.LookupTables, table)
+		}
+	}
+	if r.fault != nil {
+		return nil, r.fault
+	}
+	return out, nil
+}
+
+// decodeInstruction reads the swap's own instruction.
+func decodeInstruction(text []byte, user solana.PublicKey) (*route.Instructions, error) {
+	o, err := parseObject(text)
+	if err != nil {
+		return nil, badResponse("swapInstruction: %v", err)
+	}
+	r := reader{object: o}
+	out := &route.Instructions{Program: r.address("programId"), Data: r.bytes("data")}
+	accounts := r.list("accounts", true)
+	switch {
+	case r.fault != nil:
+		return nil, r.fault
+	case len(out.Data) == 0 || len(accounts) == 0:
+		return nil, badResponse("swapInstruction: expected accounts and data")
+	case len(out.Data) > maxData || len(accounts) > maxAccounts:
+		return nil, &route.NoRoute{Code: route.CodeTooLarge}
+	}
+	for _, raw := range accounts {
+		account, err := decodeAccount(raw)
+		if err != nil {
+			return nil, err
+		}
+		if account.IsSigner && account.PublicKey != user {
+			return nil, &route.Hostile{What: route.HostileSigner}
+		}
+		out.Accounts = append(out.Accounts, account)
+	}
+	return out, nil
+}
+
+func decodeAccount(text []byte) (solana.AccountMeta, error) {
+	o, err := parseObject(text)
+	if err != nil {
+		return solana.AccountMeta{}, badResponse("accounts: %v", err)
+	}
+	r := reader{object: o}
+	account := solana.AccountMeta{PublicKey: r.address("pubkey"), IsSigner: r.flag("isSigner"), IsWritable: r.flag("isWritable")}
+	return account, r.fault
+}

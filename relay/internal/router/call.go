@@ -1,0 +1,281 @@
+package router
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+const (
+	// maxResponse bounds an answer in bytes, unpacked; a real one has some thousands.
+	maxResponse = 512 << 10
+	// maxPause bounds what Retry-After may ask of the breaker: a swap has about 80
+	// seconds, and a router must not be able to spend them with one header.
+	maxPause = 15 * time.Second
+	// abandoned is the time from which a call whose caller ran out of time tells
+	// that the router hangs.
+	abandoned = time.Second
+)
+
+// call is one question, and how to read its answer.
+type call[T any] struct {
+	name, method, path string
+	query              url.Values
+	body               []byte
+	decode             func(body []byte) (T, error)
+}
+
+// ask makes the call as soon as there is a place for it, and judges the router
+// by what comes of it.
+func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
+	var none T
+	permit, leave, err := c.enter(ctx)
+	if err != nil {
+		c.observer.RouterSkipped(q.name, err.Kind)
+		return none, err
+	}
+	defer leave()
+	start := c.now()
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, fault := attempt(ctx, limited, c, q)
+	took := c.now().Sub(start)
+	c.learn(permit, took, fault)
+	c.observer.RouterCalled(q.name, outcomeOf(fault), took)
+	var hostile *route.Hostile
+	if errors.As(fault, &hostile) {
+		c.observer.RouterHostile(hostile.What)
+	}
+	if fault != nil {
+		return none, fault
+	}
+	return answer, nil
+}
+
+// enter waits for a place among the calls at once and in the budget. leave
+// gives the place back; the permit is for learn.
+func (c *Client) enter(parent context.Context) (permit judge.Permit, leave func(), fault *route.Unavailable) {
+	ctx, cancel := context.WithTimeout(parent, c.timeout)
+	defer cancel()
+	leave = func() { <-c.places }
+	select {
+	case c.places <- struct{}{}:
+	case <-ctx.Done():
+		return permit, nil, unmade(parent, "every place for a call is taken")
+	}
+	permit, ok := c.breaker.Try()
+	if !ok {
+		leave()
+		return permit, nil, &route.Unavailable{Kind: route.KindBreakerOpen, Detail: "its last calls failed; it is asked again in a moment", RetryAfter: c.breaker.Next()}
+	}
+	if err := c.budget.Wait(ctx, judge.Read, c.timeout); err != nil {
+		permit.Done(judge.Void)
+		leave()
+		return permit, nil, unmade(parent, "the budget of requests a second is spent")
+	}
+	return permit, leave, nil
+}
+
+// unmade is the error of a call that was not made for want of a place.
+func unmade(parent context.Context, why string) *route.Unavailable {
+	if parent.Err() != nil {
+		return ended(parent)
+	}
+	return &route.Unavailable{Kind: route.KindBusy, Detail: why}
+}
+
+func ended(ctx context.Context) *route.Unavailable {
+	return &route.Unavailable{Kind: route.KindCancelled, Err: ctx.Err()}
+}
+
+// attempt makes the call. parent is the caller's own context, which tells
+// whether it was he who ended it.
+func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error) {
+	var none T
+	target := c.base().JoinPath(q.path)
+	query := target.Query() // a key of the configured URL goes along
+	for name, values := range q.query {
+		query[name] = values
+	}
+	target.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, q.method, target.String(), bytes.NewReader(q.body))
+	if err != nil {
+		return none, transportFault(parent, ctx, err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if key := c.key(); key != "" {
+		req.Header.Set("X-Api-Key", key)
+	}
+	if q.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+		// The question changes nothing, so net/http may ask again on a new connection
+		// when an idle one turns out to be dead. An empty list is not sent.
+		req.Header["X-Idempotency-Key"] = []string{}
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return none, transportFault(parent, ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing is lost: the body has been read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	pause := retryAfter(resp.Header.Get("Retry-After"), c.now())
+	switch {
+	case err != nil:
+		return none, transportFault(parent, ctx, err)
+	case len(body) > maxResponse:
+		return none, badResponse("answer is above %d bytes", maxResponse)
+	case resp.StatusCode != http.StatusOK:
+		return none, refusal(resp.StatusCode, body, pause)
+	}
+	if code, is := errorCode(body); is {
+		// Some of the API's servers refuse with 200.
+		return none, route.NewNoRoute(code)
+	}
+	return q.decode(body)
+}
+
+// refusal is the error of an answer with another status than 200. The answer's
+// text is dropped: it may repeat what was asked.
+func refusal(status int, body []byte, pause time.Duration) error {
+	code, _ := errorCode(body)
+	noRoute := route.NewNoRoute(code)
+	unavailable := func(kind, advice string) error {
+		return &route.Unavailable{Kind: kind, Detail: fmt.Sprintf("HTTP %d%s", status, advice), RetryAfter: pause}
+	}
+	switch {
+	case status == http.StatusTooManyRequests:
+		return unavailable(route.KindRateLimited, "")
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return unavailable(route.KindRejected, ": check the router's URL and API key")
+	case noRoute.Code != route.CodeOther:
+		return noRoute
+	case status >= http.StatusInternalServerError || status == http.StatusRequestTimeout:
+		return unavailable(route.KindServerError, "")
+	case status == http.StatusBadRequest || status == http.StatusUnprocessableEntity:
+		return noRoute
+	default:
+		return unavailable(route.KindRejected, ": check the router's URL")
+	}
+}
+
+// retryAfter reads the header of that name, which is seconds or a date; 0 when
+// it is neither, or past.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// transportFault names why no answer came. net/http's own error is left out:
+// it repeats the URL, and with it what was asked.
+func transportFault(parent, ctx context.Context, err error) *route.Unavailable {
+	switch {
+	case parent.Err() != nil:
+		return ended(parent)
+	case ctx.Err() != nil:
+		return &route.Unavailable{Kind: route.KindTimeout}
+	default:
+		return &route.Unavailable{Kind: route.KindConnection, Detail: connectionDetail(err)}
+	}
+}
+
+// connectionDetail puts the commonest causes in our own words.
+func connectionDetail(err error) string {
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &dns):
+		return "host name not resolved"
+	case errors.As(err, &certificate):
+		return "TLS certificate not accepted"
+	default:
+		return ""
+	}
+}
+
+// learn judges the router by a call's outcome, and gives the permit back.
+func (c *Client) learn(permit judge.Permit, took time.Duration, err error) {
+	var u *route.Unavailable
+	var h *route.Hostile
+	outcome, pause := judge.Good, time.Duration(0)
+	switch {
+	case errors.As(err, &h):
+		outcome = judge.Bad
+		c.last.set(outcomeHostile)
+	case !errors.As(err, &u):
+		// That there is no such swap is an answer too.
+	case u.Kind == route.KindCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
+		outcome = judge.Void
+	default:
+		outcome, pause = judge.Bad, u.RetryAfter
+		c.last.set(u.Kind)
+	}
+	permit.Done(outcome)
+	if pause > 0 {
+		c.breaker.Pause(pause, maxPause)
+	}
+}
+
+func (c *Client) breakerChanged(from, to judge.State) {
+	switch {
+	case to == judge.Open && from == judge.Closed:
+		c.log.Warn("Opened breaker of swap router", "last_error", c.last.get())
+	case to == judge.Closed:
+		c.log.Info("Closed breaker of swap router")
+	}
+}
+
+// lastKind is what the last call that failed ended with.
+type lastKind struct {
+	mu   sync.Mutex
+	kind string
+}
+
+func (l *lastKind) set(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kind = kind
+}
+
+func (l *lastKind) get() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kind
+}
+
+const outcomeHostile = "hostile"
+
+// outcomeOf is the metric's label of a call: a fixed set.
+func outcomeOf(err error) string {
+	var u *route.Unavailable
+	var h *route.Hostile
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &u):
+		return u.Kind
+	case errors.As(err, &h):
+		return outcomeHostile
+	default:
+		return "no_route"
+	}
+}

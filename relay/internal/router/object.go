@@ -1,0 +1,180 @@
+package router
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+// maxAddress is the length of 32 bytes in base58, at most: decoding takes time
+// by the square of the length.
+const maxAddress = 44
+
+func badResponse(format string, args ...any) *route.Unavailable {
+	return &route.Unavailable{Kind: route.KindBadResponse, Detail: fmt.Sprintf(format, args...)}
+}
+
+// object is a JSON object by its keys, as they are written: encoding/json would
+// take keys of another case too, and the last of several, so that the relay
+// could check one value and the router use another.
+type object map[string]json.RawMessage
+
+// parseObject reads one object, whose keys are all different, and nothing after it.
+func parseObject(text []byte) (object, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return nil, errors.New("it is no JSON object")
+	}
+	o := object{}
+	for decoder.More() {
+		key, err := decoder.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			return nil, errors.New("it is no JSON")
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, errors.New("it is no JSON")
+		}
+		if _, twice := o[name]; twice {
+			return nil, errors.New("a key is there twice")
+		}
+		o[name] = value
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, errors.New("it is cut off")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows it")
+	}
+	return o, nil
+}
+
+func isObject(text []byte) bool {
+	_, err := parseObject(text)
+	return err == nil
+}
+
+// errorCode is the code of an answer that refuses; is tells whether the answer
+// refuses at all.
+func errorCode(body []byte) (code string, is bool) {
+	o, err := parseObject(body)
+	if err != nil {
+		return "", false
+	}
+	code, err = o.text("errorCode")
+	return code, err == nil || o.has("error") || o.has("errorCode")
+}
+
+// has tells whether there is a value, null apart.
+func (o object) has(key string) bool {
+	return len(o[key]) > 0 && !bytes.Equal(o[key], []byte("null"))
+}
+
+// reader reads an object's values, and keeps the first fault. Its messages name
+// keys and never values.
+type reader struct {
+	object
+	fault error
+}
+
+func (r *reader) note(key, expected string) {
+	if r.fault == nil {
+		r.fault = badResponse("%s: expected %s", key, expected)
+	}
+}
+
+func (o object) text(key string) (string, error) {
+	var text *string
+	if err := json.Unmarshal(o[key], &text); err != nil || text == nil {
+		return "", errors.New("it is no text")
+	}
+	return *text, nil
+}
+
+func (r *reader) text(key string) string {
+	text, err := r.object.text(key)
+	if err != nil {
+		r.note(key, "text")
+	}
+	return text
+}
+
+// address reads 32 bytes of base58.
+func (r *reader) address(key string) solana.PublicKey {
+	text, err := r.object.text(key)
+	address, ok := parseAddress(text)
+	if err != nil || !ok {
+		r.note(key, "32 bytes in base58")
+	}
+	return address
+}
+
+func parseAddress(text string) (solana.PublicKey, bool) {
+	if len(text) > maxAddress {
+		return solana.PublicKey{}, false
+	}
+	address, err := solana.PublicKeyFromBase58(text)
+	return address, err == nil
+}
+
+// amount reads a decimal string of up to 64 bits.
+func (r *reader) amount(key string) uint64 {
+	text, err := r.object.text(key)
+	n, invalid := strconv.ParseUint(text, 10, 64)
+	if err != nil || invalid != nil || (len(text) > 1 && text[0] == '0') {
+		r.note(key, "a whole number of 0 or more below 2^64, as text")
+	}
+	return n
+}
+
+// number reads a JSON number that is whole and not negative.
+func (r *reader) number(key string) uint64 {
+	var n *uint64
+	if err := json.Unmarshal(r.object[key], &n); err != nil || n == nil {
+		r.note(key, "a whole number of 0 or more")
+		return 0
+	}
+	return *n
+}
+
+func (r *reader) flag(key string) bool {
+	var b *bool
+	if err := json.Unmarshal(r.object[key], &b); err != nil || b == nil {
+		r.note(key, "true or false")
+		return false
+	}
+	return *b
+}
+
+// list reads an array; one that may be missing is empty when it is, or null.
+func (r *reader) list(key string, required bool) []json.RawMessage {
+	var list *[]json.RawMessage
+	switch {
+	case !r.has(key) && !required:
+		return nil
+	case json.Unmarshal(r.object[key], &list) != nil || list == nil:
+		r.note(key, "a list")
+		return nil
+	}
+	return *list
+}
+
+// bytes reads standard base64 with its padding, without line breaks.
+func (r *reader) bytes(key string) []byte {
+	text, err := r.object.text(key)
+	data, invalid := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || invalid != nil || strings.ContainsAny(text, "\r\n") {
+		r.note(key, "base64")
+	}
+	return data
+}

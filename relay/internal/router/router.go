@@ -1,0 +1,246 @@
+// Package router asks a swap router, which speaks Jupiter's swap API v1, for
+// quotes and for the instructions that carry them out. What it gives is what the
+// router says, checked against what was asked: whoever signs checks the
+// instructions again, against what the router is allowed to touch.
+//
+// A router's URL and key are credentials, and what is asked of it is part of a
+// client's request: none of it is in an error, a log or a metric.
+package router
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+const (
+	defaultTimeout  = 3 * time.Second
+	defaultParallel = 16
+
+	// maxSlippageBps is all of the price.
+	maxSlippageBps = 10_000
+)
+
+// The calls, as the Observer is told of them.
+const (
+	CallQuote        = "quote"
+	CallInstructions = "instructions"
+)
+
+// Options configure a Client. BaseURL, HTTP, Now, Rand and Log are required.
+type Options struct {
+	// BaseURL is what the calls' names are appended to, http or https, such as
+	// https://api.jup.ag/swap/v1. Its user, path and query may hold credentials.
+	BaseURL string `json:"-"`
+	// APIKey is sent as the header x-api-key; empty for none.
+	APIKey string `json:"-"`
+	// HTTP makes the calls; NewHTTPClient gives a fit one. Whatever it says of
+	// redirects and cookies, none is followed and none kept.
+	HTTP *http.Client
+	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
+	Now  func() time.Time
+	Rand func() float64
+	// Log is told when the router begins to fail, and when it is back.
+	Log *slog.Logger
+	// Observer is told of every call. Nil for none.
+	Observer Observer
+	// Timeout bounds one call, and the wait for a place to make it as much again; 0 is 3 s.
+	Timeout time.Duration
+	// Parallel is how many calls are made at once; 0 is 16.
+	Parallel int
+	// RequestsPerSecond bounds the calls of this process; 0 for no bound.
+	RequestsPerSecond float64
+}
+
+// String leaves URL and key out.
+func (o Options) String() string { return fmt.Sprintf("swap router, timeout %s", o.Timeout) }
+
+// GoString is String.
+func (o Options) GoString() string { return o.String() }
+
+// LogValue is String.
+func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+// Observer is told of what happens. Its methods must not block.
+type Observer interface {
+	// RouterCalled is told of every call that was made: CallQuote or
+	// CallInstructions, its outcome ("ok", "no_route", "hostile" or a kind of
+	// route.Unavailable), and its duration.
+	RouterCalled(call, outcome string, took time.Duration)
+	// RouterSkipped is told of every call that was not made, by the kind of
+	// route.Unavailable: busy, breaker_open or cancelled.
+	RouterSkipped(call, kind string)
+	// RouterHostile counts an answer that contradicts the question, by
+	// route.Hostile's What.
+	RouterHostile(what string)
+}
+
+// Client asks one router. It repeats nothing but what a dead idle connection
+// took, because whoever waits for a price decides how long. Safe for concurrent use.
+//
+// Every error of a call is *route.Unavailable, *route.NoRoute or *route.Hostile,
+// but for a question that makes no sense, which is never sent.
+type Client struct {
+	// base and key are functions so that no printing of a Client, by whatever
+	// verb, shows what they hold.
+	base     func() *url.URL
+	key      func() string
+	http     *http.Client
+	now      func() time.Time
+	log      *slog.Logger
+	observer Observer
+	timeout  time.Duration
+	places   chan struct{}
+	budget   *judge.Budget
+	breaker  *judge.Breaker
+	last     lastKind
+}
+
+// New makes a client. It makes no call: a router that is down when the relay
+// starts may be up later.
+func New(o Options) (*Client, error) {
+	u, err := url.Parse(o.BaseURL)
+	switch {
+	case o.HTTP == nil || o.Now == nil || o.Rand == nil || o.Log == nil:
+		return nil, errors.New("router client needs an HTTP client, a clock, a source of random numbers and a log")
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
+		// The parser's error repeats the URL.
+		return nil, fmt.Errorf("router URL of %d bytes is not usable: expected http:// or https:// and a host", len(o.BaseURL))
+	case !fitsHeader(o.APIKey):
+		return nil, fmt.Errorf("router API key of %d bytes is not usable: expected printable ASCII without spaces", len(o.APIKey))
+	case o.Timeout < 0:
+		return nil, fmt.Errorf("router timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, defaultTimeout)
+	case o.Parallel < 0:
+		return nil, fmt.Errorf("router calls at once are %d: expected a positive number, or 0 for %d", o.Parallel, defaultParallel)
+	}
+	client := *o.HTTP
+	// A redirect is not the router's answer, and would carry the key elsewhere.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.Jar = nil
+	key := o.APIKey
+	c := &Client{
+		base: func() *url.URL { return u }, key: func() string { return key },
+		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
+		timeout: cmp.Or(o.Timeout, defaultTimeout), places: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
+	}
+	if c.observer == nil {
+		c.observer = nobody{}
+	}
+	if c.budget, err = judge.NewBudget(o.RequestsPerSecond, o.Now); err != nil {
+		return nil, fmt.Errorf("router: %w", err)
+	}
+	if c.breaker, err = judge.NewBreaker(judge.BreakerOptions{Now: o.Now, Rand: o.Rand, Changed: c.breakerChanged}); err != nil {
+		return nil, fmt.Errorf("router: %w", err)
+	}
+	return c, nil
+}
+
+// NewHTTPClient gives a client that keeps its connections and goes straight to
+// the router: a proxy of the environment would see the key's requests, and what
+// clients swap.
+func NewHTTPClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			ForceAttemptHTTP2:      true,
+			MaxIdleConns:           64,
+			MaxIdleConnsPerHost:    64,
+			IdleConnTimeout:        90 * time.Second,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+	}
+}
+
+// fitsHeader reports whether the key can stand in a header as it is.
+func fitsHeader(key string) bool {
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Breaker tells whether the router is asked: closed when it is, open when its
+// last calls failed.
+func (c *Client) Breaker() judge.State { return c.breaker.State() }
+
+// Close closes idle connections. Calls under way go on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Quote asks for the price of a swap.
+func (c *Client) Quote(ctx context.Context, q route.QuoteRequest) (*route.Quote, error) {
+	switch {
+	case q.Amount == 0:
+		return nil, errors.New("quote for an amount of 0: expected at least 1")
+	case q.InputMint == q.OutputMint:
+		return nil, errors.New("quote from a mint to itself: expected two mints")
+	case q.SlippageBps < 0 || q.SlippageBps > maxSlippageBps:
+		return nil, fmt.Errorf("quote with a slippage of %d: expected 0 to %d hundredths of a percent", q.SlippageBps, maxSlippageBps)
+	case q.MaxAccounts < 0:
+		return nil, fmt.Errorf("quote for %d accounts: expected a positive number, or 0 to leave it to the router", q.MaxAccounts)
+	}
+	query := url.Values{
+		"inputMint":                  {q.InputMint.String()},
+		"outputMint":                 {q.OutputMint.String()},
+		"amount":                     {strconv.FormatUint(q.Amount, 10)},
+		"slippageBps":                {strconv.Itoa(q.SlippageBps)},
+		"restrictIntermediateTokens": {"true"},
+	}
+	if q.MaxAccounts > 0 {
+		query.Set("maxAccounts", strconv.Itoa(q.MaxAccounts))
+	}
+	if q.DirectOnly {
+		query.Set("onlyDirectRoutes", "true")
+	}
+	return ask(ctx, c, call[*route.Quote]{name: CallQuote, method: http.MethodGet, path: "quote", query: query, decode: func(body []byte) (*route.Quote, error) {
+		quote, err := decodeQuote(body, q)
+		if err == nil {
+			quote.Received = c.now()
+		}
+		return quote, err
+	}})
+}
+
+// Instructions asks for what carries a quote out for the user, who pays from
+// and receives into his own associated token accounts, SOL as wrapped SOL. The
+// quote goes back as it came.
+func (c *Client) Instructions(ctx context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
+	if q == nil || !isObject(q.Raw) {
+		return nil, errors.New("instructions for a quote without the router's answer: expected one that Quote gave")
+	}
+	return ask(ctx, c, call[*route.Instructions]{name: CallInstructions, method: http.MethodPost, path: "swap-instructions", body: instructionsRequest(q, user), decode: func(body []byte) (*route.Instructions, error) {
+		return decodeInstructions(body, user)
+	}})
+}
+
+// instructionsRequest is the question for a quote's instructions. It is put
+// together by hand, because an encoder would rewrite the quote.
+//
+// useSharedAccounts is left to the router: forced on, swaps through markets that
+// know no shared accounts fail; forced off, every route of several markets wants
+// token accounts that nobody makes. Without a destinationTokenAccount the output
+// goes to the user's own account, which is the only one that the router takes.
+func instructionsRequest(q *route.Quote, user solana.PublicKey) []byte {
+	body := []byte(`{"userPublicKey":"` + user.String() + `","wrapAndUnwrapSol":false,"dynamicComputeUnitLimit":false,"quoteResponse":`)
+	body = append(body, q.Raw...)
+	return append(body, '}')
+}
+
+// nobody observes nothing.
+type nobody struct{}
+
+func (nobody) RouterCalled(string, string, time.Duration) {}
+func (nobody) RouterSkipped(string, string)               {}
+func (nobody) RouterHostile(string)                       {}
