@@ -28,6 +28,7 @@ var (
 		"./relay/internal/config",
 		"./relay/internal/feepayer",
 		"./relay/internal/httpapi",
+		"./relay/internal/router",
 		"./relay/internal/store",
 		"./relay/internal/telemetry",
 	}
@@ -105,6 +106,11 @@ func rules() map[string]rule {
 			of: []string{"./relay/groth16", "./relay/merkle", "./relay/shieldpool"}, reach: imports,
 			forbid: impure,
 			why:    "the same bytes must give the same answer everywhere: pass in what comes from outside",
+		},
+		"what the chain and the router say are values": {
+			of: []string{"./relay/internal/ledger", "./relay/internal/route"}, reach: imports,
+			forbid: impure,
+			why:    "domains speak of both without the clients that reach them",
 		},
 		"the tree and the verifier know no package of ours": {
 			of: []string{"./relay/groth16", "./relay/merkle"}, reach: links,

@@ -103,6 +103,26 @@ var (
 	MetricLedgerDifference = Metric{"relaypool_ledger_difference_lamports", "Lamports that the ledger does not account for, by payer: what its sums do not explain of the balance, and what transactions of ours cost beyond fee and rent.",
 		"Not 0: run relay ledger; a transaction that is not understood, or rows that were changed by hand.", []string{"payer"}}
 
+	MetricSwaps = Metric{"relaypool_swaps", "Swaps of the fleet whose second leg is not settled, by phase: funded, accounts_ready or quoted.",
+		"funded on the rise: no price meets the users' minimums, or the router does not answer; see relaypool_swap_waits_total.", []string{"phase"}}
+	MetricSwapAge = Metric{"relaypool_swap_oldest_age_seconds", "Time since the oldest of them was funded; 0 without any.",
+		"Above 120: the timeout, 200 slots, is over, and the refund does not land; run relay swaps.", nil}
+	MetricSwapsOverdue = Metric{"relaypool_swaps_overdue", "Swaps of the fleet past their timeout slot that are neither executed nor refunded: users' lamports in a swap state that they cannot spend.",
+		"Above 0 for minutes: run relay swaps, which says what each waits for.", nil}
+	MetricSwapsSettled = Metric{"relaypool_swaps_settled_total", "Swaps that this process brought to their end, by outcome: executed (tokens at the recipient) or refunded (lamports at his wallet).",
+		"refunded near executed: minimums are too tight for the market, or the router is down; see relaypool_swap_waits_total.", []string{"outcome"}}
+	MetricSwapWaits = Metric{"relaypool_swap_waits_total", "Times that a swap was put off, by reason: what it waited for.",
+		"price: the market is below the users' minimums, and nothing is to be done. Others: see relaypool_router_requests_total.", []string{"reason"}}
+
+	MetricRouterRequests = Metric{"relaypool_router_requests_total", "Calls of the swap router by call (quote, instructions) and outcome: ok, no_route, hostile, or why there was no answer; busy and breaker_open were not made.",
+		"rate_limited: the API key's plan is too small; set --router-requests-per-second to what it gives. rejected: its URL or key is wrong. busy: swaps wait for one another; raise the plan. bad_response: the URL is another service's, or the API has changed.", []string{"call", "outcome"}}
+	MetricRouterDuration = Metric{"relaypool_router_request_seconds", "Time of those that were made, by call.",
+		"Near --router-timeout: quotes are old when they arrive; tell the provider, or use another.", []string{"call"}}
+	MetricRouterBreakerOpen = Metric{"relaypool_router_breaker_open", "1 while this process leaves the swap router alone because its last calls failed; no sample without a router.",
+		"1 for a minute: swaps that are under way will be refunded. See relaypool_router_requests_total for why.", nil}
+	MetricRouterHostile = Metric{"relaypool_router_hostile_total", "Answers of the swap router that contradict the question or want what it may not have, by what. None was signed.",
+		"Above 0: the router is broken or malicious. Use another, or none by an empty --router-url, until its provider has explained it.", []string{"what"}}
+
 	MetricUpkeepRuns = Metric{"relaypool_upkeep_runs_total", "Runs of upkeep that this process led, by job and outcome: done or failed.",
 		"failed: the log says why. No runs on any process for several periods: no process leads.", []string{"job", "outcome"}}
 	MetricUpkeepDuration = Metric{"relaypool_upkeep_duration_seconds", "Time of a run of upkeep, by job.",
@@ -132,6 +152,8 @@ func Metrics() []Metric {
 		MetricPayerBalance, MetricPayerAge, MetricPayerInFlight, MetricPayerReserved, MetricPayerUsable,
 		MetricSpent, MetricSpentToday, MetricReceived, MetricCap, MetricCapLeft,
 		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerAge, MetricLedgerDifference,
+		MetricSwaps, MetricSwapAge, MetricSwapsOverdue, MetricSwapsSettled, MetricSwapWaits,
+		MetricRouterRequests, MetricRouterDuration, MetricRouterBreakerOpen, MetricRouterHostile,
 		MetricUpkeepRuns, MetricUpkeepDuration, MetricDeleted,
 		MetricTreeLeaves, MetricTreeCheck, MetricIndexLeaves, MetricIndexServed, MetricIndexVerified,
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -31,6 +32,12 @@ type Metrics struct {
 	rpcBreaker  *prometheus.CounterVec
 	rpcSkipped  *prometheus.CounterVec
 	rpcNudges   *prometheus.CounterVec
+
+	swapsSettled   *prometheus.CounterVec
+	swapWaits      *prometheus.CounterVec
+	routerRequests *prometheus.CounterVec
+	routerDuration *prometheus.HistogramVec
+	routerHostile  *prometheus.CounterVec
 
 	upkeepRuns     *prometheus.CounterVec
 	upkeepDuration *prometheus.HistogramVec
@@ -70,6 +77,12 @@ func NewMetrics(b Build) *Metrics {
 		rpcSkipped:  counter(r, contract.MetricRPCSkipped),
 		rpcNudges:   counter(r, contract.MetricRPCNudges),
 
+		swapsSettled:   counter(r, contract.MetricSwapsSettled),
+		swapWaits:      counter(r, contract.MetricSwapWaits),
+		routerRequests: counter(r, contract.MetricRouterRequests),
+		routerDuration: histogram(r, contract.MetricRouterDuration, durations),
+		routerHostile:  counter(r, contract.MetricRouterHostile),
+
 		upkeepRuns:     counter(r, contract.MetricUpkeepRuns),
 		upkeepDuration: histogram(r, contract.MetricUpkeepDuration, durations),
 		deleted:        counter(r, contract.MetricDeleted),
@@ -86,6 +99,12 @@ func NewMetrics(b Build) *Metrics {
 	}
 	for _, event := range []string{"claimed", "lost", "reaped", "stray", "lapsed", "handed_over"} {
 		m.leases.WithLabelValues(event)
+	}
+	for _, outcome := range []string{"executed", "refunded"} {
+		m.swapsSettled.WithLabelValues(outcome)
+	}
+	for _, what := range route.HostileWhats() {
+		m.routerHostile.WithLabelValues(what)
 	}
 	return m
 }
@@ -198,6 +217,27 @@ func (m *Metrics) RebroadcastLeftOut(endpoint string) { m.rpcSkipped.WithLabelVa
 
 // Nudged counts a notification of the endpoint.
 func (m *Metrics) Nudged(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }
+
+// SwapSettled counts a swap brought to its end: executed or refunded.
+func (m *Metrics) SwapSettled(outcome string) { m.swapsSettled.WithLabelValues(outcome).Inc() }
+
+// SwapWaited counts a swap put off, by one of a fixed set of reasons.
+func (m *Metrics) SwapWaited(reason string) { m.swapWaits.WithLabelValues(reason).Inc() }
+
+// RouterCalled implements router.Observer.
+func (m *Metrics) RouterCalled(call, outcome string, took time.Duration) {
+	m.routerRequests.WithLabelValues(call, outcome).Inc()
+	m.routerDuration.WithLabelValues(call).Observe(took.Seconds())
+}
+
+// RouterSkipped implements router.Observer.
+func (m *Metrics) RouterSkipped(call, kind string) {
+	m.routerRequests.WithLabelValues(call, kind).Inc()
+}
+
+// RouterHostile implements router.Observer, and counts what is found hostile
+// later: what is one of route.HostileWhats.
+func (m *Metrics) RouterHostile(what string) { m.routerHostile.WithLabelValues(what).Inc() }
 
 // UpkeepRan counts a run of an upkeep job; err is nil for one that is done.
 func (m *Metrics) UpkeepRan(job string, took time.Duration, err error) {
