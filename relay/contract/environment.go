@@ -29,6 +29,15 @@ const (
 	EnvPriorityFloor           = "RELAYPOOL_PRIORITY_FEE_FLOOR"
 	EnvPriorityCap             = "RELAYPOOL_PRIORITY_FEE_CAP"
 	EnvPriorityPercentile      = "RELAYPOOL_PRIORITY_FEE_PERCENTILE"
+	EnvLookupTable             = "RELAYPOOL_LOOKUP_TABLE"
+	EnvRouterURL               = "RELAYPOOL_ROUTER_URL"
+	EnvRouterURLFile           = "RELAYPOOL_ROUTER_URL_FILE"
+	EnvRouterAPIKeyFile        = "RELAYPOOL_ROUTER_API_KEY_FILE"
+	EnvRouterProgram           = "RELAYPOOL_ROUTER_PROGRAM"
+	EnvRouterTimeout           = "RELAYPOOL_ROUTER_TIMEOUT"
+	EnvRouterRequests          = "RELAYPOOL_ROUTER_REQUESTS_PER_SECOND"
+	EnvSwapSlippage            = "RELAYPOOL_SWAP_SLIPPAGE_BPS"
+	EnvSwapConcurrency         = "RELAYPOOL_SWAP_CONCURRENCY"
 	EnvCompliancePublicKey     = "RELAYPOOL_COMPLIANCE_PUBLIC_KEY"
 	EnvCompliancePublicKeyFile = "RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE"
 	EnvSignInMessages          = "RELAYPOOL_SIGN_IN_MESSAGES"
@@ -68,6 +77,15 @@ func EnvironmentVariables() []string {
 		EnvPriorityFloor,
 		EnvPriorityCap,
 		EnvPriorityPercentile,
+		EnvLookupTable,
+		EnvRouterURL,
+		EnvRouterURLFile,
+		EnvRouterAPIKeyFile,
+		EnvRouterProgram,
+		EnvRouterTimeout,
+		EnvRouterRequests,
+		EnvSwapSlippage,
+		EnvSwapConcurrency,
 		EnvCompliancePublicKey,
 		EnvCompliancePublicKeyFile,
 		EnvSignInMessages,

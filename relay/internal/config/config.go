@@ -43,6 +43,11 @@ type Serve struct {
 	PriorityFeeCap        uint64   `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit."`
 	PriorityFeePercentile int      `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 
+	Router          `embed:"" prefix:"router-"`
+	SwapSlippageBps int    `default:"50" env:"RELAYPOOL_SWAP_SLIPPAGE_BPS" placeholder:"BPS" group:"Swaps" help:"By how many hundredths of a percent, 0 to 10000, the price may get worse between a quote and its execution. The user's minimum holds in any case: too small only makes executions fail that he would have taken."`
+	SwapConcurrency int    `default:"64" env:"RELAYPOOL_SWAP_CONCURRENCY" placeholder:"NUMBER" group:"Swaps" help:"Swaps that this process brings to their end at once."`
+	LookupTable     string `env:"RELAYPOOL_LOOKUP_TABLE" placeholder:"BASE58" group:"Chain" help:"Address lookup table of the relay's own for the pool's accounts: transactions that use it leave more room for notes. Empty for none, and legacy transactions."`
+
 	CompliancePublicKey     string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY" placeholder:"HEX" group:"Viewing keys" help:"Public key that viewing keys are sealed to: 64 hexadecimal digits, made by relay compliance keygen on the officer's own machine. Required, here or in a file."`
 	CompliancePublicKeyFile string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE" placeholder:"FILE" group:"Viewing keys" help:"File of the compliance public key, instead of the key itself."`
 	SignInMessages          []string `env:"RELAYPOOL_SIGN_IN_MESSAGES" sep:"none" placeholder:"TEXT" group:"Viewing keys" help:"Text whose signature by a wallet admits its viewing key. May be repeated; the variable holds one. Empty takes the profile's."`
@@ -92,8 +97,12 @@ type Config struct {
 	Endpoints []Endpoint
 	Profile   *shieldpool.Profile
 	// Genesis is the zero hash when the chain's own is taken.
-	Genesis             solana.Hash
-	Key                 *groth16.Key
+	Genesis solana.Hash
+	Key     *groth16.Key
+	// Swaps is nil when swaps are off.
+	Swaps *Swaps
+	// LookupTable is zero for none.
+	LookupTable         solana.PublicKey
 	CompliancePublicKey [32]byte
 }
 
@@ -122,6 +131,10 @@ func (s Serve) Load() (*Config, error) {
 	c.Key, err = verifyingKey(s.VerifyingKey)
 	note(err)
 	c.CompliancePublicKey, err = s.complianceKey()
+	note(err)
+	c.Swaps, found = s.swaps()
+	problems = append(problems, found...)
+	c.LookupTable, err = s.lookupTable()
 	note(err)
 	problems = append(problems, s.checkKeyFiles()...)
 	problems = append(problems, s.checkNumbers()...)

@@ -192,6 +192,48 @@ func TestLoad(t *testing.T) {
 			want: 90 * time.Second,
 			got:  func(c *config.Config) any { return c.Wait },
 		},
+		"swaps are off by default, whatever else is said of them": {
+			args: []string{"--router-program=" + canary, "--swap-concurrency=0"},
+			want: true,
+			got:  func(c *config.Config) any { return c.Swaps == nil },
+		},
+		"a router's URL turns swaps on, with Jupiter's program": {
+			args: []string{"--router-url=https://api.jup.ag/swap/v1"},
+			want: []string{"https://api.jup.ag/swap/v1", "", "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4"},
+			got: func(c *config.Config) any {
+				return []string{c.Swaps.RouterURL.Reveal(), c.Swaps.APIKey.Reveal(), c.Swaps.Program.String()}
+			},
+		},
+		"a router's URL and key are read from their files": {
+			args: []string{"--router-url-file=" + file(t, "https://router.example/"+canary+"/v1?k=1\n"), "--router-api-key-file=" + file(t, "\t"+canary+"\n"), "--router-program=" + program.String()},
+			want: []string{"https://router.example/" + canary + "/v1?k=1", canary, program.String()},
+			got: func(c *config.Config) any {
+				return []string{c.Swaps.RouterURL.Reveal(), c.Swaps.APIKey.Reveal(), c.Swaps.Program.String()}
+			},
+		},
+		"swaps have their defaults": {
+			args: []string{"--router-url=http://127.0.0.1:1"},
+			want: []any{3 * time.Second, 0, 50, 64},
+			got: func(c *config.Config) any {
+				return []any{c.Router.Timeout, c.Router.RequestsPerSecond, c.SwapSlippageBps, c.SwapConcurrency}
+			},
+		},
+		"the edges of swaps' numbers are inside": {
+			args: []string{"--router-url=http://127.0.0.1:1", "--router-timeout=30s", "--router-requests-per-second=100000", "--swap-slippage-bps=10000", "--swap-concurrency=1"},
+			want: []any{30 * time.Second, 100_000, 10_000, 1},
+			got: func(c *config.Config) any {
+				return []any{c.Router.Timeout, c.Router.RequestsPerSecond, c.SwapSlippageBps, c.SwapConcurrency}
+			},
+		},
+		"no lookup table is used by default": {
+			want: true,
+			got:  func(c *config.Config) any { return c.LookupTable.IsZero() },
+		},
+		"a lookup table is parsed": {
+			args: []string{"--lookup-table=" + program.String()},
+			want: program,
+			got:  func(c *config.Config) any { return c.LookupTable },
+		},
 		"two servers may both take a free port": {
 			args: []string{"--listen=127.0.0.1:0", "--operations-listen=127.0.0.1:0"},
 			want: "127.0.0.1:0",
@@ -271,6 +313,27 @@ func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 		"a floor above the cap":                 {[]string{"--priority-fee-floor=2000000"}, "--priority-fee-floor", "expected at most --priority-fee-cap ($RELAYPOOL_PRIORITY_FEE_CAP), which is 1000000, received 2000000"},
 		"a cap that is no number":               {[]string{"--priority-fee-cap=" + canary}, "--priority-fee-cap", "expected a whole number of 0 or more, received 12 characters"},
 		"a percentile above 100":                {[]string{"--priority-fee-percentile=101"}, "--priority-fee-percentile", "expected 0 to 100, received 101"},
+		"a router over WebSocket":               {[]string{"--router-url=wss://" + canary}, "--router-url ($RELAYPOOL_ROUTER_URL)", "no URL of a router: expected http:// or https:// and a host"},
+		"a router without a host":               {[]string{"--router-url=https:///" + canary}, "--router-url", "21 characters that are no URL of a router"},
+		"a router URL with a password":          {[]string{"--router-url=https://u:" + canary + "@router.example"}, "--router-url", "name that with --router-url-file"},
+		"a router URL with a key in its query":  {[]string{"--router-url=https://router.example/?key=" + canary}, "--router-url", "name that with --router-url-file"},
+		"two router URLs":                       {[]string{"--router-url=https://router.example", "--router-url-file=" + missing}, "--router-url", "and so is --router-url-file ($RELAYPOOL_ROUTER_URL_FILE): give one"},
+		"a router file that is not there":       {[]string{"--router-url-file=" + missing}, "--router-url-file", "no such file"},
+		"a router file of another kind":         {[]string{"--router-url-file=" + file(t, canary)}, "--router-url-file", "no URL of a router"},
+		"a key without a router":                {[]string{"--router-api-key-file=" + missing}, "--router-api-key-file", "is set, and no router: give its URL with --router-url"},
+		"a key instead of its file":             {[]string{"--router-url=https://router.example", "--router-api-key-file=" + canary}, "--router-api-key-file", "no such file or directory; it takes a path"},
+		"a key of two lines":                    {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, canary+"\r\nx: "+canary)}, "--router-api-key-file", "29 bytes is no API key"},
+		"a key that no header can hold":         {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "é"+canary)}, "--router-api-key-file", "no API key"},
+		"an empty key":                          {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "")}, "--router-api-key-file", "is empty"},
+		"a router program that is none":         {[]string{"--router-url=https://router.example", "--router-program=" + canary}, "--router-program", "expected 32 bytes in base58, received 12 characters"},
+		"a router without patience":             {[]string{"--router-url=https://router.example", "--router-timeout=99ms"}, "--router-timeout", "expected 100ms to 30s, received 99ms"},
+		"a router with too much patience":       {[]string{"--router-url=https://router.example", "--router-timeout=31s"}, "--router-timeout", "expected 100ms to 30s, received 31s"},
+		"a negative rate of the router":         {[]string{"--router-url=https://router.example", "--router-requests-per-second=-1"}, "--router-requests-per-second", "expected 0, for no limit, to 100000, received -1"},
+		"more slippage than there is":           {[]string{"--router-url=https://router.example", "--swap-slippage-bps=10001"}, "--swap-slippage-bps", "expected 0 to 10000 hundredths of a percent, received 10001"},
+		"a negative slippage":                   {[]string{"--router-url=https://router.example", "--swap-slippage-bps=-1"}, "--swap-slippage-bps", "expected 0 to 10000"},
+		"no swaps at once":                      {[]string{"--router-url=https://router.example", "--swap-concurrency=0"}, "--swap-concurrency", "expected 1 to 10000, received 0"},
+		"a lookup table that is none":           {[]string{"--lookup-table=" + canary}, "--lookup-table", "expected 32 bytes in base58, received 12 characters"},
+		"the zero address for a lookup table":   {[]string{"--lookup-table=11111111111111111111111111111111"}, "--lookup-table", "expected 32 bytes in base58"},
 		"no compliance key":                     {[]string{"--compliance-public-key="}, "--compliance-public-key", "make a pair with relay compliance keygen"},
 		"two compliance keys":                   {[]string{"--compliance-public-key-file=" + missing}, "--compliance-public-key", "give one"},
 		"a compliance key that is none":         {[]string{"--compliance-public-key=" + canary}, "--compliance-public-key", "64 hexadecimal digits"},

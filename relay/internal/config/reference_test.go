@@ -59,8 +59,9 @@ repeats a value, and the command ends with code 2. One that fails later ends
 with 1.
 
 Secrets are read from files only, so that no list of processes and no
-environment shows them: the database's URL, an RPC URL with credentials, the fee
-payers' keys. White space around a file's content does not matter.
+environment shows them: the database's URL, an RPC or router URL with credentials,
+the router's API key, the fee payers' keys. White space around a file's content
+does not matter.
 
 Several RPC endpoints are listed in a file, YAML or JSON. Each is known by its
 name, which is all of it that logs, metrics and ` + "`GET /health`" + ` tell. Paths begin at

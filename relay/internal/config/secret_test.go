@@ -30,14 +30,22 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []config.Secret{c.DatabaseURL, c.Endpoints[0].URL, keyed.Endpoints[0].URL, several.Endpoints[0].URL, several.Endpoints[0].WebSocketURL} {
+	swapping, err := parse(t, flags(t, "--router-url-file="+file(t, "https://u:"+canary+"@router.example/"+canary), "--router-api-key-file="+file(t, canary))).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pathed, err := parse(t, flags(t, "--router-url=https://router.example/"+canary)).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []config.Secret{swapping.Swaps.RouterURL, swapping.Swaps.APIKey, pathed.Swaps.RouterURL, pathed.Router.URL, c.DatabaseURL, c.Endpoints[0].URL, keyed.Endpoints[0].URL, several.Endpoints[0].URL, several.Endpoints[0].WebSocketURL} {
 		if !strings.Contains(s.Reveal(), canary) {
 			t.Fatal("the secret does not hold the canary, so this test proves nothing")
 		}
 	}
 	var out bytes.Buffer
-	for _, c := range []*config.Config{c, keyed, several} {
-		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.Endpoints, c.Endpoints[0], &c.Endpoints[0], holder{*c}, &holder{*c}, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL}}
+	for _, c := range []*config.Config{c, keyed, several, swapping, pathed} {
+		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.Endpoints, c.Endpoints[0], &c.Endpoints[0], holder{*c}, &holder{*c}, c.Swaps, c.Router, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL}}
 		for _, v := range values {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p"} {
 				fmt.Fprintf(&out, verb+"\n", v)
@@ -47,7 +55,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 				slog.New(h).Info("Loaded configuration", "config", v)
 			}
 		}
-		for _, v := range []any{c.Serve, c.DatabaseURL, map[string]any{"endpoints": c.Endpoints}} {
+		for _, v := range []any{c.Serve, c.Swaps, c.DatabaseURL, map[string]any{"endpoints": c.Endpoints}} {
 			if err := json.NewEncoder(&out).Encode(v); err != nil {
 				t.Fatal(err)
 			}

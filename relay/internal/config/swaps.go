@@ -1,0 +1,126 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+const (
+	// maxSlippage is all of the price, in hundredths of a percent.
+	maxSlippage = 10_000
+	// maxRouterTimeout leaves time for more than one quote before a swap's
+	// timeout, which is about 80 seconds after its first leg.
+	minRouterTimeout, maxRouterTimeout = 100 * time.Millisecond, 30 * time.Second
+	// maxKey is above what any provider's API key has.
+	maxKey = 4096
+)
+
+// Router says where the swap router is.
+type Router struct {
+	// URL is a Secret, because providers key URLs by their path.
+	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API v1, when its URL holds no credentials: such as https://api.jup.ag/swap/v1. No proxy is used. Empty, here and in a file, for no swaps: POST /transact_swap is then answered 501."`
+	URLFile           string        `env:"RELAYPOOL_ROUTER_URL_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's URL, when that holds credentials."`
+	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
+	Program           string        `default:"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" env:"RELAYPOOL_ROUTER_PROGRAM" placeholder:"BASE58" group:"Swaps" help:"Address of the router's program, the only one whose instructions are executed."`
+	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of the router, 100ms to 30s."`
+	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second of this process to the router; 0 for no limit. Set it to what the API key's plan gives, divided by the number of processes: a swap takes two, and one more each time that its price is looked at again."`
+}
+
+// Swaps is what swaps need, read and checked.
+type Swaps struct {
+	// RouterURL has http or https and a host; APIKey is empty for none.
+	RouterURL, APIKey Secret
+	// Program is the only one whose instructions are executed.
+	Program solana.PublicKey
+}
+
+// swaps gives what swaps need, or nil when they are off. The settings of swaps
+// that are off are not looked at, but for those that show that they should not be.
+func (s Serve) swaps() (*Swaps, []error) {
+	var problems []error
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	r := s.Router
+	switch {
+	case r.URL.Reveal() == "" && r.URLFile == "" && r.APIKeyFile == "":
+		return nil, nil
+	case r.URL.Reveal() == "" && r.URLFile == "":
+		note("router-api-key-file", "is set, and no router: give its URL with %s or %s", setting("router-url"), setting("router-url-file"))
+		return nil, problems
+	case r.URL.Reveal() != "" && r.URLFile != "":
+		note("router-url", "is set, and so is %s: give one", setting("router-url-file"))
+		return nil, problems
+	}
+	swaps, err := new(Swaps), error(nil)
+	if swaps.RouterURL, err = r.loadURL(); err != nil {
+		problems = append(problems, err)
+	}
+	if swaps.APIKey, err = r.loadKey(); err != nil {
+		problems = append(problems, err)
+	}
+	if swaps.Program, err = solana.PublicKeyFromBase58(r.Program); err != nil {
+		note("router-program", "expected 32 bytes in base58, received %d characters that are not", len(r.Program))
+	}
+	if r.Timeout < minRouterTimeout || r.Timeout > maxRouterTimeout {
+		note("router-timeout", "expected %s to %s, received %s", minRouterTimeout, maxRouterTimeout, r.Timeout)
+	}
+	if r.RequestsPerSecond < 0 || r.RequestsPerSecond > maxRequests {
+		note("router-requests-per-second", "expected 0, for no limit, to %d, received %d", maxRequests, r.RequestsPerSecond)
+	}
+	if s.SwapSlippageBps < 0 || s.SwapSlippageBps > maxSlippage {
+		note("swap-slippage-bps", "expected 0 to %d hundredths of a percent, received %d", maxSlippage, s.SwapSlippageBps)
+	}
+	if s.SwapConcurrency < 1 || s.SwapConcurrency > maxConcurrency {
+		note("swap-concurrency", "expected 1 to %d, received %d", maxConcurrency, s.SwapConcurrency)
+	}
+	return swaps, problems
+}
+
+func (r Router) loadURL() (Secret, error) {
+	flag, text := "router-url", r.URL.Reveal()
+	if text == "" {
+		flag = "router-url-file"
+		content, err := readFile(flag, r.URLFile, "write the router's URL to a file of mode 0600 and name it")
+		if err != nil {
+			return Secret{}, err
+		}
+		text = string(content)
+	}
+	u, err := url.Parse(text)
+	if err != nil || !isEndpointURL(u, "http", "https") {
+		return Secret{}, problem(flag, "%d characters that are no URL of a router: expected http:// or https:// and a host", len(text))
+	}
+	if flag == "router-url" && (u.User != nil || u.RawQuery != "") {
+		return Secret{}, problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", setting("router-url-file"))
+	}
+	return NewSecret(text), nil
+}
+
+func (r Router) loadKey() (Secret, error) {
+	const flag = "router-api-key-file"
+	if r.APIKeyFile == "" {
+		return Secret{}, nil
+	}
+	content, err := readFile(flag, r.APIKeyFile, "write the router's API key to a file of mode 0600 and name it")
+	if err != nil {
+		return Secret{}, err
+	}
+	key := string(content)
+	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return Secret{}, problem(flag, "its content of %d bytes is no API key: expected one line of up to %d printable ASCII characters without spaces", len(key), maxKey)
+	}
+	return NewSecret(key), nil
+}
+
+func (s Serve) lookupTable() (solana.PublicKey, error) {
+	if s.LookupTable == "" {
+		return solana.PublicKey{}, nil
+	}
+	table, err := solana.PublicKeyFromBase58(s.LookupTable)
+	if err != nil || table.IsZero() {
+		return solana.PublicKey{}, problem("lookup-table", "expected 32 bytes in base58, received %d characters that are not", len(s.LookupTable))
+	}
+	return table, nil
+}
