@@ -58,16 +58,18 @@ type App struct {
 	upkeep    *store.Upkeep
 	endpoints *chain.Endpoints
 	shielded  *shieldpool.Pool
-	pool      *chain.PoolReader
-	payers    *feepayer.Payers
-	caps      *spending.Caps
-	ledger    *spending.Reconciler
-	books     *books
-	leaves    *commitments.Follower
-	desk      *submission.Desk
-	engine    *submission.Engine
-	gate      *gate
-	backlog   *backlogCache
+	// table is the relay's own lookup table; nil for none.
+	table   *shieldpool.LookupTable
+	pool    *chain.PoolReader
+	payers  *feepayer.Payers
+	caps    *spending.Caps
+	ledger  *spending.Reconciler
+	books   *books
+	leaves  *commitments.Follower
+	desk    *submission.Desk
+	engine  *submission.Engine
+	gate    *gate
+	backlog *backlogCache
 	// open is set once the relay is configured and migrated.
 	open, draining atomic.Bool
 	// queue answers GET /backlog on the operations port, once open.

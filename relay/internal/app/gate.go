@@ -37,18 +37,20 @@ type gate struct {
 	chain     chainReader
 	want      solana.Hash
 	keyHash   [32]byte
-	open      atomic.Bool
+	// prepare reads what submissions need of the right chain, before they are let in.
+	prepare func(context.Context) error
+	open    atomic.Bool
 }
 
-func newGate(chain chainReader, want solana.Hash, keyHash [32]byte) *gate {
-	return &gate{chain: chain, want: want, keyHash: keyHash}
+func newGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare func(context.Context) error) *gate {
+	return &gate{chain: chain, want: want, keyHash: keyHash, prepare: prepare}
 }
 
 // errWrongChain says that the relay must not run against this chain.
 var errWrongChain = errors.New("the RPC endpoints serve another chain than this relay may use")
 
 // check reads the chain's genesis and opens the gate once the chain answers.
-// errWrongChain is final, other errors are not. One endpoint of another chain
+// errWrongChain and errBadTable are final, other errors are not. One endpoint of another chain
 // among several is left out, and /health names it.
 func (g *gate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)
@@ -70,6 +72,9 @@ func (g *gate) check(ctx context.Context) (solana.Hash, error) {
 	}
 	// A hash that was configured is known before any endpoint has answered.
 	if _, err := g.chain.Slot(ctx, ledger.Confirmed); err != nil {
+		return got, err
+	}
+	if err := g.prepare(ctx); err != nil {
 		return got, err
 	}
 	g.open.Store(true)

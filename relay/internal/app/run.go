@@ -147,7 +147,7 @@ func (a *App) openGate(ctx context.Context) error {
 			}
 			return nil
 		}
-		if errors.Is(err, errWrongChain) {
+		if errors.Is(err, errWrongChain) || errors.Is(err, errBadTable) {
 			return err
 		}
 		if !told && ctx.Err() == nil {

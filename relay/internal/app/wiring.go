@@ -48,7 +48,10 @@ func (a *App) openChain(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.gate = newGate(a.endpoints, c.Genesis, c.Key.Hash())
+	a.table = newTable(c.LookupTable, shielded)
+	a.gate = newGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
+		return readTable(ctx, a.endpoints, a.table, shielded)
+	})
 	a.leaves, err = a.newFollower(shielded)
 	return err
 }
@@ -110,7 +113,7 @@ func (a *App) openSubmissions(context.Context) error {
 	a.engine, err = submission.NewEngine(submission.EngineOptions{
 		Store: a.store, Chain: a.endpoints, State: state, Pool: a.shielded, Payers: payers{a.payers}, Spending: a.caps,
 		Leaves: a.leaves, Signs: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
+		Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
 		Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {
