@@ -22,12 +22,16 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
 	"github.com/relaypool/relaypool/hack/localnet/rpc"
+	"github.com/relaypool/relaypool/hack/localnet/token"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -62,6 +66,11 @@ type Options struct {
 	// Ring is the number of roots that the pool program remembers; 0 is the
 	// profile's. Whoever reads the pool needs a profile with the same ring.
 	Ring int
+	// Programs are on the chain beside the validator's own, the token programs
+	// and the pool's.
+	Programs []bank.Program
+	// Accounts exist at genesis, by their address, beside the native mint's.
+	Accounts map[solana.PublicKey]bank.Account
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
 	// Seed makes the draws of the endpoints' faults repeat.
@@ -148,7 +157,8 @@ func New(opts Options) (*Chain, error) {
 		History:        opts.History,
 		Limits:         opts.Limits,
 		Clock:          opts.Clock,
-		Programs:       []bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program},
+		Programs:       slices.Concat(validatorPrograms(), []bank.Program{program}, opts.Programs),
+		Accounts:       genesisAccounts(opts.Accounts),
 		Faucet:         c.faucet.key.PublicKey(),
 		FaucetLamports: faucetLamports,
 	})
@@ -170,6 +180,17 @@ func New(opts Options) (*Chain, error) {
 		c.Finalize()
 	}
 	return c, nil
+}
+
+// validatorPrograms are on every chain.
+func validatorPrograms() []bank.Program {
+	return append([]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram()}, token.Programs()...)
+}
+
+func genesisAccounts(more map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {
+	accounts := map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint()}
+	maps.Copy(accounts, more)
+	return accounts
 }
 
 // Start lets the slots advance by the clock until ctx is done or the chain is

@@ -49,6 +49,8 @@ type Options struct {
 	Clock func() time.Time
 	// Programs are the chain's programs, put into its accounts at genesis.
 	Programs []Program
+	// Accounts are more accounts that exist at genesis, by their address.
+	Accounts map[solana.PublicKey]Account
 	// Faucet owns the lamports that exist at genesis.
 	Faucet         solana.PublicKey
 	FaucetLamports uint64
@@ -126,6 +128,9 @@ func New(opts Options) (*Bank, error) {
 	for _, p := range opts.Programs {
 		b.programs[p.ID] = loadProgram(p)
 		b.accounts.put(p.ID, 0, newRecord(&p.Account))
+	}
+	for key, account := range opts.Accounts {
+		b.accounts.put(key, 0, newRecord(&account))
 	}
 	b.accounts.put(opts.Faucet, 0, newRecord(&Account{Lamports: opts.FaucetLamports, Owner: solana.SystemProgramID}))
 	now := opts.Clock()

@@ -47,6 +47,8 @@ type Meta struct {
 	PostBalances []uint64
 	Inner        []InnerInstruction
 	Logs         []string
+	// ReturnData is what the last instruction has left; nil when it left none.
+	ReturnData *ReturnData
 	// Units is the compute consumed.
 	Units uint64
 	// Price is the priority fee in micro-lamports a unit.

@@ -139,6 +139,18 @@ func nativeAccount(name string) Account {
 	}
 }
 
+// ProgramAccount is what an upgradeable program has at its own address: 36
+// bytes that point at its code, which does not exist here.
+func ProgramAccount() Account {
+	const size = 36
+	return Account{
+		Lamports:   RentExemption(size),
+		Data:       make([]byte, size),
+		Owner:      solana.BPFLoaderUpgradeableProgramID,
+		Executable: true,
+	}
+}
+
 // hasDuplicate reports whether a key appears twice.
 func hasDuplicate(keys []solana.PublicKey) bool {
 	for i, key := range keys {

@@ -37,6 +37,10 @@ const (
 	ErrIncorrectProgramID          InstructionError = "IncorrectProgramId"
 	ErrInvalidAccountOwner         InstructionError = "InvalidAccountOwner"
 	ErrArithmeticOverflow          InstructionError = "ArithmeticOverflow"
+	ErrIllegalOwner                InstructionError = "IllegalOwner"
+	ErrImmutable                   InstructionError = "Immutable"
+	ErrIncorrectAuthority          InstructionError = "IncorrectAuthority"
+	ErrReentrancyNotAllowed        InstructionError = "ReentrancyNotAllowed"
 )
 
 // instructionErrorTexts is Agave's Display of each error: it appears in logs
@@ -67,6 +71,10 @@ var instructionErrorTexts = map[InstructionError]string{
 	ErrIncorrectProgramID:          "incorrect program id for instruction",
 	ErrInvalidAccountOwner:         "Invalid account owner",
 	ErrArithmeticOverflow:          "Program arithmetic overflowed",
+	ErrIllegalOwner:                "Provided owner is not allowed",
+	ErrImmutable:                   "Account is immutable",
+	ErrIncorrectAuthority:          "Incorrect authority provided",
+	ErrReentrancyNotAllowed:        "Cross-program invocation reentrancy not allowed for this instruction",
 }
 
 // Error gives Agave's text for the error.

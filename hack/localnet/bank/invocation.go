@@ -1,7 +1,9 @@
 package bank
 
 import (
+	"encoding/base64"
 	"fmt"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -68,6 +70,16 @@ type execution struct {
 	unitsLeft uint64
 	logs      []string
 	inner     []InnerInstruction
+	// stack are the programs that are running, the innermost last.
+	stack      []solana.PublicKey
+	returnData ReturnData
+}
+
+// ReturnData is what a program leaves for whoever called it.
+type ReturnData struct {
+	Program solana.PublicKey
+	// Data is nil when there is none.
+	Data []byte
 }
 
 func (x *execution) log(format string, args ...any) {
@@ -130,6 +142,17 @@ func (v *Invocation) Consume(units uint64) error {
 // with "Program log: ".
 func (v *Invocation) Log(format string, args ...any) { v.x.log(format, args...) }
 
+// SetReturnData leaves data, 1024 bytes at most on a real chain, for the
+// caller or, from the last instruction, for the transaction's meta data. It
+// belongs to the chain afterwards.
+func (v *Invocation) SetReturnData(data []byte) {
+	v.x.returnData = ReturnData{Program: v.ProgramID, Data: data}
+}
+
+// ReturnData is what the last program that this one invoked has left; every
+// instruction begins without.
+func (v *Invocation) ReturnData() ReturnData { return v.x.returnData }
+
 // Invoke runs an instruction of another program with the accounts of this
 // one. Each entry of seeds, bump included, makes the program address that it
 // derives a signer. It consumes units.
@@ -158,10 +181,14 @@ func (v *Invocation) Invoke(ix solana.Instruction, seeds ...[][]byte) error {
 			return err
 		}
 	}
+	mergeRights(accounts)
 	program := v.x.index(ix.ProgramID())
 	if program < 0 {
 		v.Log("Unknown program %s", ix.ProgramID())
 		return ErrMissingAccount
+	}
+	if v.x.suspended(ix.ProgramID()) {
+		return ErrReentrancyNotAllowed
 	}
 	v.x.record(program, accounts, data, v.height+1)
 	return v.x.run(ix.ProgramID(), accounts, data, v.height+1)
@@ -197,6 +224,26 @@ func (v *Invocation) lend(meta solana.AccountMeta, derived []solana.PublicKey) (
 	return out, nil
 }
 
+// mergeRights gives an account that an instruction passes more than once the
+// rights of all its places together.
+func mergeRights(accounts []instructionAccount) {
+	for i := range accounts {
+		for j := range accounts[:i] {
+			a, b := &accounts[i], &accounts[j]
+			if a.index == b.index {
+				a.signer, a.writable = a.signer || b.signer, a.writable || b.writable
+				b.signer, b.writable = a.signer, a.writable
+			}
+		}
+	}
+}
+
+// suspended reports whether the program waits for another that it called: only
+// the innermost may call itself.
+func (x *execution) suspended(program solana.PublicKey) bool {
+	return x.stack[len(x.stack)-1] != program && slices.Contains(x.stack, program)
+}
+
 // index gives the transaction's index of an account, or -1.
 func (x *execution) index(key solana.PublicKey) int {
 	for i := range x.accounts {
@@ -229,6 +276,9 @@ func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data
 		return ErrUnsupportedProgramID
 	}
 	x.log(program.invoke[height-1])
+	x.stack = append(x.stack, id)
+	defer func() { x.stack = x.stack[:len(x.stack)-1] }()
+	x.returnData = ReturnData{}
 	before, sum := x.unitsLeft, x.sum(accounts)
 	err := program.Process(&Invocation{ProgramID: id, Data: data, x: x, accounts: accounts, height: height})
 	if err == nil && x.sum(accounts) != sum {
@@ -236,6 +286,9 @@ func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data
 	}
 	if !program.Builtin {
 		x.log("Program %s consumed %d of %d compute units", program.name, before-x.unitsLeft, before)
+		if len(x.returnData.Data) > 0 && x.returnData.Program == id {
+			x.log("Program return: %s %s", program.name, base64.StdEncoding.EncodeToString(x.returnData.Data))
+		}
 	}
 	if err != nil {
 		x.log("Program %s failed: %v", program.name, err)

@@ -287,3 +287,64 @@ func TestInnerInstructionsAreRecorded(t *testing.T) {
 		t.Errorf("consumed %d units, want 1300: the compute-budget instruction, the call and the transfer", got.Units)
 	}
 }
+
+func TestAProgramThatWaitsIsNotInvoked(t *testing.T) {
+	t.Parallel()
+	first := mischief(func(v *bank.Invocation) error {
+		return v.Invoke(solana.NewInstruction(address("second"), solana.AccountMetaSlice{
+			meta("mischief", false, false)}, nil))
+	})
+	second := mischief(func(v *bank.Invocation) error {
+		return v.Invoke(solana.NewInstruction(address("mischief"), nil, nil))
+	})
+	second.ID = address("second")
+	l := newLedger(t, first, second)
+	tx := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{l.wallet}, solana.NewInstruction(first.ID,
+		solana.AccountMetaSlice{meta("mischief", false, false), meta("second", false, false)}, nil))
+	if _, err := l.Submit(tx); wire(t, err) != `{"InstructionError":[0,"ReentrancyNotAllowed"]}` {
+		t.Errorf("got %s, want ReentrancyNotAllowed", wire(t, err))
+	}
+}
+
+// TestAnAccountPassedTwiceHasTheRightsOfBoth: one instruction passes the same
+// account read-only and writable, as routes through several markets do.
+func TestAnAccountPassedTwiceHasTheRightsOfBoth(t *testing.T) {
+	t.Parallel()
+	callee := mischief(func(v *bank.Invocation) error {
+		for i := range 3 {
+			if a := at(v, i); !a.IsWritable() || !a.IsSigner() {
+				t.Errorf("place %d: writable %v, signer %v, want both", i, a.IsWritable(), a.IsSigner())
+			}
+		}
+		return nil
+	})
+	callee.ID = address("callee")
+	caller := mischief(func(v *bank.Invocation) error {
+		return v.Invoke(solana.NewInstruction(callee.ID, solana.AccountMetaSlice{
+			meta("wallet", false, false), meta("wallet", true, false), meta("wallet", false, true)}, nil))
+	})
+	l := newLedger(t, caller, callee)
+	l.mustLand(l.wallet, solana.NewInstruction(caller.ID, solana.AccountMetaSlice{
+		meta("wallet", true, true), meta("callee", false, false)}, nil))
+}
+
+func TestReturnDataIsTheLastProgramsOnly(t *testing.T) {
+	t.Parallel()
+	leave := mischief(func(v *bank.Invocation) error {
+		v.SetReturnData([]byte{1, 2, 3})
+		return nil
+	})
+	l := newLedger(t, leave)
+	last := l.meta(l.mustLand(l.wallet, solana.NewInstruction(leave.ID, nil, nil)).Signature())
+	want := &bank.ReturnData{Program: leave.ID, Data: []byte{1, 2, 3}}
+	if diff := cmp.Diff(want, last.ReturnData); diff != "" {
+		t.Errorf("return data (-want +got):\n%s", diff)
+	}
+	if logs := strings.Join(last.Logs, "\n"); !strings.Contains(logs, "Program return: "+leave.ID.String()+" AQID") {
+		t.Errorf("logs are\n%s\nwant the return data among them", logs)
+	}
+	covered := l.meta(l.mustLand(l.wallet, solana.NewInstruction(leave.ID, nil, nil), transferFrom("wallet", "to", 1_000_000)).Signature())
+	if covered.ReturnData != nil {
+		t.Errorf("return data is %v, want none: the last instruction left none", covered.ReturnData)
+	}
+}

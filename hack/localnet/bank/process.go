@@ -74,6 +74,9 @@ func (j *job) run() *outcome {
 		x := &execution{slot: j.slot, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
 		out.meta.Err = x.runAll(tx)
 		out.meta.Logs, out.meta.Units = x.logs, budget.Units-x.unitsLeft
+		if left := x.returnData; len(left.Data) > 0 {
+			out.meta.ReturnData = &left
+		}
 		out.meta.Inner = slices.DeleteFunc(x.inner, func(in InnerInstruction) bool { return len(in.Instructions) == 0 })
 	}
 	if out.meta.Err != nil {

@@ -1,0 +1,269 @@
+package token_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	associated "github.com/gagliardetto/solana-go/programs/associated-token-account"
+	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/token"
+	"github.com/relaypool/relaypool/hack/localnet/token/layout"
+)
+
+// Associated token accounts of well-known wallets on mainnet: a published
+// example of the Solana cookbook and the one that solana-go derives.
+func TestAssociatedAddressesAreMainnets(t *testing.T) {
+	t.Parallel()
+	wallet := solana.MustPublicKeyFromBase58("5oNDL3swdJJF1g9DzJiZ4ynHXgszjAEpUkxVYejchzrY")
+	usdc := solana.MustPublicKeyFromBase58("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v")
+	for _, mint := range []solana.PublicKey{usdc, solana.WrappedSol} {
+		want, wantBump, err := solana.FindAssociatedTokenAddress(wallet, mint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, bump, err := token.Address(wallet, mint); err != nil || got != want || bump != wantBump {
+			t.Errorf("the address is %s, bump %d, with error %v, want %s, bump %d", got, bump, err, want, wantBump)
+		}
+	}
+}
+
+func create(t testing.TB, wallet string, mint solana.PublicKey) solana.Instruction {
+	t.Helper()
+	ix, err := token.Create(address("payer"), address(wallet), mint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ix
+}
+
+func TestAssociatedAccountsAreMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, preset())
+	idempotent := func(wallet string, mint solana.PublicKey) solana.Instruction {
+		ix, err := token.CreateIdempotent(address("payer"), address(wallet), mint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ix
+	}
+	for name, test := range map[string]struct {
+		ix     solana.Instruction
+		wallet string
+		mint   solana.PublicKey
+		// sent are lamports that somebody has sent to the address before.
+		sent uint64
+	}{
+		"by Create":                    {create(t, "a", address("mint")), "a", address("mint"), 0},
+		"by CreateIdempotent":          {idempotent("b", address("mint")), "b", address("mint"), 0},
+		"by another library's Create":  {associated.NewCreateInstruction(address("payer"), address("c"), address("mint")).Build(), "c", address("mint"), 0},
+		"of the native mint":           {idempotent("d", solana.WrappedSol), "d", solana.WrappedSol, 0},
+		"where there is too little":    {idempotent("e", address("mint")), "e", address("mint"), 890_880},
+		"where there is the rent":      {idempotent("f", address("mint")), "f", address("mint"), reserve},
+		"of the native mint with more": {idempotent("g", solana.WrappedSol), "g", solana.WrappedSol, reserve + 7},
+	} {
+		at := ataOf(test.wallet, test.mint)
+		if test.sent > 0 {
+			w.fund(at, test.sent)
+		}
+		w.must(test.ix)
+		want := &layout.Account{Mint: test.mint, Owner: address(test.wallet), State: layout.Initialized}
+		if test.mint == solana.WrappedSol {
+			want.Native = pointer(reserve)
+			want.Amount = max(test.sent, reserve) - reserve
+		}
+		if diff := cmp.Diff(want, w.token(at)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got := w.lamports(at); got != max(test.sent, reserve) {
+			t.Errorf("%s: it holds %d lamports, want its rent or what was there", name, got)
+		}
+	}
+}
+
+// TestAMadeAccountShowsItsInnerInstructions holds what indexers and clients
+// see of a creation against what mainnet shows.
+func TestAMadeAccountShowsItsInnerInstructions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	tx, failure := w.land(create(t, "alice", address("mint")))
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	var meta bank.Meta
+	w.Read(bank.Processed, func(v bank.View) { meta = v.Transaction(tx.Signature()).Meta })
+	type inner struct {
+		program solana.PublicKey
+		tag     byte
+	}
+	var got []inner
+	for _, in := range meta.Inner {
+		for _, ix := range in.Instructions {
+			got = append(got, inner{tx.Keys[ix.ProgramIDIndex], ix.Data[0]})
+		}
+	}
+	want := []inner{
+		{solana.TokenProgramID, getAccountDataSize}, {solana.SystemProgramID, 0},
+		{solana.TokenProgramID, initializeImmutableOwner}, {solana.TokenProgramID, initializeAccount3},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(inner{})); diff != "" {
+		t.Errorf("inner instructions (-want +got):\n%s", diff)
+	}
+	for _, line := range []string{
+		"Program log: Create", "Program log: Instruction: GetAccountDataSize",
+		"Program return: TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA pQAAAAAAAAA=",
+		"Program log: Initialize the associated token account",
+		"Program log: Please upgrade to SPL Token 2022 for immutable owner support",
+	} {
+		if !slices.Contains(meta.Logs, line) {
+			t.Errorf("the logs lack %q", line)
+		}
+	}
+	if meta.Units < 15_000 || meta.Units > 60_000 {
+		t.Errorf("the creation used %d units, want it near mainnet's 20000 to 30000", meta.Units)
+	}
+	if meta.ReturnData != nil {
+		t.Errorf("the transaction has return data %v, want none: the last instruction left none", meta.ReturnData)
+	}
+}
+
+func TestAnAssociatedAccountThatIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, preset())
+	at := w.holding("alice", 5)
+	before := w.account(at)
+	if again := w.ata("alice", address("mint")); again != at {
+		t.Fatalf("the account moved to %s", again)
+	}
+	if diff := cmp.Diff(before, w.account(at)); diff != "" {
+		t.Errorf("CreateIdempotent changed it:\n%s", diff)
+	}
+	if got, want := w.try(create(t, "alice", address("mint"))), builtin("IllegalOwner"); got != want {
+		t.Errorf("Create gives %s, want %s", got, want)
+	}
+	w.must(tokenprogram.NewSetAuthorityInstruction(tokenprogram.AuthorityAccountOwner, address("bob"), at, address("alice"), nil).Build(), "alice")
+	idempotent, err := token.CreateIdempotent(address("payer"), address("alice"), address("mint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.try(idempotent), custom("0"); got != want {
+		t.Errorf("of another owner CreateIdempotent gives %s, want %s", got, want)
+	}
+	w.must(tokenprogram.NewTransferInstruction(5, at, address("bob's"), address("bob"), nil).Build(), "bob")
+	w.must(tokenprogram.NewCloseAccountInstruction(at, address("bob"), address("bob"), nil).Build(), "bob")
+	w.must(idempotent)
+	if a := w.token(at); a.Owner != address("alice") || a.Amount != 0 {
+		t.Errorf("after it was closed it is made as %+v, want alice's and empty", a)
+	}
+}
+
+func TestBadCreationsAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, preset())
+	with := func(data []byte, change func(solana.AccountMetaSlice)) solana.Instruction {
+		ix, err := token.CreateIdempotent(address("payer"), address("alice"), address("mint"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		metas := solana.AccountMetaSlice{}
+		for _, meta := range ix.Accounts() {
+			metas = append(metas, solana.NewAccountMeta(meta.PublicKey, meta.IsWritable, meta.IsSigner))
+		}
+		change(metas)
+		return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, metas, data)
+	}
+	wrong := func(i int, key solana.PublicKey) func(solana.AccountMetaSlice) {
+		return func(metas solana.AccountMetaSlice) { metas[i].PublicKey = key }
+	}
+	foreign, _, err := solana.FindProgramAddress([][]byte{
+		address("alice").Bytes(), solana.Token2022ProgramID.Bytes(), address("foreign mint").Bytes(),
+	}, solana.SPLAssociatedTokenAccountProgramID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(solana.AccountMetaSlice) {}
+	for name, test := range map[string]struct {
+		ix   solana.Instruction
+		want string
+	}{
+		"an unknown instruction": {with([]byte{2}, keep), builtin("InvalidInstructionData")},
+		"bytes too many":         {with([]byte{1, 0}, keep), builtin("InvalidInstructionData")},
+		"another wallet":         {with([]byte{1}, wrong(2, address("bob"))), builtin("InvalidSeeds")},
+		"another mint":           {with([]byte{1}, wrong(3, address("other mint"))), builtin("InvalidSeeds")},
+		"another address":        {with([]byte{1}, wrong(1, address("bob"))), builtin("InvalidSeeds")},
+		"a read-only account":    {with([]byte{1}, func(m solana.AccountMetaSlice) { m[1].IsWritable = false }), builtin("PrivilegeEscalation")},
+		"a payer who cannot":     {with([]byte{1}, func(m solana.AccountMetaSlice) { m[0].PublicKey, m[0].IsSigner = address("bob's"), false }), builtin("PrivilegeEscalation")},
+		"what is no mint":        {create(t, "alice", address("alice's")), custom("2")},
+		"a mint that is nowhere": {create(t, "alice", address("nowhere")), builtin("IncorrectProgramId")},
+		"a Token-2022 mint":      {create(t, "alice", address("foreign mint")), builtin("IncorrectProgramId")},
+		"one through Token-2022": {with([]byte{1}, func(m solana.AccountMetaSlice) {
+			m[1].PublicKey, m[3].PublicKey, m[5].PublicKey = foreign, address("foreign mint"), solana.Token2022ProgramID
+		}), builtin("UnsupportedProgramId")},
+	} {
+		if got := w.try(test.ix); got != test.want {
+			t.Errorf("%s: got error %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestAProgramMovesTokensOfItsAddress has a program that owns tokens through
+// one of its addresses, as the swaps of the pool do: it wraps lamports, moves
+// tokens and closes accounts by invoking the token program.
+func TestAProgramMovesTokensOfItsAddress(t *testing.T) {
+	t.Parallel()
+	vaultProgram := address("vault program")
+	vault, bump, err := solana.FindProgramAddress([][]byte{[]byte("vault")}, vaultProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := [][]byte{[]byte("vault"), {bump}}
+	from, _, err := token.Address(vault, address("mint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := bank.Program{
+		ID: vaultProgram, Account: bank.ProgramAccount(),
+		Process: func(v *bank.Invocation) error {
+			signer := seeds
+			if v.Data[0] == 0 {
+				signer = nil
+			}
+			invoke := func(ix solana.Instruction) error {
+				if signer == nil {
+					return v.Invoke(ix)
+				}
+				return v.Invoke(ix, signer)
+			}
+			if err := invoke(tokenprogram.NewTransferInstruction(30, from, address("bob's"), vault, nil).Build()); err != nil {
+				return err
+			}
+			return invoke(tokenprogram.NewCloseAccountInstruction(from, address("payer"), vault, nil).Build())
+		},
+	}
+	w := newWorld(t, preset(), program)
+	makeIt, err := token.CreateIdempotent(address("payer"), vault, address("mint"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(makeIt)
+	w.must(tokenprogram.NewMintToInstruction(30, address("mint"), from, address("authority"), nil).Build(), "authority")
+	call := func(data byte) solana.Instruction {
+		return solana.NewInstruction(vaultProgram, solana.AccountMetaSlice{
+			solana.Meta(vault), solana.Meta(from).WRITE(), solana.Meta(address("bob's")).WRITE(),
+			solana.Meta(address("payer")).WRITE(), solana.Meta(solana.TokenProgramID),
+		}, []byte{data})
+	}
+	if got, want := w.try(call(0)), builtin("PrivilegeEscalation"); got != want {
+		t.Errorf("without its seeds the program gets %s, want %s", got, want)
+	}
+	w.must(call(1))
+	if got := w.token(address("bob's")).Amount; got != 30 {
+		t.Errorf("bob has %d tokens, want the vault's 30", got)
+	}
+	if got := w.account(from); got != nil {
+		t.Errorf("the vault's account is %+v, want it closed", got)
+	}
+}
