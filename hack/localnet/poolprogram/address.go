@@ -44,10 +44,6 @@ func (p *program) newPool(mint shieldpool.Mint) (pool, error) {
 	return out, nil
 }
 
-func (p *program) nullifier(of *pool, nullifier []byte) (derived, error) {
-	return p.derive(of, p.profile.Seeds.Nullifier, nullifier)
-}
-
 func (p *program) derive(of *pool, seeds []shieldpool.Seed, nullifier []byte) (derived, error) {
 	parts := make([][]byte, 0, len(seeds)+1)
 	for _, seed := range seeds {

@@ -2,8 +2,8 @@
 // rules of the protocol as a program of package bank, driven by the same
 // profile as the relay, with real proof verification.
 //
-// It knows Initialize and Transact; any other tag fails with
-// InvalidInstructionData.
+// It knows Initialize, Transact and the four instructions of a swap; any other
+// tag fails with InvalidInstructionData.
 package poolprogram
 
 import (
@@ -29,16 +29,31 @@ const (
 	errInvalidInstructionData  = bank.CustomError(shieldpool.CodeInvalidInstructionData)
 	errProofVerificationFailed = bank.CustomError(shieldpool.CodeProofVerificationFailed)
 	errMerkleTreeFull          = bank.CustomError(shieldpool.CodeMerkleTreeFull)
+	errSwapNotReady            = bank.CustomError(shieldpool.CodeSwapNotReady)
+)
+
+// What ExecuteSwap refuses of a router's work. The protocol names no code for
+// either, so they are of its family of permanent refusals.
+const (
+	// CodeOutputBelowMinimum: recipient_ata did not grow by the user's minimum.
+	CodeOutputBelowMinimum uint32 = 0x1038
+	// CodeInputNotConsumed: the router left wrapped SOL of the swap behind.
+	CodeInputNotConsumed uint32 = 0x1039
+
+	errOutputBelowMinimum = bank.CustomError(CodeOutputBelowMinimum)
+	errInputNotConsumed   = bank.CustomError(CodeInputNotConsumed)
 )
 
 // Compute units of the parts of an instruction. They are a model that puts
-// Transact between the 150 k and 186 k that were measured with an independent
-// program, spread by the search for program addresses like there.
+// Transact between the 150 k and 186 k, and TransactSwap between the 175 k and
+// 188 k, that were measured with an independent program, spread by the search
+// for program addresses like there.
 const (
 	entryUnits   = 2_000
 	addressUnits = 1_500
 	proofUnits   = 105_000
 	appendUnits  = 18_000
+	swapUnits    = 17_000
 )
 
 // program is the pool program under one profile. It keeps no state of the
@@ -93,13 +108,20 @@ func checkProfile(profile *shieldpool.Profile) error {
 		shieldpool.RolePayer, shieldpool.RolePool, shieldpool.RoleMerkleTree, shieldpool.RoleTreasury,
 		shieldpool.RoleSystemProgram,
 	}
+	spending := slices.Concat(shared, nullifierRoles[:])
+	orders := profile.Accounts
 	for _, list := range []struct {
 		name  string
 		roles []shieldpool.AccountRole
 		want  []shieldpool.Role
 	}{
-		{"Initialize", profile.Accounts.Initialize, shared},
-		{"Transact", profile.Accounts.Transact, slices.Concat(shared, nullifierRoles[:], []shieldpool.Role{shieldpool.RoleRecipient})},
+		{"Initialize", orders.Initialize, shared},
+		{"Transact", orders.Transact, append(spending[:len(spending):len(spending)], shieldpool.RoleRecipient)},
+		{"TransactSwap", orders.TransactSwap, append(spending[:len(spending):len(spending)], shieldpool.RoleSwapState)},
+		{"PrepareSwapSol", orders.PrepareSwapSol, prepareRoles},
+		{"ExecuteSwap", orders.ExecuteSwap, executeRoles},
+		{"CloseSwapState", orders.CloseSwapState, closeRoles},
+		{"CloseSwapState of wrapped SOL", orders.CloseWrapped, closeWrappedRoles},
 	} {
 		for _, role := range list.want {
 			if !slices.ContainsFunc(list.roles, func(r shieldpool.AccountRole) bool { return r.Role == role }) {
@@ -144,7 +166,19 @@ func (p *program) dispatch(v *bank.Invocation) error {
 	switch v.Data[0] {
 	case p.profile.Tags.Transact:
 		v.Log("Program log: Instruction: Transact")
-		return p.transact(v)
+		return p.transact(v, p.profile.Accounts.Transact)
+	case p.profile.Tags.TransactSwap:
+		v.Log("Program log: Instruction: TransactSwap")
+		return p.transact(v, p.profile.Accounts.TransactSwap)
+	case p.profile.Tags.PrepareSwapSol:
+		v.Log("Program log: Instruction: PrepareSwapSol")
+		return p.prepareSwapSol(v)
+	case p.profile.Tags.ExecuteSwap:
+		v.Log("Program log: Instruction: ExecuteSwap")
+		return p.executeSwap(v)
+	case p.profile.Tags.CloseSwapState:
+		v.Log("Program log: Instruction: CloseSwapState")
+		return p.closeSwapState(v)
 	case p.profile.Tags.Initialize:
 		v.Log("Program log: Instruction: Initialize")
 		return p.initialize(v)
@@ -156,9 +190,14 @@ func (p *program) dispatch(v *bank.Invocation) error {
 // roles gives the instruction's accounts by role, with the rights of each
 // checked against the profile's order.
 func roles(v *bank.Invocation, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
+	return rolesFrom(v, 0, order)
+}
+
+// rolesFrom is roles for those accounts that begin at position first.
+func rolesFrom(v *bank.Invocation, first int, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
 	out := make(map[shieldpool.Role]*bank.AccountRef, len(order))
 	for i, role := range order {
-		account, err := v.Account(i)
+		account, err := v.Account(first + i)
 		if err != nil {
 			return nil, err
 		}
@@ -171,6 +210,9 @@ func roles(v *bank.Invocation, order []shieldpool.AccountRole) (map[shieldpool.R
 		out[role.Role] = account
 	}
 	if system := out[shieldpool.RoleSystemProgram]; system != nil && system.Key() != solana.SystemProgramID {
+		return nil, bank.ErrIncorrectProgramID
+	}
+	if token := out[shieldpool.RoleTokenProgram]; token != nil && token.Key() != solana.TokenProgramID {
 		return nil, bank.ErrIncorrectProgramID
 	}
 	return out, nil

@@ -9,24 +9,27 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// transaction is one Transact while it runs.
+// transaction is one Transact or TransactSwap while it runs.
 type transaction struct {
 	*shieldpool.Call
 	program    *program
 	v          *bank.Invocation
 	pool       *pool
+	order      []shieldpool.AccountRole
 	accounts   map[shieldpool.Role]*bank.AccountRef
 	nullifiers [2]derived
-	tree       *tree
+	// swapState is set for a TransactSwap only.
+	swapState derived
+	tree      *tree
 }
 
 var nullifierRoles = [2]shieldpool.Role{shieldpool.RoleNullifier0, shieldpool.RoleNullifier1}
 
 // transact spends up to two notes, appends up to two and moves the public
-// amount. Everything is checked before anything changes; the order puts what
-// costs little first.
-func (p *program) transact(v *bank.Invocation) error {
-	t := &transaction{program: p, v: v}
+// amount; of a TransactSwap into a new swap state. Everything is checked before
+// anything changes; the order puts what costs little first.
+func (p *program) transact(v *bank.Invocation, order []shieldpool.AccountRole) error {
+	t := &transaction{program: p, v: v, order: order}
 	for _, step := range []func() error{
 		t.decode, t.checkAccounts, t.checkRoot, t.checkUnspent, t.checkDestination, t.checkProof,
 		t.move, t.spend, t.appendLeaves,
@@ -46,6 +49,9 @@ func (t *transaction) decode() error {
 	if err := call.Inputs.CheckNullifiers(); err != nil {
 		return refuse(t.v, errInvalidInstructionData, "want two different nullifiers, not both zero")
 	}
+	if call.Swap != nil && !call.Inputs.HasNullifier(0) {
+		return refuse(t.v, errInvalidInstructionData, "want a first nullifier, which gives a swap's state its address")
+	}
 	t.Call = call
 	return nil
 }
@@ -53,7 +59,7 @@ func (t *transaction) decode() error {
 // checkAccounts holds every account against the address that its role has.
 func (t *transaction) checkAccounts() error {
 	var err error
-	if t.accounts, err = roles(t.v, t.program.profile.Accounts.Transact); err != nil {
+	if t.accounts, err = roles(t.v, t.order); err != nil {
 		return err
 	}
 	poolAccount := t.accounts[shieldpool.RolePool]
@@ -71,18 +77,31 @@ func (t *transaction) checkAccounts() error {
 	if of := t.program.poolOf(mint); of.address.key != t.pool.address.key {
 		return bank.ErrInvalidSeeds
 	}
+	return t.checkAddresses()
+}
+
+// checkAddresses holds the accounts that have an address of the program's own.
+func (t *transaction) checkAddresses() (err error) {
 	expected := map[shieldpool.Role]derived{
 		shieldpool.RoleMerkleTree: t.pool.tree,
 		shieldpool.RoleTreasury:   t.pool.treasury,
 	}
-	for i, role := range nullifierRoles {
-		if t.nullifiers[i], err = t.program.nullifier(t.pool, t.Inputs.Nullifiers[i][:]); err != nil {
-			return bank.ErrInvalidSeeds
+	find := func(role shieldpool.Role, seeds []shieldpool.Seed, nullifier [32]byte) (at derived, err error) {
+		if at, err = t.program.derive(t.pool, seeds, nullifier[:]); err != nil {
+			return at, bank.ErrInvalidSeeds
 		}
-		if err := t.v.Consume(t.nullifiers[i].units()); err != nil {
+		expected[role] = at
+		return at, t.v.Consume(at.units())
+	}
+	for i, role := range nullifierRoles {
+		if t.nullifiers[i], err = find(role, t.program.profile.Seeds.Nullifier, t.Inputs.Nullifiers[i]); err != nil {
 			return err
 		}
-		expected[role] = t.nullifiers[i]
+	}
+	if t.Swap != nil {
+		if t.swapState, err = find(shieldpool.RoleSwapState, t.program.profile.Seeds.SwapState, t.Inputs.Nullifiers[0]); err != nil {
+			return err
+		}
 	}
 	for role, at := range expected {
 		if t.accounts[role].Key() != at.key {
@@ -128,12 +147,18 @@ func (t *transaction) checkUnspent() error {
 	return nil
 }
 
-// checkDestination holds the recipient against the proof, and the amount
-// against the fees.
+// checkDestination holds the recipient, or the terms of the swap, against the
+// proof, and the amount against the fees.
 func (t *transaction) checkDestination() error {
-	recipient, fees := t.accounts[shieldpool.RoleRecipient], t.program.profile.Fees
+	fees, destination := t.program.profile.Fees, shieldpool.Destination{Swap: t.Swap}
+	switch {
+	case t.Swap != nil && t.Inputs.PublicAmount >= 0:
+		return refuse(t.v, errInvalidAmount, "a swap takes its lamports out of the pool: want a negative amount")
+	case t.Swap == nil:
+		destination.Recipient = t.accounts[shieldpool.RoleRecipient].Key()
+	}
 	if t.Inputs.PublicAmount >= 0 {
-		if recipient.Key() != t.accounts[shieldpool.RolePayer].Key() {
+		if destination.Recipient != t.accounts[shieldpool.RolePayer].Key() {
 			return refuse(t.v, bank.ErrInvalidArgument, "without a withdrawal the recipient's place holds the payer")
 		}
 		if t.Inputs.PublicAmount > 0 && t.Inputs.Gross() < fees.MinDeposit {
@@ -141,8 +166,8 @@ func (t *transaction) checkDestination() error {
 		}
 		return nil
 	}
-	if !t.program.profile.BindsDestination(t.Inputs, shieldpool.Destination{Recipient: recipient.Key()}) {
-		return refuse(t.v, errProofInvalid, "the proof is for another recipient")
+	if !t.program.profile.BindsDestination(t.Inputs, destination) {
+		return refuse(t.v, errProofInvalid, "the proof is for another recipient or other terms")
 	}
 	if _, ok := fees.Net(t.Inputs.Gross()); !ok {
 		return refuse(t.v, errInvalidAmount, "the fee leaves nothing of the withdrawal")
@@ -161,7 +186,7 @@ func (t *transaction) checkProof() error {
 }
 
 // move moves the public amount: a deposit from the payer into the pool, a
-// withdrawal from the pool to recipient and treasury.
+// withdrawal from the pool to treasury and recipient, or to a swap's new state.
 func (t *transaction) move() error {
 	gross, poolAccount := t.Inputs.Gross(), t.accounts[shieldpool.RolePool]
 	switch {
@@ -174,16 +199,40 @@ func (t *transaction) move() error {
 		if gross > poolAccount.Lamports()-min(kept, poolAccount.Lamports()) {
 			return refuse(t.v, errConservation, "the pool does not hold the withdrawal beside its rent exemption")
 		}
+		to := t.accounts[shieldpool.RoleRecipient]
+		if t.Swap != nil {
+			to = t.accounts[shieldpool.RoleSwapState]
+			if err := t.openSwap(to, net); err != nil {
+				return err
+			}
+		}
 		if err := poolAccount.SubLamports(gross); err != nil {
 			return err
 		}
 		if err := t.accounts[shieldpool.RoleTreasury].AddLamports(gross - net); err != nil {
 			return err
 		}
-		return t.accounts[shieldpool.RoleRecipient].AddLamports(net)
+		return to.AddLamports(net)
 	default:
 		return nil
 	}
+}
+
+// openSwap makes the state of a swap that will hold so many lamports beside the
+// rent that the payer lays out for it.
+func (t *transaction) openSwap(account *bank.AccountRef, lamports uint64) error {
+	if err := t.v.Consume(swapUnits); err != nil {
+		return err
+	}
+	if err := t.program.create(t.v, t.accounts[shieldpool.RolePayer], account, t.swapState, swapStateSize); err != nil {
+		return err
+	}
+	bump := t.swapState.seeds[len(t.swapState.seeds)-1][0]
+	return account.SetData((&swapState{
+		nullifier: t.Inputs.Nullifiers[0], lamports: lamports,
+		outputMint: t.Swap.OutputMint, recipientATA: t.Swap.RecipientATA, minOutput: t.Swap.MinOutput,
+		created: t.v.Slot(), timeout: t.v.Slot() + t.program.profile.SwapTimeout, bump: bump,
+	}).bytes())
 }
 
 func (t *transaction) spend() error {

@@ -1,0 +1,166 @@
+// Package market is the program of the local chain that swaps wrapped SOL for
+// tokens: one market for each mint, of constant product, with a fee. It stands
+// in for the router program of a real chain and whatever that routes to. An
+// admin sets its price and depth at any time.
+package market
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// ProgramID is the program's address on every local chain.
+var ProgramID = solana.PublicKey(sha256.Sum256([]byte("relaypool local chain market program v1")))
+
+// MaxBPS is one, in basis points.
+const MaxBPS = 10_000
+
+// stateSize is the data of a market's account: mint 32 · admin 32 · lamports
+// u64 LE · tokens u64 LE · fee u16 LE · bump.
+const (
+	adminAt    = 32
+	lamportsAt = 64
+	tokensAt   = 72
+	feeAt      = 80
+	bumpAt     = 82
+	stateSize  = 83
+)
+
+// Reserves are what a market reckons with: their quotient is its price, their
+// size its depth. They need not be what its vaults hold, but the vault of
+// tokens holds at least Tokens.
+type Reserves struct {
+	// Lamports of wrapped SOL, and Tokens in the mint's smallest unit; neither is 0.
+	Lamports, Tokens uint64
+}
+
+// State is the data of a market's account.
+type State struct {
+	Mint, Admin solana.PublicKey
+	Reserves
+	// FeeBPS is what stays in the market of every input, in basis points.
+	FeeBPS uint16
+	bump   uint8
+}
+
+// ParseState decodes a market's account.
+func ParseState(data []byte) (*State, error) {
+	if len(data) != stateSize {
+		return nil, fmt.Errorf("market account has %d bytes, expected %d", len(data), stateSize)
+	}
+	return &State{
+		Mint: solana.PublicKeyFromBytes(data[:adminAt]), Admin: solana.PublicKeyFromBytes(data[adminAt:lamportsAt]),
+		Reserves: Reserves{
+			Lamports: binary.LittleEndian.Uint64(data[lamportsAt:]), Tokens: binary.LittleEndian.Uint64(data[tokensAt:]),
+		},
+		FeeBPS: binary.LittleEndian.Uint16(data[feeAt:]), bump: data[bumpAt],
+	}, nil
+}
+
+func (s *State) bytes() []byte {
+	b := make([]byte, 0, stateSize)
+	b = append(b, s.Mint[:]...)
+	b = append(b, s.Admin[:]...)
+	b = binary.LittleEndian.AppendUint64(b, s.Lamports)
+	b = binary.LittleEndian.AppendUint64(b, s.Tokens)
+	b = binary.LittleEndian.AppendUint16(b, s.FeeBPS)
+	return append(b, s.bump)
+}
+
+// Output is what so many lamports buy now, rounded down:
+// tokens · in' / (lamports + in'), with in' the input less the fee.
+func (s *State) Output(lamports uint64) uint64 {
+	in := scale(lamports, MaxBPS-uint64(min(s.FeeBPS, MaxBPS)), MaxBPS)
+	sum, overflow := bits.Add64(s.Lamports, in, 0)
+	if overflow != 0 || sum == 0 {
+		return 0
+	}
+	return scale(s.Tokens, in, sum)
+}
+
+// scale gives ⌊x · by / of⌋ for by ≤ of and of > 0.
+func scale(x, by, of uint64) uint64 {
+	high, low := bits.Mul64(x, by)
+	quotient, _ := bits.Div64(high, low, of)
+	return quotient
+}
+
+// Market is the addresses of one mint's market.
+type Market struct {
+	// Mint is of what the market sells. Address holds its state and owns
+	// VaultSOL and VaultTokens, its associated token accounts.
+	Mint, Address, VaultSOL, VaultTokens solana.PublicKey
+	bump                                 uint8
+}
+
+// For derives the addresses of a mint's market.
+func For(mint solana.PublicKey) (*Market, error) {
+	m := &Market{Mint: mint}
+	var err error
+	if m.Address, m.bump, err = solana.FindProgramAddress(seeds(mint), ProgramID); err != nil {
+		return nil, fmt.Errorf("derive market address: %w", err)
+	}
+	if m.VaultSOL, _, err = solana.FindAssociatedTokenAddress(m.Address, solana.WrappedSol); err != nil {
+		return nil, fmt.Errorf("derive market's vault of wrapped SOL: %w", err)
+	}
+	if m.VaultTokens, _, err = solana.FindAssociatedTokenAddress(m.Address, mint); err != nil {
+		return nil, fmt.Errorf("derive market's vault of tokens: %w", err)
+	}
+	return m, nil
+}
+
+func seeds(mint solana.PublicKey) [][]byte { return [][]byte{[]byte("market"), mint[:]} }
+
+// Initialize makes the instruction that opens the market, once its vaults are
+// there and the one of tokens covers the reserves. The admin pays and signs.
+func (m *Market) Initialize(admin solana.PublicKey, reserves Reserves, feeBPS uint16) solana.Instruction {
+	data := binary.LittleEndian.AppendUint16(reserves.append(tagInitialize), feeBPS)
+	return solana.NewInstruction(ProgramID, solana.AccountMetaSlice{
+		solana.Meta(admin).SIGNER().WRITE(), solana.Meta(m.Address).WRITE(), solana.Meta(m.Mint),
+		solana.Meta(m.VaultSOL), solana.Meta(m.VaultTokens), solana.Meta(solana.SystemProgramID),
+	}, data)
+}
+
+// SetReserves makes the instruction by which the admin sets price and depth.
+// The vault of tokens must cover them.
+func (m *Market) SetReserves(admin solana.PublicKey, reserves Reserves) solana.Instruction {
+	return solana.NewInstruction(ProgramID, solana.AccountMetaSlice{
+		solana.Meta(admin).SIGNER(), solana.Meta(m.Address).WRITE(), solana.Meta(m.VaultTokens),
+	}, reserves.append(tagSetReserves))
+}
+
+func (r Reserves) append(tag byte) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64([]byte{tag}, r.Lamports), r.Tokens)
+}
+
+// Trade is one swap of a user's.
+type Trade struct {
+	// User signs. WSOL and Tokens are the user's token accounts, of wrapped SOL
+	// and of the market's mint.
+	User, WSOL, Tokens solana.PublicKey
+	// AmountIn is in lamports; of less output than MinOut, in the mint's
+	// smallest unit, the swap fails with Custom(6001).
+	AmountIn, MinOut uint64
+	// KeepBPS, for tests of who trusts a router, is what the market keeps of the
+	// output whatever MinOut says, in basis points.
+	KeepBPS uint16
+}
+
+// Swap makes the instruction of a trade. The program ignores accounts after
+// the ones that it needs.
+func (m *Market) Swap(t Trade) *solana.GenericInstruction {
+	data := binary.LittleEndian.AppendUint64([]byte{tagSwap}, t.AmountIn)
+	data = binary.LittleEndian.AppendUint64(data, t.MinOut)
+	if t.KeepBPS > 0 {
+		data[0] = tagSwapShort
+		data = binary.LittleEndian.AppendUint16(data, t.KeepBPS)
+	}
+	return solana.NewInstruction(ProgramID, solana.AccountMetaSlice{
+		solana.Meta(m.Address).WRITE(), solana.Meta(t.User).SIGNER(), solana.Meta(t.WSOL).WRITE(), solana.Meta(t.Tokens).WRITE(),
+		solana.Meta(m.VaultSOL).WRITE(), solana.Meta(m.VaultTokens).WRITE(), solana.Meta(solana.TokenProgramID),
+	}, data)
+}

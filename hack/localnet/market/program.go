@@ -1,0 +1,287 @@
+package market
+
+import (
+	"encoding/binary"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/gagliardetto/solana-go/programs/token"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+)
+
+// The program's custom errors, with the codes that the real router has for
+// them.
+const (
+	ErrSlippage            bank.CustomError = 6001
+	ErrInvalidTokenAccount bank.CustomError = 6025
+)
+
+// The instructions' tags.
+const (
+	tagInitialize = iota
+	tagSetReserves
+	tagSwap
+	tagSwapShort
+)
+
+const (
+	// setUnits and swapUnits are what the program's own work costs: a swap, with
+	// the token program's part, comes to what one hop of a real router does.
+	setUnits  = 5_000
+	swapUnits = 70_000
+
+	tokenAccountSize = 165
+	tokenOwnerAt     = 32
+	tokenAmountAt    = 64
+	tokenStateAt     = 108
+)
+
+// Program gives the market program.
+func Program() bank.Program {
+	const size = 36 // what an upgradeable program has at its own address: a pointer to its code
+	return bank.Program{
+		ID: ProgramID,
+		Account: bank.Account{
+			Lamports: bank.RentExemption(size), Data: make([]byte, size),
+			Owner: solana.BPFLoaderUpgradeableProgramID, Executable: true,
+		},
+		Process: process,
+	}
+}
+
+func process(v *bank.Invocation) error {
+	if len(v.Data) == 0 {
+		return bank.ErrInvalidInstructionData
+	}
+	args := v.Data[1:]
+	switch v.Data[0] {
+	case tagInitialize:
+		v.Log("Program log: Instruction: Initialize")
+		return initialize(v, args)
+	case tagSetReserves:
+		v.Log("Program log: Instruction: SetReserves")
+		return setReserves(v, args)
+	case tagSwap, tagSwapShort:
+		v.Log("Program log: Instruction: Swap")
+		return swap(v, args, v.Data[0] == tagSwapShort)
+	default:
+		return bank.ErrInvalidInstructionData
+	}
+}
+
+// accounts gives the instruction's first n.
+func accounts(v *bank.Invocation, n int) ([]*bank.AccountRef, error) {
+	out := make([]*bank.AccountRef, n)
+	for i := range out {
+		var err error
+		if out[i], err = v.Account(i); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func initialize(v *bank.Invocation, args []byte) error {
+	if err := v.Consume(setUnits); err != nil {
+		return err
+	}
+	if len(args) != 18 {
+		return bank.ErrInvalidInstructionData
+	}
+	a, err := accounts(v, 6)
+	if err != nil {
+		return err
+	}
+	admin, account, mint, vaultSOL, vaultTokens := a[0], a[1], a[2], a[3], a[4]
+	at, err := For(mint.Key())
+	if err != nil || account.Key() != at.Address || vaultSOL.Key() != at.VaultSOL || vaultTokens.Key() != at.VaultTokens {
+		return bank.ErrInvalidSeeds
+	}
+	if account.Owner() == v.ProgramID {
+		return bank.ErrAccountAlreadyInitialized
+	}
+	state := &State{
+		Mint: mint.Key(), Admin: admin.Key(), Reserves: parseReserves(args),
+		FeeBPS: binary.LittleEndian.Uint16(args[16:]), bump: at.bump,
+	}
+	if state.FeeBPS >= MaxBPS {
+		return refuse(v, bank.ErrInvalidArgument, "the fee leaves nothing")
+	}
+	if _, err := readTokens(vaultSOL); err != nil {
+		return err
+	}
+	if err := state.covered(v, vaultTokens); err != nil {
+		return err
+	}
+	create := system.NewCreateAccountInstruction(bank.RentExemption(stateSize), stateSize, v.ProgramID, admin.Key(), at.Address).Build()
+	if err := v.Invoke(create, append(seeds(state.Mint), []byte{at.bump})); err != nil {
+		return err
+	}
+	return account.SetData(state.bytes())
+}
+
+func setReserves(v *bank.Invocation, args []byte) error {
+	if err := v.Consume(setUnits); err != nil {
+		return err
+	}
+	if len(args) != 16 {
+		return bank.ErrInvalidInstructionData
+	}
+	a, err := accounts(v, 3)
+	if err != nil {
+		return err
+	}
+	admin, account, vaultTokens := a[0], a[1], a[2]
+	state, at, err := open(account)
+	switch {
+	case err != nil:
+		return err
+	case !admin.IsSigner():
+		return bank.ErrMissingRequiredSignature
+	case admin.Key() != state.Admin:
+		return refuse(v, bank.ErrInvalidArgument, "only the market's admin sets its reserves")
+	case vaultTokens.Key() != at.VaultTokens:
+		return bank.ErrInvalidSeeds
+	}
+	state.Reserves = parseReserves(args)
+	if err := state.covered(v, vaultTokens); err != nil {
+		return err
+	}
+	return account.SetData(state.bytes())
+}
+
+func parseReserves(args []byte) Reserves {
+	return Reserves{Lamports: binary.LittleEndian.Uint64(args), Tokens: binary.LittleEndian.Uint64(args[8:])}
+}
+
+// covered refuses reserves that the vault could not pay out. No swap pays out
+// more than the reserve of tokens, and each takes as much of it as of the
+// vault, so that it stays covered.
+func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
+	held, err := readTokens(vault)
+	if err != nil {
+		return err
+	}
+	if s.Lamports == 0 || s.Tokens == 0 || held.amount < s.Tokens {
+		return refuse(v, bank.ErrInvalidArgument, "want reserves of both sides, and a vault that covers the tokens")
+	}
+	return nil
+}
+
+// open reads a market's account.
+func open(account *bank.AccountRef) (*State, *Market, error) {
+	if account.Owner() != ProgramID {
+		return nil, nil, bank.ErrUninitializedAccount
+	}
+	state, err := ParseState(account.Data())
+	if err != nil {
+		return nil, nil, bank.ErrInvalidAccountData
+	}
+	at, err := For(state.Mint)
+	if err != nil {
+		return nil, nil, bank.ErrInvalidSeeds
+	}
+	return state, at, nil
+}
+
+// tokens is what the program reads of a token account.
+type tokens struct {
+	owner  solana.PublicKey
+	amount uint64
+}
+
+// readTokens refuses with the real router's InvalidTokenAccount what is no
+// token account. Its mint is checked by the token program, by whoever moves.
+func readTokens(account *bank.AccountRef) (tokens, error) {
+	data := account.Data()
+	if account.Owner() != solana.TokenProgramID || len(data) != tokenAccountSize || data[tokenStateAt] == 0 {
+		return tokens{}, ErrInvalidTokenAccount
+	}
+	return tokens{
+		owner:  solana.PublicKeyFromBytes(data[tokenOwnerAt:tokenAmountAt]),
+		amount: binary.LittleEndian.Uint64(data[tokenAmountAt:]),
+	}, nil
+}
+
+// swap takes wrapped SOL of the user and gives tokens out of the vault. A short
+// one keeps a part of them back and forgets the user's minimum.
+func swap(v *bank.Invocation, args []byte, short bool) error {
+	if err := v.Consume(swapUnits); err != nil {
+		return err
+	}
+	size := 16
+	if short {
+		size = 18
+	}
+	if len(args) != size {
+		return bank.ErrInvalidInstructionData
+	}
+	in, least := binary.LittleEndian.Uint64(args), binary.LittleEndian.Uint64(args[8:])
+	a, err := accounts(v, 7)
+	if err != nil {
+		return err
+	}
+	account, user, userSOL, userTokens := a[0], a[1], a[2], a[3]
+	state, at, err := open(account)
+	if err != nil {
+		return err
+	}
+	if err := checkTrade(a, at); err != nil {
+		return err
+	}
+	out := state.Output(in)
+	if short {
+		keep := min(binary.LittleEndian.Uint16(args[16:]), MaxBPS)
+		out, least = scale(out, MaxBPS-uint64(keep), MaxBPS), 0
+	}
+	if in == 0 || in > ^state.Lamports {
+		return refuse(v, bank.ErrInvalidArgument, "want an input of more than 0 that the reserves can hold")
+	}
+	if out < least {
+		return refuse(v, ErrSlippage, "the output is below the minimum")
+	}
+	state.Lamports, state.Tokens = state.Lamports+in, state.Tokens-out
+	if err := account.SetData(state.bytes()); err != nil {
+		return err
+	}
+	if err := v.Invoke(token.NewTransferInstruction(in, userSOL.Key(), at.VaultSOL, user.Key(), nil).Build()); err != nil {
+		return err
+	}
+	if out == 0 {
+		return nil
+	}
+	pay := token.NewTransferInstruction(out, at.VaultTokens, userTokens.Key(), at.Address, nil).Build()
+	return v.Invoke(pay, append(seeds(state.Mint), []byte{at.bump}))
+}
+
+// checkTrade holds the accounts of a swap: market, user, the user's two, the
+// vaults, token program.
+func checkTrade(a []*bank.AccountRef, at *Market) error {
+	account, user, vaultSOL, vaultTokens, program := a[0], a[1], a[4], a[5], a[6]
+	if account.Key() != at.Address || vaultSOL.Key() != at.VaultSOL || vaultTokens.Key() != at.VaultTokens {
+		return bank.ErrInvalidSeeds
+	}
+	if program.Key() != solana.TokenProgramID {
+		return bank.ErrIncorrectProgramID
+	}
+	if !user.IsSigner() {
+		return bank.ErrMissingRequiredSignature
+	}
+	for _, owned := range a[2:4] {
+		held, err := readTokens(owned)
+		if err != nil {
+			return err
+		}
+		if held.owner != user.Key() {
+			return ErrInvalidTokenAccount
+		}
+	}
+	return nil
+}
+
+// refuse logs why and passes the error on.
+func refuse(v *bank.Invocation, err error, reason string) error {
+	v.Log("Program log: " + reason)
+	return err
+}
