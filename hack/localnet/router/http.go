@@ -1,0 +1,136 @@
+package router
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+)
+
+const (
+	// maxBody bounds a request, in bytes.
+	maxBody = 256 << 10
+	// hugeAnswer is how much a huge answer carries for nothing, in bytes.
+	hugeAnswer = 16 << 20
+)
+
+// apiError is an answer with status 400, as Jupiter writes it.
+type apiError struct {
+	Message string `json:"error"`
+	Code    string `json:"errorCode,omitempty"`
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+// The codes of Jupiter that the router gives.
+const (
+	codeNotTradable = "TOKEN_NOT_TRADABLE"
+	codeNoRoute     = "COULD_NOT_FIND_ANY_ROUTE"
+	codeCircular    = "CIRCULAR_ARBITRAGE_IS_DISABLED"
+)
+
+func invalid(message string) error { return &apiError{Message: message} }
+
+func noRoute() error {
+	return &apiError{Message: "Could not find any route", Code: codeNoRoute}
+}
+
+// handle makes the handler of a call: faults first, then what answer says, as
+// the lies have it.
+func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		d, plan := r.draw(call), r.faults.Plan(call)
+		req.Body = http.MaxBytesReader(w, req.Body, maxBody)
+		if !wait(req, plan.Before) {
+			return
+		}
+		if plan.Failure != nil {
+			fail(w, req, plan.Failure)
+			return
+		}
+		if key := r.opts.APIKey; key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(req.Header.Get("x-api-key"))) != 1 {
+			r.write(w, http.StatusUnauthorized, map[string]any{"code": http.StatusUnauthorized, "message": "Unauthorized"}, d)
+			return
+		}
+		out, err := answer(req, d)
+		if err == nil {
+			r.write(w, http.StatusOK, out, d)
+			return
+		}
+		var refusal *apiError
+		if !errors.As(err, &refusal) {
+			refusal = &apiError{Message: err.Error()}
+		}
+		r.mu.Lock()
+		r.stats.Refused[refusal.Code]++
+		r.mu.Unlock()
+		r.write(w, http.StatusBadRequest, refusal, d)
+	}
+}
+
+// wait reports whether the client is still there after d.
+func wait(req *http.Request, d time.Duration) bool {
+	if d == 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-req.Context().Done():
+		return false
+	}
+}
+
+// fail ends a request as a rule says.
+func fail(w http.ResponseWriter, req *http.Request, rule *fault.Rule) {
+	switch {
+	case rule.Status != 0:
+		if rule.RetryAfter > 0 {
+			seconds := (rule.RetryAfter + time.Second - 1) / time.Second
+			w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+		}
+		// Gateways answer in plain text, and the API in JSON: a client must bear both.
+		http.Error(w, http.StatusText(rule.Status), rule.Status)
+	case rule.Hang:
+		<-req.Context().Done()
+		panic(http.ErrAbortHandler)
+	default:
+		// This is how a handler closes its connection without an answer.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// write sends an answer, or what a lie makes of it.
+func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		r.opts.Log.Error("Answer not encoded", "error", err)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	kind := "application/json"
+	switch {
+	case d.tells(Garbage):
+		kind, body = "text/html", []byte("<html><body>Please wait while we check your browser.</body></html>")
+	case d.tells(Huge):
+		// Still JSON that decodes, so that nothing but its size speaks against it.
+		body = append(append([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, hugeAnswer)...), append([]byte(`",`), body[1:]...)...)
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if d.tells(Truncated) {
+		_, _ = w.Write(body[:len(body)/2])
+		panic(http.ErrAbortHandler)
+	}
+	if _, err := w.Write(body); err != nil {
+		r.opts.Log.Debug("Answer not written", "error", err)
+	}
+}

@@ -1,0 +1,170 @@
+package router
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/market"
+)
+
+// computeUnits is the limit that the router proposes.
+const computeUnits = 120_000
+
+// swapRequest is the body of POST /swap-instructions, as far as the router
+// reads it.
+type swapRequest struct {
+	Quote *quote           `json:"quoteResponse"`
+	User  solana.PublicKey `json:"userPublicKey"`
+	Wrap  *bool            `json:"wrapAndUnwrapSol"`
+	// Destination takes the output in place of the user's associated account.
+	Destination solana.PublicKey `json:"destinationTokenAccount"`
+}
+
+// instructions is the body of its answer.
+type instructions struct {
+	TokenLedger       *instruction       `json:"tokenLedgerInstruction"`
+	ComputeBudget     []instruction      `json:"computeBudgetInstructions"`
+	Setup             []instruction      `json:"setupInstructions"`
+	Swap              instruction        `json:"swapInstruction"`
+	Cleanup           *instruction       `json:"cleanupInstruction"`
+	Other             []instruction      `json:"otherInstructions"`
+	Tables            []solana.PublicKey `json:"addressLookupTableAddresses"`
+	PrioritizationFee uint64             `json:"prioritizationFeeLamports"`
+	ComputeUnitLimit  uint64             `json:"computeUnitLimit"`
+}
+
+type instruction struct {
+	Program  solana.PublicKey `json:"programId"`
+	Accounts []account        `json:"accounts"`
+	Data     string           `json:"data"`
+}
+
+type account struct {
+	Key      solana.PublicKey `json:"pubkey"`
+	Signer   bool             `json:"isSigner"`
+	Writable bool             `json:"isWritable"`
+}
+
+func encode(program solana.PublicKey, metas []*solana.AccountMeta, data []byte) instruction {
+	out := instruction{Program: program, Accounts: []account{}, Data: base64.StdEncoding.EncodeToString(data)}
+	for _, m := range metas {
+		out.Accounts = append(out.Accounts, account{m.PublicKey, m.IsSigner, m.IsWritable})
+	}
+	return out
+}
+
+// instructions answers POST /swap-instructions. It trusts the quote that comes
+// back, as Jupiter does: the chain checks the minimum.
+func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
+	var asked swapRequest
+	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
+		return nil, invalid(fmt.Sprintf("Failed to deserialize the JSON body: %v", err))
+	}
+	switch {
+	case asked.Quote == nil || asked.User.IsZero():
+		return nil, invalid("quoteResponse and userPublicKey are required")
+	case asked.Wrap == nil || *asked.Wrap:
+		return nil, invalid("the local router does not wrap: wrapAndUnwrapSol must be false")
+	}
+	at, _, _ := r.market(asked.Quote.OutputMint)
+	if at == nil || asked.Quote.InputMint != solana.WrappedSol || asked.Quote.SwapMode != exactIn {
+		return nil, noRoute()
+	}
+	user := asked.User
+	if d.tells(OtherUser) {
+		user = padding(1)
+	}
+	trade, err := tradeOf(asked.Quote, user, d)
+	if err != nil {
+		return nil, err
+	}
+	out := &instructions{
+		ComputeBudget: []instruction{
+			encode(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, computeUnits)),
+		},
+		Setup: []instruction{createAccount(user, trade.Tokens, asked.Quote.OutputMint)},
+		Other: []instruction{}, Tables: []solana.PublicKey{}, ComputeUnitLimit: computeUnits,
+	}
+	if !asked.Destination.IsZero() {
+		trade.Tokens, out.Setup = asked.Destination, []instruction{}
+	}
+	swap := at.Swap(*trade)
+	swap.AccountValues = append(swap.AccountValues, padded(asked.Quote)...)
+	if !r.opts.Table.IsZero() {
+		out.Tables = append(out.Tables, r.opts.Table)
+	}
+	lie(swap, out, at, d)
+	out.Swap = encode(swap.ProgID, swap.AccountValues, swap.DataBytes)
+	return out, nil
+}
+
+// tradeOf makes the trade of a quote.
+func tradeOf(q *quote, user solana.PublicKey, d *draft) (*market.Trade, error) {
+	out := &market.Trade{User: user, AmountIn: uint64(q.InAmount), MinOut: uint64(q.Threshold)}
+	var err error
+	if out.WSOL, _, err = solana.FindAssociatedTokenAddress(user, solana.WrappedSol); err != nil {
+		return nil, err
+	}
+	if out.Tokens, _, err = solana.FindAssociatedTokenAddress(user, q.OutputMint); err != nil {
+		return nil, err
+	}
+	if d.tells(LowThreshold) {
+		out.MinOut = 0
+	}
+	if d.tells(ShortOutput) {
+		out.KeepBPS = market.MaxBPS / 2
+	}
+	if d.tells(PartialFill) {
+		out.AmountIn, out.MinOut = out.AmountIn/2, out.MinOut/2
+	}
+	return out, nil
+}
+
+// padded gives the accounts that make a route wide.
+func padded(q *quote) []*solana.AccountMeta {
+	first := 0
+	if q.Outside {
+		first = tablePadding
+	}
+	out := make([]*solana.AccountMeta, max(0, min(q.Wide, maxWide)))
+	for i := range out {
+		out[i] = solana.Meta(padding(first + i))
+	}
+	return out
+}
+
+// createAccount is what Jupiter lets the user make before the swap.
+func createAccount(user, at, mint solana.PublicKey) instruction {
+	return encode(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{
+		solana.Meta(user).SIGNER().WRITE(), solana.Meta(at).WRITE(), solana.Meta(user), solana.Meta(mint),
+		solana.Meta(solana.SystemProgramID), solana.Meta(solana.TokenProgramID),
+	}, []byte{1})
+}
+
+// lie changes an honest answer as its draft says.
+func lie(swap *solana.GenericInstruction, out *instructions, at *market.Market, d *draft) {
+	add := func(m *solana.AccountMeta) { swap.AccountValues = append(swap.AccountValues, m) }
+	if d.tells(WrongProgram) {
+		swap.ProgID = solana.MemoProgramID
+	}
+	if rule, ok := d.lies[PayerAccount]; ok {
+		add(solana.Meta(rule.Account).SIGNER().WRITE())
+	}
+	if rule, ok := d.lies[PayerWritable]; ok {
+		add(solana.Meta(rule.Account).WRITE())
+	}
+	if d.tells(ExtraSigner) {
+		add(solana.Meta(padding(2)).SIGNER())
+	}
+	if d.tells(BogusTable) {
+		out.Tables = []solana.PublicKey{padding(3)}
+	}
+	if d.tells(ForeignTable) {
+		out.Tables = []solana.PublicKey{at.Address}
+	}
+}

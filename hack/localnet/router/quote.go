@@ -1,0 +1,196 @@
+package router
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/market"
+)
+
+const (
+	// tradeAccounts is how many accounts a swap on a market names.
+	tradeAccounts = 7
+	// tablePadding is how many accounts of wide routes the lookup table holds.
+	tablePadding = 40
+
+	defaultSlippageBPS = 50
+	exactIn            = "ExactIn"
+)
+
+// quote is the body of an answer to GET /quote. Amounts are decimal strings.
+type quote struct {
+	InputMint   solana.PublicKey `json:"inputMint"`
+	InAmount    amount           `json:"inAmount"`
+	OutputMint  solana.PublicKey `json:"outputMint"`
+	OutAmount   amount           `json:"outAmount"`
+	Threshold   amount           `json:"otherAmountThreshold"`
+	SwapMode    string           `json:"swapMode"`
+	SlippageBPS uint64           `json:"slippageBps"`
+	PlatformFee *struct{}        `json:"platformFee"`
+	PriceImpact string           `json:"priceImpactPct"`
+	RoutePlan   []hop            `json:"routePlan"`
+	ContextSlot uint64           `json:"contextSlot"`
+	TimeTaken   float64          `json:"timeTaken"`
+	// Wide and Outside are the router's own: what the instruction is to be padded
+	// with. Clients send quotes back as they got them.
+	Wide    int  `json:"wideAccounts,omitempty"`
+	Outside bool `json:"wideOutside,omitempty"`
+}
+
+type hop struct {
+	SwapInfo swapInfo `json:"swapInfo"`
+	Percent  int      `json:"percent"`
+}
+
+type swapInfo struct {
+	AMM        solana.PublicKey `json:"ammKey"`
+	Label      string           `json:"label"`
+	InputMint  solana.PublicKey `json:"inputMint"`
+	OutputMint solana.PublicKey `json:"outputMint"`
+	InAmount   amount           `json:"inAmount"`
+	OutAmount  amount           `json:"outAmount"`
+	FeeAmount  amount           `json:"feeAmount"`
+	FeeMint    solana.PublicKey `json:"feeMint"`
+}
+
+// amount is a number of lamports or tokens, a decimal string in JSON.
+type amount uint64
+
+// MarshalText writes the decimal digits.
+func (a amount) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(a), 10), nil }
+
+// UnmarshalText reads decimal digits.
+func (a *amount) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return errors.New("expected an amount as a string of decimal digits, below 2^64")
+	}
+	*a = amount(n)
+	return nil
+}
+
+// padding is the i-th account that wide routes name. Nothing is there.
+func padding(i int) solana.PublicKey {
+	n := binary.LittleEndian.AppendUint32([]byte("relaypool local chain router padding v1"), uint32(i)) //nolint:gosec // a few hundred
+	return sha256.Sum256(n)
+}
+
+// question is what a client asks of GET /quote.
+type question struct {
+	input, output solana.PublicKey
+	amount        uint64
+	slippage      uint64
+	// most is the number of accounts that the instruction may name.
+	most   int
+	direct bool
+}
+
+// parseQuestion reads the parameters. Others of Jupiter's are ignored, because
+// they choose among markets, and there is one for each mint.
+func parseQuestion(q url.Values) (*question, error) {
+	parameter := func(name string, parse func(string) error) error {
+		if err := parse(q.Get(name)); err != nil {
+			return invalid(fmt.Sprintf("Query parameter %s cannot be parsed: %v", name, err))
+		}
+		return nil
+	}
+	number := func(to *uint64, otherwise, most uint64) func(string) error {
+		return func(text string) (err error) {
+			if *to = otherwise; text == "" && otherwise > 0 {
+				return nil
+			}
+			if *to, err = strconv.ParseUint(text, 10, 64); err == nil && *to > most {
+				err = fmt.Errorf("expected at most %d", most)
+			}
+			return err
+		}
+	}
+	out := &question{direct: q.Get("onlyDirectRoutes") == "true"}
+	var most uint64
+	for _, err := range []error{
+		parameter("inputMint", func(text string) (err error) { out.input, err = solana.PublicKeyFromBase58(text); return err }),
+		parameter("outputMint", func(text string) (err error) { out.output, err = solana.PublicKeyFromBase58(text); return err }),
+		parameter("amount", number(&out.amount, 0, math.MaxUint64)),
+		parameter("slippageBps", number(&out.slippage, defaultSlippageBPS, market.MaxBPS)),
+		parameter("maxAccounts", number(&most, maxWide, maxWide)),
+		parameter("swapMode", func(text string) error {
+			if text != "" && text != exactIn {
+				return errors.New("the local router knows ExactIn only")
+			}
+			return nil
+		}),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	out.most = int(most) //nolint:gosec // at most maxWide
+	return out, nil
+}
+
+// quote answers GET /quote.
+func (r *Router) quote(req *http.Request, d *draft) (any, error) {
+	asked, err := parseQuestion(req.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	if asked.input == asked.output {
+		return nil, &apiError{Message: "Circular arbitrage is disabled", Code: codeCircular}
+	}
+	at, state, slot := r.market(asked.output)
+	if asked.input != solana.WrappedSol || at == nil {
+		return nil, &apiError{Message: "The token is not tradable", Code: codeNotTradable}
+	}
+	out := state.Output(asked.amount)
+	if out == 0 || asked.most < tradeAccounts || asked.amount > math.MaxUint64-state.Lamports {
+		return nil, noRoute()
+	}
+	if d.tells(LowThreshold) {
+		out *= 2
+	}
+	answer := &quote{
+		InputMint: asked.input, InAmount: amount(asked.amount), OutputMint: asked.output, OutAmount: amount(out),
+		Threshold: amount(threshold(out, asked.slippage)), SwapMode: exactIn, SlippageBPS: asked.slippage,
+		PriceImpact: impact(state, asked.amount), ContextSlot: slot, TimeTaken: 0.001,
+		RoutePlan: []hop{{Percent: 100, SwapInfo: swapInfo{
+			AMM: at.Address, Label: "Local market", InputMint: asked.input, OutputMint: asked.output,
+			InAmount: amount(asked.amount), OutAmount: amount(out),
+			FeeAmount: amount(share(asked.amount, uint64(state.FeeBPS))), FeeMint: asked.input,
+		}}},
+	}
+	if !asked.direct {
+		answer.Wide, answer.Outside = min(d.wide, asked.most-tradeAccounts), d.outside
+	}
+	if d.tells(WrongMint) {
+		answer.OutputMint = padding(0)
+	}
+	if d.tells(WrongAmount) {
+		answer.InAmount++
+	}
+	return answer, nil
+}
+
+// threshold is what is left of an output after the slippage, rounded up.
+func threshold(out, slippageBPS uint64) uint64 { return out - share(out, slippageBPS) }
+
+// share gives so many basis points of an amount, rounded down.
+func share(of, bps uint64) uint64 {
+	n := new(big.Int).Mul(new(big.Int).SetUint64(of), new(big.Int).SetUint64(bps))
+	return n.Div(n, big.NewInt(market.MaxBPS)).Uint64()
+}
+
+// impact tells how much the trade moves the price against itself, as a
+// fraction.
+func impact(state *market.State, lamports uint64) string {
+	in := float64(lamports)
+	return strconv.FormatFloat(in/(float64(state.Lamports)+in), 'f', -1, 64)
+}

@@ -1,0 +1,130 @@
+// Package router is the swap router of the local chain: an HTTP server with
+// the part of Jupiter's swap API v1 that a relay calls, over the markets of
+// package market. It is honest until it is told otherwise: its settings make it
+// fail, and lie, as the router of a real chain might.
+package router
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+)
+
+// The calls, under the names that fault rules, lies and statistics have for
+// them.
+const (
+	CallQuote        = "quote"
+	CallInstructions = "swap-instructions"
+)
+
+// Ledger is the chain that the router reads its markets from, a bank.Bank.
+type Ledger interface {
+	Read(bank.Commitment, func(bank.View))
+}
+
+// Options configures a Router.
+type Options struct {
+	// Ledger and Log are required.
+	Ledger Ledger
+	Log    *slog.Logger
+	// Table is a lookup table on the chain, with what TableAddresses says in it,
+	// that every answer names; zero for none.
+	Table solana.PublicKey
+	// APIKey, unless empty, is what the header x-api-key must hold.
+	APIKey string
+	// Seed makes the draws of faults and lies repeat.
+	Seed uint64
+}
+
+// Router answers quotes and gives instructions. It is safe for concurrent use.
+type Router struct {
+	opts   Options
+	mux    *http.ServeMux
+	faults *fault.Injector
+
+	mu       sync.Mutex
+	settings Settings
+	drawn    map[string]uint64
+	stats    Stats
+}
+
+// Stats is what a router has counted since its start.
+type Stats struct {
+	// Calls are the calls received, by name.
+	Calls map[string]uint64 `json:"calls"`
+	// Refused are the answers with an errorCode, by that code.
+	Refused map[string]uint64 `json:"refused"`
+	// Faults are the faults that took effect, by their names in a rule's JSON.
+	Faults map[string]uint64 `json:"faults"`
+	// Lies are the lies told.
+	Lies map[Lie]uint64 `json:"lies"`
+}
+
+// New makes a router that is honest and never fails. The error names the option
+// that is missing.
+func New(opts Options) (*Router, error) {
+	switch {
+	case opts.Ledger == nil:
+		return nil, errors.New("router options: Ledger is missing, want the chain's bank")
+	case opts.Log == nil:
+		return nil, errors.New("router options: Log is missing")
+	}
+	r := &Router{
+		opts: opts, mux: http.NewServeMux(), faults: fault.NewInjector(opts.Seed), drawn: make(map[string]uint64),
+		stats: Stats{Calls: make(map[string]uint64), Refused: make(map[string]uint64), Lies: make(map[Lie]uint64)},
+	}
+	r.mux.HandleFunc("GET /quote", r.handle(CallQuote, r.quote))
+	r.mux.HandleFunc("POST /swap-instructions", r.handle(CallInstructions, r.instructions))
+	return r, nil
+}
+
+// TableAddresses are what the router's lookup table is to hold: all that every
+// swap on the market names, and the accounts of its wide routes.
+func TableAddresses(m *market.Market) []solana.PublicKey {
+	out := []solana.PublicKey{
+		market.ProgramID, m.Address, m.VaultSOL, m.VaultTokens, m.Mint, solana.WrappedSol, solana.TokenProgramID, solana.SystemProgramID,
+	}
+	for i := range tablePadding {
+		out = append(out, padding(i))
+	}
+	return out
+}
+
+// ServeHTTP answers GET /quote and POST /swap-instructions.
+func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
+
+// Stats counts calls, refusals, faults and lies.
+func (r *Router) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Stats{
+		Calls: maps.Clone(r.stats.Calls), Refused: maps.Clone(r.stats.Refused), Lies: maps.Clone(r.stats.Lies),
+		Faults: r.faults.Applied(),
+	}
+}
+
+// market reads a mint's market and the slot that it is as of; nil when there is
+// none.
+func (r *Router) market(mint solana.PublicKey) (at *market.Market, state *market.State, slot uint64) {
+	at, err := market.For(mint)
+	if err != nil {
+		return nil, nil, 0
+	}
+	var account *bank.Account
+	r.opts.Ledger.Read(bank.Processed, func(v bank.View) { account, slot = v.Account(at.Address), v.Slot() })
+	if account == nil || account.Owner != market.ProgramID {
+		return nil, nil, 0
+	}
+	if state, err = market.ParseState(account.Data); err != nil {
+		return nil, nil, 0
+	}
+	return at, state, slot
+}
