@@ -11,6 +11,10 @@ import (
 	"math/bits"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/token"
+	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // ProgramID is the program's address on every local chain.
@@ -114,6 +118,21 @@ func For(mint solana.PublicKey) (*Market, error) {
 }
 
 func seeds(mint solana.PublicKey) [][]byte { return [][]byte{[]byte("market"), mint[:]} }
+
+// Genesis gives a market's accounts, vaults included, to be put on the chain
+// from the start; its mint is the caller's to put there. The vault of tokens
+// holds stock, of which the admin can set reserves; they cannot exceed it.
+func (m *Market) Genesis(admin solana.PublicKey, reserves Reserves, feeBPS uint16, stock uint64) map[solana.PublicKey]bank.Account {
+	state := State{Mint: m.Mint, Admin: admin, Reserves: reserves, FeeBPS: feeBPS, bump: m.bump}
+	reserve := bank.RentExemption(layout.AccountSize)
+	return map[solana.PublicKey]bank.Account{
+		m.Address: {Lamports: bank.RentExemption(stateSize), Data: state.bytes(), Owner: ProgramID},
+		m.VaultSOL: token.Account(layout.Account{
+			Mint: solana.WrappedSol, Owner: m.Address, State: layout.Initialized, Native: &reserve,
+		}),
+		m.VaultTokens: token.Account(layout.Account{Mint: m.Mint, Owner: m.Address, Amount: stock, State: layout.Initialized}),
+	}
+}
 
 // Initialize makes the instruction that opens the market, once its vaults are
 // there and the one of tokens covers the reserves. The admin pays and signs.

@@ -8,6 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // The program's custom errors, with the codes that the real router has for
@@ -30,24 +31,11 @@ const (
 	// the token program's part, comes to what one hop of a real router does.
 	setUnits  = 5_000
 	swapUnits = 70_000
-
-	tokenAccountSize = 165
-	tokenOwnerAt     = 32
-	tokenAmountAt    = 64
-	tokenStateAt     = 108
 )
 
 // Program gives the market program.
 func Program() bank.Program {
-	const size = 36 // what an upgradeable program has at its own address: a pointer to its code
-	return bank.Program{
-		ID: ProgramID,
-		Account: bank.Account{
-			Lamports: bank.RentExemption(size), Data: make([]byte, size),
-			Owner: solana.BPFLoaderUpgradeableProgramID, Executable: true,
-		},
-		Process: process,
-	}
+	return bank.Program{ID: ProgramID, Account: bank.ProgramAccount(), Process: process}
 }
 
 func process(v *bank.Invocation) error {
@@ -163,7 +151,7 @@ func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
 	if err != nil {
 		return err
 	}
-	if s.Lamports == 0 || s.Tokens == 0 || held.amount < s.Tokens {
+	if s.Lamports == 0 || s.Tokens == 0 || held.Amount < s.Tokens {
 		return refuse(v, bank.ErrInvalidArgument, "want reserves of both sides, and a vault that covers the tokens")
 	}
 	return nil
@@ -185,23 +173,14 @@ func open(account *bank.AccountRef) (*State, *Market, error) {
 	return state, at, nil
 }
 
-// tokens is what the program reads of a token account.
-type tokens struct {
-	owner  solana.PublicKey
-	amount uint64
-}
-
 // readTokens refuses with the real router's InvalidTokenAccount what is no
 // token account. Its mint is checked by the token program, by whoever moves.
-func readTokens(account *bank.AccountRef) (tokens, error) {
-	data := account.Data()
-	if account.Owner() != solana.TokenProgramID || len(data) != tokenAccountSize || data[tokenStateAt] == 0 {
-		return tokens{}, ErrInvalidTokenAccount
+func readTokens(account *bank.AccountRef) (*layout.Account, error) {
+	held, err := layout.ParseAccount(account.Data())
+	if account.Owner() != solana.TokenProgramID || err != nil || held.State == layout.Uninitialized {
+		return nil, ErrInvalidTokenAccount
 	}
-	return tokens{
-		owner:  solana.PublicKeyFromBytes(data[tokenOwnerAt:tokenAmountAt]),
-		amount: binary.LittleEndian.Uint64(data[tokenAmountAt:]),
-	}, nil
+	return held, nil
 }
 
 // swap takes wrapped SOL of the user and gives tokens out of the vault. A short
@@ -273,7 +252,7 @@ func checkTrade(a []*bank.AccountRef, at *Market) error {
 		if err != nil {
 			return err
 		}
-		if held.owner != user.Key() {
+		if held.Owner != user.Key() {
 			return ErrInvalidTokenAccount
 		}
 	}

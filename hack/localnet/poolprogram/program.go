@@ -93,7 +93,7 @@ func New(profile *shieldpool.Profile, key *groth16.Key) (bank.Program, error) {
 	}
 	return bank.Program{
 		ID:      profile.ProgramID,
-		Account: programAccount(),
+		Account: bank.ProgramAccount(),
 		Process: p.process,
 	}, nil
 }
@@ -130,18 +130,6 @@ func checkProfile(profile *shieldpool.Profile) error {
 		}
 	}
 	return nil
-}
-
-// programAccount is what an upgradeable program has at its own address: 36
-// bytes that point at its code, which does not exist here.
-func programAccount() bank.Account {
-	const size = 36
-	return bank.Account{
-		Lamports:   bank.RentExemption(size),
-		Data:       make([]byte, size),
-		Owner:      solana.BPFLoaderUpgradeableProgramID,
-		Executable: true,
-	}
 }
 
 func (p *program) process(v *bank.Invocation) error {

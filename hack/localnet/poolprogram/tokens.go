@@ -1,20 +1,11 @@
 package poolprogram
 
 import (
-	"encoding/binary"
-
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-)
-
-// Layout of the SPL Token program's accounts, as far as the program looks.
-const (
-	tokenAccountSize = 165
-	tokenOwnerAt     = 32
-	tokenAmountAt    = 64
-	tokenStateAt     = 108
+	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // associated finds the token account of a wallet, which costs what the search
@@ -33,17 +24,16 @@ func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.Pu
 	if account.Owner() != solana.TokenProgramID {
 		return 0, refuse(v, bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")
 	}
-	data := account.Data()
-	if len(data) != tokenAccountSize || data[tokenStateAt] == 0 {
+	held, err := layout.ParseAccount(account.Data())
+	switch {
+	case err != nil || held.State == layout.Uninitialized:
 		return 0, refuse(v, bank.ErrInvalidAccountData, "an account of the token program holds no tokens")
-	}
-	if solana.PublicKeyFromBytes(data[:tokenOwnerAt]) != mint {
+	case held.Mint != mint:
 		return 0, refuse(v, bank.ErrInvalidAccountData, "a token account is of another mint")
-	}
-	if !owner.IsZero() && solana.PublicKeyFromBytes(data[tokenOwnerAt:tokenAmountAt]) != owner {
+	case !owner.IsZero() && held.Owner != owner:
 		return 0, refuse(v, bank.ErrInvalidAccountData, "a token account has another owner")
 	}
-	return binary.LittleEndian.Uint64(data[tokenAmountAt:]), nil
+	return held.Amount, nil
 }
 
 // closeTokens closes a token account of a swap's state; of wrapped SOL with all

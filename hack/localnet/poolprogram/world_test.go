@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,7 +14,9 @@ import (
 	"github.com/gagliardetto/solana-go/programs/system"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
+	"github.com/relaypool/relaypool/hack/localnet/token"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -91,7 +94,8 @@ func limitedWorld(t testing.TB, limits bank.BlockLimits, profile *shieldpool.Pro
 		Genesis: sha256.Sum256([]byte("test")), ConfirmAfter: 1, FinalizeAfter: 32, History: 1000,
 		Clock:    func() time.Time { return time.Unix(1_700_000_000, 0) },
 		Limits:   limits,
-		Programs: append([]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program}, preset...),
+		Programs: slices.Concat([]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), program, market.Program()}, token.Programs(), preset),
+		Accounts: swapAccounts(t),
 		Faucet:   address("faucet"), FaucetLamports: 1_000_000 * solana.LAMPORTS_PER_SOL,
 	})
 	if err != nil {

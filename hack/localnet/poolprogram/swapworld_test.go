@@ -1,0 +1,233 @@
+package poolprogram_test
+
+import (
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/localnet/token"
+	"github.com/relaypool/relaypool/hack/localnet/token/layout"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// The market of the worlds: 150 tokens a SOL, 6 decimals, and 30 basis points.
+	marketLamports = 10_000 * uint64(solana.LAMPORTS_PER_SOL)
+	marketTokens   = 1_500_000_000_000
+	marketFee      = 30
+	marketStock    = 1_000_000_000_000_000
+)
+
+var (
+	stateRent = bank.RentExemption(161)
+	tokenRent = bank.RentExemption(layout.AccountSize)
+)
+
+// swapAccounts are a mint, its market, and the authority over both.
+func swapAccounts(t testing.TB) map[solana.PublicKey]bank.Account {
+	t.Helper()
+	at := usdMarket(t)
+	authority := address("authority")
+	accounts := at.Genesis(authority, market.Reserves{Lamports: marketLamports, Tokens: marketTokens}, marketFee, marketStock)
+	accounts[solana.WrappedSol] = token.NativeMint()
+	accounts[at.Mint] = token.MintAccount(layout.Mint{
+		Authority: &authority, Supply: marketStock, Decimals: 6, Initialized: true, FreezeAuthority: &authority,
+	})
+	return accounts
+}
+
+func usdMarket(t testing.TB) *market.Market {
+	t.Helper()
+	at, err := market.For(address("usd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// swapping is a swap after its first leg, with the user's wallet.
+type swapping struct {
+	*world
+	*shieldpool.Swap
+	at     *market.Market
+	wallet solana.PublicKey
+	// net are the swap's lamports.
+	net uint64
+}
+
+// terms are of a swap for usd into the wallet's associated account.
+func (w *world) terms(wallet solana.PublicKey, least uint64) shieldpool.SwapTerms {
+	w.t.Helper()
+	ata, _, err := token.Address(wallet, address("usd"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return shieldpool.SwapTerms{OutputMint: address("usd"), RecipientATA: ata, MinOutput: least}
+}
+
+// swapOf is a change for call.
+func swapOf(gross int64, terms shieldpool.SwapTerms) func(*shieldpool.PublicInputs, *shieldpool.Destination) {
+	return func(in *shieldpool.PublicInputs, d *shieldpool.Destination) {
+		d.Swap = &terms
+		in.PublicAmount = -gross
+		in.ExtDataHash = shieldpool.ExtDataHash(*d)
+	}
+}
+
+// fundedSwap runs a TransactSwap of one SOL with a minimum.
+func (w *world) fundedSwap(least uint64) *swapping {
+	w.t.Helper()
+	s := &swapping{world: w, at: usdMarket(w.t), wallet: address("wallet")}
+	terms := w.terms(s.wallet, least)
+	call := w.call(swapOf(sol, terms))
+	var err error
+	if s.Swap, err = w.pool.Swap(call.Inputs.Nullifiers[0], terms); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mustRun(call)
+	s.net, _ = w.pool.Profile.Fees.Net(uint64(sol))
+	return s
+}
+
+// newSwap is a funded swap, its token accounts made.
+func newSwap(t testing.TB, least uint64) *swapping {
+	t.Helper()
+	s := newWorld(t).fundedSwap(least)
+	s.must(s.Accounts(s.payer.PublicKey(), s.wallet)...)
+	return s
+}
+
+// must runs instructions that the payer pays for, in a slot of their own.
+func (w *world) must(instructions ...solana.Instruction) bank.Meta {
+	w.t.Helper()
+	tx, err := w.run(w.payer, instructions...)
+	if err != nil {
+		w.t.Fatalf("the transaction failed: %v\n%v", err, w.meta(tx).Logs)
+	}
+	w.conserved(tx)
+	w.Advance(1)
+	return w.meta(tx)
+}
+
+// conserved fails the test when a transaction made or lost lamports.
+func (w *world) conserved(tx *bank.Transaction) {
+	w.t.Helper()
+	meta := w.meta(tx)
+	before, after := uint64(0), meta.Fee
+	for i := range meta.PreBalances {
+		before += meta.PreBalances[i]
+		after += meta.PostBalances[i]
+	}
+	if before != after {
+		w.t.Errorf("%d lamports before and %d after, fee included", before, after)
+	}
+}
+
+func (s *swapping) prepare(payer solana.PublicKey) *solana.GenericInstruction {
+	s.t.Helper()
+	return generic(s.t)(s.Prepare(payer))
+}
+
+// execute is ExecuteSwap around an honest trade on the market, or a changed one.
+func (s *swapping) execute(change func(*market.Trade)) *solana.GenericInstruction {
+	s.t.Helper()
+	trade := market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: s.net}
+	if change != nil {
+		change(&trade)
+	}
+	swap := s.at.Swap(trade)
+	return generic(s.t)(s.Execute(s.payer.PublicKey(), market.ProgramID, swap.AccountValues, swap.DataBytes))
+}
+
+func (s *swapping) refund(payer solana.PublicKey, wrapped bool) *solana.GenericInstruction {
+	s.t.Helper()
+	return generic(s.t)(s.Close(payer, s.wallet, wrapped))
+}
+
+// generic makes an instruction that a test can alter.
+func generic(t testing.TB) func(solana.Instruction, error) *solana.GenericInstruction {
+	t.Helper()
+	return func(ix solana.Instruction, err error) *solana.GenericInstruction {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := ix.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return solana.NewInstruction(ix.ProgramID(), ix.Accounts(), data)
+	}
+}
+
+// state is the swap's state; nil when there is none.
+func (s *swapping) state() *shieldpool.SwapState {
+	s.t.Helper()
+	account := s.account(s.State)
+	if account == nil || account.Owner != s.pool.Profile.ProgramID {
+		return nil
+	}
+	state, err := shieldpool.ParseSwapState(account.Data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return state
+}
+
+// tokens is the balance of a token account; 0 when there is none.
+func (w *world) tokens(at solana.PublicKey) uint64 {
+	w.t.Helper()
+	account := w.account(at)
+	if account == nil || account.Owner != solana.TokenProgramID {
+		return 0
+	}
+	parsed, err := shieldpool.ParseTokenAccount(account.Data)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return parsed.Amount
+}
+
+// price is what the market gives for the swap's lamports now.
+func (s *swapping) price() uint64 {
+	s.t.Helper()
+	state, err := market.ParseState(s.account(s.at.Address).Data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return state.Output(s.net)
+}
+
+// toTimeout advances until the open slot is so many past the timeout slot.
+func (s *swapping) toTimeout(past int) {
+	s.t.Helper()
+	var slot uint64
+	s.Read(bank.Processed, func(v bank.View) { slot = v.Slot() })
+	s.Advance(s.state().TimeoutSlot + uint64(past) - slot)
+}
+
+// sendLamports, sendWrapped and mintTo do what any stranger may do to an account.
+func (w *world) sendLamports(to solana.PublicKey, lamports uint64) {
+	w.t.Helper()
+	w.must(system.NewTransferInstruction(lamports, w.payer.PublicKey(), to).Build())
+}
+
+func (w *world) sendWrapped(to solana.PublicKey, lamports uint64) {
+	w.t.Helper()
+	w.must(system.NewTransferInstruction(lamports, w.payer.PublicKey(), to).Build(),
+		tokenprogram.NewSyncNativeInstruction(to).Build())
+}
+
+func (w *world) mintTo(account solana.PublicKey, amount uint64) {
+	w.t.Helper()
+	authority := key("authority")
+	w.fund(authority.PublicKey(), uint64(sol))
+	if _, err := w.run(authority, tokenprogram.NewMintToInstruction(amount, address("usd"), account, authority.PublicKey(), nil).Build()); err != nil {
+		w.t.Fatalf("mint: %v", err)
+	}
+	w.Advance(1)
+}
