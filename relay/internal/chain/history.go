@@ -131,16 +131,9 @@ func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]led
 
 // maker reads the transaction and tells whether it made the account.
 func (c *Client) maker(ctx context.Context, info ledger.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*ledger.Creation, error) {
-	tx, err := c.transaction(ctx, info.Signature, ledger.Confirmed)
-	if err != nil {
+	tx, err := c.listed(ctx, info)
+	if err != nil || tx.Failed {
 		return nil, err
-	}
-	if tx == nil {
-		// Listed and not there: the endpoint's indices disagree, so it answers nothing.
-		return nil, &ledger.Unavailable{Method: "getTransaction", Kind: ledger.KindNotYet, Detail: "a transaction that the endpoint lists is not there"}
-	}
-	if tx.Failed {
-		return nil, nil
 	}
 	for _, ix := range tx.Instructions {
 		if !ix.ProgramID.Equals(pool.Profile.ProgramID) || !slices.Contains(ix.Accounts, address) {
@@ -157,6 +150,67 @@ func (c *Client) maker(ctx context.Context, info ledger.SignatureInfo, pool *shi
 		return &ledger.Creation{Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer, Call: call}, nil
 	}
 	return nil, nil
+}
+
+// listed reads a transaction that the endpoint lists as confirmed.
+func (c *Client) listed(ctx context.Context, info ledger.SignatureInfo) (*transaction, error) {
+	tx, err := c.transaction(ctx, info.Signature, ledger.Confirmed)
+	if err == nil && tx == nil {
+		// Listed and not there: the endpoint's indices disagree, so it answers nothing.
+		err = &ledger.Unavailable{Method: "getTransaction", Kind: ledger.KindNotYet, Detail: "a transaction that the endpoint lists is not there"}
+	}
+	return tx, err
+}
+
+// settlement finds the transaction that ended the swap; nil when the endpoint's
+// history has none. Anybody may name the state's address before and after it, and
+// call the program for it in vain: only its instruction that succeeded ended it.
+func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap) (*ledger.Settled, error) {
+	succeeded, err := c.succeeded(ctx, swap.State)
+	if err != nil {
+		return nil, err
+	}
+	// From the newest, because what the relay looks for has just happened, down to
+	// the slot in which the swap began.
+	var from uint64
+	for _, info := range succeeded {
+		if info.Slot < from {
+			break
+		}
+		tx, err := c.listed(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		how, began := role(tx, swap)
+		if how != "" {
+			confirmation, err := c.confirmation(ctx, info)
+			if err != nil {
+				return nil, err
+			}
+			return &ledger.Settled{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
+		}
+		if began {
+			from = info.Slot
+		}
+	}
+	return nil, nil
+}
+
+// role is what a transaction was to the swap: how it ended it, or that it began it.
+func role(tx *transaction, swap *shieldpool.Swap) (how shieldpool.Settlement, began bool) {
+	if tx.Failed {
+		return "", false
+	}
+	for _, ix := range tx.Instructions {
+		if how = swap.SettledBy(ix.ProgramID, ix.Accounts, ix.Data); how != "" {
+			return how, false
+		}
+		if ix.ProgramID.Equals(swap.Pool.Profile.ProgramID) && slices.Contains(ix.Accounts, swap.State) {
+			call := callOf(swap.Pool.Profile, ix)
+			began = began || call != nil && call.Swap != nil && call.Inputs.Nullifiers[0] == swap.Nullifier
+		}
+	}
+	return "", began
 }
 
 // confirmation is how far the network has come with a transaction that is

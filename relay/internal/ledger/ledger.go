@@ -90,6 +90,18 @@ type Creation struct {
 	Call *shieldpool.Call
 }
 
+// Settled is the transaction that ended a swap.
+type Settled struct {
+	// How it ended: executed or refunded.
+	How       shieldpool.Settlement
+	Signature solana.Signature
+	Slot      uint64
+	// Confirmation is at least Confirmed.
+	Confirmation Commitment
+	// FeePayer is who sent it: anybody may.
+	FeePayer solana.PublicKey
+}
+
 // Payment is what one finalized transaction did to an account's lamports.
 type Payment struct {
 	Signature solana.Signature
