@@ -37,8 +37,8 @@ WITH submitted AS (
 	FROM (SELECT) AS one LEFT JOIN workers w ON w.id = $6::uuid AND w.until > now()
 	RETURNING created_at, epoch
 ), requested AS (
-	INSERT INTO requests (submission_id, proof, proof_sign, public_inputs, recipient, notes, spends)
-	VALUES ($1, $7, $8, $9, $10, $11, $12::bytea[])
+	INSERT INTO requests (submission_id, proof, proof_sign, public_inputs, recipient, notes, spends, swap_terms)
+	VALUES ($1, $7, $8, $9, $10, $11, $12::bytea[], $14)
 ), reserved AS (
 	INSERT INTO reservations (pool, nullifier, submission_id)
 	SELECT $2, n, $1 FROM unnest($12::bytea[]) AS n ON CONFLICT DO NOTHING RETURNING 1
@@ -78,9 +78,12 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 // insert changes sub once it is committed.
 func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash []byte, worker *uuid.UUID) error {
 	hash := submission.ContentHash(sub.Call)
-	var recipient []byte
+	var recipient, terms []byte
 	if !sub.Call.Recipient.IsZero() {
 		recipient = sub.Call.Recipient.Bytes()
+	}
+	if sub.Call.Swap != nil {
+		terms = sub.Call.Swap.Bytes()
 	}
 	notes := sub.Call.Notes
 	if notes == nil {
@@ -89,7 +92,7 @@ func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash 
 	var at time.Time
 	var epoch int64
 	err := s.Pool.QueryRow(ctx, acceptSQL, sub.ID, sub.Pool.Bytes(), sub.Kind, hash[:], int64(sub.RootSeq), worker, //nolint:gosec // counts of leaves are at most 2^32
-		sub.Call.Proof, sub.ProofSign, sub.Call.Inputs.Bytes(), recipient, notes, byteSlices(spends(sub)), keyHash).Scan(&at, &epoch)
+		sub.Call.Proof, sub.ProofSign, sub.Call.Inputs.Bytes(), recipient, notes, byteSlices(spends(sub)), keyHash, terms).Scan(&at, &epoch)
 	if err != nil {
 		return fmt.Errorf("insert submission: %w", err)
 	}

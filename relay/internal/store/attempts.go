@@ -25,10 +25,12 @@ WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT l.id, l.epoch, l.kind, l.waited FROM locked l JOIN workers w ON w.id = l.lease_owner AND w.until > now()
 	WHERE l.state = 'processing'
 ), made AS (
-	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost)
-	SELECT id, epoch, $3, $4, $5, $6, $7, $8, $9 FROM held
+	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, purpose, fee)
+	SELECT id, epoch, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM held
 ), progress AS (
 	UPDATE submissions s SET tries = 0, hold_reason = NULL FROM held WHERE s.id = held.id AND held.waited
+), quoted AS (
+	UPDATE swaps w SET phase = 'quoted' FROM held WHERE w.id = held.id AND $10 = 'execute' AND w.phase <> 'quoted'
 ), spend_change AS (
 	SELECT kind = 'transfer' AS transfer, $9::bigint AS lamports FROM held
 ), spent AS (` + spendSQL + `)
@@ -37,7 +39,7 @@ SELECT true FROM held`
 // RecordAttempt implements submission.Store.
 func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
 	return s.move(ctx, "record attempt", recordSQL, l.ID, l.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
-		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost)) //nolint:gosec // slots, heights and lamports are below 2^63
+		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee)) //nolint:gosec // slots, heights and lamports are below 2^63
 }
 
 // heldSubmission locks the row of a lease, whatever its state under it.
@@ -57,12 +59,17 @@ func (s *Store) RefuseAttempt(ctx context.Context, l submission.Lease, sig solan
 }
 
 // burySQL takes back what the attempts reserved of the caps, once: an attempt
-// that is dead already is left as it is.
+// that is dead already is left as it is. A swap of which no execution is left is
+// as far as before the first.
 const burySQL = heldSubmission + `, buried AS (
 	UPDATE attempts a SET dead = true, paid = b.paid
 	FROM held, unnest($3::bytea[], $4::bigint[]) AS b (signature, paid)
 	WHERE a.submission_id = held.id AND a.signature = b.signature AND NOT a.dead
-	RETURNING held.kind = 'transfer' AS transfer, b.paid - a.cost AS lamports
+	RETURNING held.kind = 'transfer' AS transfer, b.paid - a.cost AS lamports, a.purpose
+), unquoted AS (
+	UPDATE swaps w SET phase = 'accounts_ready' FROM held
+	WHERE w.id = held.id AND w.phase = 'quoted' AND EXISTS (SELECT FROM buried WHERE purpose = 'execute')
+		AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = held.id AND a.purpose = 'execute' AND NOT a.dead AND a.signature <> ALL ($3::bytea[]))
 ), spend_change AS (
 	SELECT transfer, lamports FROM buried
 ), returned AS (` + spendSQL + `)

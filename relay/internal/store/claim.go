@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,35 +16,51 @@ import (
 // statement's start; a row that somebody else claimed, advanced and released
 // since then would come without his attempts. It is left alone: the epoch as of
 // the start (seen) has to be that of the row as it was locked (picked).
+//
+// Claims name the kinds that this release knows, so that it leaves those of a
+// later one alone. Settlements, of which thousands may wait for a price, have a
+// claim and an index of their own; they stand behind all others in the order of
+// roots, where the other claims stop.
 const (
 	claimHead = `
 WITH picked AS MATERIALIZED (
 	SELECT s.id, s.epoch FROM submissions s WHERE `
-	claimDue    = `s.state IN ('pending', 'processing') AND s.lease_owner IS NULL AND s.due_at <= now()`
-	claimLanded = `s.state = 'completed' AND NOT s.finalized AND s.lease_owner IS NULL AND s.due_at <= now()`
-	claimAlive  = ` AND EXISTS (SELECT FROM workers w WHERE w.id = $1 AND w.until > now())`
-	claimTail   = ` LIMIT $2 FOR UPDATE SKIP LOCKED
+	claimFree     = `s.lease_owner IS NULL AND s.due_at <= now()`
+	claimOpen     = `s.state IN ('pending', 'processing') AND ` + claimFree
+	claimDue      = claimOpen + ` AND s.root_seq < ` + lastRootSeq + ` AND s.kind IN (` + firstLegs + `)`
+	claimSettling = claimOpen + ` AND s.kind = 'settlement'`
+	claimLanded   = `s.state = 'completed' AND NOT s.finalized AND ` + claimFree + ` AND s.kind IN (` + firstLegs + `, 'settlement')`
+	claimAlive    = ` AND EXISTS (SELECT FROM workers w WHERE w.id = $1 AND w.until > now())`
+	claimTail     = ` LIMIT $2 FOR UPDATE SKIP LOCKED
 ), s AS (
 	UPDATE submissions s SET lease_owner = $1, epoch = s.epoch + 1, state = CASE s.state WHEN 'pending' THEN 'processing' ELSE s.state END
 	FROM picked, submissions seen WHERE s.id = picked.id AND seen.id = picked.id AND seen.epoch = picked.epoch
 	RETURNING s.*
 )
 SELECT ` + columns + `, ` + attemptColumns + `
-FROM s JOIN requests r ON r.submission_id = s.id LEFT JOIN attempts a ON a.submission_id = s.id
-ORDER BY s.root_seq, s.job_id, a.epoch, a.created_at, a.signature`
+FROM s` + belongings + ` LEFT JOIN attempts a ON a.submission_id = s.id
+ORDER BY `
+	byRoot, byDue, byArrival = `s.root_seq, s.job_id`, `s.due_at, s.job_id`, `s.job_id`
+	thenByAttempt            = `, a.epoch, a.created_at, a.signature`
+
+	// firstLegs are the kinds that a client asks for.
+	firstLegs = `'transfer', 'withdrawal', 'swap'`
+	// lastRootSeq is that of settlements.
+	lastRootSeq = `9223372036854775807`
 
 	// claimBegun is what was taken up before and is held by no reason: its attempts
 	// may be on the chain.
 	claimBegun = `(s.state = 'processing' AND s.hold_reason IS NULL)`
 
-	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY s.root_seq, s.job_id` + claimTail
+	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
 	// probeSQL takes one of those that wait, in turn: each is due again later than
 	// those that were not tried since. In the order of roots the same few would be
 	// tried for ever, which may wait for something else.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimBegun + ` OR s.id = (
-		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimBegun + ` ORDER BY s.due_at, s.root_seq, s.job_id LIMIT 1
-	)) ORDER BY s.root_seq, s.job_id` + claimTail
-	claimLandedSQL = claimHead + claimLanded + claimAlive + ` ORDER BY s.job_id` + claimTail
+		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimBegun + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
+	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
+	claimSettlementsSQL = claimHead + claimSettling + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
+	claimLandedSQL      = claimHead + claimLanded + claimAlive + ` ORDER BY ` + byArrival + claimTail + byArrival + thenByAttempt
 )
 
 // Claim implements submission.Store. Among those of one root it takes the one
@@ -63,37 +80,59 @@ func (s *Store) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([
 	return s.claim(ctx, claimLandedSQL, worker, limit)
 }
 
+// ClaimSettlements implements submission.Store.
+func (s *Store) ClaimSettlements(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+	return s.claim(ctx, claimSettlementsSQL, worker, limit)
+}
+
+const (
+	// holdUnreadable is why a submission waits whose rows do not make sense: it
+	// is tried again, in case a later release can read it, and keeps no other waiting.
+	holdUnreadable  = "unreadable"
+	unreadableDelay = 10 * time.Minute
+)
+
 func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
 	rows, err := s.Pool.Query(ctx, sql, worker, limit)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("claim submissions: %w", err))
 	}
-	claimed, err := readClaimed(rows)
+	claimed, unreadable, err := readClaimed(rows)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("claim submissions: %w", err))
+	}
+	for _, l := range unreadable {
+		// Without the write the lease is one that the worker does not know of: it is
+		// given back with others of that sort, and claimed again.
+		_ = s.Release(ctx, l, unreadableDelay, holdUnreadable)
 	}
 	return claimed, nil
 }
 
 // readClaimed puts the rows together: one for each attempt, those of a
-// submission one after the other, or one for a submission without.
-func readClaimed(rows pgx.Rows) ([]*submission.Claimed, error) {
+// submission one after the other, or one for a submission without. What cannot
+// be understood is told apart.
+func readClaimed(rows pgx.Rows) (out []*submission.Claimed, unreadable []submission.Lease, err error) {
 	defer rows.Close()
-	var out []*submission.Claimed
+	var last submission.Lease
 	for rows.Next() {
 		var r record
 		var a attemptRow
 		if err := rows.Scan(append(r.targets(), a.targets()...)...); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if last := len(out) - 1; last < 0 || out[last].ID != r.s.ID {
+		if l := (submission.Lease{ID: r.s.ID, Epoch: r.s.Epoch}); l != last {
+			last = l
 			sub, err := r.submission()
 			if err != nil {
-				return nil, err
+				unreadable = append(unreadable, l)
+				continue
 			}
 			out = append(out, &submission.Claimed{Submission: sub})
 		}
-		a.addTo(out[len(out)-1])
+		if n := len(out) - 1; n >= 0 && out[n].ID == last.ID {
+			a.addTo(out[n])
+		}
 	}
-	return out, rows.Err()
+	return out, unreadable, rows.Err()
 }

@@ -68,21 +68,24 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 	sub := withdrawal(1, 2)
 	hash, inputs := make([]byte, 32), sub.Call.Inputs.Bytes()
 	spend := [][]byte{hash}
-	landing := []any{fmt.Sprintf("{%s}", id), "{1}", [][]byte{make([]byte, 64)}, "{5}", `{"{1,2}"}`, [][]byte{hash}}
+	landing := []any{fmt.Sprintf("{%s}", id), "{1}", [][]byte{make([]byte, 64)}, "{5}", `{"{1,2}"}`, [][]byte{hash}, "{executed}", "{7}", "{8}"}
 	return map[string]statement{
-		"accept":               {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash}},
+		"accept":               {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash, nil}},
 		"look reservations up": {reservedSQL, []any{testPool.Bytes(), spend}},
 		"replay a key":         {replaySQL, []any{hash, "24 hours"}},
 		"read a submission":    {getSQL, []any{id}},
 		"claim":                {claimSQL, []any{w, 64}},
+		"claim settlements":    {claimSettlementsSQL, []any{w, 64}},
+		"probe":                {probeSQL, []any{w, 64}},
 		"claim landed":         {claimLandedSQL, []any{w, 64}},
 		"forget workers":       {reapSQL, nil},
 		"free":                 {freeSQL, []any{freeBatch}},
 		"retire":               {retireSQL, []any{w}},
 		"held":                 {heldSQL, []any{w}},
 		"release":              {releaseSQL, []any{id, 1, "1 s", ""}},
-		"record":               {recordSQL, []any{id, 1, make([]byte, 64), hash, hash, hash, 1, 2, 3}},
+		"record":               {recordSQL, []any{id, 1, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4}},
 		"refuse":               {refuseSQL, []any{id, 1, make([]byte, 64)}},
+		"note a swap":          {noteSQL, []any{id, 1, "funded", 5}},
 		"bury":                 {burySQL, []any{id, 1, [][]byte{make([]byte, 64)}, "{1}"}},
 		"complete":             {completeSQL, landing},
 		"finalize":             {finalizeSQL, append(append([]any{}, landing...), "{}", "{}", "{}")},

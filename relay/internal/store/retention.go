@@ -15,18 +15,24 @@ const (
 )
 
 const (
-	// deleteFinishedSQL deletes submissions with their requests and attempts. What
-	// landed keeps its reservations for ever: a note that is spent stays so.
+	// deleteFinishedSQL deletes submissions with their requests and attempts, and a
+	// swap's two legs together, once both are over. What landed keeps its
+	// reservations for ever: a note that is spent stays so.
 	deleteFinishedSQL = `
 WITH old AS MATERIALIZED (
-	SELECT id FROM submissions WHERE (state = 'failed' OR finalized) AND completed_at < $1
-	ORDER BY completed_at LIMIT $2 FOR UPDATE SKIP LOCKED
+	SELECT s.id FROM submissions s WHERE (s.state = 'failed' OR s.finalized) AND s.completed_at < $1 AND s.parent IS NULL
+		AND NOT EXISTS (SELECT FROM submissions c WHERE c.parent = s.id AND (c.state IN ('pending', 'processing') OR c.state = 'completed' AND NOT c.finalized OR c.completed_at >= $1))
+	ORDER BY s.completed_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), legs AS MATERIALIZED (
+	SELECT id FROM old UNION ALL SELECT id FROM submissions WHERE parent = ANY (ARRAY(SELECT id FROM old))
 ), requested AS (
 	DELETE FROM requests WHERE submission_id = ANY (ARRAY(SELECT id FROM old))
 ), attempted AS (
-	DELETE FROM attempts WHERE submission_id = ANY (ARRAY(SELECT id FROM old))
+	DELETE FROM attempts WHERE submission_id = ANY (ARRAY(SELECT id FROM legs))
+), settled AS (
+	DELETE FROM swaps WHERE id = ANY (ARRAY(SELECT id FROM legs))
 )
-DELETE FROM submissions WHERE id = ANY (ARRAY(SELECT id FROM old))`
+DELETE FROM submissions WHERE id = ANY (ARRAY(SELECT id FROM legs))`
 
 	deleteKeysSQL = `DELETE FROM idempotency_keys WHERE key_hash = ANY (ARRAY(SELECT key_hash FROM idempotency_keys
 		WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED))`

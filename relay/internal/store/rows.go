@@ -20,7 +20,15 @@ import (
 const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, s.tries, s.hold_reason,
 	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
 	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,
-	r.proof, r.proof_sign, r.public_inputs, r.recipient, r.notes`
+	r.proof, COALESCE(r.proof_sign, ''), r.public_inputs, r.recipient, r.notes, r.swap_terms, s.parent,
+	w.phase, w.timeout_slot, c.hold_reason, c.signature, c.slot, c.finalized, c.completed_at, c.created_at`
+
+// belongings join what belongs to submissions s: the request r, which a
+// settlement shares with its parent; and, of a swap and of its settlement, the
+// settlement's row c and where it stands, w. Of others nothing is looked up for c.
+const belongings = ` LEFT JOIN requests r ON r.submission_id = COALESCE(s.parent, s.id)
+	LEFT JOIN submissions c ON c.parent = CASE WHEN s.kind IN ('swap', 'settlement') THEN COALESCE(s.parent, s.id) END
+	LEFT JOIN swaps w ON w.id = c.id`
 
 // record is a submission as its rows hold it.
 type record struct {
@@ -32,15 +40,17 @@ type record struct {
 	hold, code, message            *string
 	slot                           *int64
 	leaves                         []int64
+	terms                          []byte
+	swap                           swapRow
 }
 
 func (r *record) targets() []any {
-	return []any{
+	return append([]any{
 		&r.s.ID, &r.pool, &r.s.Kind, &r.s.State, &r.rootSeq, &r.s.Epoch, &r.s.Tries, &r.hold,
 		&r.sig, &r.slot, &r.leaves, &r.root, &r.s.Finalized, &r.s.RolledBack,
 		&r.code, &r.message, &r.fields, &r.s.CreatedAt, &r.s.CompletedAt,
-		&r.proof, &r.s.ProofSign, &r.inputs, &r.recipient, &r.notes,
-	}
+		&r.proof, &r.s.ProofSign, &r.inputs, &r.recipient, &r.notes, &r.terms, &r.s.Parent,
+	}, r.swap.targets()...)
 }
 
 // submission decodes the record. Public inputs were checked before they were
@@ -55,6 +65,12 @@ func (r *record) submission() (*submission.Submission, error) {
 	s.Call = &shieldpool.Call{Proof: r.proof, Inputs: parsed, Notes: r.notes}
 	if r.recipient != nil {
 		s.Call.Recipient = solana.PublicKeyFromBytes(r.recipient)
+	}
+	if s.Call.Swap, err = swapTerms(r.terms); err != nil {
+		return nil, err
+	}
+	if s.Swap = r.swap.swap(); s.Swap == nil && s.Kind == submission.KindSettlement {
+		return nil, errors.New("stored settlement is damaged: its swap is missing")
 	}
 	s.RootSeq = uint64(r.rootSeq) //nolint:gosec // counts of leaves are at most 2^32
 	s.Hold = deref(r.hold)
@@ -95,7 +111,7 @@ func signature(b []byte) *solana.Signature {
 	return &sig
 }
 
-const getSQL = `SELECT ` + columns + ` FROM submissions s JOIN requests r ON r.submission_id = s.id WHERE s.id = $1`
+const getSQL = `SELECT ` + columns + ` FROM submissions s` + belongings + ` WHERE s.id = $1`
 
 // Get implements submission.Store.
 func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
@@ -112,17 +128,19 @@ func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, 
 
 // attemptColumns are what attemptRow reads of attempts a. An outer join gives
 // nulls where a submission has none.
-const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.refused, a.dead, a.created_at`
+const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.refused, a.dead, a.created_at`
 
 type attemptRow struct {
 	sig, raw, payer, hash []byte
-	slot, height, cost    *int64
+	slot, height          *int64
+	cost, fee             *int64
+	purpose               *submission.Purpose
 	refused, dead         *bool
 	at                    *time.Time
 }
 
 func (a *attemptRow) targets() []any {
-	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.refused, &a.dead, &a.at}
+	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.purpose, &a.fee, &a.refused, &a.dead, &a.at}
 }
 
 // addTo adds the attempt, if the row has one.
@@ -133,7 +151,7 @@ func (a *attemptRow) addTo(c *submission.Claimed) {
 	made := submission.Attempt{
 		Signature: solana.Signature(a.sig), Raw: a.raw, FeePayer: solana.PublicKeyFromBytes(a.payer), Blockhash: solana.HashFromBytes(a.hash),
 		BlockhashSlot: uint64(*a.slot), LastValidBlockHeight: uint64(*a.height), Cost: uint64(*a.cost), //nolint:gosec // stored from uint64 below 2^63
-		Refused: *a.refused, CreatedAt: *a.at,
+		Fee: uint64(*a.fee), Purpose: *a.purpose, Refused: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above
 	}
 	if *a.dead {
 		c.Dead = append(c.Dead, made)

@@ -165,7 +165,7 @@ func ok(t testing.TB, err error) {
 func attempt(n byte) submission.Attempt {
 	return submission.Attempt{
 		Signature: solana.Signature{n}, Raw: []byte{n, n}, FeePayer: solana.PublicKey{n}, Blockhash: solana.Hash{n},
-		BlockhashSlot: 10, LastValidBlockHeight: 160, Cost: 1000 + uint64(n),
+		BlockhashSlot: 10, LastValidBlockHeight: 160, Purpose: submission.PurposeTransact, Cost: 1000 + uint64(n), Fee: 5,
 	}
 }
 

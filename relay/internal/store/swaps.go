@@ -2,22 +2,73 @@ package store
 
 import (
 	"context"
-	"errors"
+	"encoding/binary"
+	"fmt"
+	"time"
 
-	"github.com/google/uuid"
+	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// errNoSwaps says that this schema has no settlements yet.
-var errNoSwaps = errors.New("this release's schema has no settlements")
-
-// ClaimSettlements implements submission.Store.
-func (s *Store) ClaimSettlements(context.Context, uuid.UUID, int) ([]*submission.Claimed, error) {
-	return nil, errNoSwaps
+// swapRow is what is known of a swap's second leg, as columns tell it: all null
+// of what is no swap, and of one whose first leg has not landed.
+type swapRow struct {
+	phase, waits       *string
+	timeout, slot      *int64
+	sig                []byte
+	finalized          *bool
+	settledAt, created *time.Time
 }
 
-// NoteSwap implements submission.Store.
-func (s *Store) NoteSwap(context.Context, submission.Lease, submission.Phase, uint64) error {
-	return errNoSwaps
+func (w *swapRow) targets() []any {
+	return []any{&w.phase, &w.timeout, &w.waits, &w.sig, &w.slot, &w.finalized, &w.settledAt, &w.created}
+}
+
+func (w *swapRow) swap() *submission.Swap {
+	if w.phase == nil {
+		return nil
+	}
+	out := &submission.Swap{
+		Phase: submission.Phase(*w.phase), TimeoutSlot: uint64(*w.timeout), //nolint:gosec // stored from uint64 below 2^63
+		Waits: deref(w.waits), Signature: signature(w.sig), CreatedAt: *w.created,
+	}
+	if out.Signature != nil { // of one that failed nothing was settled
+		out.Slot, out.Finalized, out.SettledAt = uint64(*w.slot), *w.finalized, w.settledAt //nolint:gosec // as above
+	}
+	return out
+}
+
+// swapTerms decodes shieldpool.SwapTerms.Bytes; nil of what is no swap.
+func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
+	switch len(b) {
+	case 0:
+		return nil, nil //nolint:nilnil // nil is "no swap", as documented
+	case 72:
+		return &shieldpool.SwapTerms{
+			OutputMint: solana.PublicKeyFromBytes(b[:32]), RecipientATA: solana.PublicKeyFromBytes(b[32:64]), MinOutput: binary.LittleEndian.Uint64(b[64:]),
+		}, nil
+	default:
+		return nil, fmt.Errorf("stored swap terms have %d bytes, expected 72", len(b))
+	}
+}
+
+// noteSQL leaves a settled swap alone: only the death of its fork changes that.
+const noteSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
+	SELECT id FROM locked WHERE lease_owner IS NOT NULL AND state = 'processing'
+), noted AS (
+	UPDATE swaps w SET phase = $3, timeout_slot = CASE WHEN $4::bigint > 0 THEN $4 ELSE w.timeout_slot END
+	FROM held WHERE w.id = held.id RETURNING w.id
+)
+SELECT true FROM noted`
+
+// NoteSwap implements submission.Store. A timeout of 0 leaves the slot as it is.
+func (s *Store) NoteSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
+	switch phase {
+	case submission.PhaseFunded, submission.PhaseAccountsReady, submission.PhaseQuoted:
+		return s.move(ctx, "note where a swap stands", noteSQL, l.ID, l.Epoch, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
+	default:
+		return fmt.Errorf("note where a swap stands: phase is %q, expected one before its end, which its landing tells", phase)
+	}
 }
