@@ -67,17 +67,14 @@ func (e *Engine) proceed(ctx context.Context, w *entry, p *progress) (follow boo
 	if wait := (*Wait)(nil); errors.As(err, &wait) {
 		// What is gone from the chain's state, and in no endpoint's history, may have been settled by us.
 		if own, searchErr := e.ownSettlement(ctx, c, wait); own != nil || searchErr != nil {
-			order, err = Order{Phase: c.Swap.Phase, Timeout: c.Swap.TimeoutSlot, Settled: own}, searchErr
+			order, err = Order{Settled: own}, searchErr
 		}
+	}
+	if noteErr := e.noteSwap(ctx, c, &order); noteErr != nil {
+		return false, noteErr
 	}
 	if err != nil {
 		return false, e.unreachable(c, err)
-	}
-	if order.Settled == nil && (order.Phase != c.Swap.Phase || order.Timeout != c.Swap.TimeoutSlot) {
-		if err := e.Store.NoteSwap(ctx, c.Lease(), order.Phase, order.Timeout); err != nil {
-			return false, err
-		}
-		c.Swap.Phase, c.Swap.TimeoutSlot = order.Phase, order.Timeout
 	}
 	// Whatever still counts as live cannot land: only its history is missing.
 	if err := e.bury(ctx, c, burials(c.Live)); err != nil {
@@ -95,6 +92,19 @@ func (e *Engine) proceed(ctx context.Context, w *entry, p *progress) (follow boo
 		return false, fmt.Errorf("try %s: %w", order.Draft.Purpose, p.failure)
 	}
 	return false, e.Settler.Refused(ctx, c, order.Draft, p.failure)
+}
+
+// noteSwap writes where the swap stands when the chain shows it elsewhere. An
+// end is written with its landing.
+func (e *Engine) noteSwap(ctx context.Context, c *Claimed, o *Order) error {
+	if o.Settled != nil || o.Phase == "" || (o.Phase == c.Swap.Phase && o.Timeout == c.Swap.TimeoutSlot) {
+		return nil
+	}
+	if err := e.Store.NoteSwap(ctx, c.Lease(), o.Phase, o.Timeout); err != nil {
+		return err
+	}
+	c.Swap.Phase, c.Swap.TimeoutSlot = o.Phase, o.Timeout
+	return nil
 }
 
 // ownSettlement looks for an attempt that settled the swap, dead ones included.

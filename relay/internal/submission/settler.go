@@ -14,7 +14,8 @@ import (
 type Settler interface {
 	// Next says what to do with a settlement of which no earlier attempt can land
 	// any more, by what the chain shows at floor or later. Its error is a *Wait
-	// when there is nothing to do yet, or the chain's.
+	// when there is nothing to do yet, or the chain's. Phase and Timeout of the
+	// order are set with an error too, if the chain has shown them.
 	Next(ctx context.Context, c *Claimed, floor uint64) (Order, error)
 	// Refused says what follows from a draft that would fail: the *Wait to put the
 	// settlement off with.
