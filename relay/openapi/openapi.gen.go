@@ -78,6 +78,7 @@ const (
 	ErrorCodeRootNotFound              ErrorCode = "root_not_found"
 	ErrorCodeRouteNotFound             ErrorCode = "route_not_found"
 	ErrorCodeSpendCapReached           ErrorCode = "spend_cap_reached"
+	ErrorCodeSwapRefunded              ErrorCode = "swap_refunded"
 	ErrorCodeTooManyNotes              ErrorCode = "too_many_notes"
 	ErrorCodeUnknownMint               ErrorCode = "unknown_mint"
 	ErrorCodeUnsupportedMediaType      ErrorCode = "unsupported_media_type"
@@ -168,6 +169,8 @@ func (e ErrorCode) Valid() bool {
 	case ErrorCodeRouteNotFound:
 		return true
 	case ErrorCodeSpendCapReached:
+		return true
+	case ErrorCodeSwapRefunded:
 		return true
 	case ErrorCodeTooManyNotes:
 		return true
@@ -275,6 +278,48 @@ func (e ServiceInfoStatus) Valid() bool {
 	}
 }
 
+// Defines values for SwapPhase.
+const (
+	SwapPhaseAccountsReady SwapPhase = "accounts_ready"
+	SwapPhaseExecuted      SwapPhase = "executed"
+	SwapPhaseFunded        SwapPhase = "funded"
+	SwapPhaseQuoted        SwapPhase = "quoted"
+	SwapPhaseRefunded      SwapPhase = "refunded"
+)
+
+// Valid indicates whether the value is a known member of the SwapPhase enum.
+func (e SwapPhase) Valid() bool {
+	switch e {
+	case SwapPhaseAccountsReady:
+		return true
+	case SwapPhaseExecuted:
+		return true
+	case SwapPhaseFunded:
+		return true
+	case SwapPhaseQuoted:
+		return true
+	case SwapPhaseRefunded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SwapsInfoOutput.
+const (
+	SwapsInfoOutputSPLToken SwapsInfoOutput = "SPL Token"
+)
+
+// Valid indicates whether the value is a known member of the SwapsInfoOutput enum.
+func (e SwapsInfoOutput) Valid() bool {
+	switch e {
+	case SwapsInfoOutputSPLToken:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WithdrawAnswerDataStatus.
 const (
 	WithdrawAnswerDataStatusQueued WithdrawAnswerDataStatus = "queued"
@@ -368,6 +413,9 @@ type Error struct {
 	// ProgramError With `program_error`: the code's name.
 	ProgramError *string `json:"program_error,omitempty"`
 
+	// RefundSignature With `swap_refunded`: the signature of the transaction that returned the lamports.
+	RefundSignature *Signature `json:"refund_signature,omitempty"`
+
 	// RequestID Of a submission that was accepted and failed within the wait: its id.
 	// With `internal` before that: the exchange's `X-Request-Id`.
 	RequestID *string `json:"request_id,omitempty"`
@@ -403,7 +451,9 @@ type HealthStatus string
 type Hex32 = string
 
 // JobStatus `completed` means confirmed on the chain, and `failed` that nothing of the
-// submission can land any more.
+// submission can land any more. A swap is `processing` until its second leg
+// is confirmed: then `completed` when it was executed, and `failed` with
+// `swap_refunded` when its lamports went to the recipient's wallet.
 type JobStatus string
 
 // Limits defines model for Limits.
@@ -453,6 +503,7 @@ type NoError = string
 
 // NoteEnvelopeLimits defines model for NoteEnvelopeLimits.
 type NoteEnvelopeLimits struct {
+	Swap       int `json:"swap"`
 	Transfer   int `json:"transfer"`
 	Withdrawal int `json:"withdrawal"`
 }
@@ -460,7 +511,9 @@ type NoteEnvelopeLimits struct {
 // PoolInfo defines model for PoolInfo.
 type PoolInfo struct {
 	// ExtData How the destination is bound to the proof. `sha256-31`: extDataHash is
-	// 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes.
+	// 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes, of a
+	// swap of output_mint ‖ recipient_ata ‖ min_output_amount, the two addresses
+	// as 32 bytes each and the amount as u64 little-endian.
 	// `opaque`: the relay does not know the rule; the program alone checks it.
 	ExtData PoolInfoExtData `json:"ext_data"`
 	Mints   []MintInfo      `json:"mints"`
@@ -473,7 +526,9 @@ type PoolInfo struct {
 }
 
 // PoolInfoExtData How the destination is bound to the proof. `sha256-31`: extDataHash is
-// 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes.
+// 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes, of a
+// swap of output_mint ‖ recipient_ata ‖ min_output_amount, the two addresses
+// as 32 bytes each and the amount as u64 little-endian.
 // `opaque`: the relay does not know the rule; the program alone checks it.
 type PoolInfoExtData string
 
@@ -528,7 +583,10 @@ type ServiceInfo struct {
 	Pool      PoolInfo           `json:"pool"`
 	Service   ServiceInfoService `json:"service"`
 	Status    ServiceInfoStatus  `json:"status"`
-	Version   string             `json:"version"`
+
+	// Swaps Whether and how this relay swaps.
+	Swaps   SwapsInfo `json:"swaps"`
+	Version string    `json:"version"`
 }
 
 // ServiceInfoService defines model for ServiceInfo.Service.
@@ -536,6 +594,9 @@ type ServiceInfoService string
 
 // ServiceInfoStatus defines model for ServiceInfo.Status.
 type ServiceInfoStatus string
+
+// Signature A transaction's signature, 64 bytes in base58.
+type Signature = string
 
 // StatusAnswer defines model for StatusAnswer.
 type StatusAnswer struct {
@@ -582,14 +643,16 @@ type SubmissionResult struct {
 	SolanaSignature *string `json:"solana_signature"`
 
 	// Status `completed` means confirmed on the chain, and `failed` that nothing of the
-	// submission can land any more.
+	// submission can land any more. A swap is `processing` until its second leg
+	// is confirmed: then `completed` when it was executed, and `failed` with
+	// `swap_refunded` when its lamports went to the recipient's wallet.
 	Status JobStatus `json:"status"`
 	TxID   *string   `json:"tx_id"`
 }
 
 // SubmissionStatus defines model for SubmissionStatus.
 type SubmissionStatus struct {
-	// CompletedAt When it was completed or failed; null before.
+	// CompletedAt When it was completed or failed, a swap by its second leg; null before.
 	CompletedAt *time.Time `json:"completed_at"`
 
 	// CreatedAt RFC 3339 in UTC.
@@ -598,19 +661,29 @@ type SubmissionStatus struct {
 	// CurrentRoot With `root_not_found`: the root to prove against.
 	CurrentRoot *Hex32 `json:"current_root,omitempty"`
 
-	// Error Why a failed submission failed; null otherwise.
+	// Error Why a failed submission failed, or a swap was refunded; null otherwise.
 	Error *string `json:"error"`
 
 	// ErrorCode The machine code of `error`, one of `ErrorCode`; null when `error` is.
 	ErrorCode *string `json:"error_code"`
 
-	// Finalized True once no fork can undo the transaction.
-	Finalized      bool               `json:"finalized"`
-	LeafIndices    []int64            `json:"leaf_indices"`
-	NullifierIndex *int               `json:"nullifier_index,omitempty"`
-	ProgramCode    *string            `json:"program_code,omitempty"`
-	ProgramError   *string            `json:"program_error,omitempty"`
-	RequestID      openapi_types.UUID `json:"request_id"`
+	// Finalized True once no fork can undo the transaction; of a swap once none can undo either leg.
+	Finalized   bool    `json:"finalized"`
+	LeafIndices []int64 `json:"leaf_indices"`
+
+	// Nullifier The first nullifier, which the account's address is derived from; absent until it is known.
+	//
+	// Example: 1069673dcdb12263df301a6ff584a7ec261a44cb9dc68df067a4774460b1f1e1
+	Nullifier      *Hex32  `json:"nullifier,omitempty"`
+	NullifierIndex *int    `json:"nullifier_index,omitempty"`
+	ProgramCode    *string `json:"program_code,omitempty"`
+	ProgramError   *string `json:"program_error,omitempty"`
+
+	// RefundSignature The transaction that returned the lamports to the recipient's wallet; there when the phase is `refunded`.
+	//
+	// Example: 2nBhEBYYvfaAe16UMNqRHre4YNSskvuYgx3M6E4JP1oDYvZEJHvoPzyUidNgNX5r9sTyN1J9UxtbCXy2rqYcuyuv
+	RefundSignature *Signature         `json:"refund_signature,omitempty"`
+	RequestID       openapi_types.UUID `json:"request_id"`
 
 	// RolledBack True when a failed submission had been confirmed on a fork that died.
 	RolledBack bool    `json:"rolled_back"`
@@ -621,49 +694,159 @@ type SubmissionStatus struct {
 	SolanaSignature *string `json:"solana_signature"`
 
 	// Status `completed` means confirmed on the chain, and `failed` that nothing of the
-	// submission can land any more.
+	// submission can land any more. A swap is `processing` until its second leg
+	// is confirmed: then `completed` when it was executed, and `failed` with
+	// `swap_refunded` when its lamports went to the recipient's wallet.
 	Status JobStatus `json:"status"`
 
-	// TxID The transaction's signature in base58; null until it is confirmed.
+	// SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
+	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
+	// that meets the minimum is signed. `executed`: the output is in
+	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
+	// The last two are the ends. A quoted swap whose execution died is
+	// `accounts_ready` again.
+	//
+	//
+	// Example: funded
+	SwapPhase *SwapPhase `json:"swap_phase,omitempty"`
+
+	// SwapSignature The transaction that swapped and paid `recipient_ata`; there when the phase is `executed`.
+	//
+	// Example: 2nBhEBYYvfaAe16UMNqRHre4YNSskvuYgx3M6E4JP1oDYvZEJHvoPzyUidNgNX5r9sTyN1J9UxtbCXy2rqYcuyuv
+	SwapSignature *Signature `json:"swap_signature,omitempty"`
+
+	// SwapStatePda The account that holds the value until it is swapped; absent until it is known.
+	//
+	// Example: 7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q
+	SwapStatePda *PublicKey `json:"swap_state_pda,omitempty"`
+
+	// SwapTimeoutSlot From this slot on no execution starts and the lamports are returned.
+	//
+	// Example: 4911
+	SwapTimeoutSlot *int64 `json:"swap_timeout_slot,omitempty"`
+
+	// SwapWaits Why the swap goes no further for now, one of a fixed set of words:
+	// `swap_price` (no quote meets the minimum), `no_route`,
+	// `router_unavailable`, `router_hostile` (its answer was refused),
+	// `swap_route_too_large`, `swap_execution_failed` (it is quoted anew),
+	// `swap_recipient_frozen`, `swap_timeout_not_reached`, or what holds the
+	// relay up, such as `chain_unavailable`, `fee_payer_empty` or
+	// `spend_cap_reached`. More may be added. Absent when it waits for nothing.
+	//
+	//
+	// Example: swap_price
+	SwapWaits *string `json:"swap_waits,omitempty"`
+
+	// TxID The transaction's signature in base58, of a swap the first leg's; null until it is confirmed.
 	TxID *string `json:"tx_id"`
 }
 
-// SwapAnswer As for /transact, with two more fields, at the top and in `data` alike.
+// SwapAnswer As for /transact, with more fields: `swap_state_pda` and `nullifier` at the
+// top and in `data` alike.
 type SwapAnswer struct {
+	// Data Signature, slot, leaves and root are the first leg's; the status is that of both legs.
 	Data SwapResult `json:"data"`
 
 	// Error Always null beside `"success":true`; failures are the `Error` envelope.
 	Error *NoError `json:"error"`
 
 	// Nullifier The first nullifier, which the account's address is derived from; absent until it is known.
+	//
+	// Example: 1069673dcdb12263df301a6ff584a7ec261a44cb9dc68df067a4774460b1f1e1
 	Nullifier *Hex32             `json:"nullifier,omitempty"`
 	RequestID openapi_types.UUID `json:"request_id"`
-	Signature *string            `json:"signature"`
+
+	// Signature The first leg's signature; null until it is confirmed.
+	Signature *string `json:"signature"`
 
 	// Success Always true.
 	Success AlwaysTrue `json:"success"`
 
 	// SwapStatePda The account that holds the value until it is swapped; absent until it is known.
+	//
+	// Example: 7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q
 	SwapStatePda *PublicKey `json:"swap_state_pda,omitempty"`
 }
 
-// SwapFields defines model for SwapFields.
+// SwapFields What names a swap; of other submissions absent.
 type SwapFields struct {
 	// Nullifier The first nullifier, which the account's address is derived from; absent until it is known.
+	//
+	// Example: 1069673dcdb12263df301a6ff584a7ec261a44cb9dc68df067a4774460b1f1e1
 	Nullifier *Hex32 `json:"nullifier,omitempty"`
 
 	// SwapStatePda The account that holds the value until it is swapped; absent until it is known.
+	//
+	// Example: 7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q
 	SwapStatePda *PublicKey `json:"swap_state_pda,omitempty"`
 }
 
-// SwapResult defines model for SwapResult.
+// SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
+// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
+// that meets the minimum is signed. `executed`: the output is in
+// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
+// The last two are the ends. A quoted swap whose execution died is
+// `accounts_ready` again.
+//
+// Example: funded
+type SwapPhase string
+
+// SwapProgress A swap's second leg. Each field is absent until it is known, and of other submissions.
+type SwapProgress struct {
+	// RefundSignature The transaction that returned the lamports to the recipient's wallet; there when the phase is `refunded`.
+	//
+	// Example: 2nBhEBYYvfaAe16UMNqRHre4YNSskvuYgx3M6E4JP1oDYvZEJHvoPzyUidNgNX5r9sTyN1J9UxtbCXy2rqYcuyuv
+	RefundSignature *Signature `json:"refund_signature,omitempty"`
+
+	// SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
+	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
+	// that meets the minimum is signed. `executed`: the output is in
+	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
+	// The last two are the ends. A quoted swap whose execution died is
+	// `accounts_ready` again.
+	//
+	//
+	// Example: funded
+	SwapPhase *SwapPhase `json:"swap_phase,omitempty"`
+
+	// SwapSignature The transaction that swapped and paid `recipient_ata`; there when the phase is `executed`.
+	//
+	// Example: 2nBhEBYYvfaAe16UMNqRHre4YNSskvuYgx3M6E4JP1oDYvZEJHvoPzyUidNgNX5r9sTyN1J9UxtbCXy2rqYcuyuv
+	SwapSignature *Signature `json:"swap_signature,omitempty"`
+
+	// SwapTimeoutSlot From this slot on no execution starts and the lamports are returned.
+	//
+	// Example: 4911
+	SwapTimeoutSlot *int64 `json:"swap_timeout_slot,omitempty"`
+
+	// SwapWaits Why the swap goes no further for now, one of a fixed set of words:
+	// `swap_price` (no quote meets the minimum), `no_route`,
+	// `router_unavailable`, `router_hostile` (its answer was refused),
+	// `swap_route_too_large`, `swap_execution_failed` (it is quoted anew),
+	// `swap_recipient_frozen`, `swap_timeout_not_reached`, or what holds the
+	// relay up, such as `chain_unavailable`, `fee_payer_empty` or
+	// `spend_cap_reached`. More may be added. Absent when it waits for nothing.
+	//
+	//
+	// Example: swap_price
+	SwapWaits *string `json:"swap_waits,omitempty"`
+}
+
+// SwapResult Signature, slot, leaves and root are the first leg's; the status is that of both legs.
 type SwapResult struct {
 	// LeafIndices Where the transaction's commitments stand in the tree; empty until the relay has read the slot.
 	LeafIndices []int64 `json:"leaf_indices"`
 
 	// Nullifier The first nullifier, which the account's address is derived from; absent until it is known.
-	Nullifier *Hex32             `json:"nullifier,omitempty"`
-	RequestID openapi_types.UUID `json:"request_id"`
+	//
+	// Example: 1069673dcdb12263df301a6ff584a7ec261a44cb9dc68df067a4774460b1f1e1
+	Nullifier *Hex32 `json:"nullifier,omitempty"`
+
+	// RefundSignature The transaction that returned the lamports to the recipient's wallet; there when the phase is `refunded`.
+	//
+	// Example: 2nBhEBYYvfaAe16UMNqRHre4YNSskvuYgx3M6E4JP1oDYvZEJHvoPzyUidNgNX5r9sTyN1J9UxtbCXy2rqYcuyuv
+	RefundSignature *Signature         `json:"refund_signature,omitempty"`
+	RequestID       openapi_types.UUID `json:"request_id"`
 
 	// Root The tree's root when the relay saw the transaction confirmed, in hexadecimal.
 	Root *string `json:"root"`
@@ -676,13 +859,74 @@ type SwapResult struct {
 	SolanaSignature *string `json:"solana_signature"`
 
 	// Status `completed` means confirmed on the chain, and `failed` that nothing of the
-	// submission can land any more.
+	// submission can land any more. A swap is `processing` until its second leg
+	// is confirmed: then `completed` when it was executed, and `failed` with
+	// `swap_refunded` when its lamports went to the recipient's wallet.
 	Status JobStatus `json:"status"`
 
+	// SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
+	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
+	// that meets the minimum is signed. `executed`: the output is in
+	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
+	// The last two are the ends. A quoted swap whose execution died is
+	// `accounts_ready` again.
+	//
+	//
+	// Example: funded
+	SwapPhase *SwapPhase `json:"swap_phase,omitempty"`
+
+	// SwapSignature The transaction that swapped and paid `recipient_ata`; there when the phase is `executed`.
+	//
+	// Example: 2nBhEBYYvfaAe16UMNqRHre4YNSskvuYgx3M6E4JP1oDYvZEJHvoPzyUidNgNX5r9sTyN1J9UxtbCXy2rqYcuyuv
+	SwapSignature *Signature `json:"swap_signature,omitempty"`
+
 	// SwapStatePda The account that holds the value until it is swapped; absent until it is known.
+	//
+	// Example: 7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q
 	SwapStatePda *PublicKey `json:"swap_state_pda,omitempty"`
-	TxID         *string    `json:"tx_id"`
+
+	// SwapTimeoutSlot From this slot on no execution starts and the lamports are returned.
+	//
+	// Example: 4911
+	SwapTimeoutSlot *int64 `json:"swap_timeout_slot,omitempty"`
+
+	// SwapWaits Why the swap goes no further for now, one of a fixed set of words:
+	// `swap_price` (no quote meets the minimum), `no_route`,
+	// `router_unavailable`, `router_hostile` (its answer was refused),
+	// `swap_route_too_large`, `swap_execution_failed` (it is quoted anew),
+	// `swap_recipient_frozen`, `swap_timeout_not_reached`, or what holds the
+	// relay up, such as `chain_unavailable`, `fee_payer_empty` or
+	// `spend_cap_reached`. More may be added. Absent when it waits for nothing.
+	//
+	//
+	// Example: swap_price
+	SwapWaits *string `json:"swap_waits,omitempty"`
+	TxID      *string `json:"tx_id"`
 }
+
+// SwapsInfo Whether and how this relay swaps.
+type SwapsInfo struct {
+	// Enabled False: `POST /transact_swap` answers 501 `not_available`.
+	//
+	// Example: true
+	Enabled bool `json:"enabled"`
+
+	// Output The token program whose mints a swap can pay out.
+	Output SwapsInfoOutput `json:"output"`
+
+	// RouterProgram The program that swaps; absent when swaps are not enabled.
+	//
+	// Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
+	RouterProgram *PublicKey `json:"router_program,omitempty"`
+
+	// TimeoutSlots How many slots after its first leg, of about 0.4 s each, a swap is refunded.
+	//
+	// Example: 200
+	TimeoutSlots int64 `json:"timeout_slots"`
+}
+
+// SwapsInfoOutput The token program whose mints a swap can pay out.
+type SwapsInfoOutput string
 
 // TransactRequest defines model for TransactRequest.
 type TransactRequest struct {
@@ -715,10 +959,21 @@ type TransactSwapRequest struct {
 	// `limits.note_envelope_max_bytes` of `GET /`.
 	EncryptedNotes *[][]byte `json:"encrypted_notes,omitempty"`
 
-	// MinOutputAmount The least output that the swap may give, in the output mint's smallest unit; never lowered.
+	// MinOutputAmount The least output that the swap may give, in the output mint's smallest
+	// unit; never lowered. A whole number from 1 to 18446744073709551615, as a
+	// JSON number or a string, in decimal digits alone: no sign, fraction,
+	// exponent, space or leading zero. Beyond 2^53 use the string, because many
+	// JSON libraries round the number.
+	//
+	//
+	// Example: 20150000
 	MinOutputAmount TransactSwapRequest_MinOutputAmount `json:"min_output_amount"`
 
-	// OutputMint The token to swap into.
+	// OutputMint The token to swap into: a mint of the SPL Token program (Token-2022 is
+	// refused), and not wrapped SOL, which is what a swap starts from.
+	//
+	//
+	// Example: EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v
 	OutputMint PublicKey `json:"output_mint"`
 
 	// ProofBytes The Groth16 proof over BN254, exactly 256 bytes: A (G1) 64, B (G2) 128,
@@ -732,22 +987,32 @@ type TransactSwapRequest struct {
 	// and below the field's modulus.
 	PublicInputs []byte `json:"public_inputs"`
 
-	// Recipient The wallet that a withdrawal pays, in base58; required when publicAmount < 0, ignored otherwise.
+	// Recipient The wallet that owns `recipient_ata`, in base58, to which a refund goes;
+	// required when `recipient_ata` does not exist yet.
+	//
 	//
 	// Example: 7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q
 	Recipient *string `json:"recipient,omitempty"`
 
-	// RecipientAta The recipient's associated token account for `output_mint`; it need not exist yet.
+	// RecipientAta The recipient's associated token account for `output_mint`; it need not exist yet when `recipient` is named.
+	//
+	// Example: GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr
 	RecipientAta PublicKey `json:"recipient_ata"`
 }
 
 // TransactSwapRequestMinOutputAmount0 defines model for TransactSwapRequest.MinOutputAmount.0.
-type TransactSwapRequestMinOutputAmount0 = int64
+type TransactSwapRequestMinOutputAmount0 = uint64
 
 // TransactSwapRequestMinOutputAmount1 defines model for TransactSwapRequest.MinOutputAmount.1.
 type TransactSwapRequestMinOutputAmount1 = string
 
-// TransactSwapRequest_MinOutputAmount The least output that the swap may give, in the output mint's smallest unit; never lowered.
+// TransactSwapRequest_MinOutputAmount The least output that the swap may give, in the output mint's smallest
+// unit; never lowered. A whole number from 1 to 18446744073709551615, as a
+// JSON number or a string, in decimal digits alone: no sign, fraction,
+// exponent, space or leading zero. Beyond 2^53 use the string, because many
+// JSON libraries round the number.
+//
+// Example: 20150000
 type TransactSwapRequest_MinOutputAmount struct {
 	union json.RawMessage
 }
@@ -1092,9 +1357,20 @@ type ClientInterface interface {
 
 	// TransactSwapWithBody Relay a withdrawal that is swapped into another token on its way.
 	//
-	// publicAmount < 0 is required. The transaction moves the value into a swap
-	// state on the chain; a job then swaps it and pays `recipient_ata`, or
-	// refunds the recipient's wallet once the swap has timed out.
+	// publicAmount < 0 is required, and a first nullifier that is not zero: it
+	// names the account that holds the value between the two legs. The answer
+	// waits for the first leg alone; follow the second at `GET /status/{id}`.
+	//
+	// The recipient's wallet is `recipient`, whose associated token account for
+	// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+	// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+	// a missing account and pays its rent. A swap that cannot be carried out, such
+	// as one into a mint of another program than SPL Token, into an account that
+	// is frozen or whose owner was changed, or with an amount that is none, is
+	// refused with `invalid_swap`.
+	//
+	// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+	// the minimum is the user's own, and nobody can lower it.
 	//
 	// A relay without swaps answers 501 `not_available`.
 	//
@@ -1105,9 +1381,20 @@ type ClientInterface interface {
 
 	// TransactSwap Relay a withdrawal that is swapped into another token on its way.
 	//
-	// publicAmount < 0 is required. The transaction moves the value into a swap
-	// state on the chain; a job then swaps it and pays `recipient_ata`, or
-	// refunds the recipient's wallet once the swap has timed out.
+	// publicAmount < 0 is required, and a first nullifier that is not zero: it
+	// names the account that holds the value between the two legs. The answer
+	// waits for the first leg alone; follow the second at `GET /status/{id}`.
+	//
+	// The recipient's wallet is `recipient`, whose associated token account for
+	// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+	// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+	// a missing account and pays its rent. A swap that cannot be carried out, such
+	// as one into a mint of another program than SPL Token, into an account that
+	// is frozen or whose owner was changed, or with an amount that is none, is
+	// refused with `invalid_swap`.
+	//
+	// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+	// the minimum is the user's own, and nobody can lower it.
 	//
 	// A relay without swaps answers 501 `not_available`.
 	//
@@ -1333,9 +1620,20 @@ func (c *Client) Transact(ctx context.Context, params *TransactParams, body Tran
 
 // TransactSwapWithBody Relay a withdrawal that is swapped into another token on its way.
 //
-// publicAmount < 0 is required. The transaction moves the value into a swap
-// state on the chain; a job then swaps it and pays `recipient_ata`, or
-// refunds the recipient's wallet once the swap has timed out.
+// publicAmount < 0 is required, and a first nullifier that is not zero: it
+// names the account that holds the value between the two legs. The answer
+// waits for the first leg alone; follow the second at `GET /status/{id}`.
+//
+// The recipient's wallet is `recipient`, whose associated token account for
+// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+// a missing account and pays its rent. A swap that cannot be carried out, such
+// as one into a mint of another program than SPL Token, into an account that
+// is frozen or whose owner was changed, or with an amount that is none, is
+// refused with `invalid_swap`.
+//
+// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+// the minimum is the user's own, and nobody can lower it.
 //
 // A relay without swaps answers 501 `not_available`.
 //
@@ -1356,9 +1654,20 @@ func (c *Client) TransactSwapWithBody(ctx context.Context, params *TransactSwapP
 
 // TransactSwap Relay a withdrawal that is swapped into another token on its way.
 //
-// publicAmount < 0 is required. The transaction moves the value into a swap
-// state on the chain; a job then swaps it and pays `recipient_ata`, or
-// refunds the recipient's wallet once the swap has timed out.
+// publicAmount < 0 is required, and a first nullifier that is not zero: it
+// names the account that holds the value between the two legs. The answer
+// waits for the first leg alone; follow the second at `GET /status/{id}`.
+//
+// The recipient's wallet is `recipient`, whose associated token account for
+// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+// a missing account and pays its rent. A swap that cannot be carried out, such
+// as one into a mint of another program than SPL Token, into an account that
+// is frozen or whose owner was changed, or with an amount that is none, is
+// refused with `invalid_swap`.
+//
+// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+// the minimum is the user's own, and nobody can lower it.
 //
 // A relay without swaps answers 501 `not_available`.
 //
@@ -2114,9 +2423,20 @@ type ClientWithResponsesInterface interface {
 
 	// TransactSwapWithBodyWithResponse Relay a withdrawal that is swapped into another token on its way.
 	//
-	// publicAmount < 0 is required. The transaction moves the value into a swap
-	// state on the chain; a job then swaps it and pays `recipient_ata`, or
-	// refunds the recipient's wallet once the swap has timed out.
+	// publicAmount < 0 is required, and a first nullifier that is not zero: it
+	// names the account that holds the value between the two legs. The answer
+	// waits for the first leg alone; follow the second at `GET /status/{id}`.
+	//
+	// The recipient's wallet is `recipient`, whose associated token account for
+	// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+	// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+	// a missing account and pays its rent. A swap that cannot be carried out, such
+	// as one into a mint of another program than SPL Token, into an account that
+	// is frozen or whose owner was changed, or with an amount that is none, is
+	// refused with `invalid_swap`.
+	//
+	// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+	// the minimum is the user's own, and nobody can lower it.
 	//
 	// A relay without swaps answers 501 `not_available`.
 	//
@@ -2127,9 +2447,20 @@ type ClientWithResponsesInterface interface {
 
 	// TransactSwapWithResponse Relay a withdrawal that is swapped into another token on its way.
 	//
-	// publicAmount < 0 is required. The transaction moves the value into a swap
-	// state on the chain; a job then swaps it and pays `recipient_ata`, or
-	// refunds the recipient's wallet once the swap has timed out.
+	// publicAmount < 0 is required, and a first nullifier that is not zero: it
+	// names the account that holds the value between the two legs. The answer
+	// waits for the first leg alone; follow the second at `GET /status/{id}`.
+	//
+	// The recipient's wallet is `recipient`, whose associated token account for
+	// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+	// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+	// a missing account and pays its rent. A swap that cannot be carried out, such
+	// as one into a mint of another program than SPL Token, into an account that
+	// is frozen or whose owner was changed, or with an amount that is none, is
+	// refused with `invalid_swap`.
+	//
+	// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+	// the minimum is the user's own, and nobody can lower it.
 	//
 	// A relay without swaps answers 501 `not_available`.
 	//
@@ -3039,6 +3370,7 @@ func (r TransactResponse) ContentType() string {
 
 // TransactSwapResponse200Headers the declared response headers of an HTTP 200 response for TransactSwap
 type TransactSwapResponse200Headers struct {
+	Location          string
 	PreferenceApplied *string
 	XRequestID        string
 }
@@ -3699,9 +4031,20 @@ func (c *ClientWithResponses) TransactWithResponse(ctx context.Context, params *
 
 // TransactSwapWithBodyWithResponse Relay a withdrawal that is swapped into another token on its way.
 //
-// publicAmount < 0 is required. The transaction moves the value into a swap
-// state on the chain; a job then swaps it and pays `recipient_ata`, or
-// refunds the recipient's wallet once the swap has timed out.
+// publicAmount < 0 is required, and a first nullifier that is not zero: it
+// names the account that holds the value between the two legs. The answer
+// waits for the first leg alone; follow the second at `GET /status/{id}`.
+//
+// The recipient's wallet is `recipient`, whose associated token account for
+// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+// a missing account and pays its rent. A swap that cannot be carried out, such
+// as one into a mint of another program than SPL Token, into an account that
+// is frozen or whose owner was changed, or with an amount that is none, is
+// refused with `invalid_swap`.
+//
+// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+// the minimum is the user's own, and nobody can lower it.
 //
 // A relay without swaps answers 501 `not_available`.
 //
@@ -3718,9 +4061,20 @@ func (c *ClientWithResponses) TransactSwapWithBodyWithResponse(ctx context.Conte
 
 // TransactSwapWithResponse Relay a withdrawal that is swapped into another token on its way.
 //
-// publicAmount < 0 is required. The transaction moves the value into a swap
-// state on the chain; a job then swaps it and pays `recipient_ata`, or
-// refunds the recipient's wallet once the swap has timed out.
+// publicAmount < 0 is required, and a first nullifier that is not zero: it
+// names the account that holds the value between the two legs. The answer
+// waits for the first leg alone; follow the second at `GET /status/{id}`.
+//
+// The recipient's wallet is `recipient`, whose associated token account for
+// `output_mint` has to be `recipient_ata`, or, without it, the owner of the
+// `recipient_ata` that exists: else 400 `recipient_required`. The relay makes
+// a missing account and pays its rent. A swap that cannot be carried out, such
+// as one into a mint of another program than SPL Token, into an account that
+// is frozen or whose owner was changed, or with an amount that is none, is
+// refused with `invalid_swap`.
+//
+// The ext data binds `output_mint`, `recipient_ata` and `min_output_amount`:
+// the minimum is the user's own, and nobody can lower it.
 //
 // A relay without swaps answers 501 `not_available`.
 //
@@ -4873,6 +5227,13 @@ func ParseTransactSwapResponse(rsp *http.Response) (*TransactSwapResponse, error
 	switch {
 	case rsp.StatusCode == 200:
 		var headers TransactSwapResponse200Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
 		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {

@@ -56,6 +56,8 @@ const (
 	NullifierReserved    Code = "nullifier_reserved"
 	IdentifierConflict   Code = "identifier_conflict"
 	IdempotencyKeyReused Code = "idempotency_key_reused"
+	// SwapRefunded ends a swap whose lamports went to the recipient's wallet.
+	SwapRefunded Code = "swap_refunded"
 
 	ProgramError Code = "program_error"
 	RateLimited  Code = "rate_limited"
@@ -107,6 +109,7 @@ var statuses = map[Code]int{
 	NullifierReserved:         http.StatusConflict,
 	IdentifierConflict:        http.StatusConflict,
 	IdempotencyKeyReused:      http.StatusConflict,
+	SwapRefunded:              http.StatusConflict,
 	ProgramError:              http.StatusUnprocessableEntity,
 	RateLimited:               http.StatusTooManyRequests,
 	Internal:                  http.StatusInternalServerError,
