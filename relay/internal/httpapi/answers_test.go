@@ -255,12 +255,13 @@ func TestAnswers(t *testing.T) {
 				},
 				"limits": map[string]any{
 					"proof_bytes": 256.0, "public_inputs_bytes": 264.0, "encrypted_notes_max": 2.0, "body_bytes": 16384.0,
-					"note_envelope_max_bytes": map[string]any{"transfer": 257.0, "withdrawal": 256.0},
+					"note_envelope_max_bytes": map[string]any{"transfer": 257.0, "withdrawal": 256.0, "swap": 185.0},
 				},
 				"pool": map[string]any{
 					"program_id": "c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp", "profile": "development", "ext_data": "sha256-31",
 					"mints": []any{map[string]any{"address": sol, "field": "000c18307f0d313d7af546aba01b108a68640b7058f5d3a7ea0eaeda1924096a"}},
 				},
+				"swaps": map[string]any{"enabled": false, "timeout_slots": 200.0, "output": "SPL Token"},
 			},
 		},
 	}

@@ -55,11 +55,14 @@ func checkMediaType(h http.Header) error {
 
 // decodeSubmission reads the body of POST /transact and POST /withdraw.
 func decodeSubmission(raw []byte) (submission.Request, error) {
-	var req submission.Request
 	o, err := parseObject(raw)
 	if err != nil {
-		return req, err
+		return submission.Request{}, err
 	}
+	return o.submission()
+}
+
+func (o object) submission() (req submission.Request, err error) {
 	if o.isRetiredWithdrawal() {
 		return req, refusal.New(refusal.LegacyWithdrawRetired,
 			"this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw: send proof_bytes and public_inputs to POST /withdraw or POST /transact; update the client SDK")

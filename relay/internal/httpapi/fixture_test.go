@@ -119,7 +119,7 @@ func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 		Submissions: d, Commitments: d, Tree: d, ViewingKeys: d, Health: d,
 		Info: httpapi.Info{
 			Version: "0.1.0", Build: "abc1234", Profile: shieldpool.Development(),
-			NoteBounds:    map[shieldpool.Kind]int{shieldpool.KindTransfer: 257, shieldpool.KindWithdrawal: 256},
+			NoteBounds:    map[shieldpool.Kind]int{shieldpool.KindTransfer: 257, shieldpool.KindWithdrawal: 256, shieldpool.KindSwap: 185},
 			ComplianceKey: [32]byte{1, 2, 3},
 		},
 		Log:      slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/google/uuid"
@@ -83,10 +84,18 @@ type Info struct {
 	Version, Build string
 	// Profile is the pool's program profile.
 	Profile *shieldpool.Profile
-	// NoteBounds are the bytes of note envelope that fit a transfer and a withdrawal.
+	// NoteBounds are the bytes of note envelope that fit a transfer, a withdrawal and a swap.
 	NoteBounds map[shieldpool.Kind]int
+	// Swaps says how this relay swaps; nil when it does not.
+	Swaps *Swaps
 	// ComplianceKey is the X25519 public key that viewing keys are sealed to.
 	ComplianceKey [32]byte
+}
+
+// Swaps is how a relay swaps.
+type Swaps struct {
+	// RouterProgram is the program on the chain that the router's instructions call.
+	RouterProgram solana.PublicKey
 }
 
 // Options are the parts and settings of the API. All are needed, but for those
@@ -145,6 +154,10 @@ func (o *Options) validate() error {
 	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal} {
 		need(o.Info.NoteBounds[k] <= 0, "Info.NoteBounds of a "+string(k))
 	}
+	if s := o.Info.Swaps; s != nil {
+		need(s.RouterProgram.IsZero(), "Info.Swaps.RouterProgram")
+		need(o.Info.NoteBounds[shieldpool.KindSwap] <= 0, "Info.NoteBounds of a swap")
+	}
 	if !regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`).MatchString(o.Info.Version) {
 		faults = append(faults, fmt.Errorf("version %q is not of the form X.Y.Z, which clients expect", o.Info.Version))
 	}
@@ -161,6 +174,8 @@ func (o *Options) validate() error {
 type api struct {
 	Options
 	info openapi.ServiceInfo
+	// pools are the profile's by the field value of their mint.
+	pools map[[32]byte]*shieldpool.Pool
 }
 
 var _ openapi.ServerInterface = (*api)(nil)
@@ -181,7 +196,11 @@ func New(o Options) (*API, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("http api: %w", err)
 	}
-	a := &api{Options: o, info: serviceInfo(o.Info)}
+	pools, err := poolsOf(o.Info.Profile)
+	if err != nil {
+		return nil, fmt.Errorf("http api: %w", err)
+	}
+	a := &api{Options: o, info: serviceInfo(o.Info), pools: pools}
 	r := a.router()
 	if len(o.CORSOrigins) > 0 {
 		r.Use(allowOrigins(o.CORSOrigins))

@@ -39,13 +39,27 @@ func serviceInfo(i Info) openapi.ServiceInfo {
 			EncryptedNotesMax: shieldpool.MaxNotes, BodyBytes: MaxBody,
 			NoteEnvelopeMaxBytes: openapi.NoteEnvelopeLimits{
 				Transfer: i.NoteBounds[shieldpool.KindTransfer], Withdrawal: i.NoteBounds[shieldpool.KindWithdrawal],
+				Swap: max(0, i.NoteBounds[shieldpool.KindSwap]),
 			},
 		},
 		Pool: openapi.PoolInfo{
 			ProgramID: i.Profile.ProgramID.String(), Profile: i.Profile.Name,
 			Mints: mints, ExtData: openapi.PoolInfoExtData(i.Profile.ExtData),
 		},
+		Swaps: swapsInfo(i),
 	}
+}
+
+func swapsInfo(i Info) openapi.SwapsInfo {
+	info := openapi.SwapsInfo{
+		TimeoutSlots: int64(i.Profile.SwapTimeout), //nolint:gosec // some hundreds
+		Output:       openapi.SwapsInfoOutputSPLToken,
+	}
+	if i.Swaps != nil {
+		program := i.Swaps.RouterProgram.String()
+		info.Enabled, info.RouterProgram = true, &program
+	}
+	return info
 }
 
 // GetServiceInfo tells what this relay is.

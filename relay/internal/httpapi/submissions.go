@@ -14,11 +14,12 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Transact relays a submission and waits for its outcome as the client prefers.
 func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.TransactParams) {
-	s, err := a.submit(w, r, params.IdempotencyKey, false)
+	s, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, false)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -32,7 +33,7 @@ func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.Tr
 
 // Withdraw relays a withdrawal without waiting for it.
 func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.WithdrawParams) {
-	s, err := a.submit(w, r, params.IdempotencyKey, true)
+	s, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, true)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -48,12 +49,8 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// TransactSwap says that this relay has no swaps.
-func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, _ openapi.TransactSwapParams) {
-	a.refuse(w, r, refusal.New(refusal.NotAvailable, "this relay does not swap: withdraw with POST /transact or POST /withdraw, or use a relay that does"))
-}
-
-// GetStatus tells where a submission stands.
+// GetStatus tells where a submission stands. The second leg of a swap is told
+// with the first: its own row is nobody's to ask for.
 func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 	ctx, cancel := a.call(r.Context())
 	defer cancel()
@@ -62,7 +59,14 @@ func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 		a.fail(w, r, err)
 		return
 	}
+	if s.Kind == submission.KindSettlement {
+		a.refuse(w, r, refusal.New(refusal.NotFound, "no submission has this id: follow a swap by the request_id that POST /transact_swap was answered with"))
+		return
+	}
 	data, err := submissionStatus(s)
+	if err == nil && s.Kind == shieldpool.KindSwap {
+		err = a.addSwap(&data, s)
+	}
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -92,12 +96,12 @@ func (a *api) GetBacklog(w http.ResponseWriter, r *http.Request) {
 }
 
 // submit decodes the body and hands it on.
-func (a *api) submit(w http.ResponseWriter, r *http.Request, idempotencyKey *string, withdrawalOnly bool) (*submission.Submission, error) {
+func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool) (*submission.Submission, error) {
 	raw, err := readBody(w, r)
 	if err != nil {
 		return nil, err
 	}
-	req, err := decodeSubmission(raw)
+	req, err := decode(raw)
 	if err != nil {
 		return nil, err
 	}

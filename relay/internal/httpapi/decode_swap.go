@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	outputMintText   = "the output mint's address in base58"
+	recipientATAText = "the address of the recipient's token account in base58"
+)
+
+// decodeSwap reads the body of POST /transact_swap: that of POST /transact and
+// a swap's terms.
+func decodeSwap(raw []byte) (submission.Request, error) {
+	o, err := parseObject(raw)
+	if err != nil {
+		return submission.Request{}, err
+	}
+	req, err := o.submission()
+	if err != nil {
+		return req, err
+	}
+	terms := new(submission.SwapRequest)
+	if terms.OutputMint, err = o.text("output_mint", outputMintText); err != nil {
+		return req, err
+	}
+	if terms.RecipientATA, err = o.text("recipient_ata", recipientATAText); err != nil {
+		return req, err
+	}
+	if terms.MinOutput, err = o.amount("min_output_amount"); err != nil {
+		return req, err
+	}
+	req.Swap = terms
+	return req, nil
+}
+
+// amount reads a whole number from 1 to 2^64-1, a JSON number or a string, in
+// digits alone. One notation is taken for each amount: of 1e3, 1.0 and 007 a
+// client's own library may have made something else than the user meant.
+func (o object) amount(name string) (uint64, error) {
+	raw, ok := o[name]
+	if !ok || kindOf(raw) == "null" {
+		return 0, refusal.New(refusal.InvalidRequest, "%s is missing: expected %s", name, amountText)
+	}
+	kind := kindOf(raw)
+	text := string(raw)
+	switch kind {
+	case "number":
+	case "string":
+		s, err := stringOf(raw, name, amountText)
+		if err != nil {
+			return 0, err
+		}
+		text = *s
+	default:
+		return 0, refusal.New(refusal.InvalidRequest, "%s is a JSON %s: expected %s", name, kind, amountText)
+	}
+	amount, fault := parseAmount(text)
+	if fault != "" {
+		return 0, refusal.New(refusal.InvalidSwap, "%s is no amount: expected %s; received a %s %s", name, amountText, kind, fault)
+	}
+	return amount, nil
+}
+
+const amountText = "a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone"
+
+// parseAmount gives the amount, or in what way the text is none.
+func parseAmount(text string) (amount uint64, fault string) {
+	const longest = len("18446744073709551615")
+	other := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	switch {
+	case text == "":
+		return 0, "that is empty"
+	case text[0] == '-':
+		return 0, "that is negative or begins with a minus"
+	case other >= 0 && strings.Trim(text, "0123456789.eE+-") != "":
+		return 0, "with other characters than digits"
+	case strings.ContainsAny(text, "eE"):
+		return 0, "with an exponent"
+	case strings.Contains(text, "."):
+		return 0, "with a fraction"
+	case other >= 0:
+		return 0, "with a sign"
+	case text == "0":
+		return 0, "that is zero"
+	case text[0] == '0':
+		return 0, "with a leading zero"
+	}
+	amount, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || len(text) > longest {
+		return 0, "that is larger, of " + strconv.Itoa(len(text)) + " digits"
+	}
+	return amount, ""
+}

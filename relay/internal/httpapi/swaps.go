@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/http"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TransactSwap relays a swap, and waits for its first leg as the client prefers.
+func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openapi.TransactSwapParams) {
+	if a.Info.Swaps == nil {
+		a.refuse(w, r, refusal.New(refusal.NotAvailable, "this relay does not swap: withdraw with POST /transact or POST /withdraw, or use a relay that does"))
+		return
+	}
+	s, err := a.submit(w, r, decodeSwap, params.IdempotencyKey, true)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	prefer := a.preferred(params.Prefer)
+	if prefer.applied != "" {
+		w.Header().Set("Preference-Applied", prefer.applied)
+	}
+	a.answerSwap(w, r, a.await(r, s, prefer.wait))
+}
+
+// answerSwap answers 200 once the first leg is confirmed, whatever the second
+// does: but a swap that is over without its tokens is no success.
+func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.Submission) {
+	switch {
+	case s.State == submission.Failed:
+		a.fail(w, r, failure(s))
+		return
+	case refunded(s):
+		ref := swapRefunded().With("request_id", s.ID.String())
+		if signature := progressOf(s).RefundSignature; signature != nil {
+			ref = ref.With("refund_signature", *signature)
+		}
+		a.refuse(w, r, ref)
+		return
+	}
+	status := http.StatusAccepted
+	if s.State == submission.Completed {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", statusPath(s.ID))
+	names, err := a.namesOf(s)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	progress, leg := progressOf(s), signatureOf(s)
+	a.answer(w, r, status, openapi.SwapAnswer{
+		Success: true, RequestID: s.ID, Signature: leg, SwapStatePda: names.SwapStatePda, Nullifier: names.Nullifier,
+		Data: openapi.SwapResult{
+			RequestID: s.ID, Status: statusOf(s), Signature: leg, TxID: leg, SolanaSignature: leg,
+			Slot: slotOf(s), LeafIndices: leafIndices(s), Root: rootOf(s),
+			SwapStatePda: names.SwapStatePda, Nullifier: names.Nullifier,
+			SwapPhase: progress.SwapPhase, SwapSignature: progress.SwapSignature, RefundSignature: progress.RefundSignature,
+			SwapTimeoutSlot: progress.SwapTimeoutSlot, SwapWaits: progress.SwapWaits,
+		},
+	})
+}
+
+// addSwap adds what a swap has beside its first leg.
+func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) error {
+	names, err := a.namesOf(s)
+	if err != nil {
+		return err
+	}
+	progress := progressOf(s)
+	data.SwapStatePda, data.Nullifier = names.SwapStatePda, names.Nullifier
+	data.SwapPhase, data.SwapTimeoutSlot, data.SwapWaits = progress.SwapPhase, progress.SwapTimeoutSlot, progress.SwapWaits
+	data.SwapSignature, data.RefundSignature = progress.SwapSignature, progress.RefundSignature
+	if s.State != submission.Completed {
+		return nil
+	}
+	data.Status, data.CompletedAt = statusOf(s), nil
+	data.Finalized = s.Finalized && settled(s) && s.Swap.Finalized
+	if refunded(s) {
+		why := swapRefunded()
+		code := string(why.Code)
+		data.Error, data.ErrorCode = &why.Message, &code
+	}
+	if settled(s) && s.Swap.SettledAt != nil {
+		at := s.Swap.SettledAt.UTC()
+		data.CompletedAt = &at
+	}
+	return nil
+}
+
+// swapRefunded is what the user of a refunded swap is told.
+func swapRefunded() *refusal.Refusal {
+	return refusal.New(refusal.SwapRefunded,
+		"the swap found no execution at the user's minimum or above before its timeout, so its lamports were returned to the recipient's wallet: to try again, deposit them anew, and choose a lower minimum if the price has moved")
+}
+
+// The second leg counts while the first is completed: on a fork that died the
+// first is under way again, and what is known of the second is of that fork.
+
+func settled(s *submission.Submission) bool {
+	return s.State == submission.Completed && s.Swap != nil && (s.Swap.Phase == submission.PhaseExecuted || s.Swap.Phase == submission.PhaseRefunded)
+}
+
+func refunded(s *submission.Submission) bool {
+	return settled(s) && s.Swap.Phase == submission.PhaseRefunded
+}
+
+// statusOf is where a submission stands to a client, a swap with both its legs.
+func statusOf(s *submission.Submission) openapi.JobStatus {
+	switch {
+	case s.Kind != shieldpool.KindSwap || s.State != submission.Completed:
+		return openapi.JobStatus(s.State)
+	case refunded(s):
+		return openapi.JobStatusFailed
+	case settled(s):
+		return openapi.JobStatusCompleted
+	default:
+		return openapi.JobStatusProcessing
+	}
+}
+
+// progressOf is what is known of a swap's second leg.
+func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
+	if s.State != submission.Completed {
+		return p
+	}
+	phase := openapi.SwapPhaseFunded
+	if s.Swap == nil {
+		p.SwapPhase = &phase
+		return p
+	}
+	phase = openapi.SwapPhase(s.Swap.Phase)
+	p.SwapPhase = &phase
+	if s.Swap.TimeoutSlot > 0 {
+		slot := int64(s.Swap.TimeoutSlot) //nolint:gosec // slots stay far below 2^63
+		p.SwapTimeoutSlot = &slot
+	}
+	if !settled(s) {
+		if s.Swap.Waits != "" {
+			p.SwapWaits = &s.Swap.Waits
+		}
+		return p
+	}
+	if s.Swap.Signature == nil {
+		return p
+	}
+	text := s.Swap.Signature.String()
+	if refunded(s) {
+		p.RefundSignature = &text
+	} else {
+		p.SwapSignature = &text
+	}
+	return p
+}
+
+// namesOf derives what names a swap: its first nullifier and the account that
+// the chain knows it by. That of another pool than this relay's is left out.
+func (a *api) namesOf(s *submission.Submission) (names openapi.SwapFields, err error) {
+	if s.Call == nil || s.Call.Inputs == nil {
+		return names, nil
+	}
+	nullifier := s.Call.Inputs.Nullifiers[0]
+	text := hex.EncodeToString(nullifier[:])
+	names.Nullifier = &text
+	pool := a.pools[s.Call.Inputs.MintAddress]
+	if pool == nil || !pool.Address.Equals(s.Pool) {
+		return names, nil
+	}
+	state, _, err := pool.SwapState(nullifier)
+	if err != nil {
+		return names, fmt.Errorf("derive swap_state address: %w", err)
+	}
+	address := state.String()
+	names.SwapStatePda = &address
+	return names, nil
+}
+
+// poolsOf are the pools of a profile by the field value of their mint.
+func poolsOf(p *shieldpool.Profile) (map[[32]byte]*shieldpool.Pool, error) {
+	pools := make(map[[32]byte]*shieldpool.Pool, len(p.Mints))
+	for _, m := range p.Mints {
+		pool, err := p.Pool(m)
+		if err != nil {
+			return nil, err
+		}
+		pools[m.Field] = pool
+	}
+	return pools, nil
+}
