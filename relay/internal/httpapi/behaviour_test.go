@@ -420,7 +420,7 @@ func TestAccessLog(t *testing.T) {
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	const canary = "CANARYcanary0123456789"
-	canaries := []string{canary, "Q0FOQVJZ", "43414e415259", "203.0.113.99"}
+	canaries := []string{canary, "Q0FOQVJZ", "43414e415259", "203.0.113.99", "9876543210987654", outputMint.String(), outputATA.String()}
 	leaked := func(where, text string) {
 		for _, c := range canaries {
 			if strings.Contains(text, c) {
@@ -434,6 +434,11 @@ func TestCanary(t *testing.T) {
 	for _, name := range []string{"proof_bytes", "public_inputs", "recipient", "encrypted_notes", "outputs", canary} {
 		for _, v := range values {
 			requests = append(requests, post("/transact", transactBody(with(name, v))), post("/withdraw", transactBody(with(name, v))), post("/transact_swap", transactBody(with(name, v))))
+		}
+	}
+	for _, name := range []string{"output_mint", "recipient_ata", "min_output_amount", "recipient"} {
+		for _, v := range append(values, "98765432109876543210987", json.Number("-98765432109876543210987")) {
+			requests = append(requests, post("/transact_swap", swapBody(with(name, v))))
 		}
 	}
 	for _, name := range []string{"user_pubkey", "viewing_key", "signature", "identifier"} {
@@ -465,7 +470,7 @@ func TestCanary(t *testing.T) {
 			},
 			health: healthy,
 		}
-		f := newFixture(t, d, func(o *httpapi.Options) { o.CORSOrigins = []string{"https://app.example"} })
+		f := newFixture(t, d, func(o *httpapi.Options) { o.CORSOrigins = []string{"https://app.example"} }, swapping)
 		for _, r := range requests {
 			raw, err := io.ReadAll(r.Body)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -35,6 +36,31 @@ func FuzzDecodeSubmission(f *testing.F) {
 			if text := base64.StdEncoding.EncodeToString(b); !bytes.Contains(raw, []byte(text)) && !bytes.ContainsRune(raw, '\\') {
 				t.Errorf("%d bytes were decoded from another text than their own", len(b))
 			}
+		}
+	})
+}
+
+// FuzzDecodeSwap: as FuzzDecodeSubmission; and an amount that is taken stands in
+// the body in its own digits.
+func FuzzDecodeSwap(f *testing.F) {
+	const head = `{"proof_bytes":"","public_inputs":"","output_mint":"a","recipient_ata":"b","min_output_amount":`
+	for _, seed := range []string{
+		head + `1}`, head + `"18446744073709551615"}`, head + `18446744073709551616}`, head + `-1}`, head + `1.5}`, head + `"1e3"}`, head + `""}`, head + `"\u0031"}`,
+		head + `null}`, head + `[]}`, head + `true}`, head + `"0"}`, head + `" 1"}`, `{}`, ``, `null`, `{"outputs":1}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		req, err := decodeSwap(raw)
+		if err != nil {
+			checkRefusal(t, raw, err)
+			return
+		}
+		if req.Swap == nil || req.Swap.MinOutput == 0 {
+			t.Fatalf("a swap was decoded without terms: %+v", req.Swap)
+		}
+		if digits := strconv.FormatUint(req.Swap.MinOutput, 10); !bytes.Contains(raw, []byte(digits)) && !bytes.ContainsRune(raw, '\\') {
+			t.Error("the amount is another than the body's")
 		}
 	})
 }
@@ -76,5 +102,7 @@ func checkRefusal(t *testing.T, raw []byte, err error) {
 var sentences = []string{
 	"proof_bytes is missing: expected a string, bytes in standard base64",
 	"public_inputs is missing: expected a string, bytes in standard base64",
+	outputMintText, recipientATAText, amountText,
+	"min_output_amount is no amount: expected ; received a JSON number string that is negative or begins with a minus",
 	"this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw",
 }
