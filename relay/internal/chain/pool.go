@@ -165,9 +165,20 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		out.Spent[i] = accounts[k] != nil && accounts[k].Owner.Equals(p.pool.Profile.ProgramID)
 	}
 	if len(keys) > len(inputs) && accounts[len(inputs)] != nil {
-		out.RecipientExists, out.RecipientLamports = true, accounts[len(inputs)].Lamports
+		r := accounts[len(inputs)]
+		out.RecipientExists, out.RecipientLamports, out.RecipientOwner = true, r.Lamports, r.Owner
 	}
 	return out, nil
+}
+
+// Tokens reads a mint and a token account at one slot. What they are is for the
+// caller to say: anybody can put anything on an address of their own.
+func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey) (ledger.Tokens, error) {
+	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{mint, account}, ledger.Confirmed, 0)
+	if err != nil {
+		return ledger.Tokens{}, unavailable(err)
+	}
+	return ledger.Tokens{Mint: accounts[0], Account: accounts[1], Slot: slot}, nil
 }
 
 // reading is what one read of the tree account, begun at at, brought.

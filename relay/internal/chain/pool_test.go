@@ -405,7 +405,7 @@ func TestInspect(t *testing.T) {
 		"the second is spent, the recipient exists": {
 			nullifiers: nullifiers, recipient: recipient, wantKeys: 3,
 			held: map[solana.PublicKey]*ledger.Account{addresses[1]: owned(pool, nil), recipient: {Owner: solana.SystemProgramID, Lamports: 42}},
-			want: ledger.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 42, RecipientExists: true, Slot: 5},
+			want: ledger.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 42, RecipientExists: true, RecipientOwner: solana.SystemProgramID, Slot: 5},
 		},
 		"a lamport on the address spends nothing": {
 			nullifiers: nullifiers, wantKeys: 2,
@@ -441,6 +441,45 @@ func TestInspect(t *testing.T) {
 		a := &accounts{err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindConnection}}
 		p, _ := newPool(t, a)
 		_, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: nullifiers}, recipient, 0)
+		checkRefusal(t, err, refusal.ChainUnavailable)
+	})
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	mint, account := solana.PublicKey{78}, solana.PublicKey{79}
+	held := &ledger.Account{Owner: solana.TokenProgramID, Lamports: 5, Data: []byte{1, 2}}
+	tests := map[string]struct {
+		held map[solana.PublicKey]*ledger.Account
+		want ledger.Tokens
+	}{
+		"neither is there":      {want: ledger.Tokens{Slot: 5}},
+		"the mint alone":        {map[solana.PublicKey]*ledger.Account{mint: held}, ledger.Tokens{Mint: held, Slot: 5}},
+		"the account alone":     {map[solana.PublicKey]*ledger.Account{account: held}, ledger.Tokens{Account: held, Slot: 5}},
+		"others are not theirs": {map[solana.PublicKey]*ledger.Account{{80}: held}, ledger.Tokens{Slot: 5}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &accounts{held: test.held, slot: 5}
+			p, _ := newPool(t, a)
+			got, err := p.Tokens(t.Context(), mint, account)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("tokens differ (-want +got):\n%s", diff)
+			}
+			if len(a.asked) != 1 {
+				t.Errorf("asked %d times, want both accounts of one slot", len(a.asked))
+			}
+		})
+	}
+	t.Run("an endpoint that is down says nothing", func(t *testing.T) {
+		t.Parallel()
+		a := &accounts{err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindConnection}}
+		p, _ := newPool(t, a)
+		_, err := p.Tokens(t.Context(), mint, account)
 		checkRefusal(t, err, refusal.ChainUnavailable)
 	})
 }

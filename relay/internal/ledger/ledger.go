@@ -179,10 +179,19 @@ type Snapshot struct {
 
 // Inspection is what the chain says of a submission before it is taken, all
 // read at one Slot. Spent tells, of each nullifier, whether the program owns
-// its account; it is false for a zero one. Recipient figures are zero without one.
+// its account; it is false for a zero one. Recipient figures are zero without
+// one; RecipientOwner is the program that owns its account.
 type Inspection struct {
 	Spent             [2]bool
 	RecipientLamports uint64
 	RecipientExists   bool
+	RecipientOwner    solana.PublicKey
 	Slot              uint64
+}
+
+// Tokens are the accounts of a mint and of a holder of its tokens, read at one
+// Slot; nil for one that does not exist.
+type Tokens struct {
+	Mint, Account *Account
+	Slot          uint64
 }
