@@ -182,6 +182,13 @@ func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, rec
 	})
 }
 
+// Tokens implements submission.PoolState: no model's swap is admitted by one.
+func (n modelNode) Tokens(ctx context.Context, mint, _ solana.PublicKey) (ledger.Tokens, error) {
+	return ask(ctx, n.modelProcess, "tokens", string(mint[:]), noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Tokens, error) {
+		return ledger.Tokens{Slot: v.confirmed.slot}, nil
+	})
+}
+
 // Creation implements submission.PoolState.
 func (n modelNode) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
 	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ context.Context, _ modelFault, v modelView) (*ledger.Creation, error) {

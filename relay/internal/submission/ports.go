@@ -37,6 +37,8 @@ type PoolState interface {
 	Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error)
+	// Tokens reads a mint and a token account at one slot.
+	Tokens(ctx context.Context, mint, account solana.PublicKey) (ledger.Tokens, error)
 	// Creation is the transaction that made the nullifier's account; nil when no
 	// endpoint's history has it.
 	Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error)
