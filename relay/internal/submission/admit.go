@@ -53,8 +53,8 @@ func NewAdmission(o AdmissionOptions) (*Admission, error) {
 		return nil, errors.New("admission needs every one of its options")
 	}
 	a := &Admission{AdmissionOptions: o, bounds: map[shieldpool.Kind]int{}}
-	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal} {
-		bound, err := o.Pool.NoteBound(k, nil)
+	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal, shieldpool.KindSwap} {
+		bound, err := o.Pool.NoteBound(k, o.Engine.Table)
 		if err != nil {
 			return nil, fmt.Errorf("measure the note bound of a %s: %w", k, err)
 		}
@@ -92,6 +92,11 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 	s.RootSeq = place.seq
 	if err := a.notTooLate(ctx, place); err != nil {
 		return nil, err
+	}
+	if call.Swap != nil {
+		if err := a.swappable(ctx, call); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.spendable(ctx, call); err != nil {
 		return nil, err
@@ -137,6 +142,9 @@ func (a *Admission) accept(ctx context.Context, s *Submission, key []byte) (*Sub
 // payable refuses what no fee payer, or no cap, lets the relay pay for.
 func (a *Admission) payable(ctx context.Context, c *shieldpool.Call) error {
 	cost := rentOf(c) + signatureFee
+	if c.Swap != nil {
+		cost += SwapOutlay // a swap that is begun has to be carried on
+	}
 	if err := a.Payers.Ready(ctx, cost); err != nil {
 		return err
 	}
@@ -155,21 +163,24 @@ func (a *Admission) shape(r Request) (*shieldpool.Call, error) {
 	if err := in.CheckNullifiers(); err != nil {
 		return nil, err
 	}
-	if err := a.amount(in, r.WithdrawalOnly); err != nil {
+	if err := a.amount(in, r.WithdrawalOnly || r.Swap != nil); err != nil {
 		return nil, err
 	}
 	if _, ok := a.Pool.Profile.MintByField(in.MintAddress); !ok {
 		return nil, refusal.New(refusal.UnknownMint, "mintAddress is the field value of no mint of this pool: GET / lists the mints that this relay serves")
 	}
 	call := &shieldpool.Call{Proof: r.Proof, Inputs: in, Notes: r.Notes}
-	if in.PublicAmount < 0 {
-		if call.Recipient, err = a.recipient(r.Recipient, in); err != nil {
-			return nil, err
-		}
+	switch {
+	case r.Swap != nil:
+		call.Destination, err = a.swapDestination(r, in)
+	case in.PublicAmount < 0:
+		call.Recipient, err = a.recipient(r.Recipient, in)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if !a.Pool.Profile.BindsDestination(in, call.Destination) {
-		return nil, refusal.New(refusal.ExtDataMismatch,
-			"extDataHash does not bind this recipient: expected 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes; make the proof for the recipient that the request names")
+		return nil, extDataMismatch(call.Kind())
 	}
 	return call, shieldpool.CheckNotes(call.Notes, a.bounds[call.Kind()])
 }
@@ -200,12 +211,25 @@ func (a *Admission) recipient(text string, in *shieldpool.PublicInputs) (solana.
 	if err != nil {
 		return key, refusal.New(refusal.InvalidRecipient, "recipient is not an address: expected 32 bytes in base58, received %d characters that are not", len(text))
 	}
+	return key, a.checkRecipient(key, in)
+}
+
+func (a *Admission) checkRecipient(key solana.PublicKey, in *shieldpool.PublicInputs) error {
 	for _, payer := range a.Payers.Keys() {
 		if err := a.Pool.CheckRecipient(payer, key, in); err != nil {
-			return key, err
+			return err
 		}
 	}
-	return key, nil
+	return nil
+}
+
+func extDataMismatch(k shieldpool.Kind) *refusal.Refusal {
+	if k == shieldpool.KindSwap {
+		return refusal.New(refusal.ExtDataMismatch,
+			"extDataHash does not bind this swap: expected 0x00 and the first 31 bytes of sha256 of output_mint ‖ recipient_ata ‖ min_output_amount, the addresses as 32 bytes each and the amount as u64 little-endian; make the proof for the swap that the request names")
+	}
+	return refusal.New(refusal.ExtDataMismatch,
+		"extDataHash does not bind this recipient: expected 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes; make the proof for the recipient that the request names")
 }
 
 // verify checks the proof on this machine, before any call leaves it.
@@ -252,8 +276,12 @@ func (a *Admission) spendable(ctx context.Context, c *shieldpool.Call) error {
 			return nullifierSpent(i)
 		}
 	}
+	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
+		return refusal.New(refusal.InvalidRecipient,
+			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address")
+	}
 	if c.Kind() != shieldpool.KindWithdrawal {
-		return nil
+		return nil // a refund brings a swap's recipient the rent of the swap state too, which is above the least
 	}
 	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
 	if least := a.Pool.Profile.RecipientMinimum; net < least && seen.RecipientLamports < least-net {

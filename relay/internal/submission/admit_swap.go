@@ -1,0 +1,174 @@
+package submission
+
+import (
+	"context"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// A swap's lamports leave the pool before it is known whether anybody can swap
+// them. So whatever would keep the second leg from ending, either way, is
+// refused before the first one is signed.
+
+// swapDestination checks what bytes alone can tell of a swap. The recipient is
+// zero when the request names none: the chain tells it later.
+func (a *Admission) swapDestination(r Request, in *shieldpool.PublicInputs) (d shieldpool.Destination, err error) {
+	if !in.HasNullifier(0) {
+		return d, invalidSwap("nullifier 0 is zero, and the swap's account on the chain is named by it, so every such swap would share one: expected a note's nullifier there; a missing input goes second")
+	}
+	if mint, _ := a.Pool.Profile.MintByField(in.MintAddress); !mint.Address.Equals(solana.WrappedSol) {
+		return d, invalidSwap("mintAddress stands for another mint than wrapped SOL: swaps start from SOL alone")
+	}
+	terms := &shieldpool.SwapTerms{MinOutput: r.Swap.MinOutput}
+	if terms.OutputMint, err = swapAddress("output_mint", r.Swap.OutputMint); err != nil {
+		return d, err
+	}
+	if terms.RecipientATA, err = swapAddress("recipient_ata", r.Swap.RecipientATA); err != nil {
+		return d, err
+	}
+	switch {
+	case terms.OutputMint.Equals(solana.WrappedSol):
+		return d, invalidSwap("output_mint is wrapped SOL, which is what a swap starts from: expected another mint; withdraw SOL with POST /transact or POST /withdraw")
+	case terms.MinOutput == 0:
+		return d, invalidSwap("min_output_amount is zero, so that any price would do: expected 1 or more of the output mint's smallest unit")
+	}
+	d.Swap = terms
+	if r.Recipient == "" {
+		return d, nil
+	}
+	if d.Recipient, err = a.recipient(r.Recipient, in); err != nil {
+		return d, err
+	}
+	owns, err := ownsATA(d.Recipient, terms)
+	switch {
+	case err != nil:
+		return d, err
+	case !owns:
+		return d, invalidSwap("recipient_ata is not the recipient's associated token account for output_mint: expected the address that recipient, the SPL Token program and output_mint derive")
+	}
+	return d, a.apartFromSwap(d.Recipient, terms, in)
+}
+
+// swapAddress decodes an address. Its fault is told by length, not by value.
+func swapAddress(name, text string) (solana.PublicKey, error) {
+	key, err := solana.PublicKeyFromBase58(text)
+	if err != nil {
+		return key, invalidSwap("%s is not an address: expected 32 bytes in base58, received %d characters that are not", name, len(text))
+	}
+	return key, nil
+}
+
+// ownsATA reports whether the swap pays the wallet's own associated token account.
+func ownsATA(wallet solana.PublicKey, terms *shieldpool.SwapTerms) (bool, error) {
+	ata, err := shieldpool.AssociatedTokenAccount(wallet, terms.OutputMint)
+	return ata.Equals(terms.RecipientATA), err
+}
+
+// apartFromSwap refuses a wallet that is an account of the swap itself. They are
+// off the curve, so only a profile that admits such recipients could pay one.
+func (a *Admission) apartFromSwap(wallet solana.PublicKey, terms *shieldpool.SwapTerms, in *shieldpool.PublicInputs) error {
+	swap, err := a.Pool.Swap(in.Nullifiers[0], *terms)
+	if err != nil {
+		return err
+	}
+	for _, own := range []solana.PublicKey{swap.State, swap.WSOL, swap.Output, terms.RecipientATA, terms.OutputMint, solana.TokenProgramID, solana.SPLAssociatedTokenAccountProgramID} {
+		if wallet.Equals(own) {
+			return refusal.New(refusal.InvalidRecipient, "recipient is an account or program of the swap itself: expected a wallet of the client's own")
+		}
+	}
+	return nil
+}
+
+// swappable asks the chain whether the output can be paid out, and to whom: the
+// wallet is the request's, or the owner of the token account that is there.
+func (a *Admission) swappable(ctx context.Context, c *shieldpool.Call) error {
+	seen, err := a.State.Tokens(ctx, c.Swap.OutputMint, c.Swap.RecipientATA)
+	if err != nil {
+		return err
+	}
+	if err := checkMint(seen.Mint); err != nil {
+		return err
+	}
+	account, err := tokenAccount(seen.Account, c.Swap.OutputMint)
+	switch {
+	case err != nil:
+		return err
+	case account == nil && c.Recipient.IsZero():
+		return refusal.New(refusal.RecipientRequired, "recipient is missing, and recipient_ata does not exist yet, so the relay cannot tell whose it is: expected the base58 address of the wallet that is to own it")
+	case account == nil:
+		return nil
+	case c.Recipient.IsZero():
+		if err := a.recipientOf(account, c); err != nil {
+			return err
+		}
+	case !account.Owner.Equals(c.Recipient):
+		return invalidSwap("recipient_ata exists and belongs to another owner than the recipient, who has given it away: expected a token account that the recipient still owns")
+	}
+	if account.Frozen {
+		return invalidSwap("recipient_ata is frozen by the authority of its mint, so nothing can be paid into it: choose another token or another recipient")
+	}
+	return nil
+}
+
+// recipientOf takes the token account's owner for the recipient, under the rules
+// that hold for one that the request names.
+func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.Call) error {
+	owns, err := ownsATA(account.Owner, c.Swap)
+	switch {
+	case err != nil:
+		return err
+	case !owns:
+		return invalidSwap("recipient_ata is not the associated token account of its owner for output_mint: expected the address that the owner, the SPL Token program and output_mint derive")
+	}
+	if err := a.checkRecipient(account.Owner, c.Inputs); err != nil {
+		return err
+	}
+	if err := a.apartFromSwap(account.Owner, c.Swap, c.Inputs); err != nil {
+		return err
+	}
+	c.Recipient = account.Owner
+	return nil
+}
+
+// checkMint refuses what the SPL Token program has not made a mint of.
+func checkMint(a *ledger.Account) error {
+	switch {
+	case a == nil:
+		return invalidSwap("output_mint does not exist on the chain: expected the address of a mint of the SPL Token program")
+	case a.Owner.Equals(solana.Token2022ProgramID):
+		return invalidSwap("output_mint belongs to the Token-2022 program: expected a mint of the SPL Token program, the only one that swaps pay out; choose another token")
+	case !a.Owner.Equals(solana.TokenProgramID):
+		return invalidSwap("output_mint is no mint: its account belongs to another program than SPL Token; expected the address of a mint")
+	}
+	if err := shieldpool.CheckTokenMint(a.Data); err != nil {
+		return invalidSwap("output_mint is an account of the SPL Token program, but no initialised mint: expected the address of a mint, not of a token account").Because(err)
+	}
+	return nil
+}
+
+// tokenAccount reads the account of the mint's tokens; nil when there is none,
+// which lamports that anybody may have put on the address do not change.
+func tokenAccount(a *ledger.Account, mint solana.PublicKey) (*shieldpool.TokenAccount, error) {
+	switch {
+	case a == nil || a.Owner.Equals(solana.SystemProgramID):
+		return nil, nil //nolint:nilnil // nil is "there is none", as documented
+	case !a.Owner.Equals(solana.TokenProgramID):
+		return nil, invalidSwap("recipient_ata belongs to another program than SPL Token: expected the recipient's associated token account for output_mint")
+	}
+	account, err := shieldpool.ParseTokenAccount(a.Data)
+	switch {
+	case err != nil:
+		return nil, invalidSwap("recipient_ata is an account of the SPL Token program, but no token account: expected the recipient's associated token account for output_mint").Because(err)
+	case !account.Mint.Equals(mint):
+		return nil, invalidSwap("recipient_ata holds tokens of another mint than output_mint: expected the recipient's associated token account for output_mint")
+	}
+	return account, nil
+}
+
+func invalidSwap(format string, args ...any) *refusal.Refusal {
+	return refusal.New(refusal.InvalidSwap, format, args...)
+}
