@@ -19,9 +19,9 @@ const (
 	// adminLamports pay for the pool's accounts.
 	adminLamports = 100 * solana.LAMPORTS_PER_SOL
 
-	// An airdrop's compute limit starts above what it uses and differs from
-	// the last one's.
-	faucetUnits  = 1_000
+	// The compute limit of what the faucet pays for starts above what that uses
+	// and differs from the last one's.
+	faucetUnits  = 100_000
 	faucetRounds = 1_000_000
 )
 
@@ -29,7 +29,7 @@ const (
 // nothing on this chain is worth anything.
 type faucet struct {
 	key solana.PrivateKey
-	// sent counts airdrops.
+	// sent counts what it has paid for.
 	sent *atomic.Uint32
 }
 
@@ -45,17 +45,21 @@ func wellKnownKey(name string) solana.PrivateKey {
 
 // airdrop lands a transfer from the faucet.
 func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature, error) {
-	// Without something that differs, a second airdrop of the same amount in
-	// one slot would be the same transaction and would not land.
-	limit := binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetRounds)
-	signature, err := c.land(c.faucet.key,
-		solana.NewInstruction(solana.ComputeBudget, nil, limit),
+	signature, err := c.land([]solana.PrivateKey{c.faucet.key}, c.differing(),
 		system.NewTransferInstruction(lamports, c.faucet.key.PublicKey(), to).Build(),
 	)
 	if err != nil {
 		return signature, fmt.Errorf("airdrop %d lamports: %w", lamports, err)
 	}
 	return signature, nil
+}
+
+// differing sets a compute limit that no other of the faucet's transactions in
+// a long time has: without it a second one that does the same in one slot would
+// be the same transaction and would not land.
+func (c *Chain) differing() solana.Instruction {
+	return solana.NewInstruction(solana.ComputeBudget, nil,
+		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetRounds))
 }
 
 // Fund gives lamports to an account by an airdrop from the faucet, which has
@@ -88,23 +92,31 @@ func (c *Chain) Initialize() error {
 		if err != nil {
 			return fmt.Errorf("initialise pool: %w", err)
 		}
-		if _, err := c.land(admin, instruction); err != nil {
+		if _, err := c.land([]solana.PrivateKey{admin}, instruction); err != nil {
 			return fmt.Errorf("initialise pool: %w", err)
 		}
 	}
 	return nil
 }
 
-// land signs a transaction with the latest blockhash and executes it. It is an
+// land signs a transaction with the latest blockhash and executes it, or has it
+// wait for a later block when this one is full. The first signer pays. It is an
 // error when the transaction fails.
-func (c *Chain) land(payer solana.PrivateKey, instructions ...solana.Instruction) (solana.Signature, error) {
+func (c *Chain) land(signers []solana.PrivateKey, instructions ...solana.Instruction) (solana.Signature, error) {
 	var blockhash solana.Hash
 	c.bank.Read(bank.Processed, func(v bank.View) { blockhash, _ = v.LatestBlockhash() })
-	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(payer.PublicKey()))
+	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(signers[0].PublicKey()))
 	if err != nil {
 		return solana.Signature{}, fmt.Errorf("build transaction: %w", err)
 	}
-	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &payer }); err != nil {
+	if _, err := tx.Sign(func(of solana.PublicKey) *solana.PrivateKey {
+		for i := range signers {
+			if signers[i].PublicKey() == of {
+				return &signers[i]
+			}
+		}
+		return nil
+	}); err != nil {
 		return solana.Signature{}, fmt.Errorf("sign transaction: %w", err)
 	}
 	raw, err := tx.MarshalBinary()

@@ -29,6 +29,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/lookuptable"
 	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
 	"github.com/relaypool/relaypool/hack/localnet/rpc"
 	"github.com/relaypool/relaypool/hack/localnet/token"
@@ -184,7 +185,8 @@ func New(opts Options) (*Chain, error) {
 
 // validatorPrograms are on every chain.
 func validatorPrograms() []bank.Program {
-	return append([]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram()}, token.Programs()...)
+	return append(
+		[]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), lookuptable.Program()}, token.Programs()...)
 }
 
 func genesisAccounts(more map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {

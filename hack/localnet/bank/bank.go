@@ -261,6 +261,7 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	if err != nil {
 		return false, err
 	}
+	tx = job.tx
 	if b.waiting.has(tx) {
 		return false, nil
 	}

@@ -113,6 +113,10 @@ const (
 	InvalidProgramForExecution         TransactionErrorKind = "InvalidProgramForExecution"
 	SanitizeFailure                    TransactionErrorKind = "SanitizeFailure"
 	AddressLookupTableNotFound         TransactionErrorKind = "AddressLookupTableNotFound"
+	InvalidAddressLookupTableOwner     TransactionErrorKind = "InvalidAddressLookupTableOwner"
+	InvalidAddressLookupTableData      TransactionErrorKind = "InvalidAddressLookupTableData"
+	InvalidAddressLookupTableIndex     TransactionErrorKind = "InvalidAddressLookupTableIndex"
+	TooManyAccountLocks                TransactionErrorKind = "TooManyAccountLocks"
 	DuplicateInstruction               TransactionErrorKind = "DuplicateInstruction"
 	InsufficientFundsForRent           TransactionErrorKind = "InsufficientFundsForRent"
 	MaxLoadedAccountsDataSizeExceeded  TransactionErrorKind = "MaxLoadedAccountsDataSizeExceeded"
@@ -145,6 +149,10 @@ var transactionErrorTexts = map[TransactionErrorKind]string{
 	InvalidProgramForExecution:         "This program may not be used for executing instructions",
 	SanitizeFailure:                    "Transaction failed to sanitize accounts offsets correctly",
 	AddressLookupTableNotFound:         "Transaction loads an address table account that doesn't exist",
+	InvalidAddressLookupTableOwner:     "Transaction loads an address table account with an invalid owner",
+	InvalidAddressLookupTableData:      "Transaction loads an address table account with invalid data",
+	InvalidAddressLookupTableIndex:     "Transaction address table lookup uses an invalid index",
+	TooManyAccountLocks:                "Transaction locked too many accounts",
 	MaxLoadedAccountsDataSizeExceeded:  "Transaction exceeded max loaded accounts data size cap",
 	InvalidLoadedAccountsDataSizeLimit: "LoadedAccountsDataSizeLimit set for transaction must be greater than 0.",
 	WouldExceedMaxBlockCostLimit:       "Transaction would exceed max Block Cost Limit",

@@ -65,6 +65,7 @@ func (w *workAccount) settle() {
 // execution is the state that the instructions of one transaction share.
 type execution struct {
 	slot      uint64
+	recent    []uint64
 	programs  map[solana.PublicKey]*loadedProgram
 	accounts  []workAccount
 	unitsLeft uint64

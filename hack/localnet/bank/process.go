@@ -29,12 +29,17 @@ type job struct {
 	slot     uint64
 	programs map[solana.PublicKey]*loadedProgram
 	accounts []workAccount
+	recent   []uint64
 }
 
 // prepare loads what a transaction needs to run on the state of a block, or
 // refuses it for what keeps it out of the block whatever its accounts hold.
 // The caller holds mu.
 func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
+	tx, err := b.resolve(tx, at)
+	if err != nil {
+		return nil, err
+	}
 	if err := b.check(tx, at); err != nil {
 		return nil, err
 	}
@@ -44,6 +49,7 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	}
 	return &job{
 		tx: tx, budget: budget, slot: at.Slot, programs: b.programs, accounts: b.load(tx.Keys, at.Slot),
+		recent: b.recentFor(tx, at),
 	}, nil
 }
 
@@ -71,7 +77,7 @@ func (j *job) run() *outcome {
 	if err := j.loadable(); err != nil {
 		out.meta.Err = err
 	} else {
-		x := &execution{slot: j.slot, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
+		x := &execution{slot: j.slot, recent: j.recent, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
 		out.meta.Err = x.runAll(tx)
 		out.meta.Logs, out.meta.Units = x.logs, budget.Units-x.unitsLeft
 		if left := x.returnData; len(left.Data) > 0 {
@@ -98,6 +104,9 @@ func (j *job) run() *outcome {
 
 // check refuses what never enters a block whatever its accounts hold.
 func (b *Bank) check(tx *Transaction, at *Block) *TransactionError {
+	if len(tx.Keys) > maxLocks {
+		return refused(TooManyAccountLocks)
+	}
 	if hasDuplicate(tx.Keys) {
 		return refused(AccountLoadedTwice)
 	}

@@ -21,10 +21,13 @@ type Message struct {
 	solana.Message
 	// Bytes is the serialized message: what is signed.
 	Bytes []byte
-	// Keys are the accounts in the order that instructions index them.
+	// Keys are the accounts in the order that instructions index them. Those
+	// from lookup tables, which are the last, are there once it is resolved.
 	Keys []solana.PublicKey
 	// Writable says for each of Keys whether the transaction may change it.
 	Writable []bool
+	// Loaded are the keys from lookup tables of a resolved message.
+	Loaded LoadedAddresses
 }
 
 // Transaction is a decoded and sanitized transaction. Its signatures are not
@@ -97,24 +100,24 @@ func DecodeMessage(raw []byte) (*Message, error) {
 }
 
 // sanitize checks header and indices as Agave does before it looks at a
-// transaction, so that nothing later can index out of range.
+// transaction, so that nothing later can index out of range. Programs are never
+// from lookup tables.
 func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 	keys, h := len(m.AccountKeys), m.Header
 	if int(h.NumRequiredSignatures)+int(h.NumReadonlyUnsignedAccounts) > keys ||
 		h.NumReadonlySignedAccounts >= h.NumRequiredSignatures {
 		return nil, refused(SanitizeFailure)
 	}
-	// Tables are looked up by the lookup table program, of which this chain
-	// has no account.
-	if len(m.AddressTableLookups) > 0 {
-		return nil, refused(AddressLookupTableNotFound)
+	loaded, err := sanitizeLookups(m)
+	if err != nil {
+		return nil, err
 	}
 	for _, ix := range m.Instructions {
 		if ix.ProgramIDIndex == 0 || int(ix.ProgramIDIndex) >= keys {
 			return nil, refused(SanitizeFailure)
 		}
 		for _, i := range ix.Accounts {
-			if int(i) >= keys {
+			if int(i) >= keys+loaded {
 				return nil, refused(SanitizeFailure)
 			}
 		}
@@ -134,7 +137,7 @@ func writable(m *solana.Message) []bool {
 		} else {
 			out[i] = i < len(out)-int(h.NumReadonlyUnsignedAccounts)
 		}
-		if key == solana.SystemProgramID || key == solana.ComputeBudget {
+		if reserved(key) {
 			out[i] = false
 		}
 	}
@@ -142,6 +145,11 @@ func writable(m *solana.Message) []bool {
 		out[ix.ProgramIDIndex] = false
 	}
 	return out
+}
+
+// reserved reports whether no transaction can lock an account for writing.
+func reserved(key solana.PublicKey) bool {
+	return key == solana.SystemProgramID || key == solana.ComputeBudget || key == solana.AddressLookupTableProgramID
 }
 
 // VerifySignatures reports whether every signature is the one of its account

@@ -136,10 +136,24 @@ func TestDecodeTransactionRefuses(t *testing.T) {
 			bytesOf(message(func(m *solana.Message) { m.Instructions[0].ProgramIDIndex = 3 })), "SanitizeFailure"},
 		"an account beyond the keys": {
 			bytesOf(message(func(m *solana.Message) { m.Instructions[0].Accounts[1] = 3 })), "SanitizeFailure"},
-		"a lookup table that does not exist": {
+		"a program from a lookup table": {
 			bytesOf(message(func(m *solana.Message) {
-				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), WritableIndexes: []uint8{0}})
-			})), "AddressLookupTableNotFound"},
+				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), ReadonlyIndexes: []uint8{0}})
+				m.Instructions[0].ProgramIDIndex = 3
+			})), "SanitizeFailure"},
+		"an account beyond the loaded ones": {
+			bytesOf(message(func(m *solana.Message) {
+				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), ReadonlyIndexes: []uint8{0}})
+				m.Instructions[0].Accounts[1] = 4
+			})), "SanitizeFailure"},
+		"a lookup of nothing": {
+			bytesOf(message(func(m *solana.Message) {
+				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9)})
+			})), "SanitizeFailure"},
+		"more accounts than an index counts": {
+			bytesOf(message(func(m *solana.Message) {
+				m.AddAddressTableLookup(solana.MessageAddressTableLookup{AccountKey: key(9), WritableIndexes: make([]uint8, 254)})
+			})), "SanitizeFailure"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

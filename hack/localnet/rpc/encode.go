@@ -12,7 +12,7 @@ import (
 // encodeLanded gives a transaction with its meta data and, when the client
 // names the versions that it supports, its version.
 func encodeLanded(l *bank.Landed, cfg historyConfig) (map[string]any, *Error) {
-	out := map[string]any{"transaction": encodeTransaction(l.Transaction, cfg.Encoding), "meta": encodeMeta(&l.Meta)}
+	out := map[string]any{"transaction": encodeTransaction(l.Transaction, cfg.Encoding), "meta": encodeMeta(l)}
 	return out, addVersion(out, l, cfg)
 }
 
@@ -22,7 +22,8 @@ func encodeLandedAccounts(l *bank.Landed, cfg historyConfig) (map[string]any, *E
 	keys := make([]any, len(l.Keys))
 	for i, key := range l.Keys {
 		keys[i] = map[string]any{
-			"pubkey": key.String(), "signer": i < len(l.Signatures), "writable": l.Writable[i], "source": "transaction",
+			"pubkey": key.String(), "signer": i < len(l.Signatures), "writable": l.Writable[i],
+			"source": sourceOf(l.Message, i),
 		}
 	}
 	out := map[string]any{
@@ -34,6 +35,14 @@ func encodeLandedAccounts(l *bank.Landed, cfg historyConfig) (map[string]any, *E
 		},
 	}
 	return out, addVersion(out, l, cfg)
+}
+
+// sourceOf tells where a message has its account at index i from.
+func sourceOf(m *bank.Message, i int) string {
+	if i < len(m.AccountKeys) {
+		return "transaction"
+	}
+	return "lookupTable"
 }
 
 func addVersion(out map[string]any, l *bank.Landed, cfg historyConfig) *Error {
@@ -70,22 +79,41 @@ func encodeTransaction(tx *bank.Transaction, as encoding) any {
 }
 
 func encodeMessage(m *bank.Message) map[string]any {
-	keys := make([]string, len(m.AccountKeys))
-	for i, key := range m.AccountKeys {
-		keys[i] = key.String()
-	}
 	instructions := make([]any, len(m.Instructions))
 	for i, ix := range m.Instructions {
 		instructions[i] = encodeInstruction(ix.ProgramIDIndex, ix.Accounts, ix.Data, nil)
 	}
 	out := map[string]any{
-		"header": m.Header, "accountKeys": keys,
+		"header": m.Header, "accountKeys": keyTexts(m.AccountKeys),
 		"recentBlockhash": m.RecentBlockhash.String(), "instructions": instructions,
 	}
 	if m.GetVersion() == solana.MessageVersionV0 {
-		out["addressTableLookups"] = []any{}
+		lookups := make([]any, len(m.AddressTableLookups))
+		for i, lookup := range m.AddressTableLookups {
+			lookups[i] = lookup
+		}
+		out["addressTableLookups"] = lookups
 	}
 	return out
+}
+
+func keyTexts(keys []solana.PublicKey) []string {
+	out := make([]string, len(keys))
+	for i, key := range keys {
+		out[i] = key.String()
+	}
+	return out
+}
+
+// encodeReturnData gives null for none.
+func encodeReturnData(data *bank.ReturnData) any {
+	if data == nil {
+		return nil
+	}
+	return map[string]any{
+		"programId": data.Program.String(),
+		"data":      [2]string{base64.StdEncoding.EncodeToString(data.Data), string(encodingBase64)},
+	}
 }
 
 func encodeInstruction(program uint16, accounts []uint16, data []byte, stackHeight any) map[string]any {
@@ -109,8 +137,9 @@ func encodeInner(inner []bank.InnerInstruction) []any {
 	return out
 }
 
-func encodeMeta(m *bank.Meta) map[string]any {
-	return map[string]any{
+func encodeMeta(l *bank.Landed) map[string]any {
+	m := &l.Meta
+	out := map[string]any{
 		"err":                  m.Err,
 		"status":               deprecatedStatus(m.Err),
 		"fee":                  m.Fee,
@@ -121,7 +150,13 @@ func encodeMeta(m *bank.Meta) map[string]any {
 		"preTokenBalances":     []any{},
 		"postTokenBalances":    []any{},
 		"rewards":              []any{},
-		"loadedAddresses":      map[string]any{"writable": []any{}, "readonly": []any{}},
 		"computeUnitsConsumed": m.Units,
+		"loadedAddresses": map[string]any{
+			"writable": keyTexts(l.Loaded.Writable), "readonly": keyTexts(l.Loaded.Readonly),
+		},
 	}
+	if m.ReturnData != nil {
+		out["returnData"] = encodeReturnData(m.ReturnData)
+	}
+	return out
 }

@@ -35,7 +35,7 @@ func (c *call) sendTransaction(p params) (any, *Error) {
 	if cfg.SkipPreflight {
 		context.Commitment = level(bank.Processed)
 	}
-	if err := c.read(context, func(view) {}); err != nil {
+	if tx, err = c.resolve(tx, context); err != nil {
 		return nil, err
 	}
 	verified := tx.VerifySignatures()
@@ -52,6 +52,24 @@ func (c *call) sendTransaction(p params) (any, *Error) {
 		c.log.Debug("Transaction received", "landed", landed, "failed", outcome != nil)
 	}
 	return tx.Signature().String(), nil
+}
+
+// resolve looks up at the commitment level what the transaction has from lookup
+// tables. A node refuses one that it cannot resolve as malformed, with or
+// without preflight.
+func (c *call) resolve(tx *bank.Transaction, cfg contextConfig) (*bank.Transaction, *Error) {
+	var broken *bank.TransactionError
+	if err := c.read(cfg, func(v view) { tx, broken = v.Resolve(tx) }); err != nil {
+		return nil, err
+	}
+	if broken != nil {
+		return nil, errInvalidTransaction(broken)
+	}
+	return tx, nil
+}
+
+func errInvalidTransaction(broken *bank.TransactionError) *Error {
+	return invalidParams("invalid transaction: %v", broken)
 }
 
 // preflight refuses what would fail at the commitment level.
@@ -107,7 +125,7 @@ func (p params) transaction(i int, as encoding) (*bank.Transaction, *Error) {
 	tx, err := bank.DecodeTransaction(raw)
 	var broken *bank.TransactionError
 	if errors.As(err, &broken) {
-		return nil, invalidParams("invalid transaction: %v", broken)
+		return nil, errInvalidTransaction(broken)
 	}
 	if err != nil {
 		return nil, invalidParams("failed to deserialize %s: %v", versionedTransaction, err)
@@ -142,7 +160,7 @@ func (c *call) simulateTransaction(p params) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.read(cfg.contextConfig, func(view) {}); err != nil {
+	if tx, err = c.resolve(tx, cfg.contextConfig); err != nil {
 		return nil, err
 	}
 	if cfg.SigVerify && !tx.VerifySignatures() {
@@ -186,6 +204,9 @@ func (c *simulateConfig) accountsOf(tx *bank.Transaction, sim *bank.Simulation) 
 		return nil, err
 	}
 	out := make([]any, len(keys))
+	if sim.Meta.Err != nil {
+		return out, nil // a failed transaction leaves no accounts
+	}
 	for i, key := range keys {
 		if out[i], err = encodeAccount(sim.Account(key), as, nil); err != nil {
 			return nil, err
@@ -200,7 +221,7 @@ func simulationResult(sim *bank.Simulation) map[string]any {
 		"logs":                 sim.Meta.Logs,
 		"accounts":             nil,
 		"unitsConsumed":        sim.Meta.Units,
-		"returnData":           nil,
+		"returnData":           encodeReturnData(sim.Meta.ReturnData),
 		"innerInstructions":    encodeInner(sim.Meta.Inner),
 		"replacementBlockhash": nil,
 	}

@@ -1,0 +1,152 @@
+package localnet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/lookuptable"
+	"github.com/relaypool/relaypool/hack/localnet/token"
+	"github.com/relaypool/relaypool/hack/localnet/token/layout"
+)
+
+// maxDecimals is the most with which one token fits in 64 bits.
+const maxDecimals = 19
+
+// mintAuthority is the key that governs the mints that the chain makes. Like
+// the faucet's it is no secret.
+func mintAuthority() solana.PrivateKey { return wellKnownKey("relaypool local chain mint authority") }
+
+// CreateMint makes a mint of SPL Token, whose tokens MintTo gives and whose
+// accounts Freeze freezes, unless another freeze authority is named, and gives
+// its address. It has landed but is not yet confirmed. decimals are 0 to 19.
+func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (solana.PublicKey, error) {
+	if decimals > maxDecimals {
+		return solana.PublicKey{}, fmt.Errorf("make mint: decimals is %d, expected 0 to %d", decimals, maxDecimals)
+	}
+	mint, err := solana.NewRandomPrivateKey()
+	if err != nil {
+		return solana.PublicKey{}, fmt.Errorf("make mint: %w", err)
+	}
+	authority := mintAuthority().PublicKey()
+	if freezeAuthority == nil {
+		freezeAuthority = &authority
+	}
+	faucet := c.faucet.key.PublicKey()
+	if _, err := c.land([]solana.PrivateKey{c.faucet.key, mint},
+		system.NewCreateAccountInstruction(bank.RentExemption(layout.MintSize), layout.MintSize, solana.TokenProgramID, faucet, mint.PublicKey()).Build(),
+		tokenprogram.NewInitializeMint2Instruction(decimals, authority, *freezeAuthority, mint.PublicKey()).Build(),
+	); err != nil {
+		return solana.PublicKey{}, fmt.Errorf("make mint: %w", err)
+	}
+	return mint.PublicKey(), nil
+}
+
+// MintTo gives an owner an amount, in the smallest unit, of a mint that
+// CreateMint made, or of the native mint, in the owner's associated token
+// account, which it makes when it is not there. It gives the account's address
+// and the transaction's signature.
+func (c *Chain) MintTo(mint, owner solana.PublicKey, amount uint64) (solana.PublicKey, solana.Signature, error) {
+	account, signature, err := c.mintTo(mint, owner, amount)
+	if err != nil {
+		return account, signature, fmt.Errorf("give %d tokens: %w", amount, err)
+	}
+	return account, signature, nil
+}
+
+func (c *Chain) mintTo(mint, owner solana.PublicKey, amount uint64) (account solana.PublicKey, signature solana.Signature, err error) {
+	if account, _, err = token.Address(owner, mint); err != nil {
+		return account, signature, err
+	}
+	faucet := c.faucet.key.PublicKey()
+	create, err := token.CreateIdempotent(faucet, owner, mint)
+	if err != nil {
+		return account, signature, err
+	}
+	instructions, signers := []solana.Instruction{c.differing(), create}, []solana.PrivateKey{c.faucet.key}
+	if mint == solana.WrappedSol {
+		instructions = append(instructions, system.NewTransferInstruction(amount, faucet, account).Build(),
+			tokenprogram.NewSyncNativeInstruction(account).Build())
+	} else {
+		authority := mintAuthority()
+		signers = append(signers, authority)
+		instructions = append(instructions,
+			tokenprogram.NewMintToInstruction(amount, mint, account, authority.PublicKey(), nil).Build())
+	}
+	signature, err = c.land(signers, instructions...)
+	return account, signature, err
+}
+
+// Freeze freezes an owner's associated token account of a mint that CreateMint
+// made, so that nothing can be sent from it or to it.
+func (c *Chain) Freeze(mint, owner solana.PublicKey) (solana.Signature, error) {
+	return c.setFrozen(mint, owner, true)
+}
+
+// Thaw ends what Freeze began.
+func (c *Chain) Thaw(mint, owner solana.PublicKey) (solana.Signature, error) {
+	return c.setFrozen(mint, owner, false)
+}
+
+func (c *Chain) setFrozen(mint, owner solana.PublicKey, frozen bool) (solana.Signature, error) {
+	account, _, err := token.Address(owner, mint)
+	if err != nil {
+		return solana.Signature{}, err
+	}
+	authority := mintAuthority()
+	what, instruction := "thaw", solana.Instruction(tokenprogram.NewThawAccountInstruction(account, mint, authority.PublicKey(), nil).Build())
+	if frozen {
+		what, instruction = "freeze", tokenprogram.NewFreezeAccountInstruction(account, mint, authority.PublicKey(), nil).Build()
+	}
+	signature, err := c.land([]solana.PrivateKey{c.faucet.key, authority}, c.differing(), instruction)
+	if err != nil {
+		return signature, fmt.Errorf("%s account: %w", what, err)
+	}
+	return signature, nil
+}
+
+// CreateLookupTable makes an address lookup table of 1 to 256 addresses that
+// belongs to a key of the chain's own, and gives its address. It serves from the
+// next slot on, at the commitment levels that see it.
+func (c *Chain) CreateLookupTable(addresses ...solana.PublicKey) (solana.PublicKey, error) {
+	if len(addresses) == 0 {
+		return solana.PublicKey{}, errors.New("make lookup table: want one address or more")
+	}
+	authority := c.faucet.key.PublicKey()
+	create, table, err := c.newLookupTable(authority)
+	if err != nil {
+		return table, fmt.Errorf("make lookup table: %w", err)
+	}
+	instructions := []solana.Instruction{create}
+	for part := range slices.Chunk(addresses, lookuptable.MostInOne) {
+		instructions = append(instructions, lookuptable.Extend(table, authority, authority, part))
+	}
+	for _, instruction := range instructions {
+		if _, err := c.land([]solana.PrivateKey{c.faucet.key}, c.differing(), instruction); err != nil {
+			return table, fmt.Errorf("make lookup table: %w", err)
+		}
+	}
+	return table, nil
+}
+
+// newLookupTable builds the instruction for a table of a recent slot for which
+// the authority has none yet: a table's address belongs to both.
+func (c *Chain) newLookupTable(authority solana.PublicKey) (create solana.Instruction, table solana.PublicKey, err error) {
+	err = errors.New("every recent slot has one already: let slots pass")
+	c.bank.Read(bank.Processed, func(v bank.View) {
+		first := v.Slot() - min(v.Slot(), 100)
+		for _, slot := range slices.Backward(v.Blocks(first, v.Slot()-1)) {
+			made, at, failure := lookuptable.Create(authority, authority, slot)
+			if failure != nil || v.Account(at) == nil {
+				create, table, err = made, at, failure
+				return
+			}
+		}
+	})
+	return create, table, err
+}
