@@ -104,7 +104,7 @@ type Client struct {
 	places   chan struct{}
 	budget   *judge.Budget
 	breaker  *judge.Breaker
-	last     lastKind
+	last     *lastKind
 }
 
 // New makes a client. It makes no call: a router that is down when the relay
@@ -133,6 +133,7 @@ func New(o Options) (*Client, error) {
 		base: func() *url.URL { return u }, key: func() string { return key },
 		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
 		timeout: cmp.Or(o.Timeout, defaultTimeout), places: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
+		last: new(lastKind),
 	}
 	if c.observer == nil {
 		c.observer = nobody{}

@@ -1,0 +1,103 @@
+package router
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+// known reports whether an error is one of those that the client promises.
+func known(err error) bool {
+	var u *route.Unavailable
+	var n *route.NoRoute
+	var h *route.Hostile
+	return errors.As(err, &u) || errors.As(err, &n) || errors.As(err, &h)
+}
+
+// FuzzDecodeQuote: what is taken answers the question, and can be sent back.
+func FuzzDecodeQuote(f *testing.F) {
+	for _, seed := range []string{
+		goodQuote, strings.Replace(goodQuote, `"100000000"`, `"1"`, 1), strings.Replace(goodQuote, "ExactIn", "ExactOut", 1),
+		"", "{}", "[]", "null", `{"inputMint":null}`, `{"a":1,"a":2}`, goodQuote[:99], goodQuote + goodQuote, "<html>", "\xef\xbb\xbf{}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		sent := bytes.Clone(body)
+		q, err := decodeQuote(body, question)
+		if (q == nil) == (err == nil) || (err != nil && !known(err)) {
+			t.Fatalf("quote %v, error %v", q, err)
+		}
+		if !bytes.Equal(sent, body) {
+			t.Fatal("the answer is changed")
+		}
+		if q == nil {
+			return
+		}
+		if q.InAmount != question.Amount || q.Threshold > q.OutAmount || !bytes.Equal(q.Raw, sent) {
+			t.Fatalf("it does not answer the question: %+v", q)
+		}
+		var back struct {
+			User  *string         `json:"userPublicKey"`
+			Wrap  *bool           `json:"wrapAndUnwrapSol"`
+			Quote json.RawMessage `json:"quoteResponse"`
+		}
+		if err := json.Unmarshal(instructionsRequest(q, user), &back); err != nil || *back.User != user.String() || *back.Wrap {
+			t.Fatalf("the question for its instructions is broken: %v", err)
+		}
+		if !bytes.Equal(bytes.TrimSpace(sent), back.Quote) {
+			t.Fatal("the quote does not go back as it came")
+		}
+	})
+}
+
+// FuzzDecodeInstructions: what is taken keeps the bounds, and lets nobody sign
+// but the user.
+func FuzzDecodeInstructions(f *testing.F) {
+	for _, seed := range []string{
+		goodInstructions, strings.Replace(goodInstructions, `"isSigner":false`, `"isSigner":true`, 1),
+		strings.Replace(goodInstructions, `"setupInstructions":[]`, `"setupInstructions":[{},null,1]`, 1),
+		"", "{}", `{"swapInstruction":{}}`, `{"swapInstruction":null}`, goodInstructions[:300],
+		`{"swapInstruction":{"programId":"11111111111111111111111111111111","accounts":[null],"data":"AA=="},"addressLookupTableAddresses":[]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		i, err := decodeInstructions(body, user)
+		if (i == nil) == (err == nil) || (err != nil && !known(err)) {
+			t.Fatalf("instructions %v, error %v", i, err)
+		}
+		if i == nil {
+			return
+		}
+		if n := len(i.Accounts); n < 1 || n > maxAccounts || len(i.Data) < 1 || len(i.Data) > maxData || len(i.LookupTables) > maxTables {
+			t.Fatalf("%d accounts, %d bytes, %d tables", n, len(i.Data), len(i.LookupTables))
+		}
+		for _, a := range i.Accounts {
+			if a.IsSigner && a.PublicKey != user {
+				t.Fatal("somebody else signs")
+			}
+		}
+	})
+}
+
+// FuzzErrorCode: a code of the API's own, or none.
+func FuzzErrorCode(f *testing.F) {
+	for _, seed := range []string{`{"errorCode":"NO_ROUTES_FOUND"}`, `{"error":"x"}`, `{"errorCode":null}`, `{}`, ``, `{"errorCode":"a","errorCode":"b"}`} {
+		f.Add(400, []byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		err := refusal(status, body, 0)
+		if !known(err) {
+			t.Fatalf("error is %v", err)
+		}
+		var n *route.NoRoute
+		if errors.As(err, &n) && route.NewNoRoute(n.Code).Code != n.Code {
+			t.Fatalf("code %q is not known", n.Code)
+		}
+	})
+}

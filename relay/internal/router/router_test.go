@@ -1,0 +1,250 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+func TestAQuestionForAQuote(t *testing.T) {
+	t.Parallel()
+	always := "inputMint=" + wsol.String() + "&outputMint=" + usdc.String() + "&restrictIntermediateTokens=true"
+	tests := map[string]struct {
+		base, key string
+		change    func(*route.QuoteRequest)
+		wantPath  string
+		wantQuery string // in alphabetical order
+		wantAuth  string
+	}{
+		"asks for exactly the amount": {
+			wantPath: "/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
+		},
+		"goes below the path of the configured URL": {
+			base: "/swap/v1", wantPath: "/swap/v1/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
+		},
+		"does not double a slash": {
+			base: "/swap/v1/", wantPath: "/swap/v1/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
+		},
+		"takes the configured URL's query along": {
+			base: "/swap?tier=a%26b&amount=1", wantPath: "/swap/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100&tier=a%26b",
+		},
+		"shows its key in a header": {
+			key: "k-123", wantPath: "/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
+		},
+		"can be for all that 64 bits hold, without slippage": {
+			change:   func(q *route.QuoteRequest) { q.Amount, q.SlippageBps = math.MaxUint64, 0 },
+			wantPath: "/quote", wantQuery: "amount=18446744073709551615&" + always + "&slippageBps=0",
+		},
+		"can be for few accounts and one market": {
+			change:   func(q *route.QuoteRequest) { q.MaxAccounts, q.DirectOnly = 20, true },
+			wantPath: "/quote", wantQuery: "amount=100000000&inputMint=" + wsol.String() + "&maxAccounts=20&onlyDirectRoutes=true&outputMint=" + usdc.String() + "&restrictIntermediateTokens=true&slippageBps=100",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, reply{body: "{}"})
+			c := newClient(t, Options{BaseURL: s.URL + test.base, APIKey: test.key})
+			q := question
+			if test.change != nil {
+				test.change(&q)
+			}
+			if _, err := c.Quote(t.Context(), q); err == nil {
+				t.Fatal("an empty answer is taken")
+			}
+			got := s.asked[0]
+			if got.Method != http.MethodGet || got.URL.Path != test.wantPath || got.URL.RawQuery != test.wantQuery {
+				t.Errorf("asked %s %s\n with %s\nwant %s", got.Method, got.URL.Path, got.URL.RawQuery, test.wantQuery)
+			}
+			if key, there := got.Header["X-Api-Key"]; there != (test.key != "") || (there && key[0] != test.key) {
+				t.Errorf("key is %q, want %q", key, test.key)
+			}
+			if s.bodies[0] != "" {
+				t.Errorf("a body of %d bytes is sent", len(s.bodies[0]))
+			}
+		})
+	}
+}
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, reply{body: goodQuote})
+	now := time.Unix(1_800_000_000, 0)
+	c := newClient(t, Options{BaseURL: s.URL, Now: func() time.Time { return now }})
+	got, err := c.Quote(t.Context(), question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &route.Quote{
+		InAmount: 100_000_000, OutAmount: 17_057_460, Threshold: 16_886_885, ContextSlot: 324_307_186,
+		Received: now, Raw: json.RawMessage(goodQuote),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("quote differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestAQuestionForInstructions: the quote goes back byte for byte, and nothing is
+// asked for that would send the output elsewhere or leave SOL unwrapped.
+func TestAQuestionForInstructions(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, reply{body: goodInstructions})
+	c := newClient(t, Options{BaseURL: s.URL + "/swap/v1", APIKey: "k-123"})
+	got, err := c.Instructions(t.Context(), givenQuote(t), user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &route.Instructions{
+		Program:      jup,
+		Accounts:     []solana.AccountMeta{{PublicKey: user, IsSigner: true}, {PublicKey: market, IsWritable: true}},
+		Data:         []byte{0xe5, 0x17, 0xcb, 0x97, 0x7a, 0xe3, 0xad, 0x2a},
+		LookupTables: []solana.PublicKey{table},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("instructions differ (-want +got):\n%s", diff)
+	}
+	asked := s.asked[0]
+	if asked.Method != http.MethodPost || asked.URL.Path != "/swap/v1/swap-instructions" || asked.URL.RawQuery != "" {
+		t.Errorf("asked %s %s", asked.Method, asked.URL)
+	}
+	for name, want := range map[string]string{"X-Api-Key": "k-123", "Content-Type": "application/json", "X-Idempotency-Key": ""} {
+		if asked.Header.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, asked.Header.Get(name), want)
+		}
+	}
+	if !strings.Contains(s.bodies[0], goodQuote) {
+		t.Errorf("the quote does not go back as it came:\n%s", s.bodies[0])
+	}
+	var body map[string]any
+	if err := json.Unmarshal([]byte(s.bodies[0]), &body); err != nil {
+		t.Fatal(err)
+	}
+	delete(body, "quoteResponse")
+	if diff := cmp.Diff(map[string]any{"userPublicKey": user.String(), "wrapAndUnwrapSol": false, "dynamicComputeUnitLimit": false}, body); diff != "" {
+		t.Errorf("the rest of the question differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestNoSenseIsNotAsked(t *testing.T) {
+	t.Parallel()
+	quote := func(change func(*route.QuoteRequest)) func(*Client) error {
+		return func(c *Client) error {
+			q := question
+			change(&q)
+			_, err := c.Quote(t.Context(), q)
+			return err
+		}
+	}
+	instructions := func(q *route.Quote) func(*Client) error {
+		return func(c *Client) error {
+			_, err := c.Instructions(t.Context(), q, user)
+			return err
+		}
+	}
+	tests := map[string]struct {
+		do   func(*Client) error
+		want string
+	}{
+		"nothing to swap":               {quote(func(q *route.QuoteRequest) { q.Amount = 0 }), "expected at least 1"},
+		"a mint for itself":             {quote(func(q *route.QuoteRequest) { q.OutputMint = q.InputMint }), "expected two mints"},
+		"a negative slippage":           {quote(func(q *route.QuoteRequest) { q.SlippageBps = -1 }), "expected 0 to 10000"},
+		"more slippage than there is":   {quote(func(q *route.QuoteRequest) { q.SlippageBps = 10_001 }), "expected 0 to 10000"},
+		"fewer accounts than none":      {quote(func(q *route.QuoteRequest) { q.MaxAccounts = -1 }), "expected a positive number"},
+		"instructions for no quote":     {instructions(nil), "expected one that Quote gave"},
+		"for a quote without an answer": {instructions(&route.Quote{InAmount: 1}), "expected one that Quote gave"},
+		"for one that would end early":  {instructions(&route.Quote{Raw: json.RawMessage(`{}},"feeAccount":{"a":1`)}), "expected one that Quote gave"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, reply{body: goodQuote})
+			if err := test.do(newClient(t, Options{BaseURL: s.URL})); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v, want … %s …", err, test.want)
+			}
+			if s.calls() != 0 {
+				t.Error("it was asked")
+			}
+		})
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	const canary = "c4n4ry"
+	tests := map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"no HTTP client":         {func(o *Options) { o.HTTP = nil }, "needs an HTTP client"},
+		"no clock":               {func(o *Options) { o.Now = nil }, "a clock"},
+		"no chance":              {func(o *Options) { o.Rand = nil }, "random numbers"},
+		"no log":                 {func(o *Options) { o.Log = nil }, "a log"},
+		"no URL":                 {func(o *Options) { o.BaseURL = "" }, "URL of 0 bytes"},
+		"another scheme":         {func(o *Options) { o.BaseURL = "ftp://" + canary }, "expected http:// or https:// and a host"},
+		"no host":                {func(o *Options) { o.BaseURL = "https:///" + canary }, "and a host"},
+		"what is no URL":         {func(o *Options) { o.BaseURL = "https://a b/" + canary + "%" }, "expected http://"},
+		"a key of two lines":     {func(o *Options) { o.APIKey = canary + "\r\nHost: x" }, "expected printable ASCII"},
+		"a negative timeout":     {func(o *Options) { o.Timeout = -1 }, "expected a positive duration, or 0 for 3s"},
+		"less than no calls":     {func(o *Options) { o.Parallel = -1 }, "or 0 for 16"},
+		"less than no budget":    {func(o *Options) { o.RequestsPerSecond = -1 }, "expected a positive number"},
+		"a budget of no numbers": {func(o *Options) { o.RequestsPerSecond = math.NaN() }, "expected a positive number"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := Options{
+				BaseURL: "http://127.0.0.1", HTTP: NewHTTPClient(), Now: time.Now, Rand: func() float64 { return 0 },
+				Log: slog.New(slog.DiscardHandler),
+			}
+			if _, err := New(o); err != nil {
+				t.Fatal(err)
+			}
+			test.change(&o)
+			_, err := New(o)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), canary) {
+				t.Errorf("error is %v, want … %s … and no value", err, test.want)
+			}
+		})
+	}
+}
+
+func TestCallerWhoStopsWaiting(t *testing.T) {
+	t.Parallel()
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	calls := map[string]func(context.Context, *Client) error{
+		"quote": func(ctx context.Context, c *Client) error { _, err := c.Quote(ctx, question); return err },
+		"instructions": func(ctx context.Context, c *Client) error {
+			_, err := c.Instructions(ctx, givenQuote(t), user)
+			return err
+		},
+	}
+	for name, do := range calls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, hang)
+			seen := &observed{}
+			c := newClient(t, Options{BaseURL: s.URL, Observer: seen})
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			err := do(ctx, c)
+			var u *route.Unavailable
+			if !errors.As(err, &u) || u.Kind != route.KindCancelled || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, route.ErrUnavailable) {
+				t.Errorf("error is %#v, want cancelled, because of the deadline", err)
+			}
+			if diff := cmp.Diff([]string{name + " cancelled"}, seen.all()); diff != "" {
+				t.Errorf("observed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

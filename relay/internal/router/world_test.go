@@ -1,0 +1,230 @@
+package router
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+var (
+	wsol   = solana.MustPublicKeyFromBase58("So11111111111111111111111111111111111111112")
+	usdc   = solana.MustPublicKeyFromBase58("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v")
+	user   = solana.MustPublicKeyFromBase58("BQ72nSv9f3PRyRKCBnHLVrerrv37CYTHm5h3s9VSGQDV")
+	jup    = solana.MustPublicKeyFromBase58("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
+	market = solana.MustPublicKeyFromBase58("HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid")
+	table  = solana.MustPublicKeyFromBase58("GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY")
+	table2 = solana.MustPublicKeyFromBase58("6HE1CjaNAPEq8Hj7jor9zCMtwc4m9FQyzb2QNN3dRLe5")
+)
+
+// question is answered by goodQuote.
+var question = route.QuoteRequest{InputMint: wsol, OutputMint: usdc, Amount: 100_000_000, SlippageBps: 100}
+
+// goodQuote is an answer in the API's own form, with what the relay does not read.
+const goodQuote = `{"inputMint":"So11111111111111111111111111111111111111112","inAmount":"100000000",
+ "outputMint":"EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v","outAmount":"17057460","otherAmountThreshold":"16886885",
+ "swapMode":"ExactIn","slippageBps":100,"platformFee":null,"priceImpactPct":"0.0001",
+ "routePlan":[{"swapInfo":{"ammKey":"HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid","label":"A <b>&amp; B"},"percent":100}],
+ "contextSlot":324307186,"timeTaken":1.2e-2}`
+
+// goodInstructions answers for user.
+const goodInstructions = `{"tokenLedgerInstruction":null,
+ "computeBudgetInstructions":[{"programId":"ComputeBudget111111111111111111111111111111","accounts":[],"data":"AsBcFQA="}],
+ "setupInstructions":[],
+ "swapInstruction":{"programId":"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4","accounts":[
+  {"pubkey":"BQ72nSv9f3PRyRKCBnHLVrerrv37CYTHm5h3s9VSGQDV","isSigner":true,"isWritable":false},
+  {"pubkey":"HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid","isSigner":false,"isWritable":true}],"data":"5RfLl3rjrSo="},
+ "cleanupInstruction":null,"otherInstructions":[],
+ "addressLookupTableAddresses":["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"],"simulationError":null}`
+
+// with is a good answer with another text in the place of one.
+func with(t *testing.T, good, old, text string) string {
+	t.Helper()
+	if strings.Count(good, old) != 1 {
+		t.Fatalf("%q is there %d times, want once", old, strings.Count(good, old))
+	}
+	return strings.Replace(good, old, text, 1)
+}
+
+func givenQuote(t *testing.T) *route.Quote {
+	t.Helper()
+	q, err := decodeQuote([]byte(goodQuote), question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// newClient has defaults that a test may replace.
+func newClient(t *testing.T, o Options) *Client {
+	t.Helper()
+	if o.HTTP == nil {
+		o.HTTP = NewHTTPClient()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second // longer than a busy machine takes to answer
+	}
+	o.Rand = func() float64 { return 0 }
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// reply is what a router says to a call.
+type reply struct {
+	status int // 0 is 200
+	header map[string]string
+	body   string
+}
+
+func (r reply) code() int {
+	if r.status == 0 {
+		return http.StatusOK
+	}
+	return r.status
+}
+
+// server is a router that answers every call alike, and keeps what it was asked.
+type server struct {
+	*httptest.Server
+	mu     sync.Mutex
+	asked  []*http.Request
+	bodies []string
+}
+
+func newServer(t *testing.T, r reply) *server {
+	t.Helper()
+	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for name, value := range r.header {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(r.code())
+		_, _ = io.WriteString(w, r.body) // a client that hangs up is part of the tests
+	})
+}
+
+func serve(t *testing.T, handler http.HandlerFunc) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
+		s.mu.Unlock()
+		handler(w, r)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections() // a handler may be waiting for its client to leave
+		s.Close()
+	})
+	return s
+}
+
+func (s *server) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+// memory is a router without a network, for tests in virtual time.
+type memory struct {
+	mu     sync.Mutex
+	answer func(*http.Request) (*http.Response, error)
+	made   int
+}
+
+func (m *memory) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.mu.Lock()
+	m.made++
+	answer := m.answer
+	m.mu.Unlock()
+	return answer(r)
+}
+
+func (m *memory) says(r reply) {
+	m.does(func(*http.Request) (*http.Response, error) { return response(r), nil })
+}
+
+func (m *memory) does(answer func(*http.Request) (*http.Response, error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answer = answer
+}
+
+func (m *memory) calls() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.made
+}
+
+func response(r reply) *http.Response {
+	header := http.Header{}
+	for name, value := range r.header {
+		header.Set(name, value)
+	}
+	return &http.Response{StatusCode: r.code(), Header: header, Body: io.NopCloser(strings.NewReader(r.body))}
+}
+
+// observed keeps what an Observer is told, durations apart.
+type observed struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (o *observed) note(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, fmt.Sprintf(format, args...))
+}
+
+func (o *observed) RouterCalled(call, outcome string, took time.Duration) {
+	o.note("%s %s", call, outcome)
+	if took < 0 {
+		o.note("negative duration")
+	}
+}
+func (o *observed) RouterSkipped(call, kind string) { o.note("%s skipped %s", call, kind) }
+func (o *observed) RouterHostile(what string)       { o.note("hostile %s", what) }
+
+func (o *observed) all() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.lines...)
+}
+
+// lockedBuffer may be written by several at once.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
