@@ -469,7 +469,7 @@ func TestWhoLeavesTheQueueGivesNoPlaceAway(t *testing.T) {
 func TestRequestsASecondAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := inMemory(t, Options{RequestsPerSecond: 2})
+		c, _, _ := inMemory(t, Options{RequestsPerSecond: 2})
 		start := time.Now()
 		for range 6 {
 			if got := quoteKind(t, c); got != "ok" {
@@ -479,7 +479,7 @@ func TestRequestsASecondAreBounded(t *testing.T) {
 		if took := time.Since(start).Round(100 * time.Millisecond); took != 2*time.Second {
 			t.Errorf("six took %s, want 2 s: two at once, and two a second", took)
 		}
-		c, m, _ = inMemory(t, Options{RequestsPerSecond: 0.1})
+		c, m, _ := inMemory(t, Options{RequestsPerSecond: 0.1})
 		if first, second := quoteKind(t, c), quoteKind(t, c); first != "ok" || second != route.KindBusy {
 			t.Errorf("calls end with %s and %s, want an answer, and busy: 10 s are more than its patience", first, second)
 		}
