@@ -1,0 +1,112 @@
+package swap
+
+import (
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// mostAccounts and mostData bound a router's instruction before it is looked at:
+	// nothing above fits a transaction.
+	mostAccounts = 128
+	mostData     = shieldpool.MaxTransactionSize
+	// mostLocks is how many accounts a transaction may name (Solana), and mostTables
+	// how many lookup tables the relay reads for one.
+	mostLocks  = 64
+	mostTables = 8
+)
+
+// noRouters are programs that no router is: a call of them with the swap state's
+// signature would do as the router likes.
+func noRouters() []solana.PublicKey {
+	return []solana.PublicKey{
+		{}, solana.TokenProgramID, solana.Token2022ProgramID, solana.SPLAssociatedTokenAccountProgramID,
+		solana.ComputeBudget, solana.AddressLookupTableProgramID, solana.BPFLoaderProgramID,
+		solana.BPFLoaderUpgradeableProgramID, solana.StakeProgramID, solana.VoteProgramID, solana.ConfigProgramID,
+	}
+}
+
+// guard says what a router's instruction may touch. A pool program passes on what
+// the transaction's accounts may do, whatever the router's list says of them: an
+// account that the transaction signs or writes elsewhere is signed and written
+// in the router's hands too. So accounts are refused by address, in any capacity.
+type guard struct {
+	program solana.PublicKey
+	// state may sign, and only that: the program that owns it moves its lamports.
+	state solana.PublicKey
+	// own are the state's token accounts: what goes in and what comes out.
+	own [2]solana.PublicKey
+	// forbidden are what no router has business with: fee payers and their token
+	// accounts, the pool's own accounts, and the recipient's wallet and token account,
+	// which the pool's program pays by itself. A wallet that has allowed a stranger to
+	// take tokens would lose them here.
+	forbidden map[solana.PublicKey]bool
+}
+
+// newGuard is the swap's guard, with all keys that may pay.
+func newGuard(r *round, program solana.PublicKey, payers []solana.PublicKey) (*guard, error) {
+	p := r.swap.Pool
+	g := &guard{program: program, state: r.swap.State, own: [2]solana.PublicKey{r.swap.WSOL, r.swap.Output}, forbidden: map[solana.PublicKey]bool{
+		p.Address: true, p.MerkleTree: true, p.Treasury: true, p.Profile.ProgramID: true,
+		r.wallet: true, r.terms.RecipientATA: true, r.c.Call.Recipient: true,
+	}}
+	for _, n := range r.c.Call.Inputs.Nullifiers {
+		address, _, err := p.Nullifier(n)
+		if err != nil {
+			return nil, err
+		}
+		g.forbidden[address] = true
+	}
+	// An unset wallet is the system program's address, which routers may name.
+	delete(g.forbidden, solana.SystemProgramID)
+	return g, g.forbid(r.terms.OutputMint, payers...)
+}
+
+// forbid adds fee payers, and their token accounts of both mints.
+func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) error {
+	for _, payer := range payers {
+		g.forbidden[payer] = true
+		for _, mint := range []solana.PublicKey{solana.WrappedSol, outputMint} {
+			ata, err := shieldpool.AssociatedTokenAccount(payer, mint)
+			if err != nil {
+				return err
+			}
+			g.forbidden[ata] = true
+		}
+	}
+	return nil
+}
+
+// check refuses an instruction that is not fit to be signed: a *found, or
+// errTooLarge for one that fits no transaction.
+func (g *guard) check(ix *route.Instructions) error {
+	if !ix.Program.Equals(g.program) {
+		return &found{route.Hostile{What: route.HostileProgram}}
+	}
+	if len(ix.Accounts) > mostAccounts || len(ix.Data) > mostData {
+		return errTooLarge
+	}
+	if len(ix.LookupTables) > mostTables {
+		return &found{route.Hostile{What: route.HostileTable}}
+	}
+	var written [2]bool
+	for _, a := range ix.Accounts {
+		isState := a.PublicKey.Equals(g.state)
+		switch {
+		case a.IsSigner && !isState:
+			return &found{route.Hostile{What: route.HostileSigner}}
+		case g.forbidden[a.PublicKey], isState && a.IsWritable:
+			return &found{route.Hostile{What: route.HostileAccount}}
+		}
+		for i, own := range g.own {
+			written[i] = written[i] || a.IsWritable && a.PublicKey.Equals(own)
+		}
+	}
+	if !written[0] || !written[1] {
+		// It swaps somebody else's.
+		return &found{route.Hostile{What: route.HostileAccount}}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// tokenAccountRent is what a token account costs, in lamports.
+const tokenAccountRent = 2_039_280
+
+// accounts drafts the making of the token accounts. All three are in it, whichever
+// exist: another process, or a stranger, may make one in between.
+func (s *Saga) accounts(r *round) *submission.Draft {
+	return &submission.Draft{
+		Purpose: submission.PurposeAccounts, Rent: r.missing() * tokenAccountRent,
+		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+			return shieldpool.Versioned(payer, compute, hash, nil, r.swap.Accounts(payer, r.wallet)...)
+		},
+	}
+}
+
+// refund drafts the return of everything to the recipient's wallet. It rests on
+// nothing that the router says, and on no lookup table.
+func (s *Saga) refund(r *round) *submission.Draft {
+	wrapped := r.wrapped != s.memory.recall(r.c.ID).other
+	return &submission.Draft{
+		Purpose: submission.PurposeRefund,
+		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+			ix, err := r.swap.Close(payer, r.wallet, wrapped)
+			if err != nil {
+				return nil, err
+			}
+			return shieldpool.Versioned(payer, compute, hash, nil, ix)
+		},
+	}
+}
+
+// execution is a swap that was found fit to be signed.
+type execution struct {
+	*round
+	ix     *route.Instructions
+	tables []shieldpool.LookupTable
+	guard  *guard
+}
+
+// execute drafts the swap at the price that was offered; nil when the route does
+// not fit a transaction, and a narrower one is to be asked for.
+func (s *Saga) execute(ctx context.Context, r *round) (*submission.Draft, error) {
+	e, err := s.prepare(ctx, r)
+	if errors.Is(err, errTooLarge) {
+		return nil, s.narrow(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &submission.Draft{
+		Purpose: submission.PurposeExecute,
+		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+			return s.build(ctx, e, payer, compute, hash)
+		},
+	}, nil
+}
+
+// prepare asks for the offer's instructions and checks all that is to be signed.
+func (s *Saga) prepare(ctx context.Context, r *round) (*execution, error) {
+	ix, err := s.router.Instructions(ctx, r.offer, r.swap.State)
+	if err != nil {
+		return nil, s.judge(ctx, r, err)
+	}
+	e := &execution{round: r, ix: ix}
+	if e.guard, err = newGuard(r, s.program, s.payers.Keys()); err != nil {
+		return nil, err
+	}
+	if err := e.guard.check(ix); err != nil {
+		return nil, s.judge(ctx, r, err)
+	}
+	if err := s.readTables(ctx, e); err != nil {
+		return nil, s.judge(ctx, r, err)
+	}
+	// The size is the same whoever pays.
+	if _, err := e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
+		return nil, s.judge(ctx, r, err)
+	}
+	return e, nil
+}
+
+// build lays the transaction out for a payer, if it may still be signed.
+func (s *Saga) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+	now := s.now()
+	if now.Sub(e.offer.Received) > quoteLife {
+		return nil, s.waitFor(e.round, ReasonQuoteStale, nil, minWait)
+	}
+	// The chain has gone on since it was read.
+	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed) >= e.timeout {
+		return nil, s.wait(e.round, ReasonTimeoutNear, nil)
+	}
+	// The payer may be one that was added since.
+	if err := e.guard.forbid(e.terms.OutputMint, payer); err != nil {
+		return nil, err
+	}
+	err := e.guard.check(e.ix)
+	var tx *solana.Transaction
+	if err == nil {
+		tx, err = e.lay(payer, compute, hash)
+	}
+	if errors.Is(err, errTooLarge) {
+		return nil, s.wait(e.round, ReasonRouteTooLarge, err)
+	}
+	return tx, s.judge(ctx, e.round, err)
+}
+
+// lay lays the transaction out: errTooLarge when the network does not carry it.
+func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+	prepare, err := e.swap.Prepare(payer)
+	if err != nil {
+		return nil, err
+	}
+	metas := make([]*solana.AccountMeta, len(e.ix.Accounts))
+	for i := range e.ix.Accounts {
+		metas[i] = &e.ix.Accounts[i]
+	}
+	execute, err := e.swap.Execute(payer, e.ix.Program, metas, e.ix.Data)
+	if err != nil {
+		return nil, err
+	}
+	tables := worthwhile(e.tables, append(prepare.Accounts(), execute.Accounts()...))
+	tx, err := shieldpool.Versioned(payer, compute, hash, tables, prepare, execute)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("encode transaction: %w", err)
+	}
+	if tx.Message.Header.NumRequiredSignatures != 1 || !tx.Message.AccountKeys[0].Equals(payer) {
+		return nil, &found{route.Hostile{What: route.HostileSigner}}
+	}
+	if len(raw) > shieldpool.MaxTransactionSize || len(tx.Message.AccountKeys)+tx.Message.NumLookups() > mostLocks {
+		return nil, errTooLarge
+	}
+	return tx, nil
+}

@@ -1,0 +1,81 @@
+package swap
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	// mostRemembered bounds the swaps of which something is remembered, and
+	// rememberedFor how long it is after it was last of use.
+	mostRemembered = 4096
+	rememberedFor  = 10 * time.Minute
+)
+
+// recollection is what earlier rounds taught about one swap. Losing it costs a few
+// questions, so it is kept in memory alone.
+type recollection struct {
+	// level is how narrow a route was asked for last.
+	level int
+	// other says that the refund as the accounts suggest it would fail.
+	other bool
+	// warned is what was told of the router last.
+	warned string
+	// used is when it was last of use.
+	used time.Time
+}
+
+// memory is what is remembered, by settlement.
+type memory struct {
+	mu sync.Mutex
+	of map[uuid.UUID]*recollection
+}
+
+func newMemory() *memory { return &memory{of: map[uuid.UUID]*recollection{}} }
+
+// note changes what is remembered of a swap.
+func (m *memory) note(id uuid.UUID, now time.Time, change func(*recollection)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.of[id]
+	if k == nil {
+		if len(m.of) >= mostRemembered {
+			m.sweep(now)
+		}
+		if len(m.of) >= mostRemembered {
+			return
+		}
+		k = new(recollection)
+		m.of[id] = k
+	}
+	k.used = now
+	change(k)
+}
+
+func (m *memory) sweep(now time.Time) {
+	for id, k := range m.of {
+		if now.Sub(k.used) > rememberedFor {
+			delete(m.of, id)
+		}
+	}
+}
+
+// recall is what is remembered of a swap; nothing of one that is not known.
+func (m *memory) recall(id uuid.UUID) recollection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.of[id]; k != nil {
+		return *k
+	}
+	return recollection{}
+}
+
+func (m *memory) level(id uuid.UUID) int { return m.recall(id).level }
+
+func (m *memory) forget(id uuid.UUID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, id)
+}

@@ -1,0 +1,115 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// forkSlots is for how many slots after its beginning a fork may undo a swap: as
+// long as a blockhash lives, which is several times as long as finality takes.
+const forkSlots = 150
+
+// observe reads what the chain shows of the swap, all at one slot, which is not
+// before floor and not before the swap's beginning.
+func (s *Saga) observe(ctx context.Context, c *submission.Claimed, floor uint64) (*round, error) {
+	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
+		return nil, errors.New("settlement without the first leg's call or the swap's record: it is no swap's second leg")
+	}
+	r := &round{c: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
+	var err error
+	if r.swap, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
+		return nil, err
+	}
+	var began uint64
+	if c.Swap.TimeoutSlot > s.pool.Profile.SwapTimeout {
+		began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
+	}
+	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
+	found, slot, err := s.chain.Accounts(ctx, keys, ledger.Confirmed, max(floor, began))
+	if err != nil {
+		return nil, fmt.Errorf("read the swap's accounts: %w", err)
+	}
+	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < began+forkSlots
+	s.see(r, found[0])
+	owner, err := s.findWallet(r, found[3])
+	if err != nil {
+		return nil, err
+	}
+	var wsol *shieldpool.TokenAccount
+	r.wsol, wsol = tokenFact(found[1], r.swap.State, solana.WrappedSol)
+	r.output, _ = tokenFact(found[2], r.swap.State, r.terms.OutputMint)
+	r.recipient, _ = tokenFact(found[3], owner, r.terms.OutputMint)
+	r.wrapped = wsol != nil && wsol.Native && wsol.Amount > 0 && wsol.Amount >= r.lamports
+	return r, nil
+}
+
+// see reads the state's account.
+func (s *Saga) see(r *round, a *ledger.Account) {
+	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
+		r.state = stateMissing
+		return
+	}
+	state, err := shieldpool.ParseSwapState(a.Data)
+	said := shieldpool.SwapTerms{}
+	if err == nil {
+		said = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
+	}
+	if err != nil || said != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || state.TimeoutSlot <= state.CreatedSlot {
+		// What it says of its timeout is then as doubtful: the swap's record stands.
+		r.state = stateWrong
+		return
+	}
+	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
+}
+
+// findWallet finds the wallet whose token account the terms name: the
+// submission's recipient, or who owns the account.
+func (s *Saga) findWallet(r *round, recipient *ledger.Account) (solana.PublicKey, error) {
+	candidates := []solana.PublicKey{r.c.Call.Recipient}
+	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
+		if t, err := shieldpool.ParseTokenAccount(recipient.Data); err == nil {
+			candidates = append(candidates, t.Owner)
+		}
+	}
+	for _, wallet := range candidates {
+		if wallet.IsZero() {
+			continue
+		}
+		ata, err := shieldpool.AssociatedTokenAccount(wallet, r.terms.OutputMint)
+		if err != nil {
+			return wallet, err
+		}
+		if ata.Equals(r.terms.RecipientATA) {
+			r.wallet, r.walletKnown = wallet, true
+			return wallet, nil
+		}
+	}
+	return solana.PublicKey{}, nil
+}
+
+// tokenFact judges the account at a token account's address. Lamports that
+// somebody put there are no account yet: making it takes them in.
+func tokenFact(a *ledger.Account, owner, mint solana.PublicKey) (accountFact, *shieldpool.TokenAccount) {
+	if a == nil || a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0 {
+		return accountMissing, nil
+	}
+	if !a.Owner.Equals(solana.TokenProgramID) {
+		return accountUnusable, nil
+	}
+	t, err := shieldpool.ParseTokenAccount(a.Data)
+	switch {
+	case err != nil || !t.Owner.Equals(owner) || !t.Mint.Equals(mint):
+		return accountUnusable, nil
+	case t.Frozen:
+		return accountFrozen, t
+	default:
+		return accountReady, t
+	}
+}

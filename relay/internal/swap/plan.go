@@ -1,0 +1,146 @@
+package swap
+
+import "github.com/relaypool/relaypool/relay/internal/submission"
+
+// stateFact is what the chain shows of the swap state.
+type stateFact int
+
+const (
+	// stateMissing: the program owns no such account. Lamports of a stranger's at
+	// its address are not one.
+	stateMissing stateFact = iota
+	// stateHeld: it holds the lamports, under the terms that the user proved.
+	stateHeld
+	// stateWrong: it is there, and says something else than the user proved.
+	stateWrong
+)
+
+// accountFact is what the chain shows of a token account.
+type accountFact int
+
+const (
+	accountMissing accountFact = iota
+	accountReady
+	// accountFrozen: the mint's authority froze it, so that it neither gives nor takes.
+	accountFrozen
+	// accountUnusable: something else is at its address, or its owner gave it away.
+	accountUnusable
+)
+
+// endFact is what the history says of a swap whose state is missing.
+type endFact int
+
+const (
+	endUnread endFact = iota
+	endFound
+	endUnknown
+)
+
+// quoteFact is what the router says.
+type quoteFact int
+
+const (
+	quoteUnread quoteFact = iota
+	// quoteMeets: its least is not below the user's minimum. quoteShort: it is.
+	quoteMeets
+	quoteShort
+)
+
+// facts are what is known of a swap between its legs, all of the chain at one slot.
+type facts struct {
+	slot, timeout uint64
+	state         stateFact
+	end           endFact
+	// young says that a fork may still undo the swap's beginning.
+	young bool
+	// walletKnown says that the wallet is known whose token account the terms name.
+	walletKnown bool
+	// wsol and output are the state's token accounts, recipient is the recipient's.
+	wsol, output, recipient accountFact
+	quote                   quoteFact
+}
+
+// missing counts the token accounts that have to be made.
+func (f *facts) missing() (n uint64) {
+	for _, a := range []accountFact{f.wsol, f.output, f.recipient} {
+		if a == accountMissing {
+			n++
+		}
+	}
+	return n
+}
+
+// phase is where the swap stands by its accounts.
+func (f *facts) phase() submission.Phase {
+	if f.state == stateHeld && f.wsol == accountReady && f.output == accountReady && f.recipient == accountReady {
+		return submission.PhaseAccountsReady
+	}
+	return submission.PhaseFunded
+}
+
+// step is what is done next.
+type step int
+
+const (
+	// stepWait: nothing, for the reason that comes with it.
+	stepWait step = iota
+	// stepFindEnd looks for the transaction that ended the swap.
+	stepFindEnd
+	// stepEnd: it is found.
+	stepEnd
+	// stepQuote asks the router.
+	stepQuote
+	// stepAccounts, stepExecute and stepRefund draft a transaction.
+	stepAccounts
+	stepExecute
+	stepRefund
+)
+
+// plan is the one place that says what follows from what is known; nothing that
+// was signed before can land any more. reason is set with stepWait alone.
+//
+// A state that holds lamports is refunded from its timeout on whatever else is
+// wrong, but for a wallet that is not known. Before, it is executed, and whatever
+// keeps it from that is waited for.
+func plan(f *facts) (next step, reason string) {
+	switch {
+	case f.state == stateMissing:
+		return planEnd(f)
+	case !f.walletKnown:
+		return stepWait, ReasonWalletUnknown
+	case f.slot >= f.timeout:
+		return stepRefund, ""
+	case f.state == stateWrong:
+		return stepWait, ReasonStateWrong
+	case f.recipient == accountFrozen:
+		return stepWait, ReasonRecipientFrozen
+	case !usable(f.wsol) || !usable(f.output) || !usable(f.recipient):
+		return stepWait, ReasonAccountUnusable
+	case f.quote == quoteUnread:
+		return stepQuote, ""
+	case f.quote == quoteShort:
+		return stepWait, ReasonPrice
+	case f.missing() > 0:
+		// Not before there was a price: a swap that never finds one costs no rent.
+		return stepAccounts, ""
+	default:
+		return stepExecute, ""
+	}
+}
+
+// planEnd is plan for a swap without a state. It never leads to a draft: it was
+// settled, or it has not begun on the fork that the endpoint is on.
+func planEnd(f *facts) (next step, reason string) {
+	switch {
+	case f.end == endUnread:
+		return stepFindEnd, ""
+	case f.end == endFound:
+		return stepEnd, ""
+	case f.young:
+		return stepWait, ReasonStateMissing
+	default:
+		return stepWait, submission.HoldHistory
+	}
+}
+
+func usable(a accountFact) bool { return a == accountReady || a == accountMissing }

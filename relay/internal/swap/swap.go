@@ -1,0 +1,193 @@
+// Package swap decides how a swap goes on between its two legs: from lamports in
+// a swap state to tokens at the recipient's account, or back to his wallet after
+// the timeout. What to do next follows from what the chain shows and nothing
+// else, so that any process can go on where another stopped.
+//
+// It signs and sends nothing: the submission engine does, under the rules that
+// hold for every attempt. What is here keeps the user's minimum, and keeps from
+// being signed what a swap router has no business with.
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Chain is what the saga asks of the RPC. An error that wraps
+// ledger.ErrUnavailable says nothing about what was asked.
+type Chain interface {
+	// Accounts reads accounts, all at the slot that it returns, which is not before
+	// minContextSlot; the entry of one that does not exist is nil.
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
+	// Settlement is the transaction that ended the swap, confirmed at least; nil when
+	// no endpoint's history has it.
+	Settlement(ctx context.Context, swap *shieldpool.Swap) (*ledger.Settled, error)
+}
+
+// Router gives prices, and instructions for them. Its errors are
+// *route.Unavailable, *route.NoRoute and *route.Hostile.
+type Router interface {
+	Quote(ctx context.Context, r route.QuoteRequest) (*route.Quote, error)
+	// Instructions are those that carry the quote out for user, who owns what goes
+	// in and what comes out.
+	Instructions(ctx context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error)
+}
+
+// Payers are the fee payers, which no router may touch.
+type Payers interface {
+	Keys() []solana.PublicKey
+}
+
+// Observer counts what happens. Arguments are from fixed sets.
+type Observer interface {
+	// SwapWaited counts a swap put off, by one of Reasons.
+	SwapWaited(reason string)
+	// RouterHostile counts instructions that are not fit to be signed, by one of
+	// route.HostileWhats. What the router's client refuses, it counts itself.
+	RouterHostile(what string)
+}
+
+// Options configure a Saga. All but Table are required.
+type Options struct {
+	Chain  Chain
+	Router Router
+	Pool   *shieldpool.Pool
+	// RouterProgram is the only program that a router's instruction may call.
+	RouterProgram solana.PublicKey
+	// Table is the relay's own lookup table; nil for none.
+	Table  *shieldpool.LookupTable
+	Payers Payers
+	// SlippageBps is by how many hundredths of a percent the price may get worse
+	// between quote and execution, 1 to 10000; less where it would go below the user's minimum.
+	SlippageBps int
+	Observer    Observer
+	Log         *slog.Logger
+	Now         func() time.Time
+}
+
+// Saga carries swaps on. It implements submission.Settler, and is safe for
+// concurrent use.
+type Saga struct {
+	chain    Chain
+	router   Router
+	pool     *shieldpool.Pool
+	program  solana.PublicKey
+	table    *shieldpool.LookupTable
+	payers   Payers
+	slippage int
+	observer Observer
+	log      *slog.Logger
+	now      func() time.Time
+	memory   *memory
+}
+
+var _ submission.Settler = (*Saga)(nil)
+
+// New makes a saga. It calls nothing: a router that is down when the relay starts
+// may be up later.
+func New(o Options) (*Saga, error) {
+	switch {
+	case o.Chain == nil || o.Router == nil || o.Pool == nil || o.Payers == nil:
+		return nil, errors.New("swaps need a chain, a router, a pool and fee payers")
+	case o.Observer == nil || o.Log == nil || o.Now == nil:
+		return nil, errors.New("swaps need an observer, a log and a clock")
+	case o.SlippageBps < 1 || o.SlippageBps > wholeBps:
+		return nil, fmt.Errorf("swap slippage is %d hundredths of a percent: expected 1 to %d", o.SlippageBps, wholeBps)
+	case o.RouterProgram.Equals(o.Pool.Profile.ProgramID) || slices.Contains(noRouters(), o.RouterProgram):
+		return nil, fmt.Errorf("router program %s is the pool's own or one of the network's: expected the program of the swap router", o.RouterProgram)
+	}
+	return &Saga{
+		chain: o.Chain, router: o.Router, pool: o.Pool, program: o.RouterProgram, table: o.Table, payers: o.Payers,
+		slippage: o.SlippageBps, observer: o.Observer, log: o.Log, now: o.Now, memory: newMemory(),
+	}, nil
+}
+
+// round is one look at a swap and what follows from it.
+type round struct {
+	c     *submission.Claimed
+	swap  *shieldpool.Swap
+	terms shieldpool.SwapTerms
+	facts
+	// at is when the chain was read, by the relay's clock.
+	at time.Time
+	// lamports are what the state holds; wrapped says that its token account has them.
+	lamports uint64
+	wrapped  bool
+	// wallet owns the recipient's token account, and gets the lamports back.
+	wallet  solana.PublicKey
+	settled *ledger.Settled
+	// level is how narrow a route the router was asked for, and offer what it gave.
+	level int
+	offer *route.Quote
+}
+
+// Next implements submission.Settler. Its waits are for one of Reasons; phase and
+// timeout are set with them too.
+func (s *Saga) Next(ctx context.Context, c *submission.Claimed, floor uint64) (submission.Order, error) {
+	r, err := s.observe(ctx, c, floor)
+	if err != nil {
+		return submission.Order{}, err
+	}
+	order := submission.Order{Phase: r.phase(), Timeout: r.timeout}
+	for {
+		next, reason := plan(&r.facts)
+		switch next {
+		case stepFindEnd:
+			err = s.findEnd(ctx, r)
+		case stepEnd:
+			return s.ended(r), nil
+		case stepQuote:
+			err = s.quote(ctx, r)
+		case stepAccounts:
+			order.Draft = s.accounts(r)
+			return order, nil
+		case stepExecute:
+			order.Draft, err = s.execute(ctx, r)
+			if err != nil || order.Draft != nil {
+				return order, err
+			}
+		case stepRefund:
+			order.Draft = s.refund(r)
+			return order, nil
+		default:
+			return order, s.wait(r, reason, nil)
+		}
+		if err != nil {
+			return order, err
+		}
+	}
+}
+
+// ended is the order for a swap that somebody has settled, a lost attempt of ours included.
+func (s *Saga) ended(r *round) submission.Order {
+	s.memory.forget(r.c.ID)
+	phase := submission.PhaseExecuted
+	if r.settled.How == shieldpool.Refunded {
+		phase = submission.PhaseRefunded
+	}
+	return submission.Order{Phase: phase, Timeout: r.timeout, Settled: &submission.Outcome{Signature: r.settled.Signature, Slot: r.settled.Slot, Phase: phase}}
+}
+
+// findEnd looks for the transaction that ended the swap.
+func (s *Saga) findEnd(ctx context.Context, r *round) error {
+	settled, err := s.chain.Settlement(ctx, r.swap)
+	if err != nil {
+		return fmt.Errorf("look for the swap's end: %w", err)
+	}
+	r.settled, r.end = settled, endUnknown
+	if settled != nil {
+		r.end = endFound
+	}
+	return nil
+}

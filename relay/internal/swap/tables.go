@@ -1,0 +1,91 @@
+package swap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// readTables reads the lookup tables that the router names, and adds the relay's own.
+func (s *Saga) readTables(ctx context.Context, e *execution) error {
+	if s.table != nil {
+		e.tables = append(e.tables, *s.table)
+	}
+	var keys []solana.PublicKey
+	for _, key := range e.ix.LookupTables {
+		if s.table == nil || !key.Equals(s.table.Address) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	accounts, _, err := s.chain.Accounts(ctx, keys, ledger.Confirmed, e.slot)
+	if err != nil {
+		return fmt.Errorf("read the route's lookup tables: %w", err)
+	}
+	for i, a := range accounts {
+		t, err := tableOf(keys[i], a)
+		if err != nil {
+			return err
+		}
+		e.tables = append(e.tables, t)
+	}
+	return nil
+}
+
+// tableOf decodes a lookup table that a router named. What it holds is read from
+// the chain and never taken from the router, so that an index stands for what
+// was checked; a table is only ever added to.
+func tableOf(key solana.PublicKey, a *ledger.Account) (shieldpool.LookupTable, error) {
+	hostile := &found{route.Hostile{What: route.HostileTable}}
+	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
+		return shieldpool.LookupTable{}, hostile
+	}
+	t, active, err := shieldpool.ParseLookupTable(key, a.Data)
+	if err != nil || !active || len(t.Addresses) > mostAddresses {
+		return shieldpool.LookupTable{}, hostile
+	}
+	return t, nil
+}
+
+// mostAddresses is how many addresses a lookup table can hold (Solana).
+const mostAddresses = 256
+
+// worthwhile are the tables that make a transaction of the accounts smaller: a
+// table takes 34 bytes, and each address that it holds saves 31.
+func worthwhile(tables []shieldpool.LookupTable, accounts []*solana.AccountMeta) (out []shieldpool.LookupTable) {
+	left := map[solana.PublicKey]bool{}
+	for _, a := range accounts {
+		if !a.IsSigner {
+			left[a.PublicKey] = true
+		}
+	}
+	for {
+		best, saved := -1, 1
+		for i := range tables {
+			n := 0
+			for key := range left {
+				if slices.Contains(tables[i].Addresses, key) {
+					n++
+				}
+			}
+			if n > saved {
+				best, saved = i, n
+			}
+		}
+		if best < 0 {
+			return out
+		}
+		for _, key := range tables[best].Addresses {
+			delete(left, key)
+		}
+		out = append(out, tables[best])
+	}
+}

@@ -1,0 +1,122 @@
+package swap
+
+import (
+	"errors"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// The reasons for which a swap waits, beside submission.HoldHistory: a fixed
+// set, stored with the swap, shown by relay swaps, and a metric's label.
+const (
+	// ReasonPrice: the market gives less than the user's minimum.
+	ReasonPrice = "swap_price"
+	// ReasonNoRoute: the router knows no way from one mint to the other.
+	ReasonNoRoute = "no_route"
+	// ReasonRouterUnavailable: the router does not answer.
+	ReasonRouterUnavailable = "router_unavailable"
+	// ReasonRouterHostile: its answer is not fit to be signed.
+	ReasonRouterHostile = "router_hostile"
+	// ReasonRouteTooLarge: no route that it has fits a transaction.
+	ReasonRouteTooLarge = "swap_route_too_large"
+	// ReasonQuoteStale: the quote was too old before it could be signed.
+	ReasonQuoteStale = "swap_quote_stale"
+	// ReasonRecipientFrozen: the mint's authority froze the recipient's account.
+	ReasonRecipientFrozen = "swap_recipient_frozen"
+	// ReasonAccountUnusable: a token account of the swap is not what it has to be.
+	ReasonAccountUnusable = "swap_account_unusable"
+	// ReasonWalletUnknown: no wallet is known whose token account the terms name.
+	ReasonWalletUnknown = "swap_wallet_unknown"
+	// ReasonStateMissing: the swap state is not there, and not known to be settled.
+	ReasonStateMissing = "swap_state_missing"
+	// ReasonStateWrong: the swap state says something else than the user proved.
+	ReasonStateWrong = "swap_state_wrong"
+	// ReasonAccountsFailed, ReasonExecutionFailed and ReasonRefundFailed: the
+	// transaction would fail.
+	ReasonAccountsFailed  = "swap_accounts_failed"
+	ReasonExecutionFailed = "swap_execution_failed"
+	ReasonRefundFailed    = "swap_refund_failed"
+	// ReasonTimeoutNotReached: the program does not refund yet.
+	ReasonTimeoutNotReached = "swap_timeout_not_reached"
+	// ReasonTimeoutNear: an execution could not be signed before the timeout.
+	ReasonTimeoutNear = "swap_timeout_near"
+)
+
+// Reasons lists everything that a swap can wait for.
+func Reasons() []string {
+	return []string{
+		ReasonPrice, ReasonNoRoute, ReasonRouterUnavailable, ReasonRouterHostile, ReasonRouteTooLarge, ReasonQuoteStale,
+		ReasonRecipientFrozen, ReasonAccountUnusable, ReasonWalletUnknown, ReasonStateMissing, ReasonStateWrong,
+		ReasonAccountsFailed, ReasonExecutionFailed, ReasonRefundFailed, ReasonTimeoutNotReached, ReasonTimeoutNear,
+		submission.HoldHistory,
+	}
+}
+
+// causeOf says what a wait is for, where there is no error that does.
+func causeOf(reason string) error {
+	text, ok := map[string]string{
+		ReasonPrice:            "the market gives less than the user's minimum: it is asked again until the timeout slot, then the lamports go back",
+		ReasonRouteTooLarge:    "no route of the swap router fits a transaction, not even a direct one",
+		ReasonQuoteStale:       "the quote was too old before it could be signed: the router or the RPC is slow",
+		ReasonRecipientFrozen:  "the recipient's token account is frozen by the mint's authority",
+		ReasonAccountUnusable:  "a token account of the swap is frozen, or no account of the expected owner and mint",
+		ReasonWalletUnknown:    "no wallet is known whose associated token account the swap's terms name: neither the submission's recipient nor the account's owner is it",
+		ReasonStateMissing:     "the swap state is not there, and no history tells of its end: the first leg may be on another fork",
+		ReasonStateWrong:       "the swap state says something else than the user proved: check the program profile's layout; the lamports go back after the timeout slot",
+		ReasonTimeoutNear:      "the timeout slot came before the execution could be signed",
+		submission.HoldHistory: "the swap state is gone, and no endpoint's history reaches back to tell how the swap ended: give the relay an endpoint with the role archive",
+	}[reason]
+	if !ok {
+		text = reason
+	}
+	return errors.New(text)
+}
+
+const (
+	// minWait and maxWait bound a wait, which is a quarter of the time that the swap
+	// has waited already: a price that comes back is met soon, and one that stays
+	// away costs few questions.
+	minWait, maxWait = 500 * time.Millisecond, 8 * time.Second
+	// shortWait bounds the wait after an execution that would have failed: prices
+	// that move move back as soon.
+	shortWait = 2 * time.Second
+	// slotTime is how long a slot takes (Solana).
+	slotTime = 400 * time.Millisecond
+)
+
+// pause is how long a swap waits that is so old, at least atLeast, which is what
+// a router asks for. left are the slots to its timeout, beyond which nothing keeps it
+// waiting; 0 when the timeout is over.
+func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
+	d := max(min(max(age/4, minWait), atMost), atLeast)
+	if left > 0 && left < uint64(maxLeft) {
+		d = min(d, time.Duration(left+1)*slotTime)
+	}
+	return d
+}
+
+// maxLeft keeps slots from overflowing a duration; no wait is nearly as long.
+const maxLeft = 1 << 20
+
+// wait makes the *submission.Wait of a round, and counts it.
+func (s *Saga) wait(r *round, reason string, cause error) *submission.Wait {
+	return s.waitFor(r, reason, cause, maxWait)
+}
+
+func (s *Saga) waitFor(r *round, reason string, cause error, atMost time.Duration) *submission.Wait {
+	if cause == nil {
+		cause = causeOf(reason)
+	}
+	var atLeast time.Duration
+	if u := (*route.Unavailable)(nil); errors.As(cause, &u) {
+		atLeast = u.RetryAfter
+	}
+	left := uint64(0)
+	if r.slot < r.timeout {
+		left = r.timeout - r.slot
+	}
+	s.observer.SwapWaited(reason)
+	return &submission.Wait{Reason: reason, For: pause(s.now().Sub(r.c.CreatedAt), atLeast, atMost, left), Cause: cause}
+}
