@@ -16,7 +16,7 @@ import (
 
 const (
 	// The market of the worlds: 150 tokens a SOL, 6 decimals, and 30 basis points.
-	marketLamports = 10_000 * uint64(solana.LAMPORTS_PER_SOL)
+	marketLamports = 10_000 * solana.LAMPORTS_PER_SOL
 	marketTokens   = 1_500_000_000_000
 	marketFee      = 30
 	marketStock    = 1_000_000_000_000_000

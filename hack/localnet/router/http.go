@@ -128,6 +128,7 @@ func (r *Router) write(w http.ResponseWriter, status int, answer any, d *draft) 
 	w.WriteHeader(status)
 	if d.tells(Truncated) {
 		_, _ = w.Write(body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush() // or the abort would leave nothing of it
 		panic(http.ErrAbortHandler)
 	}
 	if _, err := w.Write(body); err != nil {

@@ -133,7 +133,7 @@ func parseQuestion(q url.Values) (*question, error) {
 			return nil, err
 		}
 	}
-	out.most = int(most) //nolint:gosec // at most maxWide
+	out.most = int(min(most, maxWide))
 	return out, nil
 }
 

@@ -160,7 +160,10 @@ func ParseSettings(raw []byte) (Settings, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return s, errors.New("router settings: expected one JSON object, got more after it")
 	}
-	return s, s.Validate()
+	if err := s.Validate(); err != nil {
+		return Settings{}, err
+	}
+	return s, nil
 }
 
 // Set replaces the settings, all at once; the zero value makes the router honest
