@@ -80,7 +80,17 @@ func (n *Note) Locate(leaves []fr.Element) error {
 // ExtDataHash binds a withdrawal to its recipient under the development profile: 0x00 and the first
 // 31 bytes of sha256(recipient), as a field element (protocol.md §2).
 func ExtDataHash(recipient solana.PublicKey) fr.Element {
-	b := shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient})
+	return bind(shieldpool.Destination{Recipient: recipient})
+}
+
+// SwapExtDataHash binds a swap to its terms under the development profile: 0x00 and the first 31
+// bytes of sha256(output_mint ‖ recipient_ata ‖ min_output u64 LE), as a field element.
+func SwapExtDataHash(terms shieldpool.SwapTerms) fr.Element {
+	return bind(shieldpool.Destination{Swap: &terms})
+}
+
+func bind(destination shieldpool.Destination) fr.Element {
+	b := shieldpool.ExtDataHash(destination)
 	var e fr.Element
 	e.SetBytes(b[:])
 	return e

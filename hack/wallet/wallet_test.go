@@ -166,6 +166,22 @@ func TestDepositAndWithdrawal(t *testing.T) {
 	}
 }
 
+func TestASwapIsAWithdrawalForItsTerms(t *testing.T) {
+	t.Parallel()
+	mine := note(t, 100)
+	leaves := pool(t, &mine)
+	terms := shieldpool.SwapTerms{OutputMint: solana.NewWallet().PublicKey(), RecipientATA: solana.NewWallet().PublicKey(), MinOutput: math.MaxUint64}
+	in := proves(t, witness(t, wallet.Spend{
+		Inputs: []wallet.Note{mine}, PublicAmount: -100, ExtDataHash: wallet.SwapExtDataHash(terms), Mint: mint(t), Leaves: leaves, At: noon,
+	}))
+	if !shieldpool.Development().BindsDestination(in, shieldpool.Destination{Swap: &terms}) {
+		t.Error("the proof does not bind the swap's terms")
+	}
+	if in.PublicAmount != -100 || !in.HasNullifier(0) {
+		t.Errorf("public amount %d, first nullifier %t; want -100 and one that names the swap's state", in.PublicAmount, in.HasNullifier(0))
+	}
+}
+
 func TestProverRefusesAWitnessThatBreaksARule(t *testing.T) {
 	t.Parallel()
 	mine := note(t, 100)

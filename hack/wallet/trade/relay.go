@@ -1,0 +1,156 @@
+package trade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/openapi"
+)
+
+// DefaultPoll is how often SDKs look at a status.
+const DefaultPoll = 2 * time.Second
+
+// Relay is a relay that swaps.
+type Relay struct {
+	Client openapi.ClientWithResponsesInterface
+	// Poll is the pause between two looks at a status; 0 is DefaultPoll.
+	Poll time.Duration
+}
+
+// Unexpected is an answer that ends a swap otherwise than by its execution or
+// its refund.
+type Unexpected struct {
+	// Call is such as POST /transact_swap, Body the answer's.
+	Call   string
+	Status int
+	Body   []byte
+}
+
+// Error has the whole answer.
+func (e *Unexpected) Error() string {
+	return fmt.Sprintf("%s answered %d: %s", e.Call, e.Status, e.Body)
+}
+
+// Submit posts a swap and waits as long as the relay does. The answer tells of
+// the first leg, which may still be under way; Follow has the rest. Its error
+// is an *Unexpected when the relay refuses.
+func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest) (*openapi.SwapAnswer, error) {
+	const call = "POST " + contract.TransactSwapPath
+	answer, err := r.Client.TransactSwapWithResponse(ctx, nil, request)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", call, withoutURL(err))
+	}
+	switch {
+	case answer.JSON200 != nil:
+		return answer.JSON200, nil
+	case answer.JSON202 != nil:
+		return answer.JSON202, nil
+	}
+	return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
+}
+
+// Follow looks at a swap until it is executed or refunded, final or not, and
+// gives its last status. It calls changed, unless that is nil, with the first
+// look and each that differs in status, phase or reason to wait. An answer that
+// is missing, a 429 and a 5xx say nothing of the swap: it looks again. Its error
+// is an *Unexpected when the first leg failed, the context's when that ends.
+func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus)) (*openapi.SubmissionStatus, error) {
+	return r.until(ctx, id, changed, Settled)
+}
+
+// Finality looks further, until no fork can undo either leg.
+func (r *Relay) Finality(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStatus, error) {
+	return r.until(ctx, id, nil, func(s *openapi.SubmissionStatus) bool { return Settled(s) && s.Finalized })
+}
+
+// Settled reports whether a swap is executed or refunded.
+func Settled(s *openapi.SubmissionStatus) bool { return Executed(s) || Refunded(s) }
+
+// Executed reports whether a swap has paid the recipient's token account.
+func Executed(s *openapi.SubmissionStatus) bool {
+	return s.Status == openapi.JobStatusCompleted && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseExecuted
+}
+
+// Refunded reports whether a swap has returned its lamports to the recipient's
+// wallet.
+func Refunded(s *openapi.SubmissionStatus) bool {
+	return s.Status == openapi.JobStatusFailed && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseRefunded
+}
+
+func (r *Relay) until(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus), done func(*openapi.SubmissionStatus) bool) (*openapi.SubmissionStatus, error) {
+	pause := r.Poll
+	if pause == 0 {
+		pause = DefaultPoll
+	}
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	var last view
+	for {
+		status, err := r.look(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if status != nil {
+			if now := viewOf(status); changed != nil && now != last {
+				last = now
+				changed(status)
+			}
+			if done(status) {
+				return status, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return status, fmt.Errorf("follow a swap: %w", context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// look asks once; nil when the answer says nothing.
+func (r *Relay) look(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStatus, error) {
+	const call = "GET /status"
+	answer, err := r.Client.GetStatusWithResponse(ctx, id)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: %w", call, context.Cause(ctx))
+	case err != nil:
+		return nil, nil //nolint:nilnil // a lost answer says nothing, and is asked for again
+	case answer.StatusCode() == http.StatusTooManyRequests || answer.StatusCode() >= http.StatusInternalServerError:
+		return nil, nil //nolint:nilnil // see above
+	case answer.JSON200 == nil:
+		return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
+	}
+	status := &answer.JSON200.Data
+	if status.Status == openapi.JobStatusFailed && !Refunded(status) {
+		return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
+	}
+	if status.Status == openapi.JobStatusCompleted && !Executed(status) {
+		return nil, errors.Join(errors.New("a swap is completed when it is executed, and this one is not"), &Unexpected{call, answer.StatusCode(), answer.Body})
+	}
+	return status, nil
+}
+
+// view is what a client sees change.
+type view struct {
+	status openapi.JobStatus
+	phase  openapi.SwapPhase
+	waits  string
+}
+
+func viewOf(s *openapi.SubmissionStatus) view {
+	v := view{status: s.Status}
+	if s.SwapPhase != nil {
+		v.phase = *s.SwapPhase
+	}
+	if s.SwapWaits != nil {
+		v.waits = *s.SwapWaits
+	}
+	return v
+}

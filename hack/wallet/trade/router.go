@@ -1,0 +1,93 @@
+package trade
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// maxQuote bounds a quote's body, in bytes.
+const maxQuote = 1 << 20
+
+// Router asks a router of Jupiter's swap API v1 for prices, as a wallet does
+// that has its user choose a minimum. The relay asks again by itself.
+type Router struct {
+	// URL has no slash at the end. Both are required.
+	URL  string
+	HTTP *http.Client
+}
+
+// NoQuote is a router's refusal to quote.
+type NoQuote struct {
+	// Status is the HTTP status, Code the router's own; it may be empty.
+	Status int
+	Code   string
+}
+
+// Error says what the router answered.
+func (e *NoQuote) Error() string {
+	return fmt.Sprintf("router answered %d %s, expected a quote", e.Status, e.Code)
+}
+
+// Quote is what so many lamports of wrapped SOL give of a mint now, in its
+// smallest unit. Its error is a *NoQuote when the router refuses.
+func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error) {
+	query := url.Values{
+		"inputMint": {solana.WrappedSol.String()}, "outputMint": {mint.String()},
+		"amount": {strconv.FormatUint(lamports, 10)}, "slippageBps": {"0"}, "restrictIntermediateTokens": {"true"},
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/quote?"+query.Encode(), http.NoBody)
+	if err != nil {
+		return 0, errors.New("ask the router for a quote: its URL is none")
+	}
+	answer, err := r.HTTP.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("ask the router for a quote: %w", withoutURL(err))
+	}
+	defer func() { _ = answer.Body.Close() }() // read to its end, or given up
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxQuote))
+	if err != nil {
+		return 0, fmt.Errorf("read the router's quote: %w", err)
+	}
+	return readQuote(answer.StatusCode, content, mint, lamports)
+}
+
+func readQuote(status int, content []byte, mint solana.PublicKey, lamports uint64) (out uint64, err error) {
+	var quote struct {
+		InputMint  string `json:"inputMint"`
+		OutputMint string `json:"outputMint"`
+		InAmount   string `json:"inAmount"`
+		OutAmount  string `json:"outAmount"`
+		SwapMode   string `json:"swapMode"`
+		ErrorCode  string `json:"errorCode"`
+	}
+	err = json.Unmarshal(content, &quote)
+	switch {
+	case status != http.StatusOK:
+		return 0, &NoQuote{Status: status, Code: quote.ErrorCode}
+	case err != nil:
+		return 0, fmt.Errorf("read the router's quote: %d bytes that are not its JSON", len(content))
+	case quote.InputMint != solana.WrappedSol.String() || quote.OutputMint != mint.String() || quote.InAmount != strconv.FormatUint(lamports, 10) || quote.SwapMode != "ExactIn":
+		return 0, errors.New("read the router's quote: it is for another mint, amount or mode than was asked for")
+	}
+	if out, err = strconv.ParseUint(quote.OutAmount, 10, 64); err != nil || out == 0 {
+		return 0, fmt.Errorf("read the router's quote: outAmount has %d characters, expected a decimal number above 0", len(quote.OutAmount))
+	}
+	return out, nil
+}
+
+// withoutURL keeps the kind of a failed call: URLs may hold credentials.
+func withoutURL(err error) error {
+	var call *url.Error
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}

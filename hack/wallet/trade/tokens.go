@@ -1,0 +1,33 @@
+package trade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Tokens is what a token account holds, in its mint's smallest unit, at a
+// commitment. An account that does not exist holds nothing: then exists is
+// false. It is an error when the account is none of the SPL Token program, and
+// when the chain does not answer.
+func Tokens(ctx context.Context, chain *rpc.Client, account solana.PublicKey, commitment rpc.CommitmentType) (amount uint64, exists bool, err error) {
+	found, err := chain.GetAccountInfoWithOpts(ctx, account, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: commitment})
+	switch {
+	case errors.Is(err, rpc.ErrNotFound):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, fmt.Errorf("read a token account: %w", withoutURL(err))
+	case !found.Value.Owner.Equals(solana.TokenProgramID):
+		return 0, false, errors.New("read a token account: another program than SPL Token owns it")
+	}
+	parsed, err := shieldpool.ParseTokenAccount(found.Value.Data.GetBinary())
+	if err != nil {
+		return 0, false, fmt.Errorf("read a token account: %w", err)
+	}
+	return parsed.Amount, true, nil
+}
