@@ -23,6 +23,9 @@ type client struct {
 
 // run ends when the spend has its outcome; false when it was stopped before.
 func (c *client) run(ctx context.Context) bool {
+	if c.spend.swap != nil && !c.price(ctx) {
+		return false
+	}
 	for range staleTries {
 		root, ok := c.freshRoot(ctx)
 		if !ok {
@@ -54,7 +57,7 @@ func (c *client) freshRoot(ctx context.Context) (root [32]byte, ok bool) {
 
 // prove makes the request for a root and writes it down.
 func (c *client) prove(root [32]byte) (index int, q Request) {
-	q = Request{Inputs: c.spend.inputs, Recipient: c.spend.recipient, Notes: c.spend.notes}
+	q = c.spend.request()
 	q.Inputs.Root = root
 	q.Proofs = [][shieldpool.ProofLength]byte{c.Simulator.Prove(&q.Inputs, 0)}
 	if c.spend.keyed {
@@ -139,6 +142,8 @@ func (c *client) follow(ctx context.Context, index int, id uuid.UUID) (code stri
 		switch {
 		case a.State == "completed" && a.Finalized:
 			return "", true
+		case a.Refunded() && !a.Finalized:
+			// A fork may undo the refund, and the swap be executed after all.
 		case a.State == "failed":
 			return a.Code, true
 		case a.Status == 404:

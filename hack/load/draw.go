@@ -3,23 +3,58 @@ package load
 import (
 	"encoding/json"
 
+	"github.com/relaypool/relaypool/hack/wallet/trade"
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Draw makes a request for a spend of fresh notes, as Run's clients make theirs:
 // for who drives the relay by a schedule of his own, such as a benchmark. The
-// same options, number and root give the same request.
+// same options, number and root give the same request. It is never a swap, for
+// which somebody has to ask the price: DrawSwap makes those.
 func (o *Options) Draw(number int, root [32]byte) Request {
-	s := newSpend(o, number)
-	q := Request{Inputs: s.inputs, Recipient: s.recipient, Notes: s.notes}
+	plain := *o
+	plain.Swaps = 0
+	return o.proven(newSpend(&plain, number), root)
+}
+
+// DrawSwap makes a request for a swap, as Draw does, whose minimum goes by what
+// quote says for its lamports. It needs Options.Market.
+func (o *Options) DrawSwap(number int, root [32]byte, quote func(lamports uint64) (out uint64, err error)) (Request, error) {
+	swaps := *o
+	swaps.Swaps = 1
+	s := newSpend(&swaps, number)
+	quoted, err := quote(s.swap.Lamports)
+	if err != nil {
+		return Request{}, err
+	}
+	if err := s.price(o.Market, quoted); err != nil {
+		return Request{}, err
+	}
+	return o.proven(s, root), nil
+}
+
+func (o *Options) proven(s *spend, root [32]byte) Request {
+	q := s.request()
 	q.Inputs.Root = root
 	q.Proofs = [][shieldpool.ProofLength]byte{o.Simulator.Prove(&q.Inputs, 0)}
 	return q
 }
 
-// Body is the JSON of POST /transact with one of the request's proofs.
+// Path is the route that takes the request and waits for its outcome.
+func (q *Request) Path() string {
+	if q.Swap != nil {
+		return contract.TransactSwapPath
+	}
+	return contract.TransactPath
+}
+
+// Body is the JSON for Path with one of the request's proofs.
 func (q *Request) Body(proof int) ([]byte, error) {
+	if q.Swap != nil {
+		return q.swapBody(proof)
+	}
 	request := openapi.TransactRequest{ProofBytes: q.Proofs[proof][:], PublicInputs: q.Inputs.Bytes()}
 	if !q.Recipient.IsZero() {
 		text := q.Recipient.String()
@@ -27,6 +62,19 @@ func (q *Request) Body(proof int) ([]byte, error) {
 	}
 	if len(q.Notes) > 0 {
 		request.EncryptedNotes = &q.Notes
+	}
+	return json.Marshal(request)
+}
+
+func (q *Request) swapBody(proof int) ([]byte, error) {
+	request, err := trade.Request(q.Proofs[proof][:], q.Inputs.Bytes(), q.Recipient, q.Swap.Terms, q.Notes)
+	if err != nil {
+		return nil, err
+	}
+	if q.Swap.Digits {
+		if err := request.MinOutputAmount.FromTransactSwapRequestMinOutputAmount0(q.Swap.Terms.MinOutput); err != nil {
+			return nil, err
+		}
 	}
 	return json.Marshal(request)
 }

@@ -28,14 +28,7 @@ func TestADrawnRequestIsWhole(t *testing.T) {
 		if q.Inputs.Root != root {
 			t.Errorf("request %d is of root %x, want %x", number, q.Inputs.Root, root)
 		}
-		proof, err := groth16.ParseProof(q.Proofs[0][:])
-		if err != nil {
-			t.Fatalf("proof of request %d: %v", number, err)
-		}
-		signals := q.Inputs.Signals()
-		if _, err := key.Verify(proof, signals[:]); err != nil {
-			t.Errorf("proof of request %d: %v", number, err)
-		}
+		verify(t, key, &q)
 		call := shieldpool.Call{Inputs: &q.Inputs}
 		kinds[call.Kind()]++
 		checkBody(t, &q)
@@ -56,6 +49,19 @@ func developmentKey(t *testing.T) *groth16.Key {
 		t.Fatal(err)
 	}
 	return key
+}
+
+// verify checks a request's first proof.
+func verify(t *testing.T, key *groth16.Key, q *load.Request) {
+	t.Helper()
+	proof, err := groth16.ParseProof(q.Proofs[0][:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	signals := q.Inputs.Signals()
+	if _, err := key.Verify(proof, signals[:]); err != nil {
+		t.Error(err)
+	}
 }
 
 // checkBody holds a request's JSON against the interface.

@@ -18,6 +18,7 @@ type Call string
 const (
 	CallTransact Call = "transact"
 	CallWithdraw Call = "withdraw"
+	CallSwap     Call = "transact_swap"
 	CallStatus   Call = "status"
 )
 
@@ -40,7 +41,8 @@ type Answer struct {
 	State string
 	// Code is the machine code of a refusal or of a failed submission.
 	Code string
-	// Signature is base58; empty until the submission is completed.
+	// Signature is base58; empty until the submission is completed, of a swap
+	// until its first leg is.
 	Signature             string
 	Slot                  uint64
 	Finalized, RolledBack bool
@@ -48,7 +50,30 @@ type Answer struct {
 	CurrentRoot string
 	// RetryAfter is how long the relay asks to wait.
 	RetryAfter time.Duration
+
+	SwapAnswer
 }
+
+// SwapAnswer is what an answer tells of a swap; empty for what it does not tell.
+type SwapAnswer struct {
+	// SwapState is base58, Nullifier lower-case hex.
+	SwapState, Nullifier string
+	// Phase is funded, accounts_ready, quoted, executed or refunded, and Waits why
+	// it goes no further.
+	Phase, Waits string
+	TimeoutSlot  uint64
+	// SwapSignature is of the execution, RefundSignature of the refund, in base58.
+	SwapSignature, RefundSignature string
+}
+
+const refundedCode = "swap_refunded"
+
+// Refunded reports whether the answer tells that the swap's lamports went back
+// to the recipient's wallet. Its first leg is on the chain then.
+func (a *Answer) Refunded() bool { return a.Code == refundedCode }
+
+// Executed reports whether the answer tells that the swap paid its tokens.
+func (a *Answer) Executed() bool { return a.State == "completed" && a.Phase == "executed" }
 
 // Accepted reports whether the answer promises an outcome: a 2xx to a submission.
 func (a *Answer) Accepted() bool {
@@ -56,8 +81,12 @@ func (a *Answer) Accepted() bool {
 }
 
 // Failed reports whether the answer tells of the submission's failure: the
-// final state of a row, or a refusal of what had been accepted.
+// final state of a row, or a refusal of what had been accepted. A swap that was
+// refunded did not fail.
 func (a *Answer) Failed() bool {
+	if a.Refunded() {
+		return false
+	}
 	return a.State == "failed" || a.Call != CallStatus && a.Status/100 == 4 && a.RequestID != uuid.Nil
 }
 
@@ -69,7 +98,9 @@ type Request struct {
 	Proofs [][shieldpool.ProofLength]byte
 	// Recipient is zero for transfers.
 	Recipient solana.PublicKey
-	Notes     [][]byte
+	// Swap is nil for what is none.
+	Swap  *Swap
+	Notes [][]byte
 	// IdempotencyKey is empty when the client sends none.
 	IdempotencyKey string
 	Answers        []Answer
@@ -94,6 +125,9 @@ type Progress struct {
 	// Accepted submissions by the 2xx that a client got; Completed, Finalized
 	// and Failed are how they stand as far as clients were told.
 	Accepted, Completed, Finalized, Failed int
+	// Refunded are swaps that gave their lamports back, of those that are neither
+	// completed nor failed.
+	Refunded int
 	// Stale counts answers root_not_found, Busy those of 503 and 429, Silent
 	// requests without an answer.
 	Stale, Busy, Silent int
@@ -103,11 +137,18 @@ type Progress struct {
 type Journal struct {
 	mu       sync.Mutex
 	records  []*Record
-	states   map[uuid.UUID]string
+	states   map[uuid.UUID]standing
 	progress Progress
 }
 
-func newJournal() *Journal { return &Journal{states: make(map[uuid.UUID]string)} }
+// standing is how a submission stands as far as clients were told.
+type standing struct {
+	state string
+	// final says that no older answer of another relay may change it.
+	final bool
+}
+
+func newJournal() *Journal { return &Journal{states: make(map[uuid.UUID]standing)} }
 
 // Records gives a copy of everything so far.
 func (j *Journal) Records() []Record {
@@ -132,13 +173,15 @@ func (j *Journal) Progress() Progress {
 	defer j.mu.Unlock()
 	p := j.progress
 	p.Accepted = len(j.states)
-	for _, state := range j.states {
-		switch state {
-		case "finalized":
-			p.Finalized++
-			p.Completed++
+	for _, s := range j.states {
+		switch s.state {
 		case "completed":
 			p.Completed++
+			if s.final {
+				p.Finalized++
+			}
+		case "refunded":
+			p.Refunded++
 		case "failed":
 			p.Failed++
 		}
@@ -200,13 +243,13 @@ func (j *Journal) answer(r *Record, request int, a *Answer) {
 	}
 	state := a.State
 	switch {
-	case a.Finalized:
-		state = "finalized"
+	case a.Refunded():
+		state = "refunded"
 	case a.Failed():
 		state = "failed"
 	}
 	// An answer of another relay may be older than the last one.
-	if state != "" && j.states[a.RequestID] != "finalized" {
-		j.states[a.RequestID] = state
+	if state != "" && !j.states[a.RequestID].final {
+		j.states[a.RequestID] = standing{state, a.Finalized}
 	}
 }

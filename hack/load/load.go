@@ -38,13 +38,20 @@ type Options struct {
 	Rate float64
 	// InFlight bounds the spends under way; more are not begun.
 	InFlight int
-	// Withdrawals is the share of them, from 0 to 1; the rest are transfers.
-	Withdrawals float64
+	// Swaps is the share of spends, from 0 to 1, that are swaps, at Market. Of
+	// the others, Withdrawals is the share of those; the rest are transfers.
+	Swaps, Withdrawals float64
+	// Unreachable is the share of swaps, from 0 to 1, whose minimum no market
+	// reaches: they must end as refunds.
+	Unreachable float64
+	Market      *Market
 	// Rivals is the share of spends, from 0 to 1, that another client makes a
 	// second time, with other outputs.
 	Rivals float64
 	// Strays is the share of spends, from 0 to 1, whose wallet sends them to the
 	// chain itself beside the relay, by Direct; without that function none does.
+	// No wallet sends a swap: one that is on the chain before the relay has taken
+	// it has nobody who carries it on.
 	Strays float64
 	Direct func(context.Context, *Request)
 	// PollMin and PollMax bound the pause between two looks at /status; 0 is 2 s
@@ -85,6 +92,9 @@ func New(o Options) (*Load, error) {
 		return nil, fmt.Errorf("load options: Rate %g and InFlight %d, expected 0 or more and 1 or more", o.Rate, o.InFlight)
 	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Patience <= 0 || o.Backoff <= 0 || o.PauseMax <= 0:
 		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Patience %s, Backoff %s and PauseMax %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Patience, o.Backoff, o.PauseMax)
+	}
+	if err := o.Market.check(o.Swaps); err != nil {
+		return nil, err
 	}
 	l := &Load{Options: o, journal: newJournal()}
 	l.SetRate(o.Rate)

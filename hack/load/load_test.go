@@ -482,6 +482,8 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"no clock":            {func(o *load.Options) { o.Now = nil }, "are required"},
 		"no place for anyone": {func(o *load.Options) { o.InFlight = 0 }, "InFlight 0"},
 		"a negative rate":     {func(o *load.Options) { o.Rate = -1 }, "Rate -1"},
+		"swaps, no market":    {func(o *load.Options) { o.Swaps = 0.1 }, "Market is missing"},
+		"half a market":       {func(o *load.Options) { o.Market = &load.Market{} }, "Pool, Mint and Quote are required"},
 		"polls out of order":  {func(o *load.Options) { o.PollMax = o.PollMin / 2 }, "ascending"},
 	}
 	for name, tc := range tests {

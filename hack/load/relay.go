@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -30,7 +31,9 @@ type body struct {
 	Code        string    `json:"code"`
 	CurrentRoot string    `json:"current_root"`
 	RolledBack  bool      `json:"rolled_back"`
-	Data        struct {
+	swapBody
+	Data struct {
+		swapBody
 		RequestID   uuid.UUID `json:"request_id"`
 		Status      string    `json:"status"`
 		Signature   *string   `json:"solana_signature"`
@@ -42,6 +45,24 @@ type body struct {
 	} `json:"data"`
 }
 
+// swapBody is what answers tell of swaps: at the top, in data, or in both.
+type swapBody struct {
+	SwapState       string `json:"swap_state_pda"`
+	Nullifier       string `json:"nullifier"`
+	Phase           string `json:"swap_phase"`
+	Waits           string `json:"swap_waits"`
+	TimeoutSlot     uint64 `json:"swap_timeout_slot"`
+	SwapSignature   string `json:"swap_signature"`
+	RefundSignature string `json:"refund_signature"`
+}
+
+func (b *body) swap() SwapAnswer {
+	swap := SwapAnswer(b.Data.swapBody)
+	// A refusal has no data.
+	swap.RefundSignature = cmp.Or(swap.RefundSignature, b.RefundSignature)
+	return swap
+}
+
 // submit sends a request once and gives what came back.
 func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay int) *Answer {
 	raw, err := q.Body(proof)
@@ -49,13 +70,13 @@ func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay in
 		return &Answer{Sent: l.Now(), At: l.Now(), Relay: relay, Call: s.call, Fault: "request not encoded"}
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	if s.prefer != "" && s.call == CallTransact {
+	if s.prefer != "" && s.call != CallWithdraw {
 		header.Set("Prefer", s.prefer)
 	}
 	if q.IdempotencyKey != "" {
 		header.Set("Idempotency-Key", q.IdempotencyKey)
 	}
-	path := contract.TransactPath
+	path := q.Path()
 	if s.call == CallWithdraw {
 		path = contract.WithdrawPath
 	}
@@ -90,7 +111,7 @@ func (l *Load) ask(ctx context.Context, call Call, relay int, method, path strin
 	if b.Data.RequestID != uuid.Nil {
 		a.RequestID = b.Data.RequestID
 	}
-	a.State, a.Finalized = b.Data.Status, b.Data.Finalized
+	a.State, a.Finalized, a.SwapAnswer = b.Data.Status, b.Data.Finalized, b.swap()
 	a.RolledBack = a.RolledBack || b.Data.RolledBack
 	if b.Data.Signature != nil {
 		a.Signature = *b.Data.Signature

@@ -20,7 +20,9 @@ type spend struct {
 	// inputs are complete but for the root.
 	inputs    shieldpool.PublicInputs
 	recipient solana.PublicKey
-	notes     [][]byte
+	// swap is nil for what is none; its terms are complete once it has a price.
+	swap  *Swap
+	notes [][]byte
 
 	call Call
 	// prefer is the Prefer header; empty for none.
@@ -41,8 +43,8 @@ type spend struct {
 const (
 	// Gross amounts of withdrawals, in lamports: above fee and the recipient's rent.
 	leastAmount, mostAmount = 10_000_000, 60_000_000
-	// mostNote bounds a note, so that two fit beside the accounts.
-	mostNote = 100
+	// mostNote and mostSwapNote bound a note, so that two fit beside the accounts.
+	mostNote, mostSwapNote = 100, 80
 	// longestStray is about what a transaction takes to be confirmed, so that
 	// either of the two may come first.
 	longestStray = 1500 * time.Millisecond
@@ -64,23 +66,53 @@ func newSpend(o *Options, number int) *spend {
 	if r.IntN(5) == 0 { // one note spent, the other input is none
 		s.inputs.Nullifiers[1] = [32]byte{}
 	}
-	if r.Float64() < o.Withdrawals {
+	longest := mostNote
+	switch {
+	case o.Swaps > 0 && r.Float64() < o.Swaps:
+		s.kind, longest = shieldpool.KindSwap, mostSwapNote
+		s.withdraw()
+		s.toSwap(o)
+	case r.Float64() < o.Withdrawals:
 		s.kind = shieldpool.KindWithdrawal
-		s.recipient = wallet(r)
-		s.inputs.PublicAmount = -(leastAmount + r.Int64N(mostAmount-leastAmount))
-		s.inputs.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: s.recipient})
+		s.withdraw()
 	}
 	for range r.IntN(3) {
-		s.notes = append(s.notes, bytesOf(r, 32+r.IntN(mostNote-32)))
+		s.notes = append(s.notes, bytesOf(r, 32+r.IntN(longest-32)))
 	}
 	s.manners(o)
 	return s
+}
+
+// withdraw draws a recipient and an amount.
+func (s *spend) withdraw() {
+	s.recipient = wallet(s.rand)
+	s.inputs.PublicAmount = -(leastAmount + s.rand.Int64N(mostAmount-leastAmount))
+	s.inputs.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: s.recipient})
+}
+
+// toSwap makes a withdrawal a swap that has no price yet.
+func (s *spend) toSwap(o *Options) {
+	net, _ := o.Market.Pool.Profile.Fees.Net(s.inputs.Gross()) // the least amount is above the fee
+	s.swap = &Swap{Lamports: net, Unreachable: s.rand.Float64() < o.Unreachable, Digits: s.rand.IntN(2) == 0}
+}
+
+// request is complete but for the root and what belongs to it.
+func (s *spend) request() Request {
+	q := Request{Inputs: s.inputs, Recipient: s.recipient, Notes: s.notes}
+	if s.swap != nil {
+		swap := *s.swap
+		q.Swap = &swap
+	}
+	return q
 }
 
 // manners draws how the client goes about it.
 func (s *spend) manners(o *Options) {
 	r := s.rand
 	s.call, s.patience = CallTransact, o.Patience
+	if s.swap != nil {
+		s.call = CallSwap
+	}
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		s.prefer = "respond-async"
@@ -94,7 +126,7 @@ func (s *spend) manners(o *Options) {
 		}
 	}
 	s.keyed = r.IntN(2) == 0
-	s.stray = r.Float64() < o.Strays
+	s.stray = r.Float64() < o.Strays && s.swap == nil
 	s.strayAfter = time.Duration(r.Int64N(int64(longestStray)))
 	s.repeats = r.IntN(8) == 0
 	s.reproves = r.IntN(2) == 0

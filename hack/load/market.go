@@ -1,0 +1,111 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/wallet/trade"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// defaultMinimumBPS is the part of a quote that wallets insist on: 99 %.
+	defaultMinimumBPS = 9_900
+	// unreachable is how many times what was quoted the minimum is that no market
+	// reaches.
+	unreachable = 1000
+)
+
+// Market is where clients swap. All but MinimumBPS are required.
+type Market struct {
+	// Pool tells what a gross amount leaves to swap, and where it waits.
+	Pool *shieldpool.Pool
+	// Mint is what clients buy.
+	Mint solana.PublicKey
+	// Quote is what so many lamports buy of the mint now, in its smallest unit, as
+	// the method of trade.Router.
+	Quote func(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error)
+	// MinimumBPS is the part of a quote that clients insist on, in basis points; 0
+	// is 9 900.
+	MinimumBPS uint64
+}
+
+// check wants a whole market, and one at all when there are swaps.
+func (m *Market) check(swaps float64) error {
+	switch {
+	case m == nil && swaps > 0:
+		return fmt.Errorf("load options: Swaps is %g and Market is missing", swaps)
+	case m != nil && (m.Pool == nil || m.Mint.IsZero() || m.Quote == nil):
+		return errors.New("load options: a Market's Pool, Mint and Quote are required")
+	}
+	return nil
+}
+
+// Swap is what a client knows of its swap when it sends the request, whose
+// Recipient is the wallet that owns the terms' account.
+type Swap struct {
+	// Terms are output mint, the recipient's token account and the minimum.
+	Terms shieldpool.SwapTerms
+	// Lamports is what there is to swap: the gross amount less the pool's fee.
+	Lamports uint64
+	// State is the account that holds them between the two legs.
+	State solana.PublicKey
+	// Quoted is what the router offered when the client chose its minimum.
+	Quoted uint64
+	// Unreachable says that the minimum is above what any market gives, so that
+	// only a refund is right.
+	Unreachable bool
+	// Digits sends the minimum as a JSON number instead of a string.
+	Digits bool
+}
+
+// price completes a swap with its minimum, by what the router offers for its
+// lamports, and binds the inputs to the terms.
+func (s *spend) price(m *Market, quoted uint64) error {
+	bps := m.MinimumBPS
+	if bps == 0 {
+		bps = defaultMinimumBPS
+	}
+	minimum := max(1, trade.Minimum(quoted, bps))
+	if s.swap.Unreachable {
+		if high, low := bits.Mul64(quoted, unreachable); high == 0 {
+			minimum = low
+		} else {
+			minimum = 1<<64 - 1
+		}
+	}
+	var err error
+	if s.swap.Terms, err = trade.Terms(s.recipient, m.Mint, minimum); err != nil {
+		return err
+	}
+	if s.swap.State, _, err = m.Pool.SwapState(s.inputs.Nullifiers[0]); err != nil {
+		return err
+	}
+	s.swap.Quoted = quoted
+	s.inputs.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: s.recipient, Swap: &s.swap.Terms})
+	return nil
+}
+
+// price asks the router until it quotes. false: the client was stopped before,
+// or the swap has no address.
+func (c *client) price(ctx context.Context) bool {
+	for try := 0; ; try++ {
+		quoted, err := c.quote(ctx)
+		if err == nil {
+			return c.spend.price(c.Market, quoted) == nil
+		}
+		if !c.pause(ctx, 0, try) {
+			return false
+		}
+	}
+}
+
+func (c *client) quote(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Patience/3)
+	defer cancel()
+	return c.Market.Quote(ctx, c.Market.Mint, c.spend.swap.Lamports)
+}
