@@ -23,7 +23,7 @@ const (
 
 	// RoleSwapWSOL and RoleSwapOutput are the swap state's own associated token
 	// accounts: of wrapped SOL and of the output mint.
-	RoleSwapWSOL      Role = "swap_wsol_ata"
+	RoleSwapWSOL      Role = "swap_wsol_ata" //nolint:gosec // the name of a role, no credential
 	RoleSwapOutput    Role = "swap_output_ata"
 	RoleRecipientATA  Role = "recipient_ata"
 	RoleTokenProgram  Role = "token_program"

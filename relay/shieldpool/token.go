@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	// TokenAccountLength and TokenMintLength are the sizes of the SPL Token
-	// program's accounts, in bytes (spl-token).
+	// TokenAccountLength is the size of the SPL Token program's token accounts, in
+	// bytes (spl-token).
 	TokenAccountLength = 165
-	TokenMintLength    = 82
+	// TokenMintLength is that of its mints.
+	TokenMintLength = 82
 	// lookupTableHeader is the size of a lookup table account before its addresses,
 	// and lookupTableTag its first four bytes (address-lookup-table program).
 	lookupTableHeader = 56

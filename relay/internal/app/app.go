@@ -22,9 +22,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -59,7 +61,10 @@ type App struct {
 	endpoints *chain.Endpoints
 	shielded  *shieldpool.Pool
 	// table is the relay's own lookup table; nil for none.
-	table   *shieldpool.LookupTable
+	table *shieldpool.LookupTable
+	// router is nil for a relay that takes no swaps; swaps carries on those of all.
+	router  *router.Client
+	swaps   *swap.Saga
 	pool    *chain.PoolReader
 	payers  *feepayer.Payers
 	caps    *spending.Caps
@@ -99,7 +104,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			a.close()
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openOperations, a.openDatabase, a.openChain, a.openSpending, a.openSubmissions, a.openUpkeep, a.openServers} {
+	for _, step := range []func(context.Context) error{a.openOperations, a.openDatabase, a.openChain, a.openSpending, a.openSwaps, a.openSubmissions, a.openUpkeep, a.openServers} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -115,6 +120,9 @@ func (a *App) close() {
 	}
 	if a.endpoints != nil {
 		a.endpoints.Close()
+	}
+	if a.router != nil {
+		a.router.Close()
 	}
 	if a.db != nil {
 		a.db.Close()
@@ -192,7 +200,7 @@ func (a *App) openServers(ctx context.Context) error {
 		Submissions: submissions{a.gate, a.desk}, Commitments: a.leaves, Tree: a.pool, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
 			Version: a.o.Version, Build: a.o.Build, Profile: c.Profile,
-			NoteBounds: a.gate.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey,
+			NoteBounds: a.gate.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
 		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins,

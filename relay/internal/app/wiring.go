@@ -113,7 +113,7 @@ func (a *App) openSubmissions(context.Context) error {
 	a.engine, err = submission.NewEngine(submission.EngineOptions{
 		Store: a.store, Chain: a.endpoints, State: state, Pool: a.shielded, Payers: payers{a.payers}, Spending: a.caps,
 		Leaves: a.leaves, Signs: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
+		Settler: a.swaps, Settlements: a.settlements(), Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
 		Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {

@@ -103,17 +103,25 @@ type Engine struct {
 	steps    sync.WaitGroup
 }
 
-// NewEngine checks the options.
-func NewEngine(o EngineOptions) (*Engine, error) {
+// check tells what is missing or out of bounds.
+func (o *EngineOptions) check() error {
 	if o.Store == nil || o.Chain == nil || o.State == nil || o.Pool == nil || o.Payers == nil || o.Spending == nil || o.Leaves == nil ||
 		o.Signs == nil || o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
-		return nil, errors.New("the submission engine needs every one of its options")
+		return errors.New("the submission engine needs every one of its options")
 	}
 	if o.Concurrency < 1 {
-		return nil, fmt.Errorf("the submission engine's concurrency is %d: expected at least 1", o.Concurrency)
+		return fmt.Errorf("the submission engine's concurrency is %d: expected at least 1", o.Concurrency)
 	}
 	if o.Settler != nil && o.Settlements < 1 {
-		return nil, fmt.Errorf("the submission engine's settlements are %d at once: expected at least 1", o.Settlements)
+		return fmt.Errorf("the submission engine's settlements are %d at once: expected at least 1", o.Settlements)
+	}
+	return nil
+}
+
+// NewEngine checks the options.
+func NewEngine(o EngineOptions) (*Engine, error) {
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff || t.Hold <= 0 {
 		return nil, errors.New("the submission engine's timing has to be above zero")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -183,6 +184,9 @@ func (m *Metrics) Stage(stage string, took time.Duration) {
 // Outcome implements submission.Observer.
 func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
 	m.submissions.WithLabelValues(string(kind), outcome).Inc()
+	if kind == submission.KindSettlement && outcome != "finalized" {
+		m.swapsSettled.WithLabelValues(outcome).Inc()
+	}
 }
 
 // Attempt implements submission.Observer.
@@ -217,9 +221,6 @@ func (m *Metrics) RebroadcastLeftOut(endpoint string) { m.rpcSkipped.WithLabelVa
 
 // Nudged counts a notification of the endpoint.
 func (m *Metrics) Nudged(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }
-
-// SwapSettled counts a swap brought to its end: executed or refunded.
-func (m *Metrics) SwapSettled(outcome string) { m.swapsSettled.WithLabelValues(outcome).Inc() }
 
 // SwapWaited counts a swap put off, by one of a fixed set of reasons.
 func (m *Metrics) SwapWaited(reason string) { m.swapWaits.WithLabelValues(reason).Inc() }

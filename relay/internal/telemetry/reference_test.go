@@ -40,7 +40,7 @@ func everything(t *testing.T) *Metrics {
 	m.BreakerTurned("a", "open")
 	m.RebroadcastLeftOut("a")
 	m.Nudged("a")
-	m.SwapSettled("executed")
+	m.Outcome("settlement", "executed")
 	m.SwapWaited("price")
 	m.RouterCalled("quote", "ok", time.Millisecond)
 	m.RouterHostile("program")

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/router"
+	"github.com/relaypool/relaypool/relay/internal/swap"
+)
+
+// settlementsWithoutRouter is how many swaps a relay refunds at once that takes none itself.
+const settlementsWithoutRouter = 16
+
+// openSwaps makes what carries swaps on. A relay without a router takes no swaps,
+// but refunds those that others took: the lamports must not wait for the setting
+// to come back.
+func (a *App) openSwaps(context.Context) error {
+	c := a.o.Config
+	o := swap.Options{
+		Chain: a.endpoints, Router: noRouter{}, Pool: a.shielded, RouterProgram: noProgram, Table: a.table, Payers: a.payers,
+		SlippageBps: max(1, c.SwapSlippageBps), Observer: a.metrics, Log: a.log, Now: time.Now,
+	}
+	if c.Swaps != nil {
+		client, err := router.New(router.Options{
+			BaseURL: c.Swaps.RouterURL.Reveal(), APIKey: c.Swaps.APIKey.Reveal(), HTTP: router.NewHTTPClient(), Now: time.Now, Rand: rand.Float64,
+			Log: a.log, Observer: a.metrics, Timeout: c.Router.Timeout, RequestsPerSecond: float64(c.Router.RequestsPerSecond),
+		})
+		if err != nil {
+			return err
+		}
+		o.Router, o.RouterProgram, a.router = client, c.Swaps.Program, client
+	}
+	var err error
+	a.swaps, err = swap.New(o)
+	return err
+}
+
+// swapsInfo is what the service information says of swaps; nil without a router.
+func (a *App) swapsInfo() *httpapi.Swaps {
+	if a.router == nil {
+		return nil
+	}
+	return &httpapi.Swaps{RouterProgram: a.o.Config.Swaps.Program}
+}
+
+// settlements is how many second legs this process has in work at once.
+func (a *App) settlements() int {
+	if n := a.o.Config.SwapConcurrency; n > 0 {
+		return n
+	}
+	return settlementsWithoutRouter
+}
+
+// noProgram is the router program of a relay without a router: no instruction
+// can name it, because nobody gives one.
+var noProgram = solana.PublicKey{31: 1} //nolint:gochecknoglobals // a constant
+
+// noRouter is the router of a relay that has none.
+type noRouter struct{}
+
+func (noRouter) unavailable() error {
+	return &route.Unavailable{Kind: route.KindRejected, Detail: "this relay has no router: give it one with --router-url"}
+}
+
+// Quote implements swap.Router.
+func (n noRouter) Quote(context.Context, route.QuoteRequest) (*route.Quote, error) {
+	return nil, n.unavailable()
+}
+
+// Instructions implements swap.Router.
+func (n noRouter) Instructions(context.Context, *route.Quote, solana.PublicKey) (*route.Instructions, error) {
+	return nil, n.unavailable()
+}
