@@ -82,7 +82,7 @@ var (
 	MetricPayerUsable = Metric{"relaypool_fee_payer_usable", "1 while the payer is chosen from; 0 while it is dry, refused by the chain, or unknown.",
 		"0: fund it. All at 0: work is held until one is funded.", []string{"payer"}}
 
-	MetricSpent = Metric{"relaypool_spent_lamports_total", "Lamports that the fleet's payers have spent by the finalized chain, by kind of transaction and cost: fee, priority_fee, rent, other.",
+	MetricSpent = Metric{"relaypool_spent_lamports_total", "Lamports that the fleet's payers have spent by the finalized chain, by kind of transaction and cost: fee, priority_fee, rent, other. Rent counts as it is paid.",
 		"other above 0: a payer's key is used elsewhere, or the ledger has a gap; run relay ledger.", []string{"kind", "cost"}}
 	MetricSpentToday = Metric{"relaypool_spent_today_lamports", "The same since midnight UTC.",
 		"Compare with the day before; transfer pays no fee to the pool, so a rise of it is somebody spending your lamports.", []string{"kind", "cost"}}
@@ -90,6 +90,8 @@ var (
 		"None; it is the other half of what is left.", []string{"cap"}}
 	MetricCapLeft = Metric{"relaypool_spend_cap_left_lamports", "What each cap leaves to be spent in its window now.",
 		"Near 0: new work is refused soon. Find out who sends it, or raise the cap.", []string{"cap"}}
+	MetricReturned = Metric{"relaypool_returned_lamports_total", "Rent that came back with swaps that were executed, by the finalized chain: of what relaypool_spent_lamports_total tells as rent, this much was lent.",
+		"None; what a swap costs for good is its rent less this.", nil}
 	MetricReceived = Metric{"relaypool_received_lamports_total", "Lamports that the payers received, by the finalized chain.",
 		"None; it shows funding.", nil}
 	MetricLedgerEntries = Metric{"relaypool_ledger_entries_total", "Transactions that this process entered into the ledger, by kind: transfer, withdrawal, swap, failed, received, unknown.",
@@ -150,7 +152,7 @@ func Metrics() []Metric {
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCSocket, MetricRPCNudges,
 		MetricPayerBalance, MetricPayerAge, MetricPayerInFlight, MetricPayerReserved, MetricPayerUsable,
-		MetricSpent, MetricSpentToday, MetricReceived, MetricCap, MetricCapLeft,
+		MetricSpent, MetricSpentToday, MetricReturned, MetricReceived, MetricCap, MetricCapLeft,
 		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerAge, MetricLedgerDifference,
 		MetricSwaps, MetricSwapAge, MetricSwapsOverdue, MetricSwapsSettled, MetricSwapWaits,
 		MetricRouterRequests, MetricRouterDuration, MetricRouterBreakerOpen, MetricRouterHostile,
