@@ -142,10 +142,12 @@ func TestCostsAreOfEachKindAndDay(t *testing.T) {
 		{Day: day(21), Kind: spending.KindTransfer, Payer: solana.PublicKey{1}, Amounts: spending.Amounts{Fee: 2, Rent: 3}},
 		{Day: day(21), Kind: spending.KindTransfer, Payer: solana.PublicKey{2}, Amounts: spending.Amounts{Fee: 4, PriorityFee: 5, Other: 6}},
 		{Day: day(21), Kind: spending.KindReceived, Amounts: spending.Amounts{Received: 7}},
+		{Day: day(21), Kind: spending.KindSwap, Amounts: spending.Amounts{Fee: 1, Rent: -30, Returned: 50}},
 	}
 	got := map[string]float64{}
 	costs(byKind(sums, today(time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC))), func(v float64, labels ...string) { got[labels[0]+" "+labels[1]] = v })
-	want := map[string]float64{"transfer fee": 6, "transfer priority_fee": 5, "transfer rent": 3, "transfer other": 6}
+	want := map[string]float64{"transfer fee": 6, "transfer priority_fee": 5, "transfer rent": 3, "transfer other": 6,
+		"swap fee": 1, "swap priority_fee": 0, "swap rent": 20, "swap other": 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -122,6 +122,13 @@ func (a *App) readLedgerGauges() {
 		}
 		sample(float64(received))
 	})
+	each(contract.MetricReturned, func(l *spending.Ledger, sample telemetry.Sample) {
+		var returned uint64
+		for _, s := range l.Totals {
+			returned += s.Returned
+		}
+		sample(float64(returned))
+	})
 	each(contract.MetricLedgerUnknown, func(l *spending.Ledger, sample telemetry.Sample) {
 		var unknown uint64
 		for _, s := range l.Totals {
@@ -157,19 +164,21 @@ func byKind(sums []spending.Sum, day time.Time) map[spending.Kind]spending.Amoun
 			continue
 		}
 		t := out[s.Kind]
-		t.Fee, t.PriorityFee, t.Rent, t.Other = t.Fee+s.Fee, t.PriorityFee+s.PriorityFee, t.Rent+s.Rent, t.Other+s.Other
+		t.Fee, t.PriorityFee, t.Rent, t.Returned, t.Other = t.Fee+s.Fee, t.PriorityFee+s.PriorityFee, t.Rent+s.Rent, t.Returned+s.Returned, t.Other+s.Other
 		out[s.Kind] = t
 	}
 	return out
 }
 
+// costs tells of rent as it was paid: what came back of it has a series of its
+// own, because a counter cannot fall.
 func costs(kinds map[spending.Kind]spending.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {
 		if kind == spending.KindReceived {
 			continue // it cost nothing
 		}
 		for cost, lamports := range map[string]float64{
-			"fee": float64(t.Fee), "priority_fee": float64(t.PriorityFee), "rent": float64(t.Rent), "other": float64(t.Other),
+			"fee": float64(t.Fee), "priority_fee": float64(t.PriorityFee), "rent": float64(t.Rent) + float64(t.Returned), "other": float64(t.Other),
 		} {
 			sample(lamports, string(kind), cost)
 		}

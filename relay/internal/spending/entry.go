@@ -7,13 +7,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Kind is what a transaction was to the relay: a fixed set, fit for a metric's label.
 type Kind string
 
-// The kinds. The first three are those of submissions whose transaction succeeded.
+// The kinds. The first three are those of submissions whose transaction
+// succeeded; of a swap, the transactions of both its legs.
 const (
 	KindTransfer   = Kind(shieldpool.KindTransfer)
 	KindWithdrawal = Kind(shieldpool.KindWithdrawal)
@@ -33,21 +35,24 @@ func Kinds() []Kind {
 }
 
 // What the accounts cost that a transaction of the relay's makes, in lamports: a
-// Transact's two nullifiers, a swap's state and its three token accounts.
+// Transact's two nullifiers, a swap's state, a token account.
 const (
-	transactRent = 2 * 890_880
-	swapRent     = 2_011_440 + 6_117_840
+	transactRent  = 2 * 890_880
+	swapStateRent = 2_011_440
+	tokenRent     = 2_039_280
 )
 
 // Amounts are lamports by what they were spent on. Fee is what signatures cost
 // and PriorityFee the rest of the network's fee. Rent is what accounts cost that
-// the transaction made; below zero when a swap closed some. Other is what left
-// the account for no reason that the relay knows, and has to be 0 but in
-// unknown transactions. Received is what came in.
+// the transaction made, less what came back of those that it closed, which is
+// Returned: below zero when a swap was executed. Other is what left the account
+// for no reason that the relay knows, and has to be 0 but in unknown
+// transactions. Received is what came in from others.
 type Amounts struct {
 	Fee         uint64 `json:"fee"`
 	PriorityFee uint64 `json:"priority_fee"`
 	Rent        int64  `json:"rent"`
+	Returned    uint64 `json:"returned"`
 	Other       int64  `json:"other"`
 	Received    uint64 `json:"received"`
 }
@@ -64,7 +69,7 @@ func (a Amounts) Net() int64 {
 
 func (a Amounts) plus(b Amounts) Amounts {
 	return Amounts{
-		Fee: a.Fee + b.Fee, PriorityFee: a.PriorityFee + b.PriorityFee, Rent: a.Rent + b.Rent,
+		Fee: a.Fee + b.Fee, PriorityFee: a.PriorityFee + b.PriorityFee, Rent: a.Rent + b.Rent, Returned: a.Returned + b.Returned,
 		Other: a.Other + b.Other, Received: a.Received + b.Received,
 	}
 }
@@ -86,8 +91,10 @@ type Entry struct {
 
 // Attempt is a transaction that the database knows.
 type Attempt struct {
+	// Submission is the one that the client knows: of both legs of a swap, the first.
 	Submission uuid.UUID
 	Kind       shieldpool.Kind
+	Purpose    submission.Purpose
 }
 
 // enter judges a payment; attempt is nil when the database knows of none. ok is
@@ -114,9 +121,7 @@ func enter(p *ledger.Payment, payer solana.PublicKey, attempt *Attempt, now time
 		e.Kind, e.Other = KindFailed, lost
 	default:
 		e.Kind = Kind(attempt.Kind)
-		low, high := rentOf(attempt.Kind)
-		e.Rent = min(max(lost, low), high)
-		e.Other = lost - e.Rent
+		e.Amounts = e.explain(lost, attempt)
 	}
 	if attempt != nil {
 		e.Submission = &attempt.Submission
@@ -124,11 +129,35 @@ func enter(p *ledger.Payment, payer solana.PublicKey, attempt *Attempt, now time
 	return e, true
 }
 
-// rentOf bounds what a submission's transaction can cost in rent. Accounts that
-// somebody has put lamports into before cost less.
-func rentOf(k shieldpool.Kind) (low, high int64) {
-	if k == shieldpool.KindSwap {
-		return -swapRent, transactRent + swapRent
+// explain tells what the lamports were spent on that a payer lost beyond fees.
+// The accounts that an execution closes hold what somebody has put into them,
+// too: that is received, and neither rent nor a riddle.
+func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
+	low, high := rentOf(attempt)
+	a.Rent = min(max(lost, low), high)
+	a.Returned = uint64(max(-a.Rent, 0))
+	if left := lost - a.Rent; attempt.Purpose == submission.PurposeExecute && left < 0 {
+		a.Received = uint64(-left)
+	} else {
+		a.Other = left
+	}
+	return a
+}
+
+// rentOf bounds what an attempt can cost in rent. Accounts that somebody has put
+// lamports into before cost less. A refund costs none and brings none: all that
+// a swap holds goes to the recipient's wallet.
+func rentOf(a *Attempt) (low, high int64) {
+	switch a.Purpose {
+	case submission.PurposeAccounts:
+		return 0, 3 * tokenRent
+	case submission.PurposeExecute:
+		return -(swapStateRent + 2*tokenRent), 0
+	case submission.PurposeRefund:
+		return 0, 0
+	}
+	if a.Kind == shieldpool.KindSwap {
+		return 0, transactRent + swapStateRent
 	}
 	return 0, transactRent
 }

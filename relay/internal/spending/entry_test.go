@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -20,7 +21,12 @@ var (
 func TestEnter(t *testing.T) {
 	t.Parallel()
 	id := uuid.New()
-	attempt := func(k shieldpool.Kind) *Attempt { return &Attempt{Submission: id, Kind: k} }
+	attempt := func(k shieldpool.Kind) *Attempt {
+		return &Attempt{Submission: id, Kind: k, Purpose: submission.PurposeTransact}
+	}
+	leg := func(p submission.Purpose) *Attempt {
+		return &Attempt{Submission: id, Kind: shieldpool.KindSwap, Purpose: p}
+	}
 	tests := map[string]struct {
 		payer         solana.PublicKey
 		failed        bool
@@ -54,9 +60,53 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_760 - 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200},
 		},
-		"a swap's second leg brings rent back": {
+		"a swap's first leg that costs a lamport more leaves it unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3_793_201, attempt: attempt(shieldpool.KindSwap),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200, Other: 1},
+		},
+		"a swap's first leg that brings something is unexplained": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
-			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440},
+			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
+		},
+		"three token accounts": {
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 6_117_840, attempt: leg(submission.PurposeAccounts),
+			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: 6_117_840},
+		},
+		"token accounts that were there": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: leg(submission.PurposeAccounts),
+			want: KindSwap, amounts: Amounts{Fee: 5000},
+		},
+		"a fourth token account is unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 8_157_120, attempt: leg(submission.PurposeAccounts),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 6_117_840, Other: 2_039_280},
+		},
+		"token accounts that bring something are unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 1, attempt: leg(submission.PurposeAccounts),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -1},
+		},
+		"an execution brings the rent of state and token accounts back": {
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 6_090_000, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: -6_090_000, Returned: 6_090_000},
+		},
+		"lamports that a stranger had put into the swap's accounts are received": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_007, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -6_090_000, Returned: 6_090_000, Received: 7},
+		},
+		"an execution that costs more than its fee is unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 9, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Other: 9},
+		},
+		"an execution that failed cost its fee": {
+			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(submission.PurposeExecute),
+			want: KindFailed, amounts: Amounts{Fee: 5000},
+		},
+		"a refund costs its fee": {
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: leg(submission.PurposeRefund),
+			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300},
+		},
+		"a refund that brings the payer the state's rent, which is the wallet's, is unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: leg(submission.PurposeRefund),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
 		"one of ours that failed cost its fee": {
 			payer: us, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),

@@ -218,7 +218,17 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "\nLamports, but for the last column. Since the ledger began:")
+	fmt.Fprintln(w, "\nLamports, but for the last column. The same days by what was put on the chain; rent is less by what came back of it, which is returned:")
+	fmt.Fprintln(w)
+	fmt.Fprintln(table, "kind\ttransactions\tfee\tpriority fee\trent\treturned\tother\treceived\tspent\t")
+	for _, k := range s.byKind() {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
+			k.Kind, k.Transactions, k.Fee, k.PriorityFee, k.Rent, k.Returned, k.Other, k.Received, k.Amounts.Spent())
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "\nSince the ledger began:")
 	fmt.Fprintln(w)
 	fmt.Fprintln(table, "fee payer\topening\tspent\treceived\tgaps\tclosing\tchain now\tdifference\tunknown\tunexplained\t")
 	for i := range s.Payers {
@@ -235,6 +245,24 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	}
 	_, err := fmt.Fprintln(w, "\n"+s.verdict())
 	return err
+}
+
+// byKind sums the days and payers up, in the order of Kinds, but for kinds of
+// which there was nothing.
+func (s *Statement) byKind() (out []KindLine) {
+	for _, kind := range Kinds() {
+		sum := KindLine{Kind: kind}
+		for _, k := range s.Kinds {
+			if k.Kind == kind {
+				sum.Transactions += k.Transactions
+				sum.Amounts = sum.Amounts.plus(k.Amounts)
+			}
+		}
+		if sum.Transactions > 0 {
+			out = append(out, sum)
+		}
+	}
+	return out
 }
 
 // verdict says in words what the figures say, and what to do.

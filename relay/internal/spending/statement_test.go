@@ -19,37 +19,47 @@ func book() *Ledger {
 		{date(20), us, KindReceived, 1, Amounts{Received: 2_000_000_000}},
 		{date(20), us, KindTransfer, 1, Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760}},
 		{date(20), somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
+		{date(21), somebody, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
 	}
 	return &Ledger{
 		Days: days, Totals: []Sum{
 			{time.Time{}, us, KindTransfer, 3, Amounts{Fee: 15_000, PriorityFee: 900, Rent: 3 * 1_781_760}},
 			{time.Time{}, us, KindReceived, 1, Amounts{Received: 2_000_000_000}},
 			{time.Time{}, somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
+			{time.Time{}, somebody, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
 		},
 		Cursors: []Cursor{
 			{Payer: us, Slot: 900, After: 2_000_000_000 - 15_900 - 3*1_781_760, CheckedAt: date(21).Add(time.Hour)},
-			{Payer: somebody, Opening: 50_000, Slot: 800, After: 44_700, CheckedAt: date(21)},
+			{Payer: somebody, Opening: 5_000_000, Slot: 800, After: 5_000_000 - 5300 - 15_000 - 3_821_040 + 7, CheckedAt: date(21)},
 		},
 	}
 }
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
-	s := book().Statement(map[solana.PublicKey]uint64{us: 1_994_638_820, somebody: 44_700})
+	s := book().Statement(map[solana.PublicKey]uint64{us: 1_994_638_820, somebody: 1_158_667})
 	var out strings.Builder
 	if err := s.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	const want = `   day (UTC)  transactions    fee  priority fee     rent  other    received    spent   spent, SOL
   2026-11-20             3  10000           600  1781760      0  2000000000  1792360  0.001792360
-  2026-11-21             2  10000           600  3563520      0           0  3574120  0.003574120
-         all             5  20000          1200  5345280      0  2000000000  5366480  0.005366480
+  2026-11-21             5  25000           600  7384560      0           7  7410160  0.007410160
+         all             8  35000          1200  9166320      0  2000000007  9202520  0.009202520
 
-Lamports, but for the last column. Since the ledger began:
+Lamports, but for the last column. The same days by what was put on the chain; rent is less by what came back of it, which is returned:
+
+      kind  transactions    fee  priority fee     rent  returned  other    received    spent
+  transfer             3  15000           900  5345280         0      0           0  5361180
+      swap             3  15000             0  3821040   6090000      0           7  3836040
+    failed             1   5000           300        0         0      0           0     5300
+  received             1      0             0        0         0      0  2000000000        0
+
+Since the ledger began:
 
                                     fee payer  opening    spent    received  gaps     closing   chain now  difference  unknown  unexplained
   4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM        0  5361180  2000000000     0  1994638820  1994638820           0        0            0
-  8opHzTAnfzRpPEx21XtnrVTX28YQuCpAjcn1PczScKh    50000     5300           0     0       44700       44700           0        0            0
+  8opHzTAnfzRpPEx21XtnrVTX28YQuCpAjcn1PczScKh  5000000  3841340           7     0     1158667     1158667           0        0            0
 
 Agrees: every lamport is accounted for.
 `
@@ -77,21 +87,21 @@ func TestTheJSONForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"day": "2026-11-21", "transactions": 2.0, "fee": 10_000.0, "priority_fee": 600.0, "rent": 3_563_520.0, "other": 0.0,
-		"received": 0.0, "spent": 3_574_120.0, "spent_sol": "0.003574120",
+		"day": "2026-11-21", "transactions": 5.0, "fee": 25_000.0, "priority_fee": 600.0, "rent": 7_384_560.0, "returned": 6_090_000.0, "other": 0.0,
+		"received": 7.0, "spent": 7_410_160.0, "spent_sol": "0.007410160",
 	}
 	if diff := cmp.Diff(want, got.Days[1]); diff != "" {
 		t.Errorf("day differs (-want +got):\n%s", diff)
 	}
 	want = map[string]any{
 		"day": "2026-11-20", "payer": us.String(), "kind": "received", "transactions": 1.0,
-		"fee": 0.0, "priority_fee": 0.0, "rent": 0.0, "other": 0.0, "received": 2e9,
+		"fee": 0.0, "priority_fee": 0.0, "rent": 0.0, "returned": 0.0, "other": 0.0, "received": 2e9,
 	}
 	if diff := cmp.Diff(want, got.Kinds[1]); diff != "" {
 		t.Errorf("kind differs (-want +got):\n%s", diff)
 	}
 	want = map[string]any{
-		"payer": somebody.String(), "opening": 50_000.0, "spent": 5300.0, "received": 0.0, "gaps": 0.0, "missing": 0.0, "closing": 44_700.0,
+		"payer": somebody.String(), "opening": 5_000_000.0, "spent": 3_841_340.0, "received": 7.0, "gaps": 0.0, "missing": 0.0, "closing": 1_158_667.0,
 		"unexplained": 0.0, "unknown": 0.0, "other": 0.0, "slot": 800.0, "checked_at": "2026-11-21T00:00:00Z",
 	}
 	if diff := cmp.Diff(want, got.Payers[1]); diff != "" {
@@ -147,7 +157,7 @@ func TestFigures(t *testing.T) {
 	l.Days = l.Days[:1]
 	want := Figures{
 		Today: Amounts{Fee: 10_000, PriorityFee: 600, Rent: 3_563_520},
-		Total: Amounts{Fee: 20_000, PriorityFee: 1200, Rent: 5_345_280, Received: 2_000_000_000}, Checked: date(21),
+		Total: Amounts{Fee: 35_000, PriorityFee: 1200, Rent: 9_166_320, Returned: 6_090_000, Received: 2_000_000_007}, Checked: date(21),
 	}
 	if diff := cmp.Diff(want, l.Figures()); diff != "" {
 		t.Errorf("figures differ (-want +got):\n%s", diff)

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/spending"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Ledger keeps what the chain says of the fee payers' lamports. It implements
@@ -52,6 +51,11 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*spending.
 	return &c, nil
 }
 
+// attemptsSQL tells of both legs of a swap as of one submission, the one that
+// the client knows.
+const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'settlement' THEN 'swap' ELSE s.kind END, a.purpose
+	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)`
+
 // Attempts implements spending.Store.
 func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]spending.Attempt, error) {
 	found := map[solana.Signature]spending.Attempt{}
@@ -62,16 +66,14 @@ func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (m
 	for i := range signatures {
 		raw[i] = signatures[i][:]
 	}
-	rows, err := l.store.Pool.Query(ctx, `SELECT a.signature, s.id, s.kind FROM attempts a JOIN submissions s ON s.id = a.submission_id
-		WHERE a.signature = ANY($1)`, raw)
+	rows, err := l.store.Pool.Query(ctx, attemptsSQL, raw)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("look attempts up: %w", err))
 	}
 	var sig []byte
-	var id uuid.UUID
-	var kind shieldpool.Kind
-	_, err = pgx.ForEachRow(rows, []any{&sig, &id, &kind}, func() error {
-		found[solana.SignatureFromBytes(sig)] = spending.Attempt{Submission: id, Kind: kind}
+	var a spending.Attempt
+	_, err = pgx.ForEachRow(rows, []any{&sig, &a.Submission, &a.Kind, &a.Purpose}, func() error {
+		found[solana.SignatureFromBytes(sig)] = a
 		return nil
 	})
 	if err != nil {
@@ -137,11 +139,12 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) err
 				$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
 			ON CONFLICT DO NOTHING
 			RETURNING (at AT TIME ZONE 'UTC')::date AS day, payer, kind, fee, priority_fee, rent, other, received)
-		INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, other, received)
-		SELECT day, payer, kind, count(*), sum(fee), sum(priority_fee), sum(rent), sum(other), sum(received) FROM new GROUP BY day, payer, kind
+		INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, returned, other, received)
+		SELECT day, payer, kind, count(*), sum(fee), sum(priority_fee), sum(rent), sum(greatest(-rent, 0)), sum(other), sum(received) FROM new GROUP BY day, payer, kind
 		ON CONFLICT (day, payer, kind) DO UPDATE SET transactions = ledger_days.transactions + EXCLUDED.transactions,
 			fee = ledger_days.fee + EXCLUDED.fee, priority_fee = ledger_days.priority_fee + EXCLUDED.priority_fee,
-			rent = ledger_days.rent + EXCLUDED.rent, other = ledger_days.other + EXCLUDED.other, received = ledger_days.received + EXCLUDED.received`,
+			rent = ledger_days.rent + EXCLUDED.rent,
+			returned = ledger_days.returned + EXCLUDED.returned, other = ledger_days.other + EXCLUDED.other, received = ledger_days.received + EXCLUDED.received`,
 		signatures, payers, slots, times, ids, kinds, fees, priority, rent, other, received, afters)
 	if err != nil {
 		return fmt.Errorf("write ledger: %w", err)
@@ -154,13 +157,13 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) err
 func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*spending.Ledger, error) {
 	var out spending.Ledger
 	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		const sums = `transactions, fee, priority_fee, rent, other, received`
+		const sums = `transactions, fee, priority_fee, rent, returned, other, received`
 		if out.Days, err = readSums(ctx, tx, `SELECT day, payer, kind, `+sums+` FROM ledger_days
 			WHERE day BETWEEN $1::date AND $2::date ORDER BY day, payer, kind`, first.UTC().Format(time.DateOnly), last.UTC().Format(time.DateOnly)); err != nil {
 			return err
 		}
 		if out.Totals, err = readSums(ctx, tx, `SELECT NULL::date, payer, kind, sum(transactions)::bigint, sum(fee)::bigint, sum(priority_fee)::bigint,
-			sum(rent)::bigint, sum(other)::bigint, sum(received)::bigint FROM ledger_days GROUP BY payer, kind ORDER BY payer, kind`); err != nil {
+			sum(rent)::bigint, sum(returned)::bigint, sum(other)::bigint, sum(received)::bigint FROM ledger_days GROUP BY payer, kind ORDER BY payer, kind`); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT `+cursorColumns+` FROM ledger_cursors ORDER BY payer`)
@@ -184,7 +187,7 @@ func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]spendi
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s spending.Sum, err error) {
 		var day *time.Time
 		var payer []byte
-		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Rent, &s.Other, &s.Received)
+		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Rent, &s.Returned, &s.Other, &s.Received)
 		if err != nil {
 			return s, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -243,7 +244,7 @@ func TestAttemptsAreFoundBySignature(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := l.Attempts(t.Context(), []solana.Signature{{7}, {8}})
-	want := map[solana.Signature]spending.Attempt{{7}: {Submission: sub.ID, Kind: shieldpool.KindWithdrawal}}
+	want := map[solana.Signature]spending.Attempt{{7}: {Submission: sub.ID, Kind: shieldpool.KindWithdrawal, Purpose: submission.PurposeTransact}}
 	if diff := cmp.Diff(want, found); diff != "" || err != nil {
 		t.Errorf("attempts differ (%v, -want +got):\n%s", err, diff)
 	}

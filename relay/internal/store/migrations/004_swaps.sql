@@ -42,8 +42,13 @@ CREATE TABLE swaps (
 ) WITH (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000);
 CREATE INDEX swaps_open ON swaps (phase, timeout_slot, created_at) WHERE NOT ended;
 
+-- returned is what came back of rent, which rent is less by: without it a sum that
+-- only grows, as a counter has to, could not be told from one that does not.
+ALTER TABLE ledger_days ADD COLUMN returned bigint NOT NULL DEFAULT 0;
+
 ---- create above / drop below ----
 
+ALTER TABLE ledger_days DROP COLUMN returned;
 DROP TABLE swaps;
 DELETE FROM submissions WHERE kind = 'settlement';
 DROP INDEX submissions_settling, submissions_parent;

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// SwapSummary is how the fleet's swaps stand that have not ended.
+type SwapSummary struct {
+	// ByPhase counts them. Those that are executed or refunded are not final yet.
+	ByPhase map[submission.Phase]int64
+	// OldestAge is the time since the oldest was funded that is neither executed
+	// nor refunded; 0 without one.
+	OldestAge time.Duration
+	// Overdue counts those of them whose timeout slot has come, and
+	// OldestOverdueSlots is how many slots ago that was of the first.
+	Overdue            int64
+	OldestOverdueSlots uint64
+}
+
+// Unsettled counts those that are neither executed nor refunded.
+func (s SwapSummary) Unsettled() int64 {
+	return s.ByPhase[submission.PhaseFunded] + s.ByPhase[submission.PhaseAccountsReady] + s.ByPhase[submission.PhaseQuoted]
+}
+
+// swapsSQL reads the index of what has not ended alone.
+const swapsSQL = `SELECT phase, count(*), EXTRACT(epoch FROM now() - min(created_at))::float8,
+		count(*) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1 - COALESCE(min(timeout_slot) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1)
+	FROM swaps WHERE NOT ended GROUP BY phase`
+
+// Swaps sums up the swaps whose first leg landed and that have not ended. slot is
+// the newest that is known of: 0 for none, and then none is overdue.
+func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
+	out := SwapSummary{ByPhase: map[submission.Phase]int64{}}
+	rows, err := s.Pool.Query(ctx, swapsSQL, int64(slot)) //nolint:gosec // slots are below 2^63
+	if err != nil {
+		return out, unavailable(fmt.Errorf("sum up swaps: %w", err))
+	}
+	var phase submission.Phase
+	var n, overdue, late int64
+	var age float64
+	_, err = pgx.ForEachRow(rows, []any{&phase, &n, &age, &overdue, &late}, func() error {
+		out.ByPhase[phase] = n
+		if phase == submission.PhaseExecuted || phase == submission.PhaseRefunded {
+			return nil
+		}
+		out.OldestAge = max(out.OldestAge, seconds(age))
+		out.Overdue += overdue
+		out.OldestOverdueSlots = max(out.OldestOverdueSlots, uint64(late)) //nolint:gosec // a difference that is not below zero
+		return nil
+	})
+	if err != nil {
+		return out, unavailable(fmt.Errorf("sum up swaps: %w", err))
+	}
+	return out, nil
+}
+
+// ListedSwap is one swap as its operator sees it: nothing of what is swapped.
+type ListedSwap struct {
+	// ID is the request's, which opens /status; JobID is what GET /backlog lists.
+	ID    uuid.UUID
+	JobID int64
+	Phase submission.Phase
+	// State is that of the second leg, and Error its failure's code; "" without one.
+	State submission.State
+	Error string
+	// Age is the time since the first leg landed.
+	Age time.Duration
+	// TimeoutSlot is from when on it is refunded; 0 when not known.
+	TimeoutSlot uint64
+	// Waits is what it waits for; "" for nothing. DueIn is when it is tried again,
+	// 0 when it is due; Held says that a process has it in hand.
+	Waits string
+	DueIn time.Duration
+	Held  bool
+	// Tries counts steps since the last progress that ended in an error; Attempts
+	// what was signed, of which Live may still land.
+	Tries, Attempts, Live int
+	// Signature is of the transaction that settled it; nil before.
+	Signature *solana.Signature
+	// Ended says that nothing can change any more.
+	Ended bool
+}
+
+// Settled says that it is executed or refunded, or never was funded.
+func (l *ListedSwap) Settled() bool {
+	return l.State == submission.Completed || l.State == submission.Failed
+}
+
+// Overdue says that it is not settled although its timeout slot has come.
+func (l *ListedSwap) Overdue(slot uint64) bool {
+	return !l.Settled() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
+}
+
+// What is signed is counted through its index, of the swaps that are listed alone.
+const (
+	listHead = `SELECT s.parent, s.job_id, w.phase, s.state, COALESCE(s.error_code, ''), EXTRACT(epoch FROM now() - w.created_at)::float8, w.timeout_slot,
+		COALESCE(s.hold_reason, ''), COALESCE(EXTRACT(epoch FROM greatest(s.due_at - now(), interval '0')), 0)::float8, s.lease_owner IS NOT NULL,
+		s.tries, made.attempts, made.live, s.signature, w.ended
+	FROM (SELECT * FROM swaps `
+	listTail = ` LIMIT $1) AS w JOIN submissions s ON s.id = w.id
+	CROSS JOIN LATERAL (SELECT count(*) AS attempts, count(*) FILTER (WHERE NOT a.dead) AS live FROM attempts a WHERE a.submission_id = s.id) AS made
+	ORDER BY `
+	listOpen  = listHead + `WHERE NOT ended ORDER BY timeout_slot, created_at, id` + listTail + `w.timeout_slot, w.created_at, w.id`
+	listEnded = listHead + `WHERE ended ORDER BY created_at DESC, id` + listTail + `w.created_at DESC, w.id`
+)
+
+// ListSwaps lists at most limit swaps that have not ended, those first that time
+// out first.
+func (s *Store) ListSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
+	return s.listSwaps(ctx, listOpen, limit)
+}
+
+// ListEndedSwaps lists at most limit swaps that have ended and that retention has
+// not deleted, the last funded first. It reads all of them.
+func (s *Store) ListEndedSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
+	return s.listSwaps(ctx, listEnded, limit)
+}
+
+func (s *Store) listSwaps(ctx context.Context, sql string, limit int) ([]ListedSwap, error) {
+	listed, err := collect(ctx, s, func(row pgx.CollectableRow) (l ListedSwap, err error) {
+		var age, due float64
+		var sig []byte
+		err = row.Scan(&l.ID, &l.JobID, &l.Phase, &l.State, &l.Error, &age, &l.TimeoutSlot, &l.Waits, &due, &l.Held,
+			&l.Tries, &l.Attempts, &l.Live, &sig, &l.Ended)
+		l.Age, l.DueIn, l.Signature = seconds(age), seconds(due), signature(sig)
+		return l, err
+	}, sql, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list swaps: %w", err)
+	}
+	return listed, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
