@@ -62,6 +62,11 @@ func (c *Chain) Admin() http.Handler {
 	handle("DELETE /endpoints/{name}/faults", c.adminClearFaults)
 	handle("POST /fork", c.adminFork)
 	handle("POST /airdrop", c.adminAirdrop)
+	handle("POST /mint", c.adminMint)
+	handle("POST /mint-to", c.adminMintTo)
+	handle("POST /freeze", c.adminSetFrozen(c.Freeze))
+	handle("POST /thaw", c.adminSetFrozen(c.Thaw))
+	handle("POST /lookup-table", c.adminLookupTable)
 	handle("POST /advance", c.adminMove(c.Advance))
 	handle("POST /skip", c.adminMove(c.Skip))
 	handle("/", func(r *http.Request) (any, error) {
@@ -251,15 +256,119 @@ func (c *Chain) adminAirdrop(r *http.Request) (any, error) {
 	if err := read(r, &ask); err != nil {
 		return nil, err
 	}
-	to, err := solana.PublicKeyFromBase58(ask.To)
+	to, err := readAddress("to", ask.To)
 	if err != nil {
-		return nil, fmt.Errorf("to: expected an address, 32 bytes in base58: %w", err)
+		return nil, err
 	}
 	signature, err := c.airdrop(to, ask.Lamports)
 	if err != nil {
 		return nil, err
 	}
 	return map[string]string{"signature": signature.String()}, nil
+}
+
+// readAddress reads the address in a field of a request.
+func readAddress(field, text string) (solana.PublicKey, error) {
+	key, err := solana.PublicKeyFromBase58(text)
+	if err != nil {
+		return key, fmt.Errorf("%s: expected an address, 32 bytes in base58: %w", field, err)
+	}
+	return key, nil
+}
+
+func (c *Chain) adminMint(r *http.Request) (any, error) {
+	var ask struct {
+		Decimals        uint8   `json:"decimals"`
+		FreezeAuthority *string `json:"freezeAuthority"`
+	}
+	if err := read(r, &ask); err != nil {
+		return nil, err
+	}
+	var freezer *solana.PublicKey
+	if ask.FreezeAuthority != nil {
+		key, err := readAddress("freezeAuthority", *ask.FreezeAuthority)
+		if err != nil {
+			return nil, err
+		}
+		freezer = &key
+	}
+	mint, err := c.CreateMint(ask.Decimals, freezer)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"mint": mint.String()}, nil
+}
+
+func (c *Chain) adminMintTo(r *http.Request) (any, error) {
+	var ask struct {
+		Mint   string `json:"mint"`
+		Owner  string `json:"owner"`
+		Amount uint64 `json:"amount"`
+	}
+	if err := read(r, &ask); err != nil {
+		return nil, err
+	}
+	mint, owner, err := readHolding(ask.Mint, ask.Owner)
+	if err != nil {
+		return nil, err
+	}
+	account, signature, err := c.MintTo(mint, owner, ask.Amount)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"account": account.String(), "signature": signature.String()}, nil
+}
+
+// readHolding reads the fields that name an associated token account.
+func readHolding(mintText, ownerText string) (mint, owner solana.PublicKey, err error) {
+	if mint, err = readAddress("mint", mintText); err != nil {
+		return mint, owner, err
+	}
+	owner, err = readAddress("owner", ownerText)
+	return mint, owner, err
+}
+
+// adminSetFrozen freezes or thaws the token account that the request names.
+func (c *Chain) adminSetFrozen(set func(mint, owner solana.PublicKey) (solana.Signature, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		var ask struct {
+			Mint  string `json:"mint"`
+			Owner string `json:"owner"`
+		}
+		if err := read(r, &ask); err != nil {
+			return nil, err
+		}
+		mint, owner, err := readHolding(ask.Mint, ask.Owner)
+		if err != nil {
+			return nil, err
+		}
+		signature, err := set(mint, owner)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]string{"signature": signature.String()}, nil
+	}
+}
+
+func (c *Chain) adminLookupTable(r *http.Request) (any, error) {
+	var ask struct {
+		Addresses []string `json:"addresses"`
+	}
+	if err := read(r, &ask); err != nil {
+		return nil, err
+	}
+	addresses := make([]solana.PublicKey, len(ask.Addresses))
+	for i, text := range ask.Addresses {
+		var err error
+		if addresses[i], err = readAddress(fmt.Sprintf("addresses[%d]", i), text); err != nil {
+			return nil, err
+		}
+	}
+	table, err := c.CreateLookupTable(addresses...)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"table": table.String()}, nil
 }
 
 // adminMove moves the chain by the request's number of slots.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/localnet"
@@ -14,6 +15,10 @@ import (
 func TestMinContextSlotIsHonouredByEveryMethodThatTakesIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
+	wrapped, _, err := f.MintTo(solana.WrappedSol, address("holder"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	f.Advance(40)
 	payer := `"` + f.payer.PublicKey().String() + `"`
 	hash := f.blockhash(rpc.CommitmentFinalized)
@@ -42,6 +47,8 @@ func TestMinContextSlotIsHonouredByEveryMethodThatTakesIt(t *testing.T) {
 		"getSignaturesForAddress": `[` + payer + `,{CONFIG}]`,
 		"getBlocks":               `[1,2,{CONFIG}]`,
 		"getBlocksWithLimit":      `[1,2,{CONFIG}]`,
+		"getTokenAccountBalance":  `["` + wrapped.String() + `",{CONFIG}]`,
+		"getTokenAccountsByOwner": `[` + payer + `,{"programId":"` + solana.TokenProgramID.String() + `"},{CONFIG}]`,
 		"simulateTransaction":     `[` + sent + `,{"encoding":"base64",CONFIG}]`,
 	}
 	for method, params := range tests {

@@ -45,8 +45,11 @@ type Meta struct {
 	Fee          uint64
 	PreBalances  []uint64
 	PostBalances []uint64
-	Inner        []InnerInstruction
-	Logs         []string
+	// PreTokens and PostTokens are those of the accounts that hold tokens.
+	PreTokens  []TokenBalance
+	PostTokens []TokenBalance
+	Inner      []InnerInstruction
+	Logs       []string
 	// ReturnData is what the last instruction has left; nil when it left none.
 	ReturnData *ReturnData
 	// Units is the compute consumed.

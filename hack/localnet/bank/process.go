@@ -30,6 +30,7 @@ type job struct {
 	programs map[solana.PublicKey]*loadedProgram
 	accounts []workAccount
 	recent   []uint64
+	mints    mints
 }
 
 // prepare loads what a transaction needs to run on the state of a block, or
@@ -47,9 +48,10 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	if err != nil {
 		return nil, err
 	}
+	accounts := b.load(tx.Keys, at.Slot)
 	return &job{
-		tx: tx, budget: budget, slot: at.Slot, programs: b.programs, accounts: b.load(tx.Keys, at.Slot),
-		recent: b.recentFor(tx, at),
+		tx: tx, budget: budget, slot: at.Slot, programs: b.programs, accounts: accounts,
+		recent: b.recentFor(tx, at), mints: b.mintsOf(tx, accounts, at),
 	}, nil
 }
 
@@ -67,7 +69,7 @@ func (j *job) run() *outcome {
 	tx, budget := j.tx, j.budget
 	out := &outcome{landed: true, meta: Meta{
 		Fee: budget.Fee(len(tx.Signatures)), Price: budget.Price, Logs: []string{},
-		PreBalances: balances(j.accounts),
+		PreBalances: balances(j.accounts), PreTokens: j.mints.tokenBalances(j.accounts),
 	}}
 	accounts := slices.Clone(j.accounts)
 	if err := chargeFee(&accounts[0].record, out.meta.Fee); err != nil {
@@ -99,6 +101,7 @@ func (j *job) run() *outcome {
 	}
 	out.accounts = accounts
 	out.meta.PostBalances = balances(accounts)
+	out.meta.PostTokens = j.mints.tokenBalances(accounts)
 	return out
 }
 

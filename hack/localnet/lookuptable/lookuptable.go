@@ -101,7 +101,7 @@ func newAddresses(args []byte) (addresses []byte, ok bool) {
 		return nil, false
 	}
 	n := binary.LittleEndian.Uint64(args)
-	if n > maxNew || len(args)-count < int(n)*solana.PublicKeyLength { //nolint:gosec // at most maxNew
+	if n > maxNew || len(args)-count < int(n)*solana.PublicKeyLength {
 		return nil, false
 	}
 	return args[count : count+n*solana.PublicKeyLength], true

@@ -58,13 +58,20 @@ type account struct {
 }
 
 // encodeAccount gives the account's form on the wire; a missing one is null.
-func encodeAccount(a *bank.Account, as encoding, slice *dataSlice) (any, *Error) {
+// The mint of a token account is looked for among the accounts at its side.
+func encodeAccount(a *bank.Account, as encoding, slice *dataSlice, accounts accountsAt) (any, *Error) {
 	if a == nil {
 		return nil, nil
 	}
-	data, err := encodeData(slice.of(a.Data), as)
-	if err != nil {
-		return nil, err
+	var data any
+	if as == encodingJSONParsed {
+		data = parseTokens(a, accounts)
+	}
+	if data == nil {
+		var err *Error
+		if data, err = encodeData(slice.of(a.Data), as); err != nil {
+			return nil, err
+		}
 	}
 	return account{
 		Data: data, Executable: a.Executable, Lamports: a.Lamports,
@@ -83,7 +90,7 @@ func encodeData(data []byte, as encoding) (any, *Error) {
 		}
 		return [2]string{base58.Encode(data), string(encodingBase58)}, nil
 	case encodingBase64, encodingJSONParsed:
-		// No program here has a parser, which on Agave too means base64.
+		// What no parser knows is base64, as on Agave.
 		return [2]string{base64.StdEncoding.EncodeToString(data), string(encodingBase64)}, nil
 	default:
 		return nil, invalidParams("Invalid params: unknown variant `%s`, expected one of `binary`, `base64`, `base58`, `jsonParsed`", as)
@@ -124,7 +131,7 @@ func (c *call) getAccountInfo(p params) (any, *Error) {
 	var encodeErr *Error
 	err = c.read(cfg.contextConfig, func(v view) {
 		slot = v.Slot()
-		value, encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice)
+		value, encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice, v.Account)
 	})
 	if err == nil {
 		err = encodeErr
@@ -157,7 +164,7 @@ func (c *call) getMultipleAccounts(p params) (any, *Error) {
 	err = c.read(cfg.contextConfig, func(v view) {
 		slot = v.Slot()
 		for i, key := range keys {
-			if values[i], encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice); encodeErr != nil {
+			if values[i], encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice, v.Account); encodeErr != nil {
 				return
 			}
 		}

@@ -31,7 +31,8 @@ func encodeLandedAccounts(l *bank.Landed, cfg historyConfig) (map[string]any, *E
 		"meta": map[string]any{
 			"err": l.Meta.Err, "status": deprecatedStatus(l.Meta.Err), "fee": l.Meta.Fee,
 			"preBalances": l.Meta.PreBalances, "postBalances": l.Meta.PostBalances,
-			"preTokenBalances": []any{}, "postTokenBalances": []any{},
+			"preTokenBalances":  encodeTokenBalances(l.Meta.PreTokens),
+			"postTokenBalances": encodeTokenBalances(l.Meta.PostTokens),
 		},
 	}
 	return out, addVersion(out, l, cfg)
@@ -147,8 +148,8 @@ func encodeMeta(l *bank.Landed) map[string]any {
 		"postBalances":         m.PostBalances,
 		"innerInstructions":    encodeInner(m.Inner),
 		"logMessages":          m.Logs,
-		"preTokenBalances":     []any{},
-		"postTokenBalances":    []any{},
+		"preTokenBalances":     encodeTokenBalances(m.PreTokens),
+		"postTokenBalances":    encodeTokenBalances(m.PostTokens),
 		"rewards":              []any{},
 		"computeUnitsConsumed": m.Units,
 		"loadedAddresses": map[string]any{

@@ -115,6 +115,8 @@ func methods() map[string]method {
 		"getBalance":                        (*call).getBalance,
 		"getAccountInfo":                    (*call).getAccountInfo,
 		"getMultipleAccounts":               (*call).getMultipleAccounts,
+		"getTokenAccountBalance":            (*call).getTokenAccountBalance,
+		"getTokenAccountsByOwner":           (*call).getTokenAccountsByOwner,
 		"requestAirdrop":                    (*call).requestAirdrop,
 		"sendTransaction":                   (*call).sendTransaction,
 		"simulateTransaction":               (*call).simulateTransaction,

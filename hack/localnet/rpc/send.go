@@ -208,7 +208,7 @@ func (c *simulateConfig) accountsOf(tx *bank.Transaction, sim *bank.Simulation) 
 		return out, nil // a failed transaction leaves no accounts
 	}
 	for i, key := range keys {
-		if out[i], err = encodeAccount(sim.Account(key), as, nil); err != nil {
+		if out[i], err = encodeAccount(sim.Account(key), as, nil, sim.Account); err != nil {
 			return nil, err
 		}
 	}
