@@ -1,7 +1,7 @@
 // Package localnet is a Solana chain on one machine, for development and
 // tests: a JSON-RPC server over HTTP with real signatures, fees, rent,
-// blockhash expiry, commitment levels and history, and the shielded pool
-// program with real proof verification.
+// blockhash expiry, commitment levels and history, lookup tables, SPL tokens,
+// and the shielded pool program with real proof verification.
 //
 // It holds everything in memory and knows one validator: there is no consensus,
 // and forks are made on demand. What it answers has Agave's shapes and error
