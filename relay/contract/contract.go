@@ -11,6 +11,10 @@ const (
 	OperationsPort = 9090
 	// LocalChainPort is where the local chain listens.
 	LocalChainPort = 8899
+	// LocalAdminPort is where the local chain takes orders, and LocalRouterPort
+	// where the router over its market does.
+	LocalAdminPort  = 8898
+	LocalRouterPort = 8897
 )
 
 // Paths of the operations port.
