@@ -1,6 +1,6 @@
 // Command dev is make run and make demo: it starts a private Postgres, a local
 // Solana chain and the relay on this machine, and walks through a deposit,
-// withdrawals, refusals and a transfer with real proofs. For development only.
+// withdrawals, refusals, a transfer and swaps with real proofs. For development only.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/dev/stack"
 	"github.com/relaypool/relaypool/hack/dev/terminal"
@@ -35,6 +37,8 @@ type runCmd struct {
 	RelayPort      int    `default:"${relayPort}" help:"Port of the relay's interface on 127.0.0.1."`
 	OperationsPort int    `default:"${operationsPort}" help:"Port of the relay's metrics and probes."`
 	ChainPort      int    `default:"${chainPort}" help:"Port of the local chain's JSON-RPC."`
+	RouterPort     int    `default:"${routerPort}" help:"Port of the swap router over the local chain's market."`
+	AdminPort      int    `default:"${adminPort}" help:"Port of the local chain's admin interface, which moves its slots and its market's price."`
 	State          string `default:".run" type:"path" help:"Folder of programs, keys, logs and database."`
 	Tour           bool   `default:"true" negatable:"" help:"Make the tour before serving."`
 }
@@ -56,6 +60,7 @@ func main() {
 	command := kong.Parse(new(cli), kong.Name("dev"), kong.Description("Relaypool on one machine. For development only: keys and coins are worth nothing."),
 		kong.Vars{
 			"relayPort": strconv.Itoa(contract.APIPort), "operationsPort": strconv.Itoa(contract.OperationsPort), "chainPort": strconv.Itoa(contract.LocalChainPort),
+			"routerPort": strconv.Itoa(contract.LocalRouterPort), "adminPort": strconv.Itoa(contract.LocalAdminPort),
 		}, kong.Bind(s))
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
@@ -68,7 +73,7 @@ func main() {
 
 // Run serves until the process is told to stop, which is its success.
 func (c *runCmd) Run(s *session) error {
-	ports, err := stack.Ports{Relay: c.RelayPort, Operations: c.OperationsPort, Chain: c.ChainPort}.Claim(s)
+	ports, err := stack.Ports{Relay: c.RelayPort, Operations: c.OperationsPort, Chain: c.ChainPort, Router: c.RouterPort, Admin: c.AdminPort}.Claim(s)
 	if err != nil {
 		return err
 	}
@@ -177,7 +182,8 @@ func (s *session) prover(root string) (*wallet.Prover, error) {
 func (s *session) tour(running *stack.Stack, prover *wallet.Prover, requests string) error {
 	return running.While(s, func(ctx context.Context) error {
 		return tour.Run(ctx, tour.Options{
-			RelayURL: running.RelayURL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL,
+			RelayURL: running.RelayURL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL, RouterURL: running.RouterURL, AdminURL: running.AdminURL,
+			OutputMint: running.OutputMint, HTTP: http.DefaultClient,
 			FeePayer: running.FeePayer, Prover: prover, Print: s.print, Requests: requests, Random: rand.Reader, Now: time.Now,
 		})
 	})
@@ -187,12 +193,15 @@ func (s *session) serving(running *stack.Stack, requests string) {
 	s.print.Title("Serving until Ctrl-C")
 	s.print.Fact("relay", "%s", running.RelayURL)
 	s.print.Fact("operations", "%s%s", running.OperationsURL, contract.MetricsPath)
-	s.print.Fact("local chain", "%s", running.ChainURL)
+	s.print.Fact("local chain", "%s, its admin port on %s", running.ChainURL, running.AdminURL)
+	s.print.Fact("swap router", "%s, which sells %s", running.RouterURL, running.OutputMint)
 	s.print.Fact("logs", "%s and %s", nearby(running.RelayLog), nearby(running.ChainLog))
 	s.print.Fact("try", "curl %s%s", running.RelayURL, contract.HealthPath)
 	if _, err := os.Stat(requests); err == nil {
 		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "transact.json"), running.RelayURL, contract.TransactPath)
+		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "swap.json"), running.RelayURL, contract.TransactSwapPath)
 	}
+	s.print.Fact("", "curl '%s/quote?inputMint=%s&outputMint=%s&amount=1000000000'", running.RouterURL, solana.WrappedSol, running.OutputMint)
 }
 
 // nearby is the path from the working folder, when that is shorter.

@@ -56,6 +56,8 @@ func TestDemo(t *testing.T) {
 		"A forged proof is refused before any RPC call",
 		"It withdraws without waiting: POST /withdraw, GET /status/:id",
 		"It transfers inside the pool, with an encrypted note",
+		"It swaps: POST /transact_swap, from the proof to the tokens",
+		"A swap that finds no price is refunded",
 		"The books balance",
 		"Stopping",
 		"All as expected",
@@ -101,7 +103,7 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 	defer ctrlC()
 	ended := make(chan error, 1)
 	go func() {
-		command := runCmd{RelayPort: ports.Relay, OperationsPort: ports.Operations, ChainPort: ports.Chain, State: state, Tour: true}
+		command := runCmd{RelayPort: ports.Relay, OperationsPort: ports.Operations, ChainPort: ports.Chain, RouterPort: ports.Router, AdminPort: ports.Admin, State: state, Tour: true}
 		ended <- command.Run(&session{ctx, terminal.New(&out, terminal.Style{})})
 	}()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -117,7 +119,10 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 	for _, request := range []struct {
 		file, path string
 		want       int
-	}{{"transact.json", "/transact", http.StatusOK}, {"withdraw.json", "/withdraw", http.StatusAccepted}, {"viewing-key.json", "/viewing-key/register", http.StatusOK}} {
+	}{
+		{"transact.json", "/transact", http.StatusOK}, {"withdraw.json", "/withdraw", http.StatusAccepted},
+		{"swap.json", "/transact_swap", http.StatusOK}, {"viewing-key.json", "/viewing-key/register", http.StatusOK},
+	} {
 		body, err := os.Open(filepath.Join(state, "requests", request.file))
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +182,8 @@ func TestTheTourNoticesWhatIsWrong(t *testing.T) {
 		for _, lie := range lies {
 			liar := httptest.NewServer(altering(t, running.RelayURL, lie.path, lie.is, lie.told))
 			err := tour.Run(s, tour.Options{
-				RelayURL: liar.URL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL,
+				RelayURL: liar.URL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL, RouterURL: running.RouterURL, AdminURL: running.AdminURL,
+				OutputMint: running.OutputMint, HTTP: http.DefaultClient,
 				FeePayer: running.FeePayer, Prover: prover, Print: s.print, Random: rand.Reader, Now: time.Now,
 			})
 			liar.Close()

@@ -14,6 +14,8 @@ const loopback = "127.0.0.1"
 // Ports are the TCP ports on 127.0.0.1 of what serves. 0 lets Claim choose.
 type Ports struct {
 	Relay, Operations, Chain int
+	// Router is the swap router's, Admin the local chain's admin port.
+	Router, Admin int
 }
 
 // Claim checks that the ports are free and fills in free ones for zeros. Its
@@ -30,7 +32,10 @@ func (p Ports) Claim(ctx context.Context) (Ports, error) {
 	for _, want := range []struct {
 		what, flag string
 		port       *int
-	}{{"relay", "relay-port", &p.Relay}, {"relay's operations", "operations-port", &p.Operations}, {"local chain", "chain-port", &p.Chain}} {
+	}{
+		{"relay", "relay-port", &p.Relay}, {"relay's operations", "operations-port", &p.Operations}, {"local chain", "chain-port", &p.Chain},
+		{"swap router", "router-port", &p.Router}, {"local chain's admin", "admin-port", &p.Admin},
+	} {
 		l, err := listen.Listen(ctx, "tcp", address(*want.port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return p, fmt.Errorf("port %d of the %s is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--%s=%d",

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/postgres"
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -50,8 +51,11 @@ type Options struct {
 
 // Stack is a running relay with what it stands on.
 type Stack struct {
-	// RelayURL, OperationsURL and ChainURL have no slash at the end.
-	RelayURL, OperationsURL, ChainURL string
+	// RelayURL, OperationsURL, ChainURL, RouterURL and AdminURL, which is the
+	// chain's, have no slash at the end.
+	RelayURL, OperationsURL, ChainURL, RouterURL, AdminURL string
+	// OutputMint is what the chain's market sells for SOL.
+	OutputMint solana.PublicKey
 	// FeePayer pays for the relay's transactions.
 	FeePayer solana.PublicKey
 	// RelayLog and ChainLog are the processes' logs.
@@ -74,6 +78,7 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	}
 	s := &Stack{
 		RelayURL: "http://" + address(o.Ports.Relay), OperationsURL: "http://" + address(o.Ports.Operations), ChainURL: "http://" + address(o.Ports.Chain),
+		RouterURL: "http://" + address(o.Ports.Router), AdminURL: "http://" + address(o.Ports.Admin),
 		o: o,
 	}
 	s.RelayLog, s.ChainLog = s.file("relay.log"), s.file("localnet.log")
@@ -160,7 +165,8 @@ func (s *Stack) startChain(ctx context.Context) error {
 	}
 	var err error
 	s.chain, err = process.Start("the local chain", s.ChainLog, s.program("localnet"),
-		"-listen", address(s.o.Ports.Chain), "-vk", s.file("verification_key.json"), "-initialise")
+		"-listen", address(s.o.Ports.Chain), "-router", address(s.o.Ports.Router), "-admin", address(s.o.Ports.Admin),
+		"-vk", s.file("verification_key.json"), "-initialise")
 	if err != nil {
 		return err
 	}
@@ -171,7 +177,10 @@ func (s *Stack) startChain(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	s.o.Print.Fact("local chain", "%s, in %s", s.ChainURL, terminal.Seconds(time.Since(began)))
+	if s.OutputMint, err = outputMint(ctx, s.AdminURL); err != nil {
+		return err
+	}
+	s.o.Print.Fact("local chain", "%s, with a market and its router on %s, in %s", s.ChainURL, s.RouterURL, terminal.Seconds(time.Since(began)))
 	return s.fundFeePayer(ctx, client)
 }
 
@@ -209,6 +218,8 @@ func (s *Stack) startRelay(ctx context.Context) error {
 		"--profile="+shieldpool.Development().Name,
 		"--verifying-key="+s.file("verification_key.json"),
 		"--fee-payer-key-file="+filepath.Join(s.file("keys"), feePayerFile),
+		"--router-url="+s.RouterURL,
+		"--router-program="+market.ProgramID.String(),
 		"--compliance-public-key-file="+filepath.Join(s.file("keys"), compliancePublicFile))
 	if err != nil {
 		return err

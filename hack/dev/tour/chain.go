@@ -101,7 +101,9 @@ func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot 
 // receipt is what the chain says of a transaction that landed.
 type receipt struct {
 	slot, fee uint64
-	tx        *solana.Transaction
+	// payer is what it gave to its fee payer, negative for what it took.
+	payer int64
+	tx    *solana.Transaction
 }
 
 func (c chain) receipt(ctx context.Context, signature solana.Signature) (*receipt, error) {
@@ -119,7 +121,11 @@ func (c chain) receipt(ctx context.Context, signature solana.Signature) (*receip
 	if err != nil {
 		return nil, fmt.Errorf("decode the transaction: %w", err)
 	}
-	return &receipt{slot: found.Slot, fee: found.Meta.Fee, tx: tx}, nil
+	if len(found.Meta.PreBalances) == 0 || len(found.Meta.PostBalances) == 0 {
+		return nil, errors.New("read the transaction: the chain gives no balances of its accounts")
+	}
+	payer := int64(found.Meta.PostBalances[0]) - int64(found.Meta.PreBalances[0]) //nolint:gosec // far below
+	return &receipt{slot: found.Slot, fee: found.Meta.Fee, payer: payer, tx: tx}, nil
 }
 
 // call finds the pool program's instruction in the transaction.

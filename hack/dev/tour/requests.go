@@ -9,6 +9,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/wallet"
+	"github.com/relaypool/relaypool/hack/wallet/trade"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -16,11 +17,16 @@ import (
 const (
 	transactRequest = "transact.json"
 	withdrawRequest = "withdraw.json"
+	swapRequest     = "swap.json"
 	registerRequest = "viewing-key.json"
 )
 
-// leaveRequests proves two more withdrawals, one for each note that is left, and
-// does not send them: a reader cannot make a proof with curl.
+// patientBPS is the part of a quote that the reader's swap is content with: the
+// market may have moved by then.
+const patientBPS = 9_000
+
+// leaveRequests proves two more withdrawals and a swap, one for each note that is
+// left, and does not send them: a reader cannot make a proof with curl.
 func (t *tour) leaveRequests(ctx context.Context) error {
 	if err := os.MkdirAll(t.Requests, 0o750); err != nil {
 		return fmt.Errorf("make the folder of requests: %w", err)
@@ -42,8 +48,25 @@ func (t *tour) leaveRequests(ctx context.Context) error {
 		}
 		t.Print.Fact(request.name, "a withdrawal of %s to %s", terminal.Lamports(request.note.Amount), recipient)
 	}
+	if err := t.leaveSwap(ctx); err != nil {
+		return err
+	}
 	t.Print.Fact(registerRequest, "the registration of step 4, for POST %s", contract.ViewingKeyRegisterPath)
 	return t.leave(registerRequest, t.registration)
+}
+
+func (t *tour) leaveSwap(ctx context.Context) error {
+	gross := int64(t.later.Amount) //nolint:gosec // the tour's amounts are far below
+	o, err := t.order(ctx, t.later, gross, func(quoted uint64) uint64 { return trade.Minimum(quoted, patientBPS) })
+	if err != nil {
+		return err
+	}
+	body, err := o.body()
+	if err != nil {
+		return err
+	}
+	t.Print.Fact(swapRequest, "a swap of %s for %s, for POST %s", terminal.Lamports(o.net), o.recipient, contract.TransactSwapPath)
+	return t.leave(swapRequest, body)
 }
 
 func (t *tour) leave(name string, body any) error {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
@@ -24,16 +25,24 @@ import (
 // The amounts of the tour, in lamports.
 const (
 	funding       = 5_000_000_000
-	depositAmount = 3_000_000_000
+	depositAmount = 4_000_000_000
 	payout        = 1_000_000_000
 	laterPayout   = 500_000_000
 	gift          = 1_000_000_000
+	swapped       = 500_000_000
+	// returned is swapped in vain, and reserved kept apart for the reader's swap.
+	returned = 250_000_000
+	reserved = 250_000_000
 )
 
 // Options are what a tour visits. All are required but Requests.
 type Options struct {
-	// RelayURL, OperationsURL and ChainURL have no slash at the end.
-	RelayURL, OperationsURL, ChainURL string
+	// RelayURL, OperationsURL, ChainURL, RouterURL and AdminURL, which is the
+	// chain's, have no slash at the end.
+	RelayURL, OperationsURL, ChainURL, RouterURL, AdminURL string
+	// OutputMint is what is bought.
+	OutputMint solana.PublicKey
+	HTTP       *http.Client
 	// FeePayer is the relay's.
 	FeePayer solana.PublicKey
 	Prover   *wallet.Prover
@@ -63,9 +72,12 @@ type tour struct {
 	// note is what the wallet holds; spent is what it held before its first
 	// withdrawal, and paid that withdrawal.
 	// given is the note that it transferred.
-	note, spent, given wallet.Note
-	paid               *submission
-	signature          string
+	// later is the note that the reader may swap.
+	note, spent, given, later wallet.Note
+	paid                      *submission
+	signature                 string
+	// tokens were bought, and paidByRelay lamports are what everything cost it.
+	tokens, paidByRelay uint64
 }
 
 // Run makes the tour. Its error names the step, and for a figure that is not
@@ -88,6 +100,8 @@ func Run(ctx context.Context, o Options) error {
 		{"A forged proof is refused before any RPC call", t.forge},
 		{"It withdraws without waiting: POST /withdraw, GET /status/:id", t.withdrawLater},
 		{"It transfers inside the pool, with an encrypted note", t.transfer},
+		{"It swaps: POST /transact_swap, from the proof to the tokens", t.swap},
+		{"A swap that finds no price is refunded", t.refund},
 		{"The books balance", t.balance},
 	}
 	if o.Requests != "" {
@@ -108,7 +122,7 @@ type step struct {
 }
 
 func newTour(o Options) (*tour, error) {
-	if o.RelayURL == "" || o.OperationsURL == "" || o.ChainURL == "" || o.FeePayer.IsZero() || o.Prover == nil || o.Print == nil || o.Random == nil || o.Now == nil {
+	if o.RelayURL == "" || o.OperationsURL == "" || o.ChainURL == "" || o.RouterURL == "" || o.AdminURL == "" || o.OutputMint.IsZero() || o.HTTP == nil || o.FeePayer.IsZero() || o.Prover == nil || o.Print == nil || o.Random == nil || o.Now == nil {
 		return nil, errors.New("start tour: every option is required")
 	}
 	profile := shieldpool.Development()

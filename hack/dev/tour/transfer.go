@@ -125,15 +125,23 @@ func (t *tour) balance(ctx context.Context) error {
 	if backlog.JSON200 == nil {
 		return unexpected("GET "+contract.BacklogPath, "200", backlog.HTTPResponse, backlog.Body)
 	}
-	fees := t.pool.Profile.Fees.Fee(payout) + t.pool.Profile.Fees.Fee(laterPayout)
+	var fees uint64
+	for _, gross := range []uint64{payout, laterPayout, swapped, returned} {
+		fees += t.pool.Profile.Fees.Fee(gross)
+	}
+	kept := t.note.Amount + t.later.Amount
 	t.Print.Fact("deposited", "%s", terminal.Lamports(depositAmount))
-	t.Print.Fact("withdrawn", "%s, of which %s are fees", terminal.Lamports(payout+laterPayout), terminal.Grouped(fees))
-	t.Print.Fact("left in the pool", "%s = %s in the wallet's note and %s in the given one", terminal.Lamports(now.pool-t.opening.pool), terminal.Grouped(t.note.Amount), terminal.Grouped(gift))
+	t.Print.Fact("withdrawn", "%s", terminal.Lamports(payout+laterPayout))
+	t.Print.Fact("swapped", "%s for %s; %s more were returned", terminal.Lamports(swapped), units(t.tokens), terminal.Grouped(returned))
+	t.Print.Fact("fees of these", "%s", terminal.Lamports(fees))
+	t.Print.Fact("left in the pool", "%s = %s in the wallet's notes and %s in the given one", terminal.Lamports(now.pool-t.opening.pool), terminal.Grouped(kept), terminal.Grouped(gift))
 	t.Print.Fact("treasury", "%s more", terminal.Lamports(now.treasury-t.opening.treasury))
-	t.Print.Fact("the relay paid", "%s for three transactions", terminal.Lamports(t.opening.payer-now.payer))
+	t.Print.Fact("the relay paid", "%s for two withdrawals, a transfer and two swaps", terminal.Lamports(t.opening.payer-now.payer))
 	t.Print.Fact("GET "+contract.BacklogPath, "%d pending", backlog.JSON200.PendingCount)
 	return errors.Join(
-		equal("lamports left in the pool", t.note.Amount+gift, now.pool-t.opening.pool),
+		equal("lamports left in the pool", kept+gift, now.pool-t.opening.pool),
+		equal("lamports left in the pool beside deposits and withdrawals", uint64(depositAmount-payout-laterPayout-swapped-returned), now.pool-t.opening.pool),
+		equal("lamports that the relay paid", t.paidByRelay, t.opening.payer-now.payer),
 		equal("lamports that the treasury earned", fees, now.treasury-t.opening.treasury),
 		equal("submissions that are pending", 0, backlog.JSON200.PendingCount))
 }

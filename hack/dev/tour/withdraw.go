@@ -119,6 +119,7 @@ func (t *tour) moved(before, after books, gross, networkFee uint64) error {
 		t.Print.Fact("  before", "%s", terminal.Lamports(before.recipient))
 		t.Print.Fact("  after", "%s = %s − fee %s", terminal.Lamports(after.recipient), terminal.Grouped(gross), terminal.Grouped(fee))
 	}
+	t.paidByRelay += before.payer - after.payer
 	t.Print.Fact("treasury", "%s → %s", terminal.Grouped(before.treasury), terminal.Lamports(after.treasury))
 	t.Print.Fact("the relay paid", "%s: rent %s, network fee %s", terminal.Lamports(before.payer-after.payer), terminal.Grouped(nullifierRent), terminal.Grouped(networkFee))
 	return errors.Join(
