@@ -267,7 +267,7 @@ func TestTheThresholdIsTheOutputLessTheSlippageRoundedUp(t *testing.T) {
 			t.Errorf("of %s at %d basis points the threshold is %s, want %s", out, bps, got, want)
 		}
 	}
-	q := url.Values(question())
+	q := question()
 	q.Del("slippageBps")
 	_, raw := w.call(http.MethodGet, "/quote?"+q.Encode(), nil)
 	if got := object(t, raw)["slippageBps"]; got != 50.0 {
