@@ -63,18 +63,19 @@ type App struct {
 	// table is the relay's own lookup table; nil for none.
 	table *shieldpool.LookupTable
 	// router is nil for a relay that takes no swaps; swaps carries on those of all.
-	router  *router.Client
-	swaps   *swap.Saga
-	pool    *chain.PoolReader
-	payers  *feepayer.Payers
-	caps    *spending.Caps
-	ledger  *spending.Reconciler
-	books   *books
-	leaves  *commitments.Follower
-	desk    *submission.Desk
-	engine  *submission.Engine
-	gate    *gate
-	backlog *backlogCache
+	router   *router.Client
+	swaps    *swap.Saga
+	pool     *chain.PoolReader
+	payers   *feepayer.Payers
+	caps     *spending.Caps
+	ledger   *spending.Reconciler
+	books    *books
+	leaves   *commitments.Follower
+	desk     *submission.Desk
+	engine   *submission.Engine
+	gate     *gate
+	backlog  *backlogCache
+	swapSums *swapCache
 	// open is set once the relay is configured and migrated.
 	open, draining atomic.Bool
 	// queue answers GET /backlog on the operations port, once open.

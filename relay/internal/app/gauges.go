@@ -27,6 +27,7 @@ func (a *App) readGauges() {
 	a.readSpendingGauges()
 	a.readLedgerGauges()
 	a.readIndexGauges()
+	a.readSwapGauges()
 }
 
 func (a *App) readEngineGauges() {

@@ -46,6 +46,7 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
 		"fee_payers": a.checkPayers, "spending": a.checkSpending, "ledger": a.checkLedger,
 		"commitments": a.checkIndex, "queue": a.checkQueue,
+		"swaps": a.checkSwaps, "router": a.checkRouter,
 	}
 	r := httpapi.HealthReport{Status: openapi.HealthStatusOk, Checks: map[string]openapi.HealthCheck{}}
 	var mu sync.Mutex

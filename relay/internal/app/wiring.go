@@ -127,7 +127,7 @@ func (a *App) openSubmissions(context.Context) error {
 		return err
 	}
 	a.desk, err = submission.NewDesk(a.store, a.log)
-	a.backlog = newBacklogCache(a.desk)
+	a.backlog, a.swapSums = newBacklogCache(a.desk), &swapCache{read: a.sumSwaps}
 	a.readGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
 	return err
 }

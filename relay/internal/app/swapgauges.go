@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
+)
+
+// swapCache keeps one sum of the fleet's swaps for the gauges of one scrape, and
+// for /health.
+type swapCache struct {
+	read func(context.Context) (store.SwapSummary, error)
+
+	mu   sync.Mutex
+	last store.SwapSummary
+	err  error
+	at   time.Time
+}
+
+// get is false when the sum, or the slot that it needs, cannot be read: unknown
+// is not zero.
+func (c *swapCache) get() (store.SwapSummary, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) > backlogAge {
+		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
+		defer cancel()
+		c.last, c.err = c.read(ctx)
+		c.at = time.Now()
+	}
+	return c.last, c.err == nil
+}
+
+// sumSwaps sums swaps up as of the chain's slot.
+func (a *App) sumSwaps(ctx context.Context) (store.SwapSummary, error) {
+	slot, err := a.endpoints.Slot(ctx, ledger.Confirmed)
+	if err != nil {
+		return store.SwapSummary{}, err
+	}
+	return a.store.Swaps(ctx, slot)
+}
+
+func (a *App) readSwapGauges() {
+	a.metrics.ReadEach(contract.MetricSwaps, func(sample telemetry.Sample) {
+		if s, ok := a.swapSums.get(); ok {
+			for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseAccountsReady, submission.PhaseQuoted} {
+				sample(float64(s.ByPhase[p]), string(p))
+			}
+		}
+	})
+	a.metrics.Read(contract.MetricSwapAge, func() (float64, bool) { s, ok := a.swapSums.get(); return s.OldestAge.Seconds(), ok })
+	a.metrics.Read(contract.MetricSwapsOverdue, func() (float64, bool) { s, ok := a.swapSums.get(); return float64(s.Overdue), ok })
+	a.metrics.Read(contract.MetricRouterBreakerOpen, func() (float64, bool) {
+		if a.router == nil {
+			return 0, false
+		}
+		return flag(a.router.Breaker() != judge.Closed), true
+	})
+}
+
+// checkSwaps is degraded when a swap is past its timeout: its refund may come by
+// itself within the life of a blockhash, and a person has to look when it does not.
+func (a *App) checkSwaps(context.Context) error {
+	s, ok := a.swapSums.get() //nolint:contextcheck // one reading serves many and bounds itself
+	if !ok {
+		return errors.New("the fleet's swaps cannot be summed up: the database or the chain does not answer")
+	}
+	return swapsProblem(s)
+}
+
+func swapsProblem(s store.SwapSummary) error {
+	if s.Overdue == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d swaps are past their timeout and neither executed nor refunded, the first for %d slots: relay swaps says what each waits for", s.Overdue, s.OldestOverdueSlots)
+}
+
+// checkRouter is degraded while the router's calls fail.
+func (a *App) checkRouter(context.Context) error {
+	if a.router != nil && a.router.Breaker() != judge.Closed {
+		return errors.New("the swap router fails and is only probed: swaps wait for it until their timeout, and are then refunded")
+	}
+	return nil
+}
