@@ -260,6 +260,7 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 	rare := []contract.Metric{
 		contract.MetricHeld, contract.MetricHolding, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricCap, contract.MetricCapLeft,
 		contract.MetricUpkeepRuns, contract.MetricUpkeepDuration, contract.MetricDeleted, contract.MetricLedgerEntries,
+		contract.MetricRouterRequests, contract.MetricRouterDuration, contract.MetricRouterBreakerOpen,
 		contract.MetricSpent, contract.MetricSpentToday, contract.MetricLedgerAge, contract.MetricLedgerDifference, contract.MetricLedgerGaps,
 	}
 	for _, m := range contract.Metrics() {

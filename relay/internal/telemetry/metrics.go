@@ -11,6 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -103,6 +104,9 @@ func NewMetrics(b Build) *Metrics {
 	}
 	for _, outcome := range []string{"executed", "refunded"} {
 		m.swapsSettled.WithLabelValues(outcome)
+	}
+	for _, reason := range swap.Reasons() {
+		m.swapWaits.WithLabelValues(reason)
 	}
 	for _, what := range route.HostileWhats() {
 		m.routerHostile.WithLabelValues(what)
