@@ -71,8 +71,10 @@ type execution struct {
 	unitsLeft uint64
 	logs      []string
 	inner     []InnerInstruction
-	// stack are the programs that are running, the innermost last.
-	stack      []solana.PublicKey
+	// stack are the programs that are running, height of them, the innermost
+	// last.
+	stack      [maxStackHeight]solana.PublicKey
+	height     int
 	returnData ReturnData
 }
 
@@ -242,7 +244,8 @@ func mergeRights(accounts []instructionAccount) {
 // suspended reports whether the program waits for another that it called: only
 // the innermost may call itself.
 func (x *execution) suspended(program solana.PublicKey) bool {
-	return x.stack[len(x.stack)-1] != program && slices.Contains(x.stack, program)
+	running := x.stack[:x.height]
+	return running[len(running)-1] != program && slices.Contains(running, program)
 }
 
 // index gives the transaction's index of an account, or -1.
@@ -277,8 +280,8 @@ func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data
 		return ErrUnsupportedProgramID
 	}
 	x.log(program.invoke[height-1])
-	x.stack = append(x.stack, id)
-	defer func() { x.stack = x.stack[:len(x.stack)-1] }()
+	x.stack[height-1], x.height = id, height
+	defer func() { x.height = height - 1 }()
 	x.returnData = ReturnData{}
 	before, sum := x.unitsLeft, x.sum(accounts)
 	err := program.Process(&Invocation{ProgramID: id, Data: data, x: x, accounts: accounts, height: height})
