@@ -14,19 +14,18 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
-// Associated token accounts of well-known wallets on mainnet: a published
-// example of the Solana cookbook and the one that solana-go derives.
+// Associated token accounts on mainnet, as other libraries' tests and wallets
+// name them, for USDC, UXD and wrapped SOL.
 func TestAssociatedAddressesAreMainnets(t *testing.T) {
 	t.Parallel()
-	wallet := solana.MustPublicKeyFromBase58("5oNDL3swdJJF1g9DzJiZ4ynHXgszjAEpUkxVYejchzrY")
-	usdc := solana.MustPublicKeyFromBase58("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v")
-	for _, mint := range []solana.PublicKey{usdc, solana.WrappedSol} {
-		want, wantBump, err := solana.FindAssociatedTokenAddress(wallet, mint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, bump, err := token.Address(wallet, mint); err != nil || got != want || bump != wantBump {
-			t.Errorf("the address is %s, bump %d, with error %v, want %s, bump %d", got, bump, err, want, wantBump)
+	for _, test := range []struct{ wallet, mint, want string }{
+		{"3h1zGmCwsRJnVk5BuRNMLsPaQu1y2aqXqXDWYCgrp5UG", "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", "3uetDDizgTtadDHZzyy9BqxrjQcozMEkxzbKhfZF4tG3"},
+		{"3hDxwhscddL1DnysYXesTaDv8LHrcJYnC4TaZTUmXZpr", "7kbnvuGBxxj8AG9qp8Scn56muWGaRaFqxg1FsRp3PaFT", "GdZRDQJQpfSuhsjN2SANPGc8mJqwddiNn9tEo5zXsTZf"},
+		{"3hDxwhscddL1DnysYXesTaDv8LHrcJYnC4TaZTUmXZpr", solana.WrappedSol.String(), "3yeQwkKXGpwxoThSVmG2V1g7xvpiy5aYoCAK8a6msLX2"},
+	} {
+		wallet, mint := solana.MustPublicKeyFromBase58(test.wallet), solana.MustPublicKeyFromBase58(test.mint)
+		if got, _, err := token.Address(wallet, mint); err != nil || got.String() != test.want {
+			t.Errorf("the address of %s for %s is %s with error %v, want %s", test.wallet, test.mint, got, err, test.want)
 		}
 	}
 }
