@@ -30,7 +30,9 @@ import (
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/lookuptable"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
+	"github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/hack/localnet/rpc"
 	"github.com/relaypool/relaypool/hack/localnet/token"
 	"github.com/relaypool/relaypool/relay/groth16"
@@ -70,8 +72,11 @@ type Options struct {
 	// Programs are on the chain beside the validator's own, the token programs
 	// and the pool's.
 	Programs []bank.Program
-	// Accounts exist at genesis, by their address, beside the native mint's.
+	// Accounts exist at genesis, by their address, beside the native mint's and
+	// the market's.
 	Accounts map[solana.PublicKey]bank.Account
+	// Market is the market of development dollars; its zero value is the default.
+	Market MarketOptions
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
 	// Seed makes the draws of the endpoints' faults repeat.
@@ -106,6 +111,7 @@ func (o Options) withDefaults() Options {
 	if o.History == 0 {
 		o.History = DefaultHistory
 	}
+	o.Market = o.Market.withDefaults()
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -121,7 +127,8 @@ type Chain struct {
 	bank   *bank.Bank
 	faucet faucet
 	// first is the default endpoint.
-	first *rpc.Endpoint
+	first    *rpc.Endpoint
+	exchange exchange
 
 	mu        sync.Mutex
 	endpoints map[string]*endpoint
@@ -146,11 +153,17 @@ func New(opts Options) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("localnet options: VerifyingKey: %w", err)
 	}
+	if err := opts.Market.validate(); err != nil {
+		return nil, err
+	}
 	program, err := poolprogram.New(opts.Profile, key)
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c := &Chain{opts: opts, faucet: newFaucet()}
+	if c.exchange.market, err = market.For(OutputMint()); err != nil {
+		return nil, fmt.Errorf("make chain: %w", err)
+	}
 	c.bank, err = bank.New(bank.Options{
 		Genesis:        GenesisHash,
 		ConfirmAfter:   opts.ConfirmAfter,
@@ -158,8 +171,8 @@ func New(opts Options) (*Chain, error) {
 		History:        opts.History,
 		Limits:         opts.Limits,
 		Clock:          opts.Clock,
-		Programs:       slices.Concat(validatorPrograms(), []bank.Program{program}, opts.Programs),
-		Accounts:       genesisAccounts(opts.Accounts),
+		Programs:       slices.Concat(validatorPrograms(), []bank.Program{program, market.Program()}, opts.Programs),
+		Accounts:       merged(nativeMint(), marketAccounts(c.exchange.market, opts.Market), opts.Accounts),
 		Faucet:         c.faucet.key.PublicKey(),
 		FaucetLamports: faucetLamports,
 	})
@@ -173,6 +186,10 @@ func New(opts Options) (*Chain, error) {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c.endpoints = map[string]*endpoint{DefaultEndpoint: {Endpoint: c.first}}
+	if c.exchange.router, err = router.New(router.Options{Ledger: c.bank, Log: opts.Log, Table: RouterTable(), Seed: opts.Seed}); err != nil {
+		c.first.Close()
+		return nil, fmt.Errorf("make chain: %w", err)
+	}
 	if opts.Initialised {
 		if err := c.Initialize(); err != nil {
 			c.first.Close()
@@ -189,10 +206,8 @@ func validatorPrograms() []bank.Program {
 		[]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), lookuptable.Program()}, token.Programs()...)
 }
 
-func genesisAccounts(more map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {
-	accounts := map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint()}
-	maps.Copy(accounts, more)
-	return accounts
+func nativeMint() map[solana.PublicKey]bank.Account {
+	return map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint()}
 }
 
 // Start lets the slots advance by the clock until ctx is done or the chain is

@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -40,6 +41,7 @@ type settings struct {
 	options   localnet.Options
 	listen    string
 	admin     string
+	router    string
 	endpoints []address
 	faults    map[string][]fault.Rule
 }
@@ -67,6 +69,8 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.Func("endpoint", "another endpoint with faults and statistics of its own, as `name=address`; may be given several times,\n"+
 		"and again with a known name, such as default=127.0.0.1:8900 for clients that look for WebSocket at the next port", s.addEndpoint)
 	flags.StringVar(&s.admin, "admin", "", "loopback `address` of the admin port (README.md), which is closed by default")
+	flags.StringVar(&s.router, "router", "", "`address` of the swap router, which sells development dollars for SOL and speaks Jupiter's swap API v1;\n"+
+		"closed by default")
 	faultFile := flags.String("faults", "", "JSON `file` with the faults to begin with: an object with an array of rules for each endpoint")
 	flags.Uint64Var(&o.Seed, "seed", 0, "`number` that makes the faults fall the same again")
 	verbose := flags.Bool("v", false, "log every transaction")
@@ -172,6 +176,12 @@ func (s *settings) open(chain *localnet.Chain) (where string, err error) {
 			return "", err
 		}
 		where += fmt.Sprintf("  endpoint  %s is at %s\n", e.name, url)
+	}
+	if s.router != "" {
+		if url, err = chain.ListenRouter(s.router); err != nil {
+			return "", err
+		}
+		where += fmt.Sprintf("  router    %s sells mint %s by program %s\n", url, localnet.OutputMint(), market.ProgramID)
 	}
 	if s.admin != "" {
 		if url, err = chain.ListenAdmin(s.admin); err != nil {
