@@ -14,6 +14,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -30,6 +31,9 @@ func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 		"a history that is too short":        {VerifyingKey: valid, History: 10},
 		"finalized sooner than confirmed":    {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
 		"a ring of fewer than no roots":      {VerifyingKey: valid, Ring: -1},
+		"a market of one side":               {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Tokens: 1}}},
+		"a market of more than there is":     {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Lamports: 1, Tokens: 1 << 60}}},
+		"a market that keeps everything":     {VerifyingKey: valid, Market: localnet.MarketOptions{FeeBPS: market.MaxBPS}},
 		"blocks too small for a transaction": {VerifyingKey: valid, Limits: bank.BlockLimits{Block: 1}},
 		"a profile that lacks its accounts":  {VerifyingKey: valid, Profile: &shieldpool.Profile{}},
 	}

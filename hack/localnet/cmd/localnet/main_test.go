@@ -14,8 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 
+	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -55,13 +57,13 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	go func() {
 		done <- run(ctx, []string{
 			"-listen", "127.0.0.1:0", "-vk", vk, "-slot", "1ms", "-initialise", "-ring", "256",
-			"-endpoint", "slow=127.0.0.1:0", "-endpoint", "default=127.0.0.1:0", "-faults", faults, "-admin", "127.0.0.1:0",
+			"-endpoint", "slow=127.0.0.1:0", "-endpoint", "default=127.0.0.1:0", "-faults", faults, "-admin", "127.0.0.1:0", "-router", "127.0.0.1:0",
 		}, writer, &stderr)
 		_ = writer.Close()
 	}()
 	lines := bufio.NewScanner(reader)
 	var urls [3]string
-	var admin string
+	var admin, router string
 	for lines.Scan() {
 		for i, prefix := range []string{"  JSON-RPC  ", "  endpoint  slow is at ", "  endpoint  default is at "} {
 			if at, ok := strings.CutPrefix(lines.Text(), prefix); ok {
@@ -70,6 +72,9 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 		}
 		if at, ok := strings.CutPrefix(lines.Text(), "  admin     "); ok {
 			admin = at
+		}
+		if at, ok := strings.CutPrefix(lines.Text(), "  router    "); ok {
+			router, _, _ = strings.Cut(at, " ")
 		}
 		if strings.Contains(lines.Text(), "Ctrl-C") {
 			break
@@ -95,6 +100,14 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	if stats["default"].Calls["getHealth"] != 2 || stats["slow"].Faults["status"] != 1 {
 		t.Errorf("the admin port counts %+v, want 2 calls and 1 fault", stats)
 	}
+	quote, err := http.Get(router + "/quote?inputMint=" + solana.WrappedSol.String() + "&amount=1000000000&outputMint=" + localnet.OutputMint().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = quote.Body.Close() }()
+	if quote.StatusCode != http.StatusOK {
+		t.Errorf("a quote has status %d, want 200", quote.StatusCode)
+	}
 	stop()
 	if err := <-done; err != nil {
 		t.Errorf("stopping gives %v, want no error", err)
@@ -115,6 +128,7 @@ func TestBadFlagsAreExplained(t *testing.T) {
 		"an impossible address":          {[]string{"-vk", vk, "-listen", "nowhere"}, "listen for RPC"},
 		"an endpoint without an address": {[]string{"-vk", vk, "-endpoint", "fast"}, "want name=address"},
 		"an endpoint that cannot listen": {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-endpoint", "fast=nowhere"}, "listen for RPC"},
+		"a router that cannot listen":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-router", "nowhere"}, "listen for swap router"},
 		"an admin port for everybody":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-admin", "0.0.0.0:0"}, "0.0.0.0:0 is no loopback address"},
 		"no ring":                        {[]string{"-vk", vk, "-ring", "0"}, "-ring is 0, want 1 root or more"},
 		"blocks that hold nothing":       {[]string{"-vk", vk, "-block-units", "1"}, "Limits of 1 units a block"},

@@ -1,0 +1,475 @@
+package localnet_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/localnet/router"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const oneSOL = int64(solana.LAMPORTS_PER_SOL)
+
+// swapper is a client that carries a swap through both legs, and believes the
+// router everything.
+type swapper struct {
+	*fixture
+	*shieldpool.Swap
+	router string
+	net    uint64
+	wallet solana.PublicKey
+}
+
+// newSwapper has landed a TransactSwap of one SOL with a minimum, and made the
+// token accounts.
+func newSwapper(t *testing.T, least uint64) *swapper {
+	t.Helper()
+	s := &swapper{fixture: newFixture(t, localnet.Options{Initialised: true}), wallet: address("wallet")}
+	var err error
+	if s.router, err = s.ListenRouter("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	p := pool(t)
+	s.land(nil, transact(t, p, s.payer.PublicKey(), s.tree(p, rpc.CommitmentProcessed).Root, 1, 10*oneSOL, solana.PublicKey{}))
+	ata, err := shieldpool.AssociatedTokenAccount(s.wallet, localnet.OutputMint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &shieldpool.Call{
+		Destination: shieldpool.Destination{Swap: &shieldpool.SwapTerms{OutputMint: localnet.OutputMint(), RecipientATA: ata, MinOutput: least}},
+		Inputs: &shieldpool.PublicInputs{
+			Root: s.tree(p, rpc.CommitmentProcessed).Root, PublicAmount: -oneSOL, MintAddress: p.Mint.Field,
+			Nullifiers: [2][32]byte{{31: 1}}, Commitments: [2][32]byte{{31: 2}, {31: 3}},
+		},
+	}
+	call.Inputs.ExtDataHash = shieldpool.ExtDataHash(call.Destination)
+	signals := call.Inputs.Signals()
+	if call.Proof, err = secrets.Prove(signals[:], 2); err != nil {
+		t.Fatal(err)
+	}
+	ix, err := p.Instruction(s.payer.PublicKey(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.land(nil, ix)
+	if s.Swap, err = p.Swap(call.Inputs.Nullifiers[0], *call.Swap); err != nil {
+		t.Fatal(err)
+	}
+	s.net, _ = p.Profile.Fees.Net(uint64(oneSOL))
+	s.land(nil, s.Accounts(s.payer.PublicKey(), s.wallet)...)
+	return s
+}
+
+// land sends a v0 transaction that must be accepted, and gives its size.
+func (s *swapper) land(tables []shieldpool.LookupTable, instructions ...solana.Instruction) (size int) {
+	s.t.Helper()
+	tx := s.versioned(tables, instructions...)
+	s.send(tx)
+	s.Advance(1)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(raw)
+}
+
+func (s *swapper) versioned(tables []shieldpool.LookupTable, instructions ...solana.Instruction) *solana.Transaction {
+	s.t.Helper()
+	tx, err := shieldpool.Versioned(s.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, s.blockhash(rpc.CommitmentProcessed), tables, instructions...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := tx.PartialSign(func(of solana.PublicKey) *solana.PrivateKey {
+		if of == s.payer.PublicKey() {
+			return &s.payer
+		}
+		return nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	return tx
+}
+
+// fetch makes a request to the router that must be answered, and decodes it.
+func (s *swapper) fetch(request *http.Request, to any) {
+	s.t.Helper()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		s.t.Fatalf("the router gives status %d with %s and error %v", response.StatusCode, raw, err)
+	}
+	if err := json.Unmarshal(raw, to); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// quoted is what the router says of a quote.
+type quoted struct {
+	raw       json.RawMessage
+	threshold uint64
+}
+
+func (s *swapper) quote(more ...string) quoted {
+	s.t.Helper()
+	q := url.Values{
+		"inputMint": {solana.WrappedSol.String()}, "outputMint": {localnet.OutputMint().String()},
+		"amount": {strconv.FormatUint(s.net, 10)}, "slippageBps": {"0"},
+	}
+	for i := 0; i < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.router+"/quote?"+q.Encode(), http.NoBody)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var out quoted
+	s.fetch(request, &out.raw)
+	var read struct {
+		Threshold uint64 `json:"otherAmountThreshold,string"`
+	}
+	if err := json.Unmarshal(out.raw, &read); err != nil {
+		s.t.Fatal(err)
+	}
+	out.threshold = read.Threshold
+	return out
+}
+
+// execution makes PrepareSwapSol and ExecuteSwap of a quote, with the router's
+// lookup tables.
+func (s *swapper) execution(q quoted) (instructions []solana.Instruction, tables []shieldpool.LookupTable) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"quoteResponse": q.raw, "userPublicKey": s.State, "wrapAndUnwrapSol": false})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.router+"/swap-instructions", bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var out struct {
+		Swap struct {
+			ProgramID solana.PublicKey
+			Accounts  []struct {
+				Pubkey               solana.PublicKey
+				IsSigner, IsWritable bool
+			}
+			Data string
+		} `json:"swapInstruction"`
+		Tables []solana.PublicKey `json:"addressLookupTableAddresses"`
+	}
+	s.fetch(request, &out)
+	metas := make([]*solana.AccountMeta, len(out.Swap.Accounts))
+	for i, a := range out.Swap.Accounts {
+		metas[i] = &solana.AccountMeta{PublicKey: a.Pubkey, IsSigner: a.IsSigner, IsWritable: a.IsWritable}
+	}
+	data, err := base64.StdEncoding.DecodeString(out.Swap.Data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	prepare, err := s.Prepare(s.payer.PublicKey())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	execute, err := s.Execute(s.payer.PublicKey(), out.Swap.ProgramID, metas, data)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, at := range out.Tables {
+		account, err := s.GetAccountInfoWithOpts(s.t.Context(), at, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentFinalized})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		table, active, err := shieldpool.ParseLookupTable(at, account.GetBinary())
+		if err != nil || !active {
+			s.t.Fatalf("the router's table is active: %v, with error %v", active, err)
+		}
+		tables = append(tables, table)
+	}
+	return []solana.Instruction{prepare, execute}, tables
+}
+
+// lamports is a balance at processed.
+func (s *swapper) lamports(of solana.PublicKey) uint64 {
+	s.t.Helper()
+	out, err := s.GetBalance(context.Background(), of, rpc.CommitmentProcessed)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out.Value
+}
+
+// received are the recipient's tokens.
+func (s *swapper) received() uint64 {
+	s.t.Helper()
+	out, err := s.GetAccountInfoWithOpts(s.t.Context(), s.Terms.RecipientATA, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentProcessed})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	account, err := shieldpool.ParseTokenAccount(out.GetBinary())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return account.Amount
+}
+
+// refused sends an execution and gives the error of its preflight.
+func (s *swapper) refused(instructions []solana.Instruction, tables []shieldpool.LookupTable) string {
+	s.t.Helper()
+	_, err := s.SendTransactionWithOpts(s.t.Context(), s.versioned(tables, instructions...),
+		rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// refunds waits for the timeout and takes the lamports back to the wallet.
+func (s *swapper) refunds() {
+	s.t.Helper()
+	s.Advance(200)
+	refund, err := s.Close(s.payer.PublicKey(), s.wallet, false)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.land(nil, refund)
+	if got, want := s.lamports(s.wallet), s.net+bank.RentExemption(shieldpool.SwapStateLength); got != want {
+		s.t.Errorf("after the refund the wallet has %d lamports, want %d", got, want)
+	}
+}
+
+func TestASwapRunsFromTheProofToTheTokens(t *testing.T) {
+	t.Parallel()
+	s := newSwapper(t, 140_000_000)
+	q := s.quote()
+	if q.threshold < s.Terms.MinOutput {
+		t.Fatalf("the quote is %d, want at least %d", q.threshold, s.Terms.MinOutput)
+	}
+	before := s.lamports(s.payer.PublicKey())
+	instructions, tables := s.execution(q)
+	s.land(tables, instructions...)
+	if got := s.received(); got != q.threshold {
+		t.Errorf("the recipient has %d, want the quoted %d", got, q.threshold)
+	}
+	const fee = 5_000
+	back := bank.RentExemption(shieldpool.SwapStateLength) + 2*bank.RentExemption(shieldpool.TokenAccountLength)
+	if got := s.lamports(s.payer.PublicKey()) - before; got != back-fee {
+		t.Errorf("the payer got %d lamports, want %d: the rents less the fee", got, back-fee)
+	}
+	for _, at := range []solana.PublicKey{s.State, s.WSOL, s.Output} {
+		if got := s.lamports(at); got != 0 {
+			t.Errorf("account %s still has %d lamports", at, got)
+		}
+	}
+}
+
+func TestWideRoutesFitByTheTableOrByFewerAccounts(t *testing.T) {
+	t.Parallel()
+	s := newSwapper(t, 1)
+	size := func(settings router.Settings, more ...string) int {
+		t.Helper()
+		if err := s.Router().Set(settings); err != nil {
+			t.Fatal(err)
+		}
+		instructions, tables := s.execution(s.quote(more...))
+		raw, err := s.versioned(tables, instructions...).MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(raw)
+	}
+	outside := router.Settings{Wide: 30, Outside: true}
+	if got := size(outside); got <= shieldpool.MaxTransactionSize {
+		t.Errorf("30 accounts that are in no table make %d bytes, want more than a packet", got)
+	}
+	for name, got := range map[string]int{
+		"fewer accounts":      size(outside, "maxAccounts", "20"),
+		"direct routes":       size(outside, "onlyDirectRoutes", "true"),
+		"30 in the table":     size(router.Settings{Wide: 30}),
+		"no account at all":   size(router.Settings{}),
+		"40, all that it has": size(router.Settings{Wide: 40}),
+	} {
+		if got > shieldpool.MaxTransactionSize {
+			t.Errorf("%s: %d bytes, want at most %d", name, got, shieldpool.MaxTransactionSize)
+		}
+	}
+	if err := s.Router().Set(router.Settings{Wide: 30}); err != nil {
+		t.Fatal(err)
+	}
+	instructions, tables := s.execution(s.quote())
+	s.land(tables, instructions...)
+	if s.received() == 0 {
+		t.Error("the wide route gave nothing")
+	}
+}
+
+// TestWhatAHostileRouterCanDo shows where the program alone holds a router, and
+// where it does not, so that a relay must: here the client signs anything.
+func TestWhatAHostileRouterCanDo(t *testing.T) {
+	t.Parallel()
+	const reached, beyond = 140_000_000, 200_000_000
+	tests := map[router.Lie]struct {
+		least uint64
+		// want is in the error; "" when the swap is carried out.
+		want string
+	}{
+		router.LowThreshold:  {beyond, "0x1038"},
+		router.ShortOutput:   {reached, "0x1038"},
+		router.PartialFill:   {reached, "0x1039"},
+		router.WrongProgram:  {reached, "Unsupported program id"},
+		router.OtherUser:     {reached, "signature verification"},
+		router.ExtraSigner:   {reached, "signature verification"},
+		router.PayerAccount:  {reached, ""},
+		router.PayerWritable: {reached, ""},
+	}
+	for lie, test := range tests {
+		t.Run(string(lie), func(t *testing.T) {
+			t.Parallel()
+			s := newSwapper(t, test.least)
+			rule := router.LieRule{Lie: lie}
+			if lie == router.PayerAccount || lie == router.PayerWritable {
+				rule.Account = s.payer.PublicKey()
+			}
+			if err := s.Router().Set(router.Settings{Lies: []router.LieRule{rule}}); err != nil {
+				t.Fatal(err)
+			}
+			q := s.quote()
+			if q.threshold < test.least {
+				t.Fatalf("the quote is %d, want at least %d, for a client to go on", q.threshold, test.least)
+			}
+			instructions, tables := s.execution(q)
+			if test.want == "" {
+				s.land(tables, instructions...)
+				if got := s.received(); got != q.threshold {
+					t.Errorf("the recipient has %d, want %d", got, q.threshold)
+				}
+				return
+			}
+			if got := s.refused(instructions, tables); !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q in it", got, test.want)
+			}
+			s.refunds()
+		})
+	}
+}
+
+func TestAPriceThatMovedFailsTheSwapUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	s := newSwapper(t, 140_000_000)
+	q := s.quote()
+	away := market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 2}
+	if err := s.SetReserves(away); err != nil {
+		t.Fatal(err)
+	}
+	instructions, tables := s.execution(q)
+	if got := s.refused(instructions, tables); !strings.Contains(got, "0x1771") {
+		t.Errorf("got %q, want the market's 6001 in it", got)
+	}
+	if got := s.quote().threshold; got >= s.Terms.MinOutput {
+		t.Errorf("the quote is %d, want it below %d", got, s.Terms.MinOutput)
+	}
+	// More than the market's stock: it gets more.
+	if err := s.SetReserves(market.Reserves{Lamports: 1 << 60, Tokens: 1 << 60}); err != nil {
+		t.Fatal(err)
+	}
+	instructions, tables = s.execution(s.quote())
+	s.land(tables, instructions...)
+	if got := s.received(); got < s.Terms.MinOutput {
+		t.Errorf("the recipient has %d, want at least %d", got, s.Terms.MinOutput)
+	}
+	if err := s.SetReserves(market.Reserves{}); err == nil {
+		t.Error("reserves of nothing are set, want an error")
+	}
+}
+
+func TestAMarketByOptions(t *testing.T) {
+	t.Parallel()
+	want := market.Reserves{Lamports: 7, Tokens: 9}
+	f := newFixture(t, localnet.Options{Market: localnet.MarketOptions{Reserves: want, FeeBPS: 1}})
+	state, err := f.MarketState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Reserves != want || state.FeeBPS != 1 {
+		t.Errorf("the market is %+v, want %+v at 1 basis point", state, want)
+	}
+}
+
+func TestTheAdminPortSetsMarketAndRouter(t *testing.T) {
+	t.Parallel()
+	f, at := newAdmin(t)
+	where, err := f.ListenRouter("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(method, path, body string) map[string]any {
+		t.Helper()
+		status, raw := f.admin(at, method, path, body)
+		var out map[string]any
+		if err := json.Unmarshal([]byte(raw), &out); err != nil || status != http.StatusOK {
+			t.Fatalf("%s %s gives status %d with %s", method, path, status, raw)
+		}
+		return out
+	}
+	f.Advance(1)
+	market := ask("GET", "/market", "")
+	if market["mint"] != localnet.OutputMint().String() || market["price"] != 150.0 || market["feeBps"] != 30.0 || market["decimals"] != 6.0 {
+		t.Errorf("the market is told as %v", market)
+	}
+	market = ask("PUT", "/market", `{"reserveLamports":1000000000,"reserveTokens":75000000}`)
+	if market["price"] != 75.0 || market["reserveLamports"] != 1e9 || market["reserveTokens"] != 75e6 {
+		t.Errorf("once set, the market is told as %v", market)
+	}
+
+	told := ask("PUT", "/router", `{"wide":3,"faults":[{"status":503}],"lies":[{"lie":"garbage","probability":0.5}]}`)
+	want := map[string]any{
+		"urls": []any{where}, "lookupTable": localnet.RouterTable().String(),
+		"settings": map[string]any{
+			"wide": 3.0, "faults": []any{map[string]any{"status": 503.0}},
+			"lies": []any{map[string]any{"lie": "garbage", "probability": 0.5}},
+		},
+		"stats": map[string]any{"calls": map[string]any{}, "refused": map[string]any{}, "faults": map[string]any{}, "lies": map[string]any{}},
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("the router is told as (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]fault.Rule{{Status: 503}}, f.Router().Settings().Faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	if got := ask("GET", "/router", "")["settings"]; !cmp.Equal(got, want["settings"]) {
+		t.Errorf("the settings are told as %v", got)
+	}
+	if got := ask("DELETE", "/router", "")["settings"]; !cmp.Equal(got, map[string]any{}) {
+		t.Errorf("once honest again, the settings are told as %v", got)
+	}
+
+	for _, bad := range []struct{ method, path, body, want string }{
+		{"PUT", "/market", `{"reserveLamports":1}`, "reserveTokens is 0"},
+		{"PUT", "/market", `{"price":1}`, "unknown field"},
+		{"PUT", "/router", `{"wide":-1}`, "wide is -1"},
+		{"PUT", "/router", `{"lies":[{"lie":"white"}]}`, "lie is"},
+	} {
+		if status, got := f.admin(at, bad.method, bad.path, bad.body); status != http.StatusBadRequest || !strings.Contains(got, bad.want) {
+			t.Errorf("%s %s with %s gives status %d with %s, want 400 and %q", bad.method, bad.path, bad.body, status, got, bad.want)
+		}
+	}
+}
