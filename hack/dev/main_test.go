@@ -162,19 +162,34 @@ func passable(t *testing.T) string {
 // of the steps, because each tour wants a pool that nobody has used.
 func TestTheTourNoticesWhatIsWrong(t *testing.T) {
 	t.Parallel()
+	tellLies(t, []lie{
+		{"/merkle-root", `"root":"2f`, `"root":"3f`, "step 1 (The pool is initialised): root of GET /merkle-root: expected 2f"},
+		{"/merkle-root", `"merkle_tree":"G`, `"merkle_tree":"H`, "merkle_tree of GET /merkle-root: expected G"},
+		{"/viewing-key/register", `"identifier":"`, `"identifier":"00`, "step 4 (It registers a viewing key: POST /viewing-key/register): identifier: expected "},
+	})
+}
+
+// The swap is a tour of its own, because the wallet has deposited by then.
+func TestTheTourNoticesALieAboutASwap(t *testing.T) {
+	t.Parallel()
+	tellLies(t, []lie{{
+		"/transact_swap", `"swap_state_pda":"`, `"swap_state_pda":"1`,
+		"step 13 (It swaps: POST /transact_swap, from the proof to the tokens): swap_state_pda: expected ",
+	}})
+}
+
+// lie is a text that is told in the place of another on one path, and the error
+// that has to follow.
+type lie struct{ path, is, told, want string }
+
+// tellLies makes a tour for each lie, all on one stack.
+func tellLies(t *testing.T, lies []lie) {
+	t.Helper()
 	wallettest.Prover(t)
 	state := passable(t)
 	ports, err := stack.Ports{}.Claim(t.Context())
 	if err != nil {
 		t.Fatal(err)
-	}
-	lies := []struct {
-		path, is, told string
-		want           string
-	}{
-		{"/merkle-root", `"root":"2f`, `"root":"3f`, "step 1 (The pool is initialised): root of GET /merkle-root: expected 2f"},
-		{"/merkle-root", `"merkle_tree":"G`, `"merkle_tree":"H`, "merkle_tree of GET /merkle-root: expected G"},
-		{"/viewing-key/register", `"identifier":"`, `"identifier":"00`, "step 4 (It registers a viewing key: POST /viewing-key/register): identifier: expected "},
 	}
 	var out bytes.Buffer
 	s := &session{t.Context(), terminal.New(&out, terminal.Style{})}

@@ -2,7 +2,6 @@ package stack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -97,27 +94,4 @@ func healthy(ctx context.Context, url string) error {
 		}
 	}
 	return fmt.Errorf("GET /health says %s (%s)", report.Status, strings.Join(complaints, "; "))
-}
-
-// outputMint asks the local chain's admin port what its market sells.
-func outputMint(ctx context.Context, admin string) (mint solana.PublicKey, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, admin+"/market", http.NoBody)
-	if err != nil {
-		return mint, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return mint, fmt.Errorf("ask for the market's mint: %w", err)
-	}
-	defer func() { err = errors.Join(err, answer.Body.Close()) }()
-	var market struct {
-		Mint solana.PublicKey `json:"mint"`
-	}
-	if answer.StatusCode != http.StatusOK {
-		return mint, fmt.Errorf("ask for the market's mint: %s/market answers %s", admin, answer.Status)
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&market); err != nil || market.Mint.IsZero() {
-		return mint, fmt.Errorf("ask for the market's mint: %s/market names none", admin)
-	}
-	return market.Mint, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/postgres"
 	"github.com/relaypool/relaypool/hack/process"
@@ -78,7 +79,8 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	}
 	s := &Stack{
 		RelayURL: "http://" + address(o.Ports.Relay), OperationsURL: "http://" + address(o.Ports.Operations), ChainURL: "http://" + address(o.Ports.Chain),
-		RouterURL: "http://" + address(o.Ports.Router), AdminURL: "http://" + address(o.Ports.Admin),
+		OutputMint: localnet.OutputMint(),
+		RouterURL:  "http://" + address(o.Ports.Router), AdminURL: "http://" + address(o.Ports.Admin),
 		o: o,
 	}
 	s.RelayLog, s.ChainLog = s.file("relay.log"), s.file("localnet.log")
@@ -175,9 +177,6 @@ func (s *Stack) startChain(ctx context.Context) error {
 		_, err := client.GetHealth(ctx)
 		return err
 	}); err != nil {
-		return err
-	}
-	if s.OutputMint, err = outputMint(ctx, s.AdminURL); err != nil {
 		return err
 	}
 	s.o.Print.Fact("local chain", "%s, with a market and its router on %s, in %s", s.ChainURL, s.RouterURL, terminal.Seconds(time.Since(began)))

@@ -134,7 +134,7 @@ func (t *tour) begin(ctx context.Context, o *order) (*openapi.SwapAnswer, error)
 		return nil, err
 	}
 	done()
-	if answer.SwapStatePda == nil || answer.Nullifier == nil || answer.Signature == nil || answer.Data.SwapPhase == nil {
+	if answer.SwapStatePda == nil || answer.Data.SwapStatePda == nil || answer.Nullifier == nil || answer.Signature == nil || answer.Data.SwapPhase == nil {
 		return nil, errors.New("an accepted swap whose first leg is confirmed must have its signature, swap_state_pda, nullifier and swap_phase")
 	}
 	t.Print.Fact("POST "+contract.TransactSwapPath, "%s in %s, request %s", *answer.Data.SwapPhase, terminal.Seconds(t.Now().Sub(began)), answer.RequestID)
@@ -142,6 +142,7 @@ func (t *tour) begin(ctx context.Context, o *order) (*openapi.SwapAnswer, error)
 	t.Print.Fact("swap_state_pda", "%s", *answer.SwapStatePda)
 	return answer, errors.Join(
 		equal("swap_state_pda", o.accounts.State.String(), *answer.SwapStatePda),
+		equal("swap_state_pda", o.accounts.State.String(), *answer.Data.SwapStatePda),
 		equal("nullifier", hex.EncodeToString(o.public.Nullifiers[0][:]), *answer.Nullifier))
 }
 
@@ -156,7 +157,7 @@ func (t *tour) settle(ctx context.Context, answer *openapi.SwapAnswer, began tim
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	return t.trader().Follow(ctx, answer.RequestID, func(s *openapi.SubmissionStatus) {
-		t.Print.Fact("GET /status", "%s after %s", t.phase(s), terminal.Seconds(t.Now().Sub(began)))
+		t.Print.Fact("GET /status", "%s after %s", phase(s), terminal.Seconds(t.Now().Sub(began)))
 		if changed == nil {
 			return
 		}
@@ -167,7 +168,7 @@ func (t *tour) settle(ctx context.Context, answer *openapi.SwapAnswer, began tim
 }
 
 // phase is a status in a few words.
-func (t *tour) phase(s *openapi.SubmissionStatus) string {
+func phase(s *openapi.SubmissionStatus) string {
 	words := string(s.Status)
 	if s.SwapPhase != nil {
 		words += ", " + string(*s.SwapPhase)
