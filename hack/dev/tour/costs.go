@@ -13,10 +13,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
+// kept is the rent that the relay does not get back, the nullifiers' apart, in
+// lamports, and where it stays.
+type kept struct {
+	lamports uint64
+	in       string
+}
+
 // costs adds up what the relay paid for a swap and got back, transaction by
 // transaction as the chain has them, and checks pool, treasury and payer to the
-// lamport. kept is the rent that it does not get back, the nullifiers' apart.
-func (t *tour) costs(ctx context.Context, o *order, before books, kept uint64) error {
+// lamport.
+func (t *tour) costs(ctx context.Context, o *order, before books, kept kept) error {
 	after, err := t.readBooks(ctx, solana.PublicKey{})
 	if err != nil {
 		return err
@@ -36,12 +43,14 @@ func (t *tour) costs(ctx context.Context, o *order, before books, kept uint64) e
 		t.Print.Fact("the relay", "%s by %s, network fee %s", signed(r.payer), r.purpose(t.pool.Profile), terminal.Grouped(r.fee))
 	}
 	paid := before.payer - after.payer
-	t.Print.Fact("the relay paid", "%s: rent %s, network fees %s", terminal.Lamports(paid), terminal.Grouped(nullifierRent+kept), terminal.Grouped(fees))
+	t.Print.Fact("the relay paid", "%s: rent of nullifiers %s, rent that stays in %s %s, network fees %s",
+		terminal.Lamports(paid), terminal.Grouped(nullifierRent), kept.in, terminal.Grouped(kept.lamports), terminal.Grouped(fees))
+	t.Print.Fact("treasury", "%s → %s", terminal.Grouped(before.treasury), terminal.Lamports(after.treasury))
 	t.paidByRelay += paid
 	return errors.Join(
 		equal("pool's lamports", before.pool-o.gross, after.pool),
 		equal("treasury's lamports", before.treasury+o.gross-o.net, after.treasury),
-		equal("fee payer's lamports", before.payer-nullifierRent-kept-fees, after.payer),
+		equal("fee payer's lamports", before.payer-nullifierRent-kept.lamports-fees, after.payer),
 		equal("what the swap's transactions took from the fee payer", int64(paid), -sum)) //nolint:gosec // far below
 }
 

@@ -15,12 +15,14 @@ import (
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/hack/wallet/trade"
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
 const (
-	// leftToWait are the slots before the timeout that are waited for.
-	leftToWait = 10
+	// watched are the slots that pass before the reader's eyes, and leftToWait
+	// those before the timeout that are not passed over.
+	watched, leftToWait = 5, 10
 	// slotTime is that of mainnet and of the local chain.
 	slotTime = 400 * time.Millisecond
 )
@@ -68,8 +70,10 @@ func (t *tour) refund(ctx context.Context) error {
 	if err := t.gotBack(ctx, o); err != nil {
 		return err
 	}
-	// The state's rent went to the wallet too.
-	if err := t.costs(ctx, o, before, stateRent); err != nil {
+	if err := t.costs(ctx, o, before, kept{stateRent, "the recipient's wallet"}); err != nil {
+		return err
+	}
+	if err := t.repeatRefunded(ctx, o, *end.RefundSignature); err != nil {
 		return err
 	}
 	t.note = change
@@ -79,26 +83,46 @@ func (t *tour) refund(ctx context.Context) error {
 	return errors.Join(t.later.Locate(t.leaves), equal("whether the swap waited", true, skipped), equal("error_code", string(openapi.ErrorCodeSwapRefunded), *end.ErrorCode))
 }
 
-// skipTo passes over most of the slots until the timeout.
+// skipTo waits a little, and has the local chain pass over most of what is left
+// until the timeout.
 func (t *tour) skipTo(ctx context.Context, s *openapi.SubmissionStatus) error {
 	if s.SwapTimeoutSlot == nil {
 		return errors.New("a swap whose first leg is confirmed must have its swap_timeout_slot")
 	}
-	slot, err := t.chain.GetSlot(ctx, rpc.CommitmentConfirmed)
+	t.Print.Fact("swap_timeout_slot", "%s", terminal.Grouped(uint64(*s.SwapTimeoutSlot))) //nolint:gosec // a slot
+	first, err := t.slotsLeft(ctx, *s.SwapTimeoutSlot)
 	if err != nil {
-		return fmt.Errorf("read the slot: %w", err)
+		return err
 	}
-	left := *s.SwapTimeoutSlot - int64(slot)                                                                                                                //nolint:gosec // a slot
-	t.Print.Fact("timeout", "slot %s, in %d slots: %s", terminal.Grouped(uint64(*s.SwapTimeoutSlot)), left, terminal.Seconds(time.Duration(left)*slotTime)) //nolint:gosec // a slot
+	t.printLeft(first)
+	left := first
+	if err := poll(ctx, "some slots have passed", func(ctx context.Context) (bool, error) {
+		left, err = t.slotsLeft(ctx, *s.SwapTimeoutSlot)
+		return left <= first-watched, err
+	}); err != nil {
+		return err
+	}
+	t.printLeft(left)
 	if left <= leftToWait {
 		return nil
 	}
-	skip := left - leftToWait
-	if err := t.skip(ctx, skip); err != nil {
+	if err := t.skip(ctx, left-leftToWait); err != nil {
 		return err
 	}
-	t.Print.Fact("the local chain", "passes over %d slots at once, by its admin port, so that you need not wait", skip)
+	t.Print.Fact("", "the local chain passes over %d of them at once, by its admin port, so that you need not wait", left-leftToWait)
 	return nil
+}
+
+func (t *tour) slotsLeft(ctx context.Context, timeout int64) (int64, error) {
+	slot, err := t.chain.GetSlot(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		return 0, fmt.Errorf("read the slot: %w", err)
+	}
+	return timeout - int64(slot), nil //nolint:gosec // a slot
+}
+
+func (t *tour) printLeft(slots int64) {
+	t.Print.Fact("", "%d slots left: %s", slots, terminal.Seconds(time.Duration(slots)*slotTime))
 }
 
 // skip has the local chain pass over slots without a block.
@@ -127,9 +151,28 @@ func (t *tour) gotBack(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	t.Print.Fact("recipient's wallet", "0 → %s = %s and the swap state's rent %s", terminal.Lamports(holds), terminal.Grouped(o.net), terminal.Grouped(stateRent))
+	t.Print.Fact("  wallet", "0 → %s = %s and the swap state's rent %s", terminal.Lamports(holds), terminal.Grouped(o.net), terminal.Grouped(stateRent))
 	return errors.Join(
 		equal("lamports of the recipient's wallet", o.net+stateRent, holds),
-		t.holds(ctx, "recipient_ata after", o, 0, false),
+		t.holds(ctx, "  recipient_ata", o, 0, false),
 		t.nothingLeft(ctx, o))
+}
+
+// repeatRefunded sends the same swap again, which says where the lamports are.
+func (t *tour) repeatRefunded(ctx context.Context, o *order, refund string) error {
+	body, err := o.body()
+	if err != nil {
+		return err
+	}
+	answer, err := t.relay.TransactSwapWithResponse(ctx, nil, body)
+	if err != nil {
+		return fmt.Errorf("POST %s: %w", contract.TransactSwapPath, err)
+	}
+	if answer.JSON409 == nil || answer.JSON409.RefundSignature == nil {
+		return unexpected("POST "+contract.TransactSwapPath, "409 with refund_signature", answer.HTTPResponse, answer.Body)
+	}
+	t.Print.Fact("the same again", "409 %s, with the refund's signature", answer.JSON409.Code)
+	return errors.Join(
+		equal("code", openapi.ErrorCodeSwapRefunded, answer.JSON409.Code),
+		equal("refund_signature", refund, *answer.JSON409.RefundSignature))
 }

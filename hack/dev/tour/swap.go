@@ -108,8 +108,7 @@ func (t *tour) swap(ctx context.Context) error {
 		return err
 	}
 	t.Print.Fact("to the tokens", "%s from the submission", terminal.Seconds(t.Now().Sub(began)))
-	// The recipient's new account is theirs to keep.
-	if err := t.costs(ctx, o, before, tokenRent); err != nil {
+	if err := t.costs(ctx, o, before, kept{tokenRent, "the recipient's new account"}); err != nil {
 		return err
 	}
 	t.note = change
@@ -123,7 +122,8 @@ func (t *tour) begin(ctx context.Context, o *order) (*openapi.SwapAnswer, error)
 		return nil, err
 	}
 	t.Print.Fact("recipient", "%s", o.recipient)
-	if err := t.holds(ctx, "recipient_ata before", o, 0, false); err != nil {
+	t.Print.Fact("recipient_ata", "%s", o.terms.RecipientATA)
+	if err := t.holds(ctx, "  before", o, 0, false); err != nil {
 		return nil, err
 	}
 	began := t.Now()
@@ -206,7 +206,8 @@ func (t *tour) holds(ctx context.Context, label string, o *order, least uint64, 
 
 // bought checks that the tokens are there and nothing of the swap is left.
 func (t *tour) bought(ctx context.Context, o *order) error {
-	if err := t.holds(ctx, "recipient_ata after", o, o.terms.MinOutput, true); err != nil {
+	t.Print.Fact("recipient_ata", "%s", o.terms.RecipientATA)
+	if err := t.holds(ctx, "  after", o, o.terms.MinOutput, true); err != nil {
 		return err
 	}
 	return t.nothingLeft(ctx, o)
