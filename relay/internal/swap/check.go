@@ -61,7 +61,10 @@ func newGuard(r *round, program solana.PublicKey, payers []solana.PublicKey) (*g
 	}
 	// An unset wallet is the system program's address, which routers may name.
 	delete(g.forbidden, solana.SystemProgramID)
-	return g, g.forbid(r.terms.OutputMint, payers...)
+	if err := g.forbid(r.terms.OutputMint, payers...); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // forbid adds fee payers, and their token accounts of both mints.

@@ -82,7 +82,7 @@ func (s *Saga) ask(ctx context.Context, r *round, slippage int) (*route.Quote, e
 		if err = s.judge(ctx, r, err); !errors.Is(err, errTooLarge) {
 			return q, err
 		}
-		if err = s.narrow(r); err != nil {
+		if err := s.narrow(r); err != nil {
 			return nil, err
 		}
 	}

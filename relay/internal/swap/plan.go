@@ -72,7 +72,7 @@ func (f *facts) missing() (n uint64) {
 
 // phase is where the swap stands by its accounts.
 func (f *facts) phase() submission.Phase {
-	if f.state == stateHeld && f.wsol == accountReady && f.output == accountReady && f.recipient == accountReady {
+	if f.wsol == accountReady && f.output == accountReady && f.recipient == accountReady {
 		return submission.PhaseAccountsReady
 	}
 	return submission.PhaseFunded

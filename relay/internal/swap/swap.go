@@ -133,13 +133,16 @@ type round struct {
 }
 
 // Next implements submission.Settler. Its waits are for one of Reasons; phase and
-// timeout are set with them too.
+// timeout are set with them too, while the chain shows the swap state.
 func (s *Saga) Next(ctx context.Context, c *submission.Claimed, floor uint64) (submission.Order, error) {
 	r, err := s.observe(ctx, c, floor)
 	if err != nil {
 		return submission.Order{}, err
 	}
-	order := submission.Order{Phase: r.phase(), Timeout: r.timeout}
+	order := submission.Order{}
+	if r.state == stateHeld {
+		order.Phase, order.Timeout = r.phase(), r.timeout
+	}
 	for {
 		next, reason := plan(&r.facts)
 		switch next {

@@ -1,0 +1,210 @@
+package swap
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestHostile: every answer that is not fit to be signed is refused, counted and
+// told of once; the refund after the timeout is the same as ever.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	name := func(k solana.PublicKey, signer, writable bool) func(*world, *route.Instructions) {
+		return func(_ *world, ix *route.Instructions) {
+			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: k, IsSigner: signer, IsWritable: writable})
+		}
+	}
+	of := func(k func(*world) solana.PublicKey) func(*world, *route.Instructions) {
+		return func(w *world, ix *route.Instructions) { name(k(w), false, false)(w, ix) }
+	}
+	ata := func(owner, mint solana.PublicKey) solana.PublicKey {
+		a, err := shieldpool.AssociatedTokenAccount(owner, mint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	nullifier := func(i int) func(w *world) solana.PublicKey {
+		return func(w *world) solana.PublicKey {
+			a, _, err := w.pool.Nullifier(w.c.Call.Inputs.Nullifiers[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+	}
+	table := func(publish func(*world)) func(*world, *route.Instructions) {
+		return func(w *world, ix *route.Instructions) {
+			publish(w)
+			ix.LookupTables = append(ix.LookupTables, key(61))
+		}
+	}
+	tests := map[string]struct {
+		change func(*world, *route.Instructions)
+		want   string
+	}{
+		"another program":                       {func(_ *world, ix *route.Instructions) { ix.Program = key(70) }, route.HostileProgram},
+		"the pool's program":                    {func(w *world, ix *route.Instructions) { ix.Program = w.pool.Profile.ProgramID }, route.HostileProgram},
+		"the token program":                     {func(_ *world, ix *route.Instructions) { ix.Program = solana.TokenProgramID }, route.HostileProgram},
+		"a stranger signs":                      {name(key(70), true, false), route.HostileSigner},
+		"the payer signs":                       {name(key(50), true, true), route.HostileSigner},
+		"the payer is read":                     {name(key(50), false, false), route.HostileAccount},
+		"another payer is written":              {name(key(51), false, true), route.HostileAccount},
+		"the payer's wrapped SOL":               {name(ata(key(50), solana.WrappedSol), false, true), route.HostileAccount},
+		"another payer's account of the output": {name(ata(key(51), key(3)), false, true), route.HostileAccount},
+		"the pool":                              {of(func(w *world) solana.PublicKey { return w.pool.Address }), route.HostileAccount},
+		"the pool's program among the accounts": {of(func(w *world) solana.PublicKey { return w.pool.Profile.ProgramID }), route.HostileAccount},
+		"the tree":                              {of(func(w *world) solana.PublicKey { return w.pool.MerkleTree }), route.HostileAccount},
+		"the treasury":                          {of(func(w *world) solana.PublicKey { return w.pool.Treasury }), route.HostileAccount},
+		"the first nullifier":                   {of(nullifier(0)), route.HostileAccount},
+		"the second nullifier":                  {of(nullifier(1)), route.HostileAccount},
+		"the recipient's wallet":                {of(func(w *world) solana.PublicKey { return w.wallet }), route.HostileAccount},
+		"the recipient's token account":         {of(func(w *world) solana.PublicKey { return w.swap.Terms.RecipientATA }), route.HostileAccount},
+		"the state is written":                  {func(_ *world, ix *route.Instructions) { ix.Accounts[1].IsWritable = true }, route.HostileAccount},
+		"the state is written in another place": {func(w *world, ix *route.Instructions) { name(w.swap.State, false, true)(w, ix) }, route.HostileAccount},
+		"another user's wrapped SOL":            {func(_ *world, ix *route.Instructions) { ix.Accounts[2].PublicKey = key(70) }, route.HostileAccount},
+		"another user's output":                 {func(_ *world, ix *route.Instructions) { ix.Accounts[3].PublicKey = key(70) }, route.HostileAccount},
+		"an output that cannot be written":      {func(_ *world, ix *route.Instructions) { ix.Accounts[3].IsWritable = false }, route.HostileAccount},
+		"no accounts at all":                    {func(_ *world, ix *route.Instructions) { ix.Accounts = nil }, route.HostileAccount},
+		"more tables than it can need":          {func(_ *world, ix *route.Instructions) { ix.LookupTables = make([]solana.PublicKey, 9) }, route.HostileTable},
+		"a table that does not exist":           {table(func(*world) {}), route.HostileTable},
+		"a table of another program's": {table(func(w *world) {
+			w.publish(key(61))
+			w.chain.accounts[key(61)].Owner = key(70)
+		}), route.HostileTable},
+		"a table that is being closed": {table(func(w *world) {
+			w.publish(key(61))
+			w.chain.accounts[key(61)].Data[4] = 0
+		}), route.HostileTable},
+		"a table of another form": {table(func(w *world) {
+			w.publish(key(61))
+			w.chain.accounts[key(61)].Data[0] = 2
+		}), route.HostileTable},
+		"a table with too many addresses": {table(func(w *world) { w.publish(key(61), make([]solana.PublicKey, 257)...) }), route.HostileTable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, (*world).ready)
+			w.router.changeIx = func(ix *route.Instructions) { test.change(w, ix) }
+			for range 2 {
+				order, err := w.next()
+				wait := checkWait(t, w, err, ReasonRouterHostile)
+				var hostile *route.Hostile
+				if !errors.As(wait, &hostile) || hostile.What != test.want || order.Draft != nil {
+					t.Fatalf("cause is %v, draft %v, want %s", wait.Cause, order.Draft, test.want)
+				}
+			}
+			if diff := cmp.Diff([]string{test.want, test.want}, w.seen.hostile); diff != "" {
+				t.Errorf("counted (-want +got)\n%s", diff)
+			}
+			if told := countLines(w.seen.log.String()); told != 1 {
+				t.Errorf("it is told of %d times, want once:\n%s", told, w.seen.log.String())
+			}
+			w.chain.slot = testTimeout
+			order, err := w.next()
+			if err != nil || order.Draft == nil || order.Draft.Purpose != submission.PurposeRefund {
+				t.Fatalf("past the timeout the order is %+v, %v, want a refund", order, err)
+			}
+			w.decode(order.Draft)
+		})
+	}
+}
+
+func countLines(s string) (n int) {
+	for _, b := range []byte(s) {
+		if b == '\n' {
+			n++
+		}
+	}
+	return n
+}
+
+// TestHostileQuote: a price that is for another question is not believed, and one
+// that the client refuses is not counted twice.
+func TestHostileQuote(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change    func(*route.Quote)
+		err       error
+		wantCount []string
+	}{
+		"less goes in":             {func(q *route.Quote) { q.InAmount-- }, nil, []string{route.HostileAmount}},
+		"more goes in":             {func(q *route.Quote) { q.InAmount++ }, nil, []string{route.HostileAmount}},
+		"more at worst than hoped": {func(q *route.Quote) { q.Threshold = q.OutAmount + 1 }, nil, []string{route.HostileThreshold}},
+		"the client says so":       {nil, &route.Hostile{What: route.HostileOutputMint}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, (*world).ready)
+			w.router.changeQuote = test.change
+			w.router.quoteErr = func(route.QuoteRequest) error { return test.err }
+			_, err := w.next()
+			checkWait(t, w, err, ReasonRouterHostile)
+			if diff := cmp.Diff(test.wantCount, w.seen.hostile); diff != "" {
+				t.Errorf("counted (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// FuzzCheck: whatever a router answers, what passes the check has these properties.
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte{}, []byte{})
+	f.Add([]byte{0, 0, 1, 1, 2, 2, 3, 2}, []byte{1})
+	f.Add([]byte{1, 1, 2, 2, 3, 2, 4, 0}, []byte{1})
+	f.Add([]byte{1, 3, 2, 2, 3, 2}, []byte{1})
+	f.Fuzz(func(t *testing.T, accounts, data []byte) {
+		w := newWorld(t, (*world).ready)
+		nullifier, _, err := w.pool.Nullifier(w.swap.Nullifier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		payerATA, err := shieldpool.AssociatedTokenAccount(key(51), solana.WrappedSol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := []solana.PublicKey{
+			solana.TokenProgramID, w.swap.State, w.swap.WSOL, w.swap.Output,
+			// from here on none may be named
+			w.payer, key(51), payerATA, w.pool.Address, w.pool.MerkleTree, w.pool.Treasury, w.pool.Profile.ProgramID, nullifier, w.wallet, w.swap.Terms.RecipientATA,
+		}
+		const harmless = 4
+		fit, wrote := true, map[solana.PublicKey]bool{}
+		ix := &route.Instructions{Program: key(7), Data: data}
+		for i := 0; i+1 < len(accounts); i += 2 {
+			a := solana.AccountMeta{PublicKey: key(8, accounts[i]), IsSigner: accounts[i+1]&1 > 0, IsWritable: accounts[i+1]&2 > 0}
+			if at := int(accounts[i]); at < len(known) {
+				a.PublicKey = known[at]
+				fit = fit && at < harmless
+			}
+			isState := a.PublicKey == w.swap.State
+			fit = fit && (!a.IsSigner || isState) && (!isState || !a.IsWritable)
+			wrote[a.PublicKey] = wrote[a.PublicKey] || a.IsWritable
+			ix.Accounts = append(ix.Accounts, a)
+		}
+		fit = fit && wrote[w.swap.WSOL] && wrote[w.swap.Output]
+		w.router.changeIx = func(got *route.Instructions) { *got = *ix }
+		order, err := w.next()
+		wait := (*submission.Wait)(nil)
+		switch {
+		case err == nil:
+			if !fit {
+				t.Fatalf("an instruction that is not fit is drafted: %+v", ix.Accounts)
+			}
+			w.decode(order.Draft)
+		case !errors.As(err, &wait):
+			t.Fatalf("error is %v", err)
+		case fit && wait.Reason != ReasonRouteTooLarge || !fit && wait.Reason != ReasonRouterHostile && wait.Reason != ReasonRouteTooLarge:
+			t.Fatalf("it is put off for %s, and fit: %v", wait.Reason, fit)
+		}
+	})
+}

@@ -1,0 +1,350 @@
+package swap
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	testLamports = 1_000_000_000
+	testMinimum  = 100_000
+	testCreated  = 1000
+	testTimeout  = testCreated + 200
+)
+
+func key(b ...byte) solana.PublicKey {
+	k := solana.PublicKey{0: 0xaa}
+	copy(k[28:], b)
+	return k
+}
+
+// testWallet is on the curve and has an associated token account.
+func testWallet() solana.PublicKey {
+	return solana.MustPublicKeyFromBase58("9B5XszUGdMaxCZ7uSQhPzdks5ZQSmWxrmzCSvtJ6Ns6g")
+}
+
+// fakeChain answers with the accounts that a test puts there.
+type fakeChain struct {
+	accounts map[solana.PublicKey]*ledger.Account
+	slot     uint64
+	settled  *ledger.Settled
+	// err fails every call; tables only those for other accounts than the swap's.
+	err, tables error
+	floor       uint64
+	// searched counts the looks into the history.
+	searched int
+}
+
+func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitment ledger.Commitment, floor uint64) ([]*ledger.Account, uint64, error) {
+	if c.err != nil {
+		return nil, 0, c.err
+	}
+	if commitment != ledger.Confirmed {
+		panic("the chain is read at " + string(commitment))
+	}
+	out := make([]*ledger.Account, len(keys))
+	for i, k := range keys {
+		out[i] = c.accounts[k]
+		if out[i] != nil && out[i].Owner == solana.AddressLookupTableProgramID && c.tables != nil {
+			return nil, 0, c.tables
+		}
+	}
+	c.floor = floor
+	return out, c.slot, nil
+}
+
+func (c *fakeChain) Settlement(context.Context, *shieldpool.Swap) (*ledger.Settled, error) {
+	c.searched++
+	return c.settled, c.err
+}
+
+// fakeRouter is honest unless a test makes it otherwise.
+type fakeRouter struct {
+	w *world
+	// out is what comes out of the lamports.
+	out uint64
+	// padding is how many accounts more than it needs its instruction has, by the
+	// most that were asked for; nil for none. They are in its table.
+	padding  func(route.QuoteRequest) int
+	table    *solana.PublicKey
+	quoteErr func(route.QuoteRequest) error
+	ixErr    error
+	// change makes the honest answers other ones.
+	changeQuote func(*route.Quote)
+	changeIx    func(*route.Instructions)
+
+	asked   []route.QuoteRequest
+	carried int
+}
+
+func (f *fakeRouter) Quote(_ context.Context, r route.QuoteRequest) (*route.Quote, error) {
+	f.asked = append(f.asked, r)
+	if f.quoteErr != nil {
+		if err := f.quoteErr(r); err != nil {
+			return nil, err
+		}
+	}
+	q := &route.Quote{
+		InAmount: r.Amount, OutAmount: f.out, Threshold: f.out - f.out*uint64(r.SlippageBps)/wholeBps,
+		ContextSlot: f.w.chain.slot, Received: f.w.now,
+	}
+	if f.changeQuote != nil {
+		f.changeQuote(q)
+	}
+	return q, nil
+}
+
+func (f *fakeRouter) Instructions(_ context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
+	f.carried++
+	if f.ixErr != nil {
+		return nil, f.ixErr
+	}
+	ix := f.w.instructions(user, q)
+	if f.padding != nil {
+		for i := range f.padding(f.asked[len(f.asked)-1]) {
+			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(9, byte(i))})
+		}
+	}
+	if f.table != nil {
+		ix.LookupTables = append(ix.LookupTables, *f.table)
+	}
+	if f.changeIx != nil {
+		f.changeIx(ix)
+	}
+	return ix, nil
+}
+
+// events is what a saga has told.
+type events struct {
+	mu      sync.Mutex
+	waits   []string
+	hostile []string
+	log     bytes.Buffer
+}
+
+func (e *events) SwapWaited(reason string)  { e.waits = append(e.waits, reason) }
+func (e *events) RouterHostile(what string) { e.hostile = append(e.hostile, what) }
+func (e *events) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.log.Write(p)
+}
+
+type keys []solana.PublicKey
+
+func (k keys) Keys() []solana.PublicKey { return k }
+
+// world is a swap that was funded at testCreated, a chain that shows it, and a
+// saga to carry it on.
+type world struct {
+	t      *testing.T
+	now    time.Time
+	pool   *shieldpool.Pool
+	swap   *shieldpool.Swap
+	wallet solana.PublicKey
+	c      *submission.Claimed
+	chain  *fakeChain
+	router *fakeRouter
+	seen   *events
+	saga   *Saga
+	own    *shieldpool.LookupTable
+	payer  solana.PublicKey
+}
+
+func (w *world) options() Options {
+	return Options{
+		Chain: w.chain, Router: w.router, Pool: w.pool, RouterProgram: key(7), Payers: keys{w.payer, key(51)}, SlippageBps: 50, Observer: w.seen,
+		Log: slog.New(slog.NewTextHandler(w.seen, nil)), Now: func() time.Time { return w.now }, Table: w.own,
+	}
+}
+
+// newWorld makes a world at slot testCreated + 10, four seconds after the funding,
+// with nothing but the state on the chain; change may be nil.
+func newWorld(t *testing.T, change func(*world)) *world {
+	t.Helper()
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, now: time.Unix(1_700_000_000, 0), pool: pool, wallet: testWallet(), payer: key(50), seen: new(events)}
+	mint := key(3)
+	ata, err := shieldpool.AssociatedTokenAccount(w.wallet, mint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms := shieldpool.SwapTerms{OutputMint: mint, RecipientATA: ata, MinOutput: testMinimum}
+	nullifiers := [2][32]byte{{31: 1}, {31: 2}}
+	if w.swap, err = pool.Swap(nullifiers[0], terms); err != nil {
+		t.Fatal(err)
+	}
+	parent := uuid.UUID{1}
+	w.c = &submission.Claimed{Submission: &submission.Submission{
+		ID: uuid.UUID{2}, Parent: &parent, Kind: submission.KindSettlement, State: submission.Processing,
+		Call: &shieldpool.Call{
+			Inputs:      &shieldpool.PublicInputs{PublicAmount: -testLamports, Nullifiers: nullifiers},
+			Destination: shieldpool.Destination{Recipient: w.wallet, Swap: &terms},
+		},
+		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: testTimeout},
+		CreatedAt: w.now.Add(-4 * time.Second),
+	}}
+	w.chain = &fakeChain{accounts: map[solana.PublicKey]*ledger.Account{}, slot: testCreated + 10}
+	w.router = &fakeRouter{w: w, out: 2 * testMinimum}
+	w.fund(nil)
+	if change != nil {
+		change(w)
+	}
+	if w.saga, err = New(w.options()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// fund puts the swap state on the chain; change may be nil.
+func (w *world) fund(change func(*shieldpool.SwapState)) {
+	s := &shieldpool.SwapState{
+		Nullifier: w.swap.Nullifier, Lamports: testLamports, OutputMint: w.swap.Terms.OutputMint, RecipientATA: w.swap.Terms.RecipientATA,
+		MinOutput: testMinimum, CreatedSlot: testCreated, TimeoutSlot: testTimeout, Bump: w.swap.Bump,
+	}
+	if change != nil {
+		change(s)
+	}
+	w.chain.accounts[w.swap.State] = &ledger.Account{Owner: w.pool.Profile.ProgramID, Lamports: testLamports + 2_011_440, Data: s.Bytes()}
+}
+
+// tokens puts a token account on the chain.
+func (w *world) tokens(at, owner, mint solana.PublicKey, amount uint64, frozen bool) {
+	data := make([]byte, shieldpool.TokenAccountLength)
+	copy(data, mint[:])
+	copy(data[32:], owner[:])
+	binary.LittleEndian.PutUint64(data[64:], amount)
+	data[108] = 1
+	if frozen {
+		data[108] = 2
+	}
+	if mint.Equals(solana.WrappedSol) {
+		data[109] = 1
+	}
+	w.chain.accounts[at] = &ledger.Account{Owner: solana.TokenProgramID, Lamports: tokenAccountRent, Data: data}
+}
+
+// ready puts all three token accounts on the chain, empty.
+func (w *world) ready() {
+	w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 0, false)
+	w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, false)
+	w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
+}
+
+// publish puts a lookup table on the chain.
+func (w *world) publish(at solana.PublicKey, addresses ...solana.PublicKey) {
+	data := make([]byte, 56, 56+32*len(addresses))
+	data[0] = 1
+	binary.LittleEndian.PutUint64(data[4:], ^uint64(0))
+	for _, a := range addresses {
+		data = append(data, a[:]...)
+	}
+	w.chain.accounts[at] = &ledger.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
+}
+
+// instructions are honest: the router's program swaps what is in the user's
+// account for at least the quote's threshold, which its data ends with.
+func (w *world) instructions(user solana.PublicKey, q *route.Quote) *route.Instructions {
+	return &route.Instructions{
+		Program: key(7),
+		Accounts: []solana.AccountMeta{
+			{PublicKey: solana.TokenProgramID}, {PublicKey: user, IsSigner: true},
+			{PublicKey: w.swap.WSOL, IsWritable: true}, {PublicKey: w.swap.Output, IsWritable: true},
+			{PublicKey: key(8, 1), IsWritable: true}, {PublicKey: key(8, 2), IsWritable: true}, {PublicKey: key(8, 3)},
+			{PublicKey: solana.SystemProgramID},
+		},
+		Data: binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64([]byte{0xe5}, q.InAmount), q.Threshold),
+	}
+}
+
+// instruction is one of a transaction's, with its accounts as the network sees them.
+type instruction struct {
+	program  solana.PublicKey
+	accounts []*solana.AccountMeta
+	data     []byte
+}
+
+// decode reads a draft's transaction back from its bytes, and holds what is true
+// of all: one signature, the payer's, v0, and a size that the network carries.
+// The compute budget's instructions are left out.
+func (w *world) decode(d *submission.Draft) []instruction {
+	w.t.Helper()
+	tx, err := d.Build(w.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.decodeTransaction(tx)
+}
+
+func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
+	w.t.Helper()
+	raw, err := built.MarshalBinary()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(raw) > shieldpool.MaxTransactionSize {
+		w.t.Fatalf("transaction has %d bytes", len(raw))
+	}
+	tx, err := solana.TransactionFromBytes(raw)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m := tx.Message
+	if m.GetVersion() != solana.MessageVersionV0 || m.Header.NumRequiredSignatures != 1 || m.AccountKeys[0] != w.payer || m.RecentBlockhash != (solana.Hash{1}) {
+		w.t.Fatal("transaction is not v0, or signed by another than the payer alone, or names another blockhash")
+	}
+	writable, readonly := solana.PublicKeySlice{}, solana.PublicKeySlice{}
+	for _, l := range m.AddressTableLookups {
+		table, _, err := shieldpool.ParseLookupTable(l.AccountKey, w.chain.accounts[l.AccountKey].Data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, i := range l.WritableIndexes {
+			writable = append(writable, table.Addresses[i])
+		}
+		for _, i := range l.ReadonlyIndexes {
+			readonly = append(readonly, table.Addresses[i])
+		}
+	}
+	all := slices.Concat(m.AccountKeys, writable, readonly)
+	static := len(m.AccountKeys)
+	meta := func(i uint16) *solana.AccountMeta {
+		at := int(i)
+		write := at < 1 || at < static-int(m.Header.NumReadonlyUnsignedAccounts) || at >= static && at < static+len(writable)
+		return &solana.AccountMeta{PublicKey: all[at], IsSigner: at == 0, IsWritable: write}
+	}
+	var out []instruction
+	for _, ix := range m.Instructions {
+		one := instruction{program: all[ix.ProgramIDIndex], data: ix.Data}
+		for _, a := range ix.Accounts {
+			one.accounts = append(one.accounts, meta(a))
+		}
+		if one.program != solana.ComputeBudget {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func (w *world) next() (submission.Order, error) {
+	w.t.Helper()
+	return w.saga.Next(w.t.Context(), w.c, testCreated+5)
+}

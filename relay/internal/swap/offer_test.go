@@ -1,0 +1,292 @@
+package swap
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestSlippage: the price may get worse by as much as is configured, and never
+// below the user's minimum.
+func TestSlippage(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		out        uint64
+		lie        uint64 // added to what is asked for
+		wantAsked  []int  // slippage of each quote
+		wantReason string
+	}{
+		"far above the minimum":                {2 * testMinimum, 0, []int{50}, ""},
+		"as much above as is configured":       {testMinimum * 10_000 / 9_950, 0, []int{50}, ""},
+		"just above, so that less is allowed":  {testMinimum + 300, 0, []int{50, 29}, ""},
+		"a hair above, so that none is":        {testMinimum + 1, 0, []int{50, 0}, ""},
+		"the minimum itself":                   {testMinimum, 0, []int{50, 0}, ""},
+		"a hair below":                         {testMinimum - 1, 0, []int{50}, ReasonPrice},
+		"nothing":                              {0, 0, []int{50}, ReasonPrice},
+		"a router that allows more than asked": {testMinimum + 300, 9, []int{50, 29}, ReasonPrice},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, (*world).ready)
+			w.router.out = test.out
+			w.router.changeQuote = func(q *route.Quote) {
+				q.Threshold -= min(q.Threshold, test.lie*q.OutAmount/wholeBps)
+			}
+			order, err := w.next()
+			var asked []int
+			for _, r := range w.router.asked {
+				asked = append(asked, r.SlippageBps)
+				r.SlippageBps = 0
+				want := route.QuoteRequest{InputMint: solana.WrappedSol, OutputMint: w.swap.Terms.OutputMint, Amount: testLamports}
+				if diff := cmp.Diff(want, r); diff != "" {
+					t.Errorf("asked (-want +got)\n%s", diff)
+				}
+			}
+			if diff := cmp.Diff(test.wantAsked, asked); diff != "" {
+				t.Errorf("slippage asked for (-want +got)\n%s", diff)
+			}
+			if test.wantReason != "" {
+				checkWait(t, w, err, test.wantReason)
+				return
+			}
+			if err != nil || order.Draft.Purpose != submission.PurposeExecute {
+				t.Fatalf("order is %+v, %v, want an execution", order, err)
+			}
+		})
+	}
+}
+
+func TestTighten(t *testing.T) {
+	t.Parallel()
+	for _, out := range []uint64{1, 2, 3, 9_999, 10_000, 10_001, 123_456_789, math.MaxUint64 - 1, math.MaxUint64} {
+		for _, least := range []uint64{0, 1, out / 3, out - out/200, out - 1, out} {
+			bps := tighten(out, least)
+			if bps < 0 || bps > wholeBps {
+				t.Fatalf("%d of %d gives %d", least, out, bps)
+			}
+			// What the router leaves, rounded up or down, is not below least.
+			hi, lo := out/wholeBps*uint64(bps), out%wholeBps*uint64(bps)
+			taken := hi + (lo+wholeBps-1)/wholeBps
+			if out-taken < least {
+				t.Errorf("slippage %d leaves %d of %d, want %d", bps, out-taken, out, least)
+			}
+		}
+	}
+}
+
+// TestRouterErrors: what the router's client says, as what a swap waits for.
+func TestRouterErrors(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err    error
+		slot   uint64
+		reason string
+		want   time.Duration
+	}{
+		"does not answer":                     {&route.Unavailable{Kind: route.KindTimeout}, 1010, ReasonRouterUnavailable, time.Second},
+		"asks to be left alone":               {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: 5 * time.Second}, 1010, ReasonRouterUnavailable, 5 * time.Second},
+		"asks for less than it waits":         {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: time.Millisecond}, 1010, ReasonRouterUnavailable, time.Second},
+		"asks for longer than to the timeout": {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: time.Hour}, 1190, ReasonRouterUnavailable, 4400 * time.Millisecond},
+		"has no route":                        {route.NewNoRoute(route.CodeNoRoutes), 1010, ReasonNoRoute, time.Second},
+		"contradicts the question":            {&route.Hostile{What: route.HostileOutputMint}, 1010, ReasonRouterHostile, time.Second},
+	}
+	for name, test := range tests {
+		for _, at := range []string{"quote", "instructions"} {
+			t.Run(name+", "+at, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, func(w *world) { w.ready(); w.chain.slot = test.slot })
+				if at == "quote" {
+					w.router.quoteErr = func(route.QuoteRequest) error { return test.err }
+				} else {
+					w.router.ixErr = test.err
+				}
+				_, err := w.next()
+				// checkWait's bounds are those of a wait that nobody asked for.
+				var wait *submission.Wait
+				if !errors.As(err, &wait) || wait.Reason != test.reason || wait.For != test.want {
+					t.Errorf("wait is %+v, want %s for %s", wait, test.reason, test.want)
+				}
+			})
+		}
+	}
+	w := newWorld(t, (*world).ready)
+	w.router.quoteErr = func(route.QuoteRequest) error { return errors.New("a question that makes no sense") }
+	if _, err := w.next(); err == nil || errors.As(err, new(*submission.Wait)) {
+		t.Errorf("error is %v, want one that is nothing to wait for", err)
+	}
+}
+
+// TestQuoteOfARouterThatIsBehind: a price from long ago is no price.
+func TestQuoteOfARouterThatIsBehind(t *testing.T) {
+	t.Parallel()
+	for behind, want := range map[uint64]string{0: "", quoteSlots: "", quoteSlots + 1: ReasonQuoteStale, testCreated + 10: ""} { // the last does not tell
+		w := newWorld(t, (*world).ready)
+		w.router.changeQuote = func(q *route.Quote) { q.ContextSlot -= behind }
+		_, err := w.next()
+		if want != "" {
+			checkWait(t, w, err, want)
+		} else if err != nil {
+			t.Errorf("%d slots behind: %v", behind, err)
+		}
+	}
+}
+
+// TestWidths: a route that does not fit is asked for again with fewer accounts,
+// then direct, and what fitted is remembered.
+func TestWidths(t *testing.T) {
+	t.Parallel()
+	full := []route.QuoteRequest{{}, {MaxAccounts: 40}, {MaxAccounts: 28}, {MaxAccounts: 20}, {MaxAccounts: 20, DirectOnly: true}}
+	padded := func(r route.QuoteRequest) int {
+		switch {
+		case r.DirectOnly:
+			return 0
+		case r.MaxAccounts == 0:
+			return 120
+		default:
+			return r.MaxAccounts
+		}
+	}
+	tests := map[string]struct {
+		padding   func(route.QuoteRequest) int
+		quoteErr  func(route.QuoteRequest) error
+		ixErr     error
+		table     bool
+		want      int // widths asked for
+		reason    string
+		wantAgain int // the first width of the next round
+	}{
+		"the widest fits":                      {want: 1},
+		"one of forty accounts fits no packet": {padding: padded, want: 5, wantAgain: 4},
+		"with a table one of forty does":       {padding: padded, table: true, want: 2, wantAgain: 1},
+		"none fits":                            {padding: func(route.QuoteRequest) int { return 40 }, want: 5, reason: ReasonRouteTooLarge},
+		"more accounts than a transaction may lock": {padding: func(r route.QuoteRequest) int {
+			if r.MaxAccounts == 0 {
+				return 60
+			}
+			return 20
+		}, table: true, want: 2, wantAgain: 1},
+		"the client says that it is too large": {ixErr: route.NewNoRoute(route.CodeTooLarge), want: 5, reason: ReasonRouteTooLarge},
+		"the quote already is": {quoteErr: func(r route.QuoteRequest) error {
+			if r.MaxAccounts != 28 {
+				return route.NewNoRoute(route.CodeTooLarge)
+			}
+			return nil
+		}, want: 3, wantAgain: 2},
+		"there is no direct one": {padding: padded, quoteErr: func(r route.QuoteRequest) error {
+			if r.DirectOnly {
+				return route.NewNoRoute(route.CodeNoRoutes)
+			}
+			return nil
+		}, want: 5, reason: ReasonNoRoute},
+		"the narrow one's price is bad": {padding: padded, want: 5, reason: ReasonPrice, wantAgain: 4},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) {
+				w.ready()
+				w.router.padding, w.router.quoteErr, w.router.ixErr = test.padding, test.quoteErr, test.ixErr
+				if test.reason == ReasonPrice {
+					w.router.changeQuote = func(q *route.Quote) {
+						if w.router.asked[len(w.router.asked)-1].DirectOnly {
+							q.OutAmount, q.Threshold = testMinimum-1, testMinimum-1
+						}
+					}
+				}
+				if test.table {
+					var all []solana.PublicKey
+					for i := range 120 {
+						all = append(all, key(9, byte(i)))
+					}
+					at := key(61)
+					w.publish(at, all...)
+					w.router.table = &at
+				}
+			})
+			round := func(from int) {
+				t.Helper()
+				w.router.asked = nil
+				order, err := w.next()
+				if test.reason != "" {
+					checkWait(t, w, err, test.reason)
+				} else if err != nil {
+					t.Fatal(err)
+				} else {
+					w.decode(order.Draft)
+				}
+				var asked []route.QuoteRequest
+				for _, r := range w.router.asked {
+					asked = append(asked, route.QuoteRequest{MaxAccounts: r.MaxAccounts, DirectOnly: r.DirectOnly})
+				}
+				if diff := cmp.Diff(full[from:test.want], asked); diff != "" {
+					t.Errorf("asked (-want +got)\n%s", diff)
+				}
+			}
+			round(0)
+			round(test.wantAgain)
+		})
+	}
+}
+
+// TestTables: of the tables those are used that make the transaction smaller,
+// the relay's own among them.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	market := []solana.PublicKey{key(8, 1), key(8, 2), key(8, 3)}
+	tests := map[string]struct {
+		own, routers []solana.PublicKey
+		same         bool
+		want         int
+	}{
+		"none":                                  {want: 0},
+		"one that names nothing of it":          {routers: []solana.PublicKey{key(70), key(71)}, want: 0},
+		"one that names a single account":       {routers: market[:1], want: 0},
+		"one that names three":                  {routers: market, want: 1},
+		"one that names the payer and a signer": {routers: []solana.PublicKey{key(50), market[0]}, want: 0},
+		"the relay's own":                       {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, want: 1},
+		"both":                                  {own: []solana.PublicKey{solana.TokenProgramID, solana.SystemProgramID}, routers: market, want: 2},
+		"both, with the same accounts":          {own: market, routers: market, want: 1},
+		"the router names the relay's own":      {own: market, routers: market, same: true, want: 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) {
+				w.ready()
+				at := key(61)
+				if test.routers != nil {
+					w.publish(at, test.routers...)
+					w.router.table = &at
+				}
+				if test.own != nil {
+					w.own = &shieldpool.LookupTable{Address: key(62), Addresses: test.own}
+					if test.same {
+						w.own.Address = at
+					}
+					w.publish(w.own.Address, test.own...)
+				}
+			})
+			order, err := w.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.decode(order.Draft)
+			tx, err := order.Draft.Build(w.payer, shieldpool.Compute{}, solana.Hash{1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(tx.Message.AddressTableLookups); got != test.want {
+				t.Errorf("transaction uses %d tables, want %d", got, test.want)
+			}
+		})
+	}
+}

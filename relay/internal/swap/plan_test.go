@@ -1,0 +1,135 @@
+package swap
+
+import (
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// rule is what has to be true of facts for a step, and for each reason to wait;
+// written apart from plan, by what a step needs and not by an order of cases.
+func wanted(f *facts) (step, string) {
+	there, late, quoted := f.state != stateMissing, f.slot >= f.timeout, f.quote == quoteMeets
+	accounts := []accountFact{f.wsol, f.output, f.recipient}
+	bad, none := false, false
+	for i, a := range accounts {
+		bad = bad || a == accountUnusable || a == accountFrozen && i < 2
+		none = none || a == accountMissing
+	}
+	frozen := f.recipient == accountFrozen
+	open := there && !late && f.walletKnown && f.state == stateHeld && !bad && !frozen
+	matches := map[step]bool{
+		stepFindEnd:  !there && f.end == endUnread,
+		stepEnd:      !there && f.end == endFound,
+		stepRefund:   there && late && f.walletKnown,
+		stepQuote:    open && f.quote == quoteUnread,
+		stepAccounts: open && quoted && none,
+		stepExecute:  open && quoted && !none,
+	}
+	found, n := stepWait, 0
+	for s, ok := range matches {
+		if ok {
+			found, n = s, n+1
+		}
+	}
+	if n > 1 {
+		panic("two steps at once")
+	}
+	if found != stepWait {
+		return found, ""
+	}
+	switch {
+	case !there && f.young:
+		return stepWait, ReasonStateMissing
+	case !there:
+		return stepWait, submission.HoldHistory
+	case !f.walletKnown:
+		return stepWait, ReasonWalletUnknown
+	case f.state == stateWrong:
+		return stepWait, ReasonStateWrong
+	case frozen:
+		return stepWait, ReasonRecipientFrozen
+	case bad:
+		return stepWait, ReasonAccountUnusable
+	default:
+		return stepWait, ReasonPrice
+	}
+}
+
+// TestPlan holds every combination of facts.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	var combinations int
+	everyFacts(func(f facts) {
+		combinations++
+		wantStep, wantReason := wanted(&f)
+		if next, reason := plan(&f); next != wantStep || reason != wantReason {
+			t.Errorf("%+v leads to step %d %q, want %d %q", f, next, reason, wantStep, wantReason)
+		}
+	})
+	if want := 3 * 3 * 3 * 2 * 2 * 4 * 4 * 4 * 3; combinations != want {
+		t.Errorf("%d combinations, want %d", combinations, want)
+	}
+}
+
+func everyFacts(do func(facts)) {
+	accounts := []accountFact{accountMissing, accountReady, accountFrozen, accountUnusable}
+	for _, slot := range []uint64{199, 200, 201} {
+		for _, state := range []stateFact{stateMissing, stateHeld, stateWrong} {
+			for _, end := range []endFact{endUnread, endFound, endUnknown} {
+				for _, flags := range []int{0, 1, 2, 3} {
+					for _, wsol := range accounts {
+						for _, output := range accounts {
+							for _, recipient := range accounts {
+								for _, quote := range []quoteFact{quoteUnread, quoteMeets, quoteShort} {
+									do(facts{
+										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0,
+										wsol: wsol, output: output, recipient: recipient, quote: quote,
+									})
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPlanOf tells the cases that matter apart by name.
+func TestPlanOf(t *testing.T) {
+	t.Parallel()
+	held := facts{slot: 100, timeout: 200, state: stateHeld, walletKnown: true, wsol: accountReady, output: accountReady, recipient: accountReady}
+	tests := map[string]struct {
+		change     func(*facts)
+		want       step
+		wantReason string
+	}{
+		"a funded swap is quoted before anything is paid for":           {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
+		"a good price makes the accounts":                               {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepAccounts, ""},
+		"a recipient's account that was closed is made again":           {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepAccounts, ""},
+		"a good price and accounts execute":                             {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
+		"a bad price waits":                                             {func(f *facts) { f.quote = quoteShort }, stepWait, ReasonPrice},
+		"a frozen recipient waits":                                      {func(f *facts) { f.recipient = accountFrozen }, stepWait, ReasonRecipientFrozen},
+		"a frozen recipient is refunded after the timeout":              {func(f *facts) { f.recipient, f.slot = accountFrozen, 200 }, stepRefund, ""},
+		"one slot before the timeout it executes":                       {func(f *facts) { f.slot, f.quote = 199, quoteMeets }, stepExecute, ""},
+		"at the timeout it refunds whatever the price":                  {func(f *facts) { f.slot, f.quote = 200, quoteMeets }, stepRefund, ""},
+		"a state that contradicts the proof is never executed":          {func(f *facts) { f.state = stateWrong }, stepWait, ReasonStateWrong},
+		"a state that contradicts the proof is refunded":                {func(f *facts) { f.state, f.slot = stateWrong, 300 }, stepRefund, ""},
+		"a state that is gone is looked for in the history":             {func(f *facts) { f.state, f.slot = stateMissing, 300 }, stepFindEnd, ""},
+		"a state that is gone without a trace, soon after it began":     {func(f *facts) { f.state, f.end, f.young = stateMissing, endUnknown, true }, stepWait, ReasonStateMissing},
+		"a state that is gone without a trace, long after it began":     {func(f *facts) { f.state, f.end = stateMissing, endUnknown }, stepWait, submission.HoldHistory},
+		"nobody's wallet is guessed, not even for a refund":             {func(f *facts) { f.walletKnown, f.slot = false, 300 }, stepWait, ReasonWalletUnknown},
+		"a swap whose token accounts are somebody else's does not swap": {func(f *facts) { f.output = accountUnusable }, stepWait, ReasonAccountUnusable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := held
+			test.change(&f)
+			if next, reason := plan(&f); next != test.want || reason != test.wantReason {
+				t.Errorf("step is %d %q, want %d %q", next, reason, test.want, test.wantReason)
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package swap
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestRefused: what is made of a draft that would fail.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	at := func(detail string, code uint32) *shieldpool.TransactionError {
+		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 3, Detail: detail, Custom: code}
+	}
+	tests := map[string]struct {
+		purpose   submission.Purpose
+		failure   *shieldpool.TransactionError
+		want      string
+		wantFor   time.Duration // of a swap that is 60 s old
+		wantLevel int
+	}{
+		"the price moved away":           {submission.PurposeExecute, at("Custom", shieldpool.CodeSlippage), ReasonExecutionFailed, shortWait, 0},
+		"a market of the route fails":    {submission.PurposeExecute, at("Custom", 6024), ReasonExecutionFailed, shortWait, 1},
+		"the route takes too much":       {submission.PurposeExecute, at("ComputationalBudgetExceeded", 0), ReasonExecutionFailed, shortWait, 1},
+		"somebody settled it before us":  {submission.PurposeExecute, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"the refund is too early":        {submission.PurposeRefund, at("Custom", shieldpool.CodeSwapNotReady), ReasonTimeoutNotReached, shortWait, 0},
+		"somebody refunded it before us": {submission.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"the refund fails otherwise":     {submission.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
+		"the refund fails by a code":     {submission.PurposeRefund, at("Custom", shieldpool.CodeSlippage), ReasonRefundFailed, shortWait, 0},
+		"the accounts cannot be made":    {submission.PurposeAccounts, at("IllegalOwner", 0), ReasonAccountsFailed, maxWait, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			w.now = w.c.CreatedAt.Add(time.Minute)
+			wait := checkWait(t, w, w.saga.Refused(t.Context(), w.c, &submission.Draft{Purpose: test.purpose}, test.failure), test.want)
+			if wait.For != test.wantFor {
+				t.Errorf("wait is for %s, want %s", wait.For, test.wantFor)
+			}
+			var failure *shieldpool.TransactionError
+			if !errors.As(wait, &failure) || failure != test.failure {
+				t.Errorf("cause is %v, want the failure", wait.Cause)
+			}
+			if level := w.saga.memory.level(w.c.ID); level != test.wantLevel {
+				t.Errorf("the next route is asked for at width %d, want %d", level, test.wantLevel)
+			}
+		})
+	}
+	w := newWorld(t, nil)
+	if err := w.saga.Refused(t.Context(), w.c, nil, nil); err == nil || errors.As(err, new(*submission.Wait)) {
+		t.Errorf("error is %v, want one of no draft", err)
+	}
+}
+
+// TestRoutesThatFailGoRound: a route that fails for another reason than its price
+// is replaced, and after the narrowest comes the widest again.
+func TestRoutesThatFailGoRound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, (*world).ready)
+	failure := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 3, Detail: "InvalidAccountData"}
+	for _, want := range []int{1, 2, 3, 4, 0, 1} {
+		checkWait(t, w, w.saga.Refused(t.Context(), w.c, &submission.Draft{Purpose: submission.PurposeExecute}, failure), ReasonExecutionFailed)
+		if _, err := w.next(); err != nil {
+			t.Fatal(err)
+		}
+		if got, asked := w.router.asked[len(w.router.asked)-1], widths()[want]; got.MaxAccounts != asked.accounts || got.DirectOnly != asked.direct {
+			t.Errorf("asked for %+v, want %+v", got, asked)
+		}
+	}
+}
+
+// TestPause: waits grow with the swap's age, and none outlasts the timeout by more than a slot.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		age, atLeast, atMost time.Duration
+		left                 uint64
+		want                 time.Duration
+	}{
+		"just begun":                      {0, 0, maxWait, 200, 500 * time.Millisecond},
+		"a clock that went back":          {-time.Hour, 0, maxWait, 200, 500 * time.Millisecond},
+		"four seconds old":                {4 * time.Second, 0, maxWait, 190, time.Second},
+		"forty seconds old":               {40 * time.Second, 0, maxWait, 100, 8 * time.Second},
+		"old, three slots before":         {78 * time.Second, 0, maxWait, 3, 1600 * time.Millisecond},
+		"old, one slot before":            {79 * time.Second, 0, maxWait, 1, 800 * time.Millisecond},
+		"old, past the timeout":           {time.Hour, 0, maxWait, 0, 8 * time.Second},
+		"the router asks for longer":      {0, 3 * time.Second, maxWait, 200, 3 * time.Second},
+		"the router asks for much longer": {0, time.Hour, maxWait, 20, 8400 * time.Millisecond},
+		"a short wait":                    {time.Minute, 0, shortWait, 50, 2 * time.Second},
+		"slots that overflow a duration":  {time.Minute, 0, maxWait, 1 << 63, 8 * time.Second},
+	}
+	for name, test := range tests {
+		if got := pause(test.age, test.atLeast, test.atMost, test.left); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestMemoryIsBounded: what is remembered is forgotten when it is of no use any
+// more, and a swap for which there is no place is carried on all the same.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	m, now := newMemory(), time.Unix(1_700_000_000, 0)
+	id := func(i int) uuid.UUID { return uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)} }
+	for i := range mostRemembered + 10 {
+		m.note(id(i), now, func(k *recollection) { k.level = 3 })
+	}
+	if len(m.of) != mostRemembered || m.level(id(mostRemembered)) != 0 || m.level(id(0)) != 3 {
+		t.Errorf("%d swaps are remembered, want the first %d", len(m.of), mostRemembered)
+	}
+	now = now.Add(rememberedFor + 1)
+	m.note(id(1), now, func(*recollection) {})
+	m.note(id(mostRemembered), now, func(k *recollection) { k.level = 2 })
+	if len(m.of) != 2 || m.level(id(1)) != 3 || m.level(id(mostRemembered)) != 2 {
+		t.Errorf("%d swaps are remembered, want the two that were of use", len(m.of))
+	}
+	m.forget(id(1))
+	if m.level(id(1)) != 0 {
+		t.Error("a swap that is settled is remembered")
+	}
+}
+
+// TestReasonsAreDistinct: a reason is a metric's label and is stored.
+func TestReasonsAreDistinct(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range Reasons() {
+		if seen[r] || r == "" {
+			t.Errorf("reason %q is there twice, or empty", r)
+		}
+		seen[r] = true
+		if causeOf(r).Error() == "" {
+			t.Errorf("reason %s has no cause", r)
+		}
+	}
+}

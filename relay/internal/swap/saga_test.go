@@ -1,0 +1,441 @@
+package swap
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// checkWait fails unless err is a wait for the reason, which was counted.
+func checkWait(t *testing.T, w *world, err error, reason string) *submission.Wait {
+	t.Helper()
+	var wait *submission.Wait
+	if !errors.As(err, &wait) || wait.Reason != reason {
+		t.Fatalf("error is %v, want a wait for %s", err, reason)
+	}
+	if !slices.Contains(Reasons(), wait.Reason) || !slices.Contains(w.seen.waits, reason) {
+		t.Errorf("the wait for %s is of no fixed set, or was not counted: %v", reason, w.seen.waits)
+	}
+	if wait.Cause == nil || wait.For < minWait || wait.For > maxWait {
+		t.Errorf("wait is for %s because of %v, want %s to %s and a cause", wait.For, wait.Cause, minWait, maxWait)
+	}
+	for _, secret := range []solana.PublicKey{w.swap.State, w.wallet, w.swap.Terms.RecipientATA, w.swap.Terms.OutputMint} {
+		if strings.Contains(wait.Error(), secret.String()) || strings.Contains(w.seen.log.String(), secret.String()) {
+			t.Errorf("an error or the log holds an address of the swap: %s", wait)
+		}
+	}
+	return wait
+}
+
+// TestNext: what the saga makes of what the chain shows.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	type want struct {
+		purpose submission.Purpose
+		rent    uint64
+		phase   submission.Phase
+		reason  string
+		asked   int
+	}
+	const token = uint64(tokenAccountRent)
+	tests := map[string]struct {
+		world func(*world)
+		want  want
+	}{
+		"funded, nothing made yet": {nil, want{submission.PurposeAccounts, 3 * token, submission.PhaseFunded, "", 1}},
+		"the recipient has the token": {func(w *world) {
+			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 5, false)
+		}, want{submission.PurposeAccounts, 2 * token, submission.PhaseFunded, "", 1}},
+		"lamports of a stranger's at an account's address": {func(w *world) {
+			w.ready()
+			w.chain.accounts[w.swap.Output] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
+		}, want{submission.PurposeAccounts, token, submission.PhaseFunded, "", 1}},
+		"accounts ready": {(*world).ready, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		"lamports wrapped by a stranger": {func(w *world) {
+			w.ready()
+			w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false)
+		}, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		"the recipient's account closed in between": {func(w *world) {
+			w.ready()
+			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
+		}, want{submission.PurposeAccounts, token, submission.PhaseFunded, "", 1}},
+		"a frozen recipient": {func(w *world) {
+			w.ready()
+			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, true)
+		}, want{phase: submission.PhaseFunded, reason: ReasonRecipientFrozen}},
+		"a recipient's account that its owner gave away": {func(w *world) {
+			w.ready()
+			w.tokens(w.swap.Terms.RecipientATA, key(66), w.swap.Terms.OutputMint, 0, false)
+		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
+		"a token account of Token-2022": {func(w *world) {
+			w.ready()
+			w.chain.accounts[w.swap.Output].Owner = solana.Token2022ProgramID
+		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
+		"a frozen account of the state's": {func(w *world) {
+			w.ready()
+			w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, true)
+		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
+		"a bad price makes no accounts": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
+		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{submission.PurposeRefund, 0, submission.PhaseAccountsReady, "", 0}},
+		"the slot before it":            {func(w *world) { w.ready(); w.chain.slot = testTimeout - 1 }, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		"a timeout that the chain shows and the record does not": {func(w *world) {
+			w.ready()
+			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
+		}, want{submission.PurposeRefund, 0, submission.PhaseAccountsReady, "", 0}},
+		"another minimum than was proved": {func(w *world) {
+			w.ready()
+			w.fund(func(s *shieldpool.SwapState) { s.MinOutput-- })
+		}, want{reason: ReasonStateWrong}},
+		"another recipient than was proved, past the timeout": {func(w *world) {
+			w.fund(func(s *shieldpool.SwapState) { s.RecipientATA = key(66) })
+			w.chain.slot = testTimeout
+		}, want{purpose: submission.PurposeRefund}},
+		"a state of another form": {func(w *world) { w.chain.accounts[w.swap.State].Data = make([]byte, 160) }, want{reason: ReasonStateWrong}},
+		"a state of another swap": {func(w *world) {
+			w.fund(func(s *shieldpool.SwapState) { s.Nullifier[0]++ })
+		}, want{reason: ReasonStateWrong}},
+		"no state yet": {func(w *world) { delete(w.chain.accounts, w.swap.State) }, want{reason: ReasonStateMissing}},
+		"lamports at the state's address, once it is gone": {func(w *world) {
+			w.chain.accounts[w.swap.State] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
+			w.chain.slot = testTimeout
+		}, want{reason: submission.HoldHistory}}, // 200 slots later no fork is that young
+		"no recipient in the submission, but an account of the token": {func(w *world) {
+			w.ready()
+			w.c.Call.Recipient = solana.PublicKey{}
+		}, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		"no recipient, and no account": {func(w *world) { w.c.Call.Recipient = solana.PublicKey{} }, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
+		"a recipient whose account it is not": {func(w *world) {
+			w.c.Call.Recipient = solana.MustPublicKeyFromBase58("4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T")
+			w.chain.slot = testTimeout
+		}, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.world)
+			order, err := w.next()
+			var got want
+			if test.want.reason != "" {
+				checkWait(t, w, err, test.want.reason)
+				got.reason = test.want.reason
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			got.phase, got.asked = order.Phase, len(w.router.asked)
+			if order.Draft != nil {
+				got.purpose, got.rent = order.Draft.Purpose, order.Draft.Rent
+				w.decode(order.Draft)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if w.chain.floor != testCreated+5 {
+				t.Errorf("accounts are read from slot %d on, want the floor %d", w.chain.floor, testCreated+5)
+			}
+		})
+	}
+}
+
+// TestNextReadsNoNodeFromBeforeTheSwap: a node that has not seen the first leg
+// would say that there is no swap.
+func TestNextReadsNoNodeFromBeforeTheSwap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, (*world).ready)
+	if _, err := w.saga.Next(t.Context(), w.c, 3); err != nil {
+		t.Fatal(err)
+	}
+	if w.chain.floor != testCreated {
+		t.Errorf("accounts are read from slot %d on, want %d", w.chain.floor, testCreated)
+	}
+}
+
+// TestAccountsDraft: the accounts are made for their owners, idempotently.
+func TestAccountsDraft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	order, err := w.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made [][3]solana.PublicKey
+	for _, ix := range w.decode(order.Draft) {
+		if ix.program != solana.SPLAssociatedTokenAccountProgramID || !slices.Equal(ix.data, []byte{1}) || ix.accounts[0].PublicKey != w.payer {
+			t.Errorf("instruction of %s with data %x is no idempotent creation", ix.program, ix.data)
+		}
+		made = append(made, [3]solana.PublicKey{ix.accounts[1].PublicKey, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey})
+	}
+	want := [][3]solana.PublicKey{
+		{w.swap.WSOL, w.swap.State, solana.WrappedSol}, {w.swap.Output, w.swap.State, w.swap.Terms.OutputMint},
+		{w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint},
+	}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("accounts (-want +got)\n%s", diff)
+	}
+}
+
+// TestExecutionDraft: PrepareSwapSol and ExecuteSwap around the router's
+// instruction, for the state's lamports and not below the minimum, with nobody's
+// signature but the payer's.
+func TestExecutionDraft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, (*world).ready)
+	order, err := w.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.decode(order.Draft)
+	tags := w.pool.Profile.Tags
+	if len(got) != 2 || got[0].program != w.pool.Profile.ProgramID || !slices.Equal(got[0].data, []byte{tags.PrepareSwapSol}) {
+		t.Fatalf("instructions are %+v, want PrepareSwapSol first", got)
+	}
+	execute := got[1]
+	at := 1 + 32
+	if execute.data[0] != tags.ExecuteSwap || [32]byte(execute.data[1:at]) != w.swap.Nullifier || execute.data[at] != 0xe5 {
+		t.Fatalf("data is %x, want tag, nullifier and the router's data", execute.data)
+	}
+	amount, least := binary.LittleEndian.Uint64(execute.data[at+1:]), binary.LittleEndian.Uint64(execute.data[at+9:])
+	if amount != testLamports || least != 2*testMinimum-2*testMinimum*50/wholeBps {
+		t.Errorf("router swaps %d for at least %d", amount, least)
+	}
+	var routed []solana.PublicKey
+	for i, a := range execute.accounts {
+		if a.IsSigner != (i == 0) {
+			t.Errorf("account %d signs: %v", i, a.IsSigner)
+		}
+		if i >= 8 {
+			routed = append(routed, a.PublicKey)
+		}
+	}
+	var want []solana.PublicKey
+	for _, a := range w.instructions(w.swap.State, new(route.Quote)).Accounts {
+		want = append(want, a.PublicKey)
+	}
+	if diff := cmp.Diff(want, routed); diff != "" {
+		t.Errorf("router's accounts (-want +got)\n%s", diff)
+	}
+	if execute.accounts[7].PublicKey != key(7) || execute.accounts[5].PublicKey != w.swap.Terms.RecipientATA {
+		t.Error("the router's program or the recipient's account is not in its place")
+	}
+}
+
+// TestRefundDraft: everything goes to the wallet of the recipient, in the form
+// that the token account of wrapped SOL asks for.
+func TestRefundDraft(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		world       func(*world)
+		wantWrapped bool
+	}{
+		"no token accounts":    {nil, false},
+		"empty token accounts": {(*world).ready, false},
+		"dust of a stranger's": {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false) }, false},
+		"wrapped":              {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false) }, true},
+		"wrapped, with dust":   {func(w *world) { w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports+1, false) }, true},
+		"wrapped, under a state of another form": {func(w *world) {
+			w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, 1, false)
+			w.chain.accounts[w.swap.State].Data = nil
+		}, true},
+		"a router that is gone": {func(w *world) {
+			w.ready()
+			w.router.quoteErr = func(route.QuoteRequest) error { return &route.Unavailable{Kind: route.KindTimeout} }
+		}, false},
+		"a lookup table that is gone": {func(w *world) {
+			w.chain.tables = errors.New("gone")
+			w.own = &shieldpool.LookupTable{Address: key(60), Addresses: solana.PublicKeySlice{w.pool.Address, w.wallet, w.swap.State}}
+		}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) {
+				if test.world != nil {
+					test.world(w)
+				}
+				w.chain.slot = testTimeout
+			})
+			check := func(wantWrapped bool) *submission.Draft {
+				t.Helper()
+				order, err := w.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := w.decode(order.Draft)
+				ix, err := w.swap.Close(w.payer, w.wallet, wantWrapped)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var want, accounts []solana.PublicKey
+				for _, a := range ix.Accounts() {
+					want = append(want, a.PublicKey)
+				}
+				for _, a := range got[0].accounts {
+					accounts = append(accounts, a.PublicKey)
+				}
+				if diff := cmp.Diff(want, accounts); diff != "" || len(got) != 1 || order.Draft.Rent != 0 {
+					t.Errorf("refund is of %d instructions and %d lamports; accounts (-want +got)\n%s", len(got), order.Draft.Rent, diff)
+				}
+				return order.Draft
+			}
+			d := check(test.wantWrapped)
+			// What the program refuses is tried in the other form, and back.
+			refused := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "InvalidAccountData"}
+			checkWait(t, w, w.saga.Refused(t.Context(), w.c, d, refused), ReasonRefundFailed)
+			d = check(!test.wantWrapped)
+			checkWait(t, w, w.saga.Refused(t.Context(), w.c, d, refused), ReasonRefundFailed)
+			check(test.wantWrapped)
+		})
+	}
+}
+
+// TestSettled: a swap whose state is gone is never drafted for, whoever ended it.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	for how, phase := range map[shieldpool.Settlement]submission.Phase{shieldpool.Executed: submission.PhaseExecuted, shieldpool.Refunded: submission.PhaseRefunded} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) {
+				delete(w.chain.accounts, w.swap.State)
+				w.chain.settled = &ledger.Settled{How: how, Signature: solana.Signature{4}, Slot: 1005, Confirmation: ledger.Confirmed, FeePayer: key(77)}
+			})
+			order, err := w.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := submission.Order{Phase: phase, Timeout: testTimeout, Settled: &submission.Outcome{Signature: solana.Signature{4}, Slot: 1005, Phase: phase}}
+			if diff := cmp.Diff(want, order); diff != "" {
+				t.Errorf("order (-want +got)\n%s", diff)
+			}
+		})
+	}
+	w := newWorld(t, (*world).ready)
+	if _, err := w.next(); err != nil || w.chain.searched > 0 {
+		t.Errorf("error %v; the history was searched %d times for a swap that is not settled", err, w.chain.searched)
+	}
+}
+
+// TestNextPassesTheChainOn: what the chain does not say is no reason to wait.
+func TestNextPassesTheChainOn(t *testing.T) {
+	t.Parallel()
+	down := &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindTimeout}
+	for name, world := range map[string]func(*world){
+		"no accounts": func(w *world) { w.chain.err = down },
+		"no tables": func(w *world) {
+			w.ready()
+			table := key(61)
+			w.publish(table)
+			w.router.table, w.chain.tables = &table, down
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, world)
+			_, err := w.next()
+			if wait := (*submission.Wait)(nil); errors.As(err, &wait) || !errors.Is(err, ledger.ErrUnavailable) {
+				t.Errorf("error is %v, want the chain's", err)
+			}
+		})
+	}
+	w := newWorld(t, nil)
+	w.c.Swap = nil
+	if _, err := w.next(); err == nil {
+		t.Error("what is no settlement is carried on")
+	}
+}
+
+// TestNextWhenTheCallerStops: a router that was not waited for is not a router
+// that does not answer.
+func TestNextWhenTheCallerStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, (*world).ready)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.router.quoteErr = func(route.QuoteRequest) error {
+		cancel()
+		return &route.Unavailable{Kind: route.KindCancelled, Err: context.Canceled}
+	}
+	_, err := w.saga.Next(ctx, w.c, 0)
+	if wait := (*submission.Wait)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want the caller's own", err)
+	}
+}
+
+// TestBuildInTime: what is too old is not signed.
+func TestBuildInTime(t *testing.T) {
+	t.Parallel()
+	build := func(w *world, d *submission.Draft) error {
+		_, err := d.Build(w.payer, shieldpool.Compute{}, solana.Hash{1})
+		return err
+	}
+	w := newWorld(t, (*world).ready)
+	order, err := w.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(quoteLife)
+	if err := build(w, order.Draft); err != nil {
+		t.Errorf("a quote of %s is not signed: %v", quoteLife, err)
+	}
+	w.now = w.now.Add(time.Millisecond)
+	checkWait(t, w, build(w, order.Draft), ReasonQuoteStale)
+
+	w = newWorld(t, func(w *world) { w.ready(); w.chain.slot = testTimeout - 2 })
+	if order, err = w.next(); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(2*slotTime - time.Millisecond)
+	if err := build(w, order.Draft); err != nil {
+		t.Errorf("a slot before the timeout nothing is signed: %v", err)
+	}
+	w.now = w.now.Add(time.Millisecond)
+	checkWait(t, w, build(w, order.Draft), ReasonTimeoutNear)
+}
+
+// TestBuildForAPayerThatWasAdded: a payer that the instruction names does not sign it.
+func TestBuildForAPayerThatWasAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, (*world).ready)
+	order, err := w.next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = order.Draft.Build(key(8, 1), shieldpool.Compute{}, solana.Hash{1})
+	checkWait(t, w, err, ReasonRouterHostile)
+	if diff := cmp.Diff([]string{route.HostileAccount}, w.seen.hostile); diff != "" {
+		t.Errorf("hostile (-want +got)\n%s", diff)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Options){
+		"no chain":                     func(o *Options) { o.Chain = nil },
+		"no router":                    func(o *Options) { o.Router = nil },
+		"no pool":                      func(o *Options) { o.Pool = nil },
+		"no payers":                    func(o *Options) { o.Payers = nil },
+		"no observer":                  func(o *Options) { o.Observer = nil },
+		"no log":                       func(o *Options) { o.Log = nil },
+		"no clock":                     func(o *Options) { o.Now = nil },
+		"no slippage":                  func(o *Options) { o.SlippageBps = 0 },
+		"more than all of the price":   func(o *Options) { o.SlippageBps = 10_001 },
+		"the pool as router":           func(o *Options) { o.RouterProgram = o.Pool.Profile.ProgramID },
+		"the token program as router":  func(o *Options) { o.RouterProgram = solana.TokenProgramID },
+		"the system program as router": func(o *Options) { o.RouterProgram = solana.PublicKey{} },
+	} {
+		o := newWorld(t, nil).options()
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
