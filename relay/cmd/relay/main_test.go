@@ -92,7 +92,7 @@ func TestHelpExplainsEveryFlagAndItsVariable(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"relay serve", "relay migrate", "relay ledger", "relay keygen <file>", "relay compliance keygen <file>", "relay compliance export",
+		"relay serve", "relay migrate", "relay ledger", "relay swaps", "relay keygen <file>", "relay compliance keygen <file>", "relay compliance export",
 		"relay compliance open --key=FILE", "relay version", "127.0.0.1:8080",
 	} {
 		if !strings.Contains(out, want) {
@@ -152,6 +152,8 @@ func TestWrongUseEndsWithTwoAndRepeatsNoSecret(t *testing.T) {
 		"a key itself for its file":        {[]string{"serve", "--fee-payer-key-file=[" + canary + "]"}, "it takes a path, not the content"},
 		"migrate without a database":       {[]string{"migrate"}, "--database-url-file ($RELAYPOOL_DATABASE_URL_FILE): is missing"},
 		"migrate with a malformed number":  {[]string{"migrate", "--database-max-connections=" + canary}, "expected a whole number"},
+		"swaps without a database":         {[]string{"swaps"}, "is missing"},
+		"swaps that are both":              {[]string{"swaps", "--all", "--overdue", "--database-url-file=" + file(t, "postgres://h/d")}, "expected one of --all and --overdue"},
 		"export without a database":        {[]string{"compliance", "export"}, "is missing"},
 		"open without a key":               {[]string{"compliance", "open"}, "missing flags: --key"},
 		"open with a key of another kind":  {[]string{"compliance", "open", "--key=" + file(t, canary)}, "want one line"},

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5"
 )
 
 // Saw implements submission.Store. Only the first process to see a slot writes.
@@ -26,4 +29,18 @@ func (s *Store) Seen(ctx context.Context, pool solana.PublicKey) (slot uint64, e
 		return 0, unavailable(fmt.Errorf("read the newest slot: %w", err))
 	}
 	return slot, nil
+}
+
+// NewestSighting is the newest slot that any process told of, of any pool, and
+// how long ago that was; both 0 when none did.
+func (s *Store) NewestSighting(ctx context.Context) (slot uint64, ago time.Duration, err error) {
+	var age float64
+	err = s.Pool.QueryRow(ctx, `SELECT slot, EXTRACT(epoch FROM now() - seen_at)::float8 FROM sightings ORDER BY slot DESC LIMIT 1`).Scan(&slot, &age)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, unavailable(fmt.Errorf("read the newest slot: %w", err))
+	}
+	return slot, seconds(age), nil
 }

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/relay/internal/app"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
+)
+
+const (
+	// slotTime is how long the network means a slot to be.
+	slotTime = 400 * time.Millisecond
+	// slotPatience bounds the question for the chain's slot.
+	slotPatience = 10 * time.Second
+)
+
+type swapsCmd struct{ config.SwapList }
+
+// errOverdue ends relay swaps --overdue with 1: what was printed says which.
+var errOverdue = errors.New("swaps are past their timeout slot and neither executed nor refunded: the table says what each waits for")
+
+// Run lists swaps. It reads the database, and of the chain the slot alone.
+func (c *swapsCmd) Run(env *environment) error {
+	c.Found = env.malformed
+	url, endpoints, err := c.Load()
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.NewLog(env.err, c.Level, c.Logging.Format)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		report := swapReport{Swaps: []swapLine{}}
+		if report.Slot, report.Reckoned, err = slotNow(env, s, endpoints, log); err != nil {
+			return err
+		}
+		if err := c.read(env, s, &report); err != nil {
+			return err
+		}
+		write := report.writeTable
+		if c.JSON {
+			write = report.writeJSON
+		}
+		if err := write(env.out); err != nil {
+			return err
+		}
+		if c.Overdue && report.Overdue > 0 {
+			return errOverdue
+		}
+		return nil
+	})
+}
+
+// slotNow is the slot that timeouts are held against: the chain's, or, when it
+// is not to be asked, that of the newest sighting and the time since.
+func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log *slog.Logger) (slot uint64, reckoned bool, err error) {
+	if len(endpoints) == 0 {
+		seen, ago, err := s.NewestSighting(env)
+		if err != nil || seen == 0 {
+			return 0, false, err
+		}
+		return seen + uint64(max(ago, 0)/slotTime), true, nil //nolint:gosec // not below zero
+	}
+	asked, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
+	if err != nil {
+		return 0, false, err
+	}
+	defer asked.Close()
+	ctx, cancel := context.WithTimeout(env, slotPatience)
+	defer cancel()
+	if slot, err = asked.Slot(ctx, ledger.Confirmed); err != nil {
+		return 0, false, fmt.Errorf("ask for the chain's slot: %w", err)
+	}
+	return slot, false, nil
+}
+
+// read fills the report in.
+func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) error {
+	summary, err := s.Swaps(ctx, r.Slot)
+	if err != nil {
+		return err
+	}
+	r.ByPhase, r.Unsettled = summary.ByPhase, summary.Unsettled()
+	r.OldestAge, r.Overdue, r.OldestOverdueSlots = summary.OldestAge.Seconds(), summary.Overdue, summary.OldestOverdueSlots
+	listed, err := s.ListSwaps(ctx, c.Limit)
+	if err != nil {
+		return err
+	}
+	if c.All {
+		ended, err := s.ListEndedSwaps(ctx, c.Limit)
+		if err != nil {
+			return err
+		}
+		listed = append(listed, ended...)
+	}
+	for i := range listed {
+		if l := &listed[i]; !c.Overdue || l.Overdue(r.Slot) {
+			r.Swaps = append(r.Swaps, lineOf(l, r.Slot))
+		}
+	}
+	return nil
+}
+
+// swapReport is what relay swaps shows.
+type swapReport struct {
+	// Slot is 0 when none is known; Reckoned when the chain was not asked for it.
+	Slot     uint64     `json:"slot"`
+	Reckoned bool       `json:"slot_reckoned"`
+	Swaps    []swapLine `json:"swaps"`
+	// ByPhase counts all that have not ended, Unsettled those of them that are
+	// neither executed nor refunded; the rest is of these.
+	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
+	Unsettled          int64                      `json:"unsettled"`
+	OldestAge          float64                    `json:"oldest_age_seconds"`
+	Overdue            int64                      `json:"overdue"`
+	OldestOverdueSlots uint64                     `json:"oldest_overdue_slots"`
+}
+
+// swapLine is one swap.
+type swapLine struct {
+	JobID     int64            `json:"job_id"`
+	RequestID uuid.UUID        `json:"request_id"`
+	Phase     submission.Phase `json:"phase"`
+	State     submission.State `json:"state"`
+	Age       float64          `json:"age_seconds"`
+	// TimeoutSlot is 0, and SlotsLeft left out, when it is not known. SlotsLeft is
+	// below zero past the timeout.
+	TimeoutSlot uint64  `json:"timeout_slot"`
+	SlotsLeft   *int64  `json:"slots_left,omitempty"`
+	WaitsFor    string  `json:"waits_for"`
+	DueIn       float64 `json:"due_in_seconds"`
+	Tries       int     `json:"tries"`
+	Attempts    int     `json:"attempts"`
+	Live        int     `json:"live_attempts"`
+	Signature   string  `json:"signature,omitempty"`
+	Error       string  `json:"error_code,omitempty"`
+	Final       bool    `json:"final"`
+}
+
+func lineOf(l *store.ListedSwap, slot uint64) swapLine {
+	line := swapLine{
+		JobID: l.JobID, RequestID: l.ID, Phase: l.Phase, State: l.State, Age: l.Age.Seconds(), TimeoutSlot: l.TimeoutSlot,
+		WaitsFor: waitsFor(l), DueIn: l.DueIn.Seconds(), Tries: l.Tries, Attempts: l.Attempts, Live: l.Live, Error: l.Error, Final: l.Ended,
+	}
+	if !l.Settled() && l.TimeoutSlot > 0 && slot > 0 {
+		left := int64(l.TimeoutSlot) - int64(slot) //nolint:gosec // slots are below 2^63
+		line.SlotsLeft = &left
+	}
+	if l.Signature != nil {
+		line.Signature = l.Signature.String()
+	}
+	return line
+}
+
+// waitsFor is the reason that the relay wrote, or what can be seen of the row.
+func waitsFor(l *store.ListedSwap) string {
+	switch {
+	case l.Ended, l.State == submission.Failed:
+		return ""
+	case l.Settled():
+		return "finality"
+	case l.Waits != "":
+		return l.Waits
+	case l.Live > 0:
+		return "confirmation"
+	case l.Held:
+		return "its worker"
+	case l.DueIn > 0:
+		return "its next try"
+	default:
+		return "a worker"
+	}
+}
+
+func (r *swapReport) writeJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+func (r *swapReport) writeTable(w io.Writer) error {
+	if len(r.Swaps) > 0 {
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "job\trequest\tphase\tage\ttimeout slot\tslots left\twaits for\ttries\tattempts\tsettled by")
+		for i := range r.Swaps {
+			l := &r.Swaps[i]
+			left := "-"
+			if l.SlotsLeft != nil {
+				left = fmt.Sprint(*l.SlotsLeft)
+			}
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%d\t%s\n",
+				l.JobID, l.RequestID, dash(string(l.Phase)), inSeconds(l.Age), l.TimeoutSlot, left, dash(l.WaitsFor), l.Tries, l.Attempts, dash(l.Signature+l.Error))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	_, err := fmt.Fprintln(w, r.total())
+	return err
+}
+
+// total is the last line: all swaps, listed or not.
+func (r *swapReport) total() string {
+	slot := ""
+	switch {
+	case r.Reckoned:
+		slot = fmt.Sprintf(" At about slot %d, by the newest that the fleet has seen.", r.Slot)
+	case r.Slot > 0:
+		slot = fmt.Sprintf(" At slot %d.", r.Slot)
+	}
+	if r.Unsettled == 0 {
+		return "No swap is unsettled." + slot
+	}
+	var phases []string
+	for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseAccountsReady, submission.PhaseQuoted} {
+		if n := r.ByPhase[p]; n > 0 {
+			phases = append(phases, fmt.Sprintf("%d %s", n, p))
+		}
+	}
+	late := "none past its timeout slot"
+	if r.Overdue > 0 {
+		late = fmt.Sprintf("%d past the timeout slot, the first since %d slots", r.Overdue, r.OldestOverdueSlots)
+	}
+	if r.Slot == 0 {
+		late = "no slot is known to hold their timeouts against"
+	}
+	return fmt.Sprintf("Unsettled: %d (%s), the oldest %s old; %s.%s", r.Unsettled, strings.Join(phases, ", "), inSeconds(r.OldestAge), late, slot)
+}
+
+func inSeconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Second)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

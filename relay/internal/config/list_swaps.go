@@ -1,0 +1,44 @@
+package config
+
+// maxListed bounds what relay swaps lists: more than that nobody reads.
+const maxListed = 100_000
+
+// SwapList holds the flags of relay swaps.
+type SwapList struct {
+	Database `embed:"" prefix:"database-"`
+	RPC      `embed:"" prefix:"rpc-"`
+	Logging  `embed:"" prefix:"log-"`
+
+	All     bool `help:"List swaps too that have ended, the last begun first, as far as retention keeps them."`
+	Overdue bool `help:"List those alone that are past their timeout slot and neither executed nor refunded, and end with 1 when there are any."`
+	Limit   int  `default:"200" placeholder:"NUMBER" help:"Most swaps to list, of those that have ended as of those that have not. The last line counts all."`
+	JSON    bool `name:"json" help:"Print JSON instead of a table."`
+
+	// Found are problems known before Load, which lists them with its own.
+	Found []error `kong:"-"`
+}
+
+// Load checks the flags and reads the files: the database's URL, and the
+// endpoints, none when the chain is not to be asked. Its error is Problems.
+func (s SwapList) Load() (database Secret, endpoints []Endpoint, err error) {
+	problems := append(Problems{}, s.Found...)
+	if database, err = s.Database.Load(); err != nil {
+		problems = append(problems, err)
+	}
+	if s.URL.Reveal() != "" || s.RPC.URLFile != "" || s.EndpointsFile != "" {
+		found := []error(nil)
+		endpoints, found = s.RPC.Load()
+		problems = append(problems, found...)
+	}
+	if s.All && s.Overdue {
+		problems = append(problems, flagProblem("all", "expected one of --all and --overdue, received both: what has ended is not overdue"))
+	}
+	if s.Limit < 1 || s.Limit > maxListed {
+		problems = append(problems, flagProblem("limit", "expected 1 to %d, received %d", maxListed, s.Limit))
+	}
+	problems = append(problems, s.Logging.check()...)
+	if len(problems) > 0 {
+		return Secret{}, nil, problems
+	}
+	return database, endpoints, nil
+}

@@ -1,0 +1,72 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/config"
+)
+
+func parseSwapList(t *testing.T, args ...string) (l config.SwapList, endpoints int, err error) {
+	t.Helper()
+	malformed := config.NewMalformed()
+	parser, err := kong.New(&l, malformed.Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := parser.Parse(append([]string{"--database-url-file=" + file(t, "postgres://h/"+canary)}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Found = malformed.Of(ctx.Flags())
+	url, found, err := l.Load()
+	if err == nil && !strings.Contains(url.Reveal(), canary) {
+		t.Error("the database's URL is not that of the file")
+	}
+	return l, len(found), err
+}
+
+func TestSwapList(t *testing.T) {
+	t.Parallel()
+	type settings struct {
+		All, Overdue, JSON bool
+		Limit, Endpoints   int
+	}
+	tests := map[string]struct {
+		args []string
+		want settings
+	}{
+		"nothing said":       {nil, settings{Limit: 200}},
+		"everything":         {[]string{"--all", "--json", "--limit=7"}, settings{All: true, JSON: true, Limit: 7}},
+		"those past timeout": {[]string{"--overdue", "--rpc-url=http://127.0.0.1:8899"}, settings{Overdue: true, Limit: 200, Endpoints: 1}},
+		"several endpoints":  {[]string{"--rpc-endpoints-file=" + file(t, "[{name: a, url: 'http://h'}, {name: b, url: 'http://i'}]")}, settings{Limit: 200, Endpoints: 2}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, endpoints, err := parseSwapList(t, tc.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, settings{l.All, l.Overdue, l.JSON, l.Limit, endpoints}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSwapListListsEveryProblemAndNoValue(t *testing.T) {
+	t.Parallel()
+	_, _, err := parseSwapList(t, "--database-url-file=", "--rpc-url=ws://"+canary, "--all", "--overdue", "--limit=0", "--log-level="+canary)
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems) != 5 || strings.Contains(err.Error(), canary) {
+		t.Errorf("want five problems without their values, received %v", err)
+	}
+	if _, _, err = parseSwapList(t, "--limit="+canary); err == nil || strings.Contains(err.Error(), canary) {
+		t.Errorf("a limit that is no number: %v", err)
+	}
+}
