@@ -30,7 +30,7 @@ func oneLease(lost []submission.Lease, err error) error {
 func moves(ctx context.Context, s *Store) map[submission.Move]func(l submission.Lease, worker uuid.UUID) error {
 	return map[submission.Move]func(submission.Lease, uuid.UUID) error{
 		submission.MoveClaim: func(l submission.Lease, w uuid.UUID) error {
-			for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimLanded} {
+			for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimSettlements, s.ClaimLanded} {
 				got, err := claim(ctx, w, 10)
 				if err != nil {
 					return err
@@ -127,6 +127,8 @@ func dump(t *testing.T, s *Store, id uuid.UUID) string {
 		'attempts', (SELECT jsonb_agg(a ORDER BY signature) FROM attempts a WHERE submission_id = $1),
 		'reservations', (SELECT jsonb_agg(v ORDER BY nullifier) FROM reservations v WHERE submission_id = $1),
 		'pins', (SELECT jsonb_agg(p) FROM proof_signs p),
+		'legs', (SELECT jsonb_agg(c) FROM submissions c WHERE parent = $1),
+		'swaps', (SELECT jsonb_agg(w ORDER BY id) FROM swaps w),
 		'spent', (SELECT jsonb_agg(b ORDER BY bucket, shard, transfer) FROM spend_buckets b)))`, id)
 }
 

@@ -1,12 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -277,4 +279,9 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 	if _, err := Open(ctx, "postgres://user:canary-secret@[", 2); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("a bad URL gives %v, want an error without the password", err)
 	}
+}
+
+func sorted[T cmp.Ordered](in []T) []T {
+	slices.Sort(in)
+	return in
 }

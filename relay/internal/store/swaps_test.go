@@ -1,0 +1,392 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const firstTimeout = 271
+
+// swap spends two notes; 0 stands for none.
+func swap(n0, n1 uint64) *submission.Submission {
+	sub := withdrawal(n0, n1)
+	sub.Call.Swap = &shieldpool.SwapTerms{OutputMint: solana.PublicKey{4}, RecipientATA: solana.PublicKey{5}, MinOutput: 1 << 63}
+	sub.Kind = sub.Call.Kind()
+	return sub
+}
+
+// attemptFor is an attempt of a settlement.
+func attemptFor(n byte, p submission.Purpose) submission.Attempt {
+	a := attempt(n)
+	a.Purpose = p
+	return a
+}
+
+// funded accepts a swap and lands its first leg; it gives the lease of that, and
+// the settlement's id.
+func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.Lease, settlement uuid.UUID) {
+	t.Helper()
+	sub, err := s.Accept(t.Context(), swap(n, 0), nil, &w)
+	ok(t, err)
+	l := landing(submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, byte(n))
+	l.Timeout = firstTimeout
+	complete(t, s, l)
+	return l.Lease, one[uuid.UUID](t, s, `SELECT id FROM submissions WHERE parent = $1`, sub.ID)
+}
+
+// claimSettlements takes all settlements that are due.
+func claimSettlements(t testing.TB, s *Store, w uuid.UUID) []*submission.Claimed {
+	t.Helper()
+	claimed, err := s.ClaimSettlements(t.Context(), w, 1000)
+	ok(t, err)
+	return claimed
+}
+
+// settling is a swap whose settlement the worker holds.
+func settling(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.Lease, c *submission.Claimed) {
+	t.Helper()
+	first, id := funded(t, s, w, n)
+	for _, c := range claimSettlements(t, s, w) {
+		if c.ID == id {
+			return first, c
+		}
+	}
+	t.Fatal("the settlement is not claimed")
+	return first, nil
+}
+
+// settled is a landing of a settlement.
+func settled(l submission.Lease, n byte, p submission.Phase) submission.Landing {
+	out := landing(l, n)
+	out.Phase = p
+	return out
+}
+
+func phase(t testing.TB, s *Store, settlement uuid.UUID) submission.Phase {
+	t.Helper()
+	return one[submission.Phase](t, s, `SELECT phase FROM swaps WHERE id = $1`, settlement)
+}
+
+func TestASwapIsKeptWholeAndHasNoSecondLegBeforeTheFirstLands(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	sub := swap(1, 2)
+	accept(t, s, sub, nil)
+	if diff := cmp.Diff(sub, get(t, s, sub.ID)); diff != "" {
+		t.Errorf("what was stored is another (-want +got):\n%s", diff)
+	}
+	again := swap(1, 2)
+	if got, err := s.Repeat(t.Context(), again, nil); err != nil || got == nil || got.ID != sub.ID {
+		t.Errorf("the same swap again gives %v (%v), want the first", got, err)
+	}
+	again.Call.Swap.MinOutput--
+	_, err := s.Repeat(t.Context(), again, nil)
+	_ = wantCode(t, err, refusal.NullifierReserved)
+	if n := one[int](t, s, `SELECT count(*) FROM swaps`); n != 0 {
+		t.Errorf("%d swaps are there before any landed", n)
+	}
+}
+
+func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	first, id := funded(t, s, w, 1)
+	claimed := claimSettlements(t, s, w)
+	if len(claimed) != 1 {
+		t.Fatalf("claimed are %v, want the one settlement, due at once", ids(claimed))
+	}
+	c := claimed[0]
+	parent := get(t, s, first.ID)
+	want := &submission.Submission{
+		ID: id, Pool: testPool, Kind: submission.KindSettlement, State: submission.Processing, Call: parent.Call, ProofSign: "plain",
+		RootSeq: 1<<63 - 1, Epoch: 1, Parent: &first.ID,
+		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: firstTimeout, CreatedAt: c.CreatedAt},
+		CreatedAt: c.CreatedAt,
+	}
+	if diff := cmp.Diff(want, c.Submission); diff != "" {
+		t.Errorf("the settlement (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, get(t, s, id)); diff != "" {
+		t.Errorf("the settlement as it is read (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Swap, parent.Swap); diff != "" || parent.Parent != nil {
+		t.Errorf("the first leg's swap (-want +got):\n%s", diff)
+	}
+	// Its fork dies and it lands anew: there is one second leg still, as it was.
+	ok(t, s.Reopen(ctx, first))
+	again := landing(first, 9)
+	again.Timeout = 999
+	complete(t, s, again)
+	if n := one[int](t, s, `SELECT count(*) FROM submissions WHERE kind = 'settlement'`); n != 1 {
+		t.Errorf("%d second legs, want one", n)
+	}
+	if diff := cmp.Diff(want.Swap, get(t, s, first.ID).Swap); diff != "" {
+		t.Errorf("after another landing (-want +got):\n%s", diff)
+	}
+	// Other kinds have none.
+	complete(t, s, landing(held(t, s, withdrawal(5, 0)).Lease(), 7))
+	if n := one[int](t, s, `SELECT count(*) FROM swaps`); n != 1 {
+		t.Errorf("%d swaps, want the one", n)
+	}
+}
+
+func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	_, old := settling(t, s, w, 1)
+	batch := []submission.Landing{settled(old.Lease(), 50, submission.PhaseExecuted)}
+	for n := uint64(2); n <= 5; n++ {
+		sub, err := s.Accept(ctx, swap(n, 0), nil, &w)
+		ok(t, err)
+		l := landing(submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, byte(n))
+		l.Timeout = 100 * n
+		batch = append(batch, l)
+	}
+	batch[3].Epoch++ // of another lease
+	lost, err := s.Complete(ctx, batch)
+	if diff := cmp.Diff([]submission.Lease{batch[3].Lease}, lost); diff != "" || err != nil {
+		t.Errorf("completing (%v) loses (-want +got):\n%s", err, diff)
+	}
+	var timeouts []uint64
+	for _, c := range claimSettlements(t, s, w) {
+		timeouts = append(timeouts, c.Swap.TimeoutSlot)
+	}
+	if diff := cmp.Diff([]uint64{200, 300, 500}, sorted(timeouts)); diff != "" {
+		t.Errorf("timeouts of the settlements that were made (-want +got):\n%s", diff)
+	}
+	if got := phase(t, s, old.ID); got != submission.PhaseExecuted {
+		t.Errorf("the settled one is %s, want executed", got)
+	}
+}
+
+func TestBothLegsTellHowTheSwapEnded(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]submission.Phase{"tokens": submission.PhaseExecuted, "lamports": submission.PhaseRefunded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, ctx := open(t), t.Context()
+			w := worker(t, s)
+			first, c := settling(t, s, w, 1)
+			ok(t, s.Release(ctx, c.Lease(), 0, "swap_price"))
+			for _, id := range []uuid.UUID{first.ID, c.ID} {
+				if got := get(t, s, id).Swap; got.Waits != "swap_price" || got.Signature != nil || got.SettledAt != nil {
+					t.Errorf("while it waits, the swap is %+v", got)
+				}
+			}
+			c = claimSettlements(t, s, w)[0]
+			if c.Swap.Waits != "swap_price" || c.Hold != "swap_price" {
+				t.Errorf("the claim waits for %q, held for %q; want swap_price twice", c.Swap.Waits, c.Hold)
+			}
+			complete(t, s, settled(c.Lease(), 8, end))
+			for i, finalized := range []bool{false, true} {
+				if finalized {
+					l := settled(c.Lease(), 8, end)
+					l.Slot = 99
+					finalize(t, s, l)
+				}
+				for _, id := range []uuid.UUID{first.ID, c.ID} {
+					got := get(t, s, id).Swap
+					want := &submission.Swap{
+						Phase: end, TimeoutSlot: firstTimeout, Signature: &solana.Signature{8}, Slot: 78, Finalized: finalized, SettledAt: got.SettledAt, CreatedAt: c.CreatedAt,
+					}
+					if finalized {
+						want.Slot = 99
+					}
+					if diff := cmp.Diff(want, got); diff != "" || got.SettledAt == nil || got.SettledAt.Before(got.CreatedAt) {
+						t.Errorf("look %d (-want +got):\n%s", i, diff)
+					}
+				}
+			}
+			if !one[bool](t, s, `SELECT ended FROM swaps`) {
+				t.Error("the swap has not ended, and it is final")
+			}
+			if got := get(t, s, first.ID); *got.Signature != (solana.Signature{1}) || got.Finalized {
+				t.Errorf("the first leg became %+v", got)
+			}
+		})
+	}
+}
+
+func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	_, c := settling(t, s, w, 1)
+	_, other := settling(t, s, w, 2)
+	record := func(n byte, p submission.Purpose) func() error {
+		return func() error { return s.RecordAttempt(ctx, c.Lease(), attemptFor(n, p)) }
+	}
+	bury := func(signatures ...byte) func() error {
+		var burials []submission.Burial
+		for _, n := range signatures {
+			burials = append(burials, submission.Burial{Signature: solana.Signature{n}})
+		}
+		return func() error { return s.BuryAttempts(ctx, c.Lease(), burials) }
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want submission.Phase
+	}{
+		{"accounts are signed", record(1, submission.PurposeAccounts), submission.PhaseFunded},
+		{"accounts are buried", bury(1), submission.PhaseFunded},
+		{"the chain shows the accounts", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseAccountsReady, 300) }, submission.PhaseAccountsReady},
+		{"an execution is signed", record(2, submission.PurposeExecute), submission.PhaseQuoted},
+		{"another is signed", record(3, submission.PurposeExecute), submission.PhaseQuoted},
+		{"one of the two is dead", bury(2), submission.PhaseQuoted},
+		{"it is buried again", bury(2), submission.PhaseQuoted},
+		{"both are", bury(3), submission.PhaseAccountsReady},
+		{"a third is signed", record(4, submission.PurposeExecute), submission.PhaseQuoted},
+		{"a refund too", record(5, submission.PurposeRefund), submission.PhaseQuoted},
+		{"the refund is dead", bury(5), submission.PhaseQuoted},
+		{"all are, in one burial", bury(4, 5), submission.PhaseAccountsReady},
+		{"a refund alone is signed", record(6, submission.PurposeRefund), submission.PhaseAccountsReady},
+		{"nothing is buried", bury(), submission.PhaseAccountsReady},
+		{"of another settlement", bury(77), submission.PhaseAccountsReady},
+		{"the chain shows no accounts any more", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 0) }, submission.PhaseFunded},
+	} {
+		if err := step.do(); err != nil {
+			t.Errorf("%s: %v", step.what, err)
+		}
+		if got := phase(t, s, c.ID); got != step.want {
+			t.Errorf("%s: the swap is %s, want %s", step.what, got, step.want)
+		}
+		if got := phase(t, s, other.ID); got != submission.PhaseFunded {
+			t.Fatalf("%s: another swap is %s", step.what, got)
+		}
+	}
+	if got := get(t, s, c.ID).Swap.TimeoutSlot; got != 300 {
+		t.Errorf("the timeout slot is %d, want the 300 that was noted: a zero tells nothing", got)
+	}
+	// What is read back has purpose and fee.
+	ok(t, s.Release(ctx, c.Lease(), 0, ""))
+	got := claimSettlements(t, s, w)[0]
+	if len(got.Live) != 1 || got.Live[0].Purpose != submission.PurposeRefund || got.Live[0].Fee != 5 || len(got.Dead) != 5 || got.Dead[0].Purpose != submission.PurposeAccounts {
+		t.Errorf("live are %+v and dead %+v, want the refund and five others", got.Live, got.Dead)
+	}
+}
+
+func TestASwapsEndIsNotANoteAndIsTakenBackByItsForkAlone(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	first, c := settling(t, s, w, 1)
+	for _, p := range []submission.Phase{submission.PhaseExecuted, submission.PhaseRefunded, "", "gone"} {
+		if err := s.NoteSwap(ctx, c.Lease(), p, 1); err == nil || phase(t, s, c.ID) != submission.PhaseFunded {
+			t.Errorf("%q is noted (%v)", p, err)
+		}
+	}
+	if err := s.NoteSwap(ctx, first, submission.PhaseQuoted, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
+		t.Errorf("a note for the first leg gives %v, want ErrLeaseLost", err)
+	}
+	complete(t, s, settled(c.Lease(), 8, submission.PhaseExecuted))
+	if err := s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
+		t.Errorf("a note on a settled swap gives %v, want ErrLeaseLost", err)
+	}
+	ok(t, s.Reopen(ctx, c.Lease()))
+	got := get(t, s, first.ID)
+	if got.Swap.Phase != submission.PhaseAccountsReady || got.Swap.Signature != nil || got.Swap.SettledAt != nil || got.State != submission.Completed {
+		t.Errorf("after the fork's death the first leg is %s and the swap %+v", got.State, got.Swap)
+	}
+	if leg := get(t, s, c.ID); leg.State != submission.Processing || !leg.RolledBack {
+		t.Errorf("the settlement is %+v, want it processing and rolled back", leg)
+	}
+	// The first leg's own fork is another matter.
+	ok(t, s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 5))
+	ok(t, s.Reopen(ctx, first))
+	if got := phase(t, s, c.ID); got != submission.PhaseFunded {
+		t.Errorf("the first leg's reopening makes the swap %s", got)
+	}
+}
+
+func TestWhatAnExecutionGaveBackIsTakenOffTheCapsOnce(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	_, c := settling(t, s, w, 1)
+	_, d := settling(t, s, w, 2)
+	for n, l := range map[byte]submission.Lease{1: c.Lease(), 2: d.Lease()} {
+		a := attemptFor(n, submission.PurposeAccounts)
+		a.Cost = 6_000_000
+		ok(t, s.RecordAttempt(ctx, l, a))
+		ok(t, s.BuryAttempts(ctx, l, []submission.Burial{{Signature: a.Signature, Paid: a.Cost}})) // it landed
+	}
+	if got := total(t, s); got[false] != 12_000_000 || got[true] != 0 {
+		t.Fatalf("spent are %v, want what both paid", got)
+	}
+	one, two := settled(c.Lease(), 8, submission.PhaseExecuted), settled(d.Lease(), 9, submission.PhaseExecuted)
+	one.Returned, two.Returned = 4_000_000, 500_000
+	complete(t, s, one)
+	complete(t, s, two)
+	if got := total(t, s); got[false] != 12_000_000 {
+		t.Errorf("before it is final, %d are spent, want all of it", got[false])
+	}
+	pin := submission.SignPin{Sign: "plain", Signature: solana.Signature{8}}
+	for range 2 { // a repetition loses both leases
+		if _, err := s.Finalize(ctx, []submission.Landing{one, two}, []submission.SignPin{pin}); err != nil {
+			t.Error(err)
+		}
+		if got := total(t, s); got[false] != 7_500_000 || got[true] != 0 {
+			t.Errorf("spent are %v, want 7 500 000", got)
+		}
+	}
+}
+
+func TestBacklogCountsSettlementsAndAheadDoesNot(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	for n := uint64(1); n <= 3; n++ {
+		_, _ = funded(t, s, w, n)
+	}
+	c, err := s.ClaimSettlements(ctx, w, 1)
+	ok(t, err)
+	ok(t, s.Release(ctx, c[0].Lease(), time.Hour, "swap_price"))
+	_, err = s.ClaimSettlements(ctx, w, 1)
+	ok(t, err)
+	sub := accept(t, s, withdrawal(9, 0), nil)
+	exec(t, s, `UPDATE submissions SET root_seq = 500 WHERE id = $1`, sub.ID)
+	b, err := s.Backlog(ctx)
+	ok(t, err)
+	if b.Pending != 2 || b.Processing != 2 || b.Due != 2 || !cmp.Equal(b.Held, map[string]int64{"swap_price": 1}) {
+		t.Errorf("the backlog is %+v, want two pending and due, one held and one in hand", b)
+	}
+	jobs := one[[]int64](t, s, `SELECT array_agg(job_id ORDER BY parent IS NOT NULL, job_id) FROM submissions WHERE state IN ('pending', 'processing')`)
+	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
+		t.Errorf("queued jobs, settlements last (-want +got):\n%s", diff)
+	}
+	if n, err := s.Ahead(ctx, testPool, 1<<40, 100); err != nil || n != 1 {
+		t.Errorf("%d are ahead (%v), want the one submission", n, err)
+	}
+}
+
+func TestTheLedgerKnowsBothLegsAsOneSwap(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	sub, err := s.Accept(ctx, swap(1, 0), nil, &w)
+	ok(t, err)
+	ok(t, s.RecordAttempt(ctx, submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, attempt(20)))
+	complete(t, s, landing(submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, 20))
+	c := claimSettlements(t, s, w)[0]
+	want := map[solana.Signature]spending.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: submission.PurposeTransact}}
+	for n, p := range map[byte]submission.Purpose{1: submission.PurposeAccounts, 2: submission.PurposeExecute, 3: submission.PurposeRefund} {
+		ok(t, s.RecordAttempt(ctx, c.Lease(), attemptFor(n, p)))
+		want[solana.Signature{n}] = spending.Attempt{Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: p}
+	}
+	got, err := s.Ledger().Attempts(ctx, []solana.Signature{{1}, {2}, {3}, {20}, {4}})
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("attempts (%v) (-want +got):\n%s", err, diff)
+	}
+}
