@@ -725,13 +725,18 @@ type SubmissionStatus struct {
 	// Example: 4911
 	SwapTimeoutSlot *int64 `json:"swap_timeout_slot,omitempty"`
 
-	// SwapWaits Why the swap goes no further for now, one of a fixed set of words:
-	// `swap_price` (no quote meets the minimum), `no_route`,
+	// SwapWaits Why the swap goes no further for now; absent when it waits for nothing. One
+	// of a fixed set of words, to which more may be added:
+	// `swap_price` (the market gives less than the minimum), `no_route`,
 	// `router_unavailable`, `router_hostile` (its answer was refused),
-	// `swap_route_too_large`, `swap_execution_failed` (it is quoted anew),
-	// `swap_recipient_frozen`, `swap_timeout_not_reached`, or what holds the
-	// relay up, such as `chain_unavailable`, `fee_payer_empty` or
-	// `spend_cap_reached`. More may be added. Absent when it waits for nothing.
+	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
+	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
+	// `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
+	// (the refund is next), `swap_refund_failed` (it is tried again),
+	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
+	// `chain_history` (the operator has to look), or the code of what holds the
+	// relay up: `chain_unavailable`, `pool_not_initialised`, `fee_payer_empty`,
+	// `spend_cap_reached`.
 	//
 	//
 	// Example: swap_price
@@ -819,13 +824,18 @@ type SwapProgress struct {
 	// Example: 4911
 	SwapTimeoutSlot *int64 `json:"swap_timeout_slot,omitempty"`
 
-	// SwapWaits Why the swap goes no further for now, one of a fixed set of words:
-	// `swap_price` (no quote meets the minimum), `no_route`,
+	// SwapWaits Why the swap goes no further for now; absent when it waits for nothing. One
+	// of a fixed set of words, to which more may be added:
+	// `swap_price` (the market gives less than the minimum), `no_route`,
 	// `router_unavailable`, `router_hostile` (its answer was refused),
-	// `swap_route_too_large`, `swap_execution_failed` (it is quoted anew),
-	// `swap_recipient_frozen`, `swap_timeout_not_reached`, or what holds the
-	// relay up, such as `chain_unavailable`, `fee_payer_empty` or
-	// `spend_cap_reached`. More may be added. Absent when it waits for nothing.
+	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
+	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
+	// `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
+	// (the refund is next), `swap_refund_failed` (it is tried again),
+	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
+	// `chain_history` (the operator has to look), or the code of what holds the
+	// relay up: `chain_unavailable`, `pool_not_initialised`, `fee_payer_empty`,
+	// `spend_cap_reached`.
 	//
 	//
 	// Example: swap_price
@@ -890,13 +900,18 @@ type SwapResult struct {
 	// Example: 4911
 	SwapTimeoutSlot *int64 `json:"swap_timeout_slot,omitempty"`
 
-	// SwapWaits Why the swap goes no further for now, one of a fixed set of words:
-	// `swap_price` (no quote meets the minimum), `no_route`,
+	// SwapWaits Why the swap goes no further for now; absent when it waits for nothing. One
+	// of a fixed set of words, to which more may be added:
+	// `swap_price` (the market gives less than the minimum), `no_route`,
 	// `router_unavailable`, `router_hostile` (its answer was refused),
-	// `swap_route_too_large`, `swap_execution_failed` (it is quoted anew),
-	// `swap_recipient_frozen`, `swap_timeout_not_reached`, or what holds the
-	// relay up, such as `chain_unavailable`, `fee_payer_empty` or
-	// `spend_cap_reached`. More may be added. Absent when it waits for nothing.
+	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
+	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
+	// `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
+	// (the refund is next), `swap_refund_failed` (it is tried again),
+	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
+	// `chain_history` (the operator has to look), or the code of what holds the
+	// relay up: `chain_unavailable`, `pool_not_initialised`, `fee_payer_empty`,
+	// `spend_cap_reached`.
 	//
 	//
 	// Example: swap_price

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,9 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/openapi/spec"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -227,6 +230,23 @@ func TestStatusOfSwaps(t *testing.T) {
 func without(body map[string]any, name string) map[string]any {
 	delete(body, name)
 	return body
+}
+
+// TestEveryWaitIsDocumented holds the document against the words that swaps
+// wait for: a client that meets one finds it there.
+func TestEveryWaitIsDocumented(t *testing.T) {
+	t.Parallel()
+	doc, err := spec.GetSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := doc.Components.Schemas["SwapProgress"].Value.Properties["swap_waits"].Value
+	word := regexp.MustCompile(waits.Pattern)
+	for _, reason := range append(swap.Reasons(), submission.HoldChain) {
+		if !strings.Contains(waits.Description, "`"+reason+"`") || !word.MatchString(reason) {
+			t.Errorf("swap_waits in relay/openapi.yaml does not speak of %s", reason)
+		}
+	}
 }
 
 func TestASecondLegAnswersNobody(t *testing.T) {
