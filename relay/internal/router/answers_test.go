@@ -233,7 +233,7 @@ func TestInstructions(t *testing.T) {
 		want      string
 		others    int
 	}{
-		"may name any program, which the signer judges": {old: program, text: `"programId":"` + market.String() + `","accounts"`, want: "ok"},
+		"may name any program, which the signer judges": {old: program, text: `"programId":"` + amm.String() + `","accounts"`, want: "ok"},
 		"may do without tables":                         {tables, `[]`, "ok", 0},
 		"may name a table twice":                        {tables, `["` + table.String() + `","` + table2.String() + `","` + table.String() + `"]`, "ok", 0},
 		"may name eight tables":                         {tables, "[" + list(8, numbered) + "]", "ok", 0},
@@ -250,12 +250,12 @@ func TestInstructions(t *testing.T) {
 		"have null for the swap":                        {`"swapInstruction":{`, `"swapInstruction":null,"x":{`, "bad_response", 0},
 		"have a list for the swap":                      {`"swapInstruction":{`, `"swapInstruction":[],"x":{`, "bad_response", 0},
 		"have two swaps":                                {`"swapInstruction":{`, `"swapInstruction":{},"swapInstruction":{`, "bad_response", 0},
-		"have two programs":                             {program, `"programId":"` + market.String() + `",` + program, "bad_response", 0},
+		"have two programs":                             {program, `"programId":"` + amm.String() + `",` + program, "bad_response", 0},
 		"have no program":                               {program, `"accounts"`, "bad_response", 0},
 		"have a program that is none":                   {program, `"programId":"jup","accounts"`, "bad_response", 0},
 		"have no accounts":                              {signer + ",\n  " + other, "", "bad_response", 0},
 		"have null for an account":                      {other, "null", "bad_response", 0},
-		"have an address for an account":                {other, `"` + market.String() + `"`, "bad_response", 0},
+		"have an address for an account":                {other, `"` + amm.String() + `"`, "bad_response", 0},
 		"have an account without its rights":            {`,"isSigner":false,"isWritable":true`, "", "bad_response", 0},
 		"have an account with its rights twice":         {`"isSigner":false`, `"isSigner":false,"isSigner":true`, "bad_response", 0},
 		"have rights that are no flags":                 {`"isSigner":false`, `"isSigner":0`, "bad_response", 0},

@@ -107,7 +107,7 @@ func TestAQuestionForInstructions(t *testing.T) {
 	}
 	want := &route.Instructions{
 		Program:      jup,
-		Accounts:     []solana.AccountMeta{{PublicKey: user, IsSigner: true}, {PublicKey: market, IsWritable: true}},
+		Accounts:     []solana.AccountMeta{{PublicKey: user, IsSigner: true}, {PublicKey: amm, IsWritable: true}},
 		Data:         []byte{0xe5, 0x17, 0xcb, 0x97, 0x7a, 0xe3, 0xad, 0x2a},
 		LookupTables: []solana.PublicKey{table},
 	}

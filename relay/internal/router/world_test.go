@@ -22,7 +22,7 @@ var (
 	usdc   = solana.MustPublicKeyFromBase58("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v")
 	user   = solana.MustPublicKeyFromBase58("BQ72nSv9f3PRyRKCBnHLVrerrv37CYTHm5h3s9VSGQDV")
 	jup    = solana.MustPublicKeyFromBase58("JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4")
-	market = solana.MustPublicKeyFromBase58("HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid")
+	amm    = solana.MustPublicKeyFromBase58("HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid")
 	table  = solana.MustPublicKeyFromBase58("GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY")
 	table2 = solana.MustPublicKeyFromBase58("6HE1CjaNAPEq8Hj7jor9zCMtwc4m9FQyzb2QNN3dRLe5")
 )
@@ -130,6 +130,8 @@ func serve(t *testing.T, handler http.HandlerFunc) *server {
 		s.mu.Lock()
 		s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
 		s.mu.Unlock()
+		// A handler that waits for its client to leave learns of it only once the body is read.
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		handler(w, r)
 	}))
 	t.Cleanup(func() {

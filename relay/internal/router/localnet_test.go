@@ -1,0 +1,136 @@
+package router
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	local "github.com/relaypool/relaypool/hack/localnet/router"
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+// localRouter is the local chain's, with a market for usdc.
+func localRouter(t *testing.T, key string) (*local.Router, *market.Market, string) {
+	t.Helper()
+	at, err := market.For(usdc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := bank.New(bank.Options{
+		Genesis: solana.Hash{1}, ConfirmAfter: 1, FinalizeAfter: 2, History: 300, MaxBehind: 1, Clock: time.Now,
+		Faucet: solana.PublicKey{1}, FaucetLamports: 1,
+		Accounts: at.Genesis(solana.PublicKey{2}, market.Reserves{Lamports: 1e12, Tokens: 1e12}, 30, 1e12),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := local.New(local.Options{Ledger: ledger, Log: slog.New(slog.DiscardHandler), Table: table, APIKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, at, serve(t, r.ServeHTTP).URL
+}
+
+func TestTheLocalRouterIsUnderstood(t *testing.T) {
+	t.Parallel()
+	_, at, url := localRouter(t, "k-123")
+	c := newClient(t, Options{BaseURL: url, APIKey: "k-123"})
+	q, err := c.Quote(t.Context(), question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 0.1 SOL less 0.3 % into 1000 SOL at par, and 1 % of slippage.
+	if q.InAmount != 100_000_000 || q.OutAmount != 99_690_060 || q.Threshold != 98_693_160 {
+		t.Errorf("%d give %d, at worst %d, want 99690060 and 98693160", q.InAmount, q.OutAmount, q.Threshold)
+	}
+	i, err := c.Instructions(t.Context(), q, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Program != market.ProgramID || len(i.Accounts) != 7 || i.Accounts[0].PublicKey != at.Address || !i.Accounts[1].IsSigner || len(i.Data) != 17 {
+		t.Errorf("instruction is %+v, want the market's", i)
+	}
+	if diff := cmp.Diff([]solana.PublicKey{table}, i.LookupTables); diff != "" || i.Others != 1 {
+		t.Errorf("%d other instructions, want the token account's; tables (-want +got):\n%s", i.Others, diff)
+	}
+	other := question
+	other.OutputMint = market.ProgramID
+	if _, err := c.Quote(t.Context(), other); describe(err) != "no route TOKEN_NOT_TRADABLE" {
+		t.Errorf("a mint without a market: %v", err)
+	}
+	if _, err := newClient(t, Options{BaseURL: url, APIKey: "another"}).Quote(t.Context(), question); describe(err) != route.KindRejected {
+		t.Errorf("another key: %v", err)
+	}
+}
+
+// TestWhatTheLocalRouterDoesWrong: what an answer alone shows is found here; the
+// rest is for who knows the fee payer, the router's program and the chain.
+func TestWhatTheLocalRouterDoesWrong(t *testing.T) {
+	t.Parallel()
+	lie := func(l local.Lie) local.Settings { return local.Settings{Lies: []local.LieRule{{Lie: l}}} }
+	payer := func(l local.Lie) local.Settings {
+		return local.Settings{Lies: []local.LieRule{{Lie: l, Account: solana.PublicKey{9}}}}
+	}
+	status := func(n int, after time.Duration) local.Settings {
+		return local.Settings{Faults: []fault.Rule{{Status: n, RetryAfter: after}}}
+	}
+	const passed = "ok"
+	tests := map[string]struct {
+		settings                local.Settings
+		quote, instructionsKind string
+	}{
+		"another mint":                {lie(local.WrongMint), "hostile output_mint", passed},
+		"another amount":              {lie(local.WrongAmount), "hostile amount", passed},
+		"an account that signs":       {payer(local.PayerAccount), passed, "hostile signer"},
+		"a signer that nobody knows":  {lie(local.ExtraSigner), passed, "hostile signer"},
+		"another user":                {lie(local.OtherUser), passed, "hostile signer"},
+		"a page":                      {lie(local.Garbage), route.KindBadResponse, route.KindBadResponse},
+		"half of an answer":           {lie(local.Truncated), route.KindConnection, route.KindConnection},
+		"too much":                    {lie(local.Huge), route.KindBadResponse, route.KindBadResponse},
+		"a wide route":                {local.Settings{Wide: 256}, passed, "no route TOO_LARGE"},
+		"429":                         {status(429, 3*time.Second), route.KindRateLimited, route.KindRateLimited},
+		"500":                         {status(500, 0), route.KindServerError, route.KindServerError},
+		"no answer":                   {local.Settings{Faults: []fault.Rule{{Hang: true}}}, route.KindTimeout, route.KindTimeout},
+		"a cut":                       {local.Settings{Faults: []fault.Rule{{Cut: true}}}, route.KindConnection, route.KindConnection},
+		"another program, not judged": {lie(local.WrongProgram), passed, passed},
+		"a payer to write, not seen":  {payer(local.PayerWritable), passed, passed},
+		"less than said, not seen":    {lie(local.ShortOutput), passed, passed},
+		"a table that is none":        {lie(local.BogusTable), passed, passed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _, url := localRouter(t, "")
+			client := func() *Client {
+				timeout := 30 * time.Second
+				if test.quote == route.KindTimeout {
+					timeout = 300 * time.Millisecond
+				}
+				return newClient(t, Options{BaseURL: url, Timeout: timeout})
+			}
+			honest, err := newClient(t, Options{BaseURL: url}).Quote(t.Context(), question)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Set(test.settings); err != nil {
+				t.Fatal(err)
+			}
+			q, err := client().Quote(t.Context(), question)
+			if describe(err) != test.quote {
+				t.Errorf("quote: %v, want %s", err, test.quote)
+			}
+			if err != nil {
+				q = honest
+			}
+			if _, err := client().Instructions(t.Context(), q, user); describe(err) != test.instructionsKind {
+				t.Errorf("instructions: %v, want %s", err, test.instructionsKind)
+			}
+		})
+	}
+}
