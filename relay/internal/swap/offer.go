@@ -154,7 +154,7 @@ func (s *Saga) judge(ctx context.Context, r *round, err error) error {
 // of once for each swap and finding, because it comes again with every try.
 func (s *Saga) hostile(ctx context.Context, r *round, h *route.Hostile) error {
 	if s.memory.recall(r.c.ID).warned != h.What {
-		s.log.WarnContext(ctx, "Refused an answer of the swap router", "request_id", r.c.ID, "what", h.What)
+		s.log.WarnContext(ctx, "Refused an answer of the swap router", "request_id", r.c.Parent, "what", h.What)
 	}
 	s.remember(r, func(k *recollection) { k.warned = h.What })
 	return s.wait(r, ReasonRouterHostile, h)
