@@ -206,17 +206,22 @@ func (s *swapping) strangerPrepares() {
 func TestExecuteSwapHoldsTheUsersMinimum(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		above uint64
-		want  string
+		// above is the minimum beyond what the market gives.
+		above, had uint64
+		want       string
 	}{
-		"exactly the minimum":                 {0, ""},
-		"one unit less than the minimum":      {1, `{"Custom":4152}`},
-		"the largest minimum, never in reach": {1 << 62, `{"Custom":4152}`},
+		"exactly the minimum":                           {0, 0, ""},
+		"one unit less than the minimum":                {1, 0, `{"Custom":4152}`},
+		"the largest minimum, never in reach":           {1 << 62, 0, `{"Custom":4152}`},
+		"less than the minimum, to one who has it long": {1, 1 << 50, `{"Custom":4152}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			probe := newSwap(t, 1)
 			s := newSwap(t, probe.price()+test.above)
+			if test.had > 0 {
+				s.mintTo(s.Terms.RecipientATA, test.had)
+			}
 			_, err := s.run(s.payer, s.prepare(s.payer.PublicKey()), s.execute(nil))
 			if got := refusal(t, err, "2"); got != test.want {
 				t.Errorf("got %s, want %q", got, test.want)
@@ -290,6 +295,16 @@ func TestExecuteSwapRefuses(t *testing.T) {
 			trade: func(s *swapping, t *market.Trade) { t.Tokens = s.Terms.RecipientATA }, want: `{"Custom":6025}`},
 		"a router that gives the wrapped SOL to a thief": {
 			altered: func(s *swapping, ix *solana.GenericInstruction) { s.steal(ix) }, want: `{"Custom":4152}`},
+		"a router that takes over the account of wrapped SOL": {
+			altered: func(s *swapping, ix *solana.GenericInstruction) {
+				s.viaTokenProgram(ix, tokenprogram.NewSetAuthorityInstruction(
+					tokenprogram.AuthorityAccountOwner, address("thief"), s.WSOL, s.State, nil).Build())
+			}, want: `"InvalidAccountData"`},
+		"a router that takes over the output account": {
+			altered: func(s *swapping, ix *solana.GenericInstruction) {
+				s.viaTokenProgram(ix, tokenprogram.NewSetAuthorityInstruction(
+					tokenprogram.AuthorityCloseAccount, address("thief"), s.Output, s.State, nil).Build())
+			}, want: `{"Custom":4153}`},
 		"a recipient's account that was closed": {
 			before: func(s *swapping) { s.closeRecipient() }, want: `"InvalidAccountOwner"`},
 		"a recipient's account that is frozen": {
@@ -333,7 +348,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 	}
 }
 
-// steal makes the token program the router, to move the wrapped SOL away.
+// steal lets the token program move the wrapped SOL away.
 func (s *swapping) steal(ix *solana.GenericInstruction) {
 	s.t.Helper()
 	thief, _, err := token.Address(address("thief"), solana.WrappedSol)
@@ -345,14 +360,19 @@ func (s *swapping) steal(ix *solana.GenericInstruction) {
 		s.t.Fatal(err)
 	}
 	s.must(create)
-	transfer := tokenprogram.NewTransferInstruction(s.net, s.WSOL, thief, s.State, nil).Build()
-	data, err := transfer.Data()
+	s.viaTokenProgram(ix, tokenprogram.NewTransferInstruction(s.net, s.WSOL, thief, s.State, nil).Build())
+}
+
+// viaTokenProgram makes the token program the router, for one instruction of it.
+func (s *swapping) viaTokenProgram(ix *solana.GenericInstruction, of solana.Instruction) {
+	s.t.Helper()
+	data, err := of.Data()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	ix.AccountValues[7].PublicKey = solana.TokenProgramID
 	ix.AccountValues = ix.AccountValues[:8]
-	for _, m := range transfer.Accounts() {
+	for _, m := range of.Accounts() {
 		ix.AccountValues = append(ix.AccountValues, &solana.AccountMeta{PublicKey: m.PublicKey, IsWritable: m.IsWritable})
 	}
 	ix.DataBytes = append(ix.DataBytes[:33:33], data...)
@@ -377,6 +397,62 @@ func (s *swapping) freezeRecipient() {
 		s.t.Fatal(err)
 	}
 	s.Advance(1)
+}
+
+// A proof may name a token account of another mint: then no swap can pay it.
+func TestARecipientOfAnotherMintIsNotPaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	create, err := token.CreateIdempotent(w.payer.PublicKey(), address("wallet"), solana.WrappedSol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.must(create)
+	terms := w.terms(address("wallet"), 1)
+	if terms.RecipientATA, _, err = token.Address(address("wallet"), solana.WrappedSol); err != nil {
+		t.Fatal(err)
+	}
+	s := w.fundedSwapOf(terms)
+	s.must(s.Accounts(s.payer.PublicKey(), s.wallet)[:2]...)
+	_, failure := s.run(s.payer, s.prepare(s.payer.PublicKey()), s.execute(nil))
+	if got := refusal(t, failure, "2"); got != `"InvalidAccountData"` {
+		t.Errorf("got %s, want InvalidAccountData", got)
+	}
+}
+
+// With the mint in its seeds the program has several pools, and a swap belongs
+// to one of them.
+func TestASwapOfOnePoolIsNoneOfAnother(t *testing.T) {
+	t.Parallel()
+	profile := shieldpool.Development()
+	byMint := shieldpool.Seed{Value: shieldpool.SeedMint}
+	for _, seeds := range []*[]shieldpool.Seed{&profile.Seeds.Pool, &profile.Seeds.MerkleTree, &profile.Seeds.Treasury} {
+		*seeds = append(*seeds, byMint)
+	}
+	profile.Mints = append(profile.Mints, shieldpool.Mint{Address: address("second"), Field: field("second", 1)})
+	w := emptyWorld(t, profile, nil)
+	w.initialize()
+	w.mustRun(w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.PublicAmount = 100 * sol }))
+	s := w.fundedSwap(1)
+	s.must(s.Accounts(s.payer.PublicKey(), s.wallet)...)
+	second, err := profile.Pool(profile.Mints[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.toTimeout(0)
+	by := func(ix *solana.GenericInstruction) string {
+		ix.AccountValues[1].PublicKey = second.Address
+		_, failure := s.run(s.payer, ix)
+		return refusal(t, failure, "1")
+	}
+	if got := by(s.refund(s.payer.PublicKey(), false)); got != `"InvalidSeeds"` {
+		t.Errorf("a refund by another pool: got %s, want InvalidSeeds", got)
+	}
+	s.must(s.prepare(s.payer.PublicKey()))
+	if got := by(s.execute(nil)); got != `"InvalidSeeds"` {
+		t.Errorf("an execution by another pool: got %s, want InvalidSeeds", got)
+	}
+	s.must(s.execute(nil))
 }
 
 func TestCloseSwapStateReturnsEverythingToTheWallet(t *testing.T) {

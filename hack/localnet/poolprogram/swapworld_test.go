@@ -81,8 +81,12 @@ func swapOf(gross int64, terms shieldpool.SwapTerms) func(*shieldpool.PublicInpu
 // fundedSwap runs a TransactSwap of one SOL with a minimum.
 func (w *world) fundedSwap(least uint64) *swapping {
 	w.t.Helper()
+	return w.fundedSwapOf(w.terms(address("wallet"), least))
+}
+
+func (w *world) fundedSwapOf(terms shieldpool.SwapTerms) *swapping {
+	w.t.Helper()
 	s := &swapping{world: w, at: usdMarket(w.t), wallet: address("wallet")}
-	terms := w.terms(s.wallet, least)
 	call := w.call(swapOf(sol, terms))
 	var err error
 	if s.Swap, err = w.pool.Swap(call.Inputs.Nullifiers[0], terms); err != nil {
