@@ -29,12 +29,12 @@ help: ## Show this list.
 # The programs are built and run rather than started by `go run`, which would
 # die of a SIGTERM without passing it on.
 .PHONY: run
-run: ## Start Postgres, a local chain and the relay, show a withdrawal and keep serving until Ctrl-C.
+run: ## Start Postgres, a local chain and the relay, show withdrawals and swaps and keep serving until Ctrl-C.
 	go build -buildvcs=false -o bin/dev ./hack/dev
 	bin/dev run $(ARGS)
 
 .PHONY: demo
-demo: ## Show a deposit, withdrawals, refusals and a transfer once, on processes of its own; exits 0 or 1.
+demo: ## Show a deposit, withdrawals, refusals, a transfer and swaps once, on processes of its own; exits 0 or 1.
 	go build -buildvcs=false -o bin/dev ./hack/dev
 	bin/dev demo $(ARGS)
 
