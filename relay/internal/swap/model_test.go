@@ -1,0 +1,553 @@
+package swap
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// A failing seed prints itself; these repeat it, or look further for longer.
+var (
+	modelSeed  = flag.Uint64("model.seed", 0, "run the model of this seed alone; 0 runs those from 1 to model.seeds")
+	modelSeeds = flag.Uint64("model.seeds", 400, "how many seeds the model runs")
+)
+
+const (
+	modelConfirm  = 2
+	modelFinalize = 32
+	modelLife     = 150
+	// modelCalm is when routers and strangers leave off, long after the timeout, and
+	// modelEnd when every swap has to be settled.
+	modelCalm = testTimeout + 400
+	modelEnd  = modelCalm + 2*(modelLife+modelFinalize)
+)
+
+// model is one swap on a chain in memory that keeps the program's rules, under an
+// engine that keeps the submission engine's. Prices, strangers, nodes and the
+// router do as a seed says.
+type model struct {
+	*world
+	rand *rand.Rand
+	slot uint64
+	// views are the accounts as they were at the end of each slot.
+	views map[uint64]map[solana.PublicKey]*ledger.Account
+	// read is what was answered last; failing says that nothing was.
+	read    map[solana.PublicKey]*ledger.Account
+	readAt  uint64
+	failing bool
+
+	wrapped, ended   bool
+	tokens, lamports uint64 // what the recipient has got
+	how              shieldpool.Settlement
+	endSlot          uint64
+	market           uint64
+	// fits is the first width whose routes fit a transaction.
+	fits int
+
+	live *modelAttempt
+	due  time.Time
+	done submission.Phase
+	seen map[string]int
+}
+
+type modelAttempt struct {
+	purpose             submission.Purpose
+	ixs                 []instruction
+	signed, land        uint64 // land is 0 for one that never lands
+	landed, failed, end bool
+}
+
+// TestModel: whatever happens, nothing is executed at the timeout or below the
+// minimum, nothing is drafted for a swap that is settled, and every swap ends once.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	if *modelSeed != 0 {
+		newModel(t, *modelSeed).run()
+		return
+	}
+	all := map[string]int{}
+	for seed := uint64(1); seed <= *modelSeeds; seed++ {
+		var m *model
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			m = newModel(t, seed)
+			m.run()
+		})
+		for what, n := range m.seen {
+			all[what] += n
+		}
+		if t.Failed() {
+			return
+		}
+		for _, reason := range m.world.seen.waits {
+			all[reason]++
+		}
+	}
+	// What never happens holds nothing.
+	for _, what := range []string{
+		"accounts", "execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found settled",
+		"execute failed", "refund refused", "expired", ReasonPrice, ReasonRouterUnavailable, ReasonRouterHostile, ReasonNoRoute, ReasonExecutionFailed,
+		ReasonRecipientFrozen, ReasonStateMissing, ReasonQuoteStale, ReasonRouteTooLarge,
+	} {
+		if all[what] == 0 && *modelSeeds >= 400 {
+			t.Errorf("in no run did it come to: %s", what)
+		}
+	}
+}
+
+func newModel(t *testing.T, seed uint64) *model {
+	m := &model{
+		rand: rand.New(rand.NewPCG(seed, 1)), slot: testCreated, views: map[uint64]map[solana.PublicKey]*ledger.Account{},
+		seen: map[string]int{}, market: testMinimum * 3 / 2,
+	}
+	m.world = newWorld(t, func(w *world) {
+		w.c.CreatedAt = w.now
+		delete(w.chain.accounts, key(0))
+	})
+	o := m.options()
+	o.Chain, o.Router = m, modelRouter{m}
+	saga, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.saga, m.due = saga, m.now
+	return m
+}
+
+// chance draws, while there is trouble at all.
+func (m *model) chance(p float64) bool { return !m.calm() && m.rand.Float64() < p }
+func (m *model) calm() bool            { return m.slot >= modelCalm }
+
+// Accounts implements Chain: by a node that may be behind, but not before floor.
+func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger.Commitment, floor uint64) ([]*ledger.Account, uint64, error) {
+	newest := m.slot - modelConfirm
+	if keys[0] != m.swap.State { // lookup tables, of which this chain has none
+		return make([]*ledger.Account, len(keys)), newest, nil
+	}
+	m.failing = floor > newest || m.chance(0.05)
+	if m.failing {
+		return nil, 0, &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindNodeBehind}
+	}
+	m.readAt = newest
+	if lag := uint64(m.rand.IntN(10)); m.chance(0.3) && newest-lag >= max(floor, testCreated) {
+		m.readAt -= lag
+	}
+	m.read = m.views[m.readAt]
+	out := make([]*ledger.Account, len(keys))
+	for i, k := range keys {
+		out[i] = m.read[k]
+	}
+	return out, m.readAt, nil
+}
+
+// Settlement implements Chain, with a history that may be short for a while.
+func (m *model) Settlement(context.Context, *shieldpool.Swap) (*ledger.Settled, error) {
+	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
+		return nil, nil
+	}
+	return &ledger.Settled{How: m.how, Signature: solana.Signature{1}, Slot: m.endSlot, Confirmation: ledger.Confirmed}, nil
+}
+
+// modelRouter is honest, down, lying or slow.
+type modelRouter struct{ m *model }
+
+func (r modelRouter) trouble() error {
+	switch {
+	case r.m.chance(0.1):
+		return &route.Unavailable{Kind: route.KindServerError, RetryAfter: time.Duration(r.m.rand.IntN(20)) * time.Second}
+	case r.m.chance(0.03):
+		return route.NewNoRoute(route.CodeNoRoutes)
+	case r.m.chance(0.03):
+		return &route.Hostile{What: route.HostileInputMint}
+	default:
+		return nil
+	}
+}
+
+func (r modelRouter) Quote(_ context.Context, q route.QuoteRequest) (*route.Quote, error) {
+	m := r.m
+	m.router.asked = append(m.router.asked, q)
+	out := m.market
+	if m.chance(0.05) {
+		out *= 2 // a lie
+	}
+	slot := m.slot
+	if m.chance(0.03) {
+		slot -= quoteSlots + 20
+	}
+	return &route.Quote{InAmount: q.Amount, OutAmount: out, Threshold: out - out*uint64(q.SlippageBps)/wholeBps, ContextSlot: slot, Received: m.now}, r.trouble()
+}
+
+func (r modelRouter) Instructions(_ context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
+	m := r.m
+	ix := m.instructions(user, q)
+	nullifier, _, err := m.pool.Nullifier(m.swap.Nullifier)
+	if err != nil {
+		return nil, err
+	}
+	lies := []func(){
+		func() { ix.Program = m.pool.Profile.ProgramID },
+		func() { ix.Accounts[2].PublicKey = key(70) },
+		func() { binary.LittleEndian.PutUint64(ix.Data[9:], 0) }, // the program alone keeps the minimum
+		func() { ix.LookupTables = []solana.PublicKey{key(71)} },
+	}
+	asked := m.router.asked[len(m.router.asked)-1]
+	if slices.Index(widths(), width{asked.MaxAccounts, asked.DirectOnly}) < m.fits {
+		for i := range 40 {
+			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(9, byte(i))})
+		}
+	}
+	for _, k := range []solana.PublicKey{m.payer, key(51), m.wallet, m.swap.Terms.RecipientATA, m.pool.Address, nullifier} {
+		lies = append(lies, func() {
+			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: k, IsSigner: true, IsWritable: true})
+		})
+	}
+	for m.chance(0.2) {
+		lies[m.rand.IntN(len(lies))]()
+	}
+	return ix, r.trouble()
+}
+
+func (m *model) run() {
+	m.t.Helper()
+	// In a fifth of the seeds routes are too large, down to the narrowest.
+	if m.rand.IntN(5) == 0 {
+		m.fits = m.rand.IntN(len(widths()) + 1)
+	}
+	// A quarter have a market that is mostly below the minimum.
+	drift := 1.0
+	if m.rand.IntN(4) == 0 {
+		drift, m.market = 0.995, testMinimum
+	}
+	for m.done == "" && !m.t.Failed() {
+		m.views[m.slot] = maps.Clone(m.chain.accounts)
+		m.slot, m.now = m.slot+1, m.now.Add(slotTime)
+		if m.slot > modelEnd {
+			m.t.Fatalf("the swap is not settled %d slots after its timeout", m.slot-testTimeout)
+		}
+		m.market = min(max(uint64(float64(m.market)*drift*(0.95+m.rand.Float64()/10)), testMinimum/2), testMinimum*3)
+		m.strangers()
+		m.landings()
+		if m.slot >= testCreated+modelConfirm {
+			m.engine()
+		}
+	}
+	truth := submission.PhaseExecuted
+	if m.how == shieldpool.Refunded {
+		truth = submission.PhaseRefunded
+	}
+	if !m.ended || m.done != truth {
+		m.t.Fatalf("the engine believes in %s, the chain shows %s (ended: %v)", m.done, truth, m.ended)
+	}
+	m.seen[string(truth)]++
+	if executed := m.tokens >= testMinimum && m.lamports == 0; executed != (truth == submission.PhaseExecuted) {
+		m.t.Fatalf("a swap that is %s gave %d tokens and %d lamports", truth, m.tokens, m.lamports)
+	}
+	if refunded := m.tokens == 0 && m.lamports == testLamports; refunded != (truth == submission.PhaseRefunded) {
+		m.t.Fatalf("a swap that is %s gave %d tokens and %d lamports", truth, m.tokens, m.lamports)
+	}
+}
+
+// strangers do what anybody may.
+func (m *model) strangers() {
+	ata, accounts := m.swap.Terms.RecipientATA, m.chain.accounts
+	must := func(ix solana.Instruction, err error) []instruction {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		data, err := ix.Data()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return []instruction{{ix.ProgramID(), ix.Accounts(), data}}
+	}
+	if m.chance(0.005) && m.apply(must(m.swap.Prepare(key(80))), m.slot) == nil {
+		m.seen["stranger prepared"]++
+	}
+	if m.chance(0.005) && m.apply(must(m.swap.Close(key(80), m.wallet, m.wrapped)), m.slot) == nil {
+		m.seen["stranger refunded"]++
+	}
+	if m.chance(0.02) && accounts[ata] == nil {
+		m.world.tokens(ata, m.wallet, m.swap.Terms.OutputMint, 0, false)
+	}
+	if m.chance(0.01) { // the recipient closes his account
+		delete(accounts, ata)
+	}
+	if m.chance(0.01) && accounts[ata] != nil {
+		m.world.tokens(ata, m.wallet, m.swap.Terms.OutputMint, 0, m.rand.IntN(2) == 0)
+	}
+	if m.chance(0.02) && accounts[m.swap.State] == nil {
+		accounts[m.swap.State] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
+	}
+	if a := accounts[m.swap.WSOL]; m.chance(0.01) && a != nil { // wrapped SOL of a stranger's, as much as the swap holds
+		t, err := shieldpool.ParseTokenAccount(a.Data)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.world.tokens(m.swap.WSOL, m.swap.State, solana.WrappedSol, t.Amount+testLamports/2*uint64(1+m.rand.IntN(2)), false)
+	}
+}
+
+func (m *model) landings() {
+	a := m.live
+	if a == nil || a.landed || a.land == 0 || m.slot < a.land || m.slot > a.signed+modelLife {
+		return
+	}
+	a.landed, a.land = true, m.slot
+	if failure := m.apply(a.ixs, m.slot); failure != nil {
+		a.failed = true
+		m.seen[string(a.purpose)+" failed"]++
+	} else {
+		a.end = a.purpose != submission.PurposeAccounts
+	}
+}
+
+// engine is what the submission engine does with the saga's word: one attempt at
+// a time, a new one only when the earlier can land no more.
+func (m *model) engine() {
+	var floor uint64
+	if a := m.live; a != nil {
+		final := m.slot - modelFinalize
+		switch {
+		case a.landed && a.end && a.land <= m.slot-modelConfirm:
+			m.done = submission.PhaseExecuted
+			if a.purpose == submission.PurposeRefund {
+				m.done = submission.PhaseRefunded
+			}
+			return
+		case a.landed && !a.end && !a.failed && a.land <= m.slot-modelConfirm: // accounts
+		case a.failed && a.land <= final:
+		case !a.landed && a.signed+modelLife < final:
+			m.seen["expired"]++
+		default:
+			return
+		}
+		m.live, floor = nil, final
+	}
+	if m.now.Before(m.due) {
+		return
+	}
+	m.read, m.failing = nil, false
+	order, err := m.saga.Next(m.t.Context(), m.c, floor)
+	m.check(&order, err)
+	switch {
+	case err != nil:
+		m.putOff(err)
+	case order.Settled != nil:
+		m.done = order.Settled.Phase
+		m.seen["found settled"]++
+	default:
+		m.launch(&order)
+	}
+}
+
+func (m *model) putOff(err error) {
+	m.due = m.now.Add(time.Second)
+	if wait := (*submission.Wait)(nil); errors.As(err, &wait) {
+		if wait.For <= 0 || wait.For > time.Minute {
+			m.t.Fatalf("a wait for %s takes %s", wait.Reason, wait.For)
+		}
+		m.due = m.now.Add(wait.For)
+	} else if !errors.Is(err, ledger.ErrUnavailable) {
+		m.t.Fatal(err)
+	}
+}
+
+// check holds an order against what the saga was shown.
+func (m *model) check(order *submission.Order, err error) {
+	m.t.Helper()
+	state := m.read[m.swap.State]
+	there := state != nil && state.Owner == m.pool.Profile.ProgramID
+	late := m.readAt >= testTimeout
+	var purpose submission.Purpose
+	if order.Draft != nil {
+		purpose = order.Draft.Purpose
+		m.seen[string(purpose)]++
+	}
+	wait := (*submission.Wait)(nil)
+	switch {
+	case m.read == nil:
+		if purpose != "" || order.Settled != nil {
+			m.t.Fatal("an order without a look at the chain")
+		}
+	case !there && purpose != "":
+		m.t.Fatalf("%s is drafted for a swap that is settled", purpose)
+	case there && late && !m.failing && purpose != submission.PurposeRefund:
+		m.t.Fatalf("past the timeout the order is %+v, %v, want a refund", order, err)
+	case !late && purpose == submission.PurposeRefund:
+		m.t.Fatal("a refund is drafted before the timeout")
+	case !late && errors.As(err, &wait) && there && wait.For > time.Duration(testTimeout-m.readAt+1)*slotTime:
+		m.t.Fatalf("a wait of %s goes beyond the timeout, %d slots away", wait.For, testTimeout-m.readAt)
+	}
+}
+
+// launch simulates a draft, and signs it when it would succeed.
+func (m *model) launch(order *submission.Order) {
+	d := order.Draft
+	tx, err := d.Build(m.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})
+	if err != nil {
+		m.putOff(err)
+		return
+	}
+	ixs := m.decodeTransaction(tx)
+	if d.Purpose == submission.PurposeExecute {
+		m.checkExecution(ixs)
+	}
+	before, wrapped := maps.Clone(m.chain.accounts), m.wrapped
+	tokens, lamports, how, end, ended := m.tokens, m.lamports, m.how, m.endSlot, m.ended
+	failure := m.apply(ixs, m.slot)
+	m.chain.accounts, m.wrapped, m.tokens, m.lamports, m.how, m.endSlot, m.ended = before, wrapped, tokens, lamports, how, end, ended
+	if failure != nil {
+		m.seen[string(d.Purpose)+" refused"]++
+		m.putOff(m.saga.Refused(m.t.Context(), m.c, d, failure))
+		return
+	}
+	a := &modelAttempt{purpose: d.Purpose, ixs: ixs, signed: m.slot}
+	if m.calm() || m.rand.IntN(8) > 0 {
+		a.land = m.slot + 1 + uint64(m.rand.IntN(12))
+	}
+	m.live = a
+}
+
+// checkExecution holds what is about to be signed: the payer and the recipient
+// are nowhere in the router's hands.
+func (m *model) checkExecution(ixs []instruction) {
+	m.t.Helper()
+	if len(m.router.asked) == 0 {
+		m.t.Fatal("an execution without a quote")
+	}
+	execute := ixs[1]
+	if execute.accounts[7].PublicKey != key(7) {
+		m.t.Fatal("an execution by another program")
+	}
+	for _, a := range execute.accounts[8:] {
+		if a.IsSigner || slices.Contains([]solana.PublicKey{m.payer, key(51), m.wallet, m.swap.Terms.RecipientATA, m.pool.Address}, a.PublicKey) {
+			m.t.Fatalf("the router gets %s", a.PublicKey)
+		}
+	}
+}
+
+// apply runs a transaction by the program's rules; when it fails nothing happens.
+func (m *model) apply(ixs []instruction, slot uint64) *shieldpool.TransactionError {
+	before, wrapped := maps.Clone(m.chain.accounts), m.wrapped
+	tags := m.pool.Profile.Tags
+	for i, ix := range ixs {
+		var detail string
+		var code uint32
+		switch {
+		case ix.program == solana.SPLAssociatedTokenAccountProgramID:
+			if at := ix.accounts[1].PublicKey; m.chain.accounts[at] == nil {
+				m.world.tokens(at, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey, 0, false)
+			}
+		case !m.held():
+			detail = "UninitializedAccount"
+		case ix.data[0] == tags.PrepareSwapSol:
+			detail = m.applyPrepare()
+		case ix.data[0] == tags.ExecuteSwap:
+			detail, code = m.applyExecute(ix, slot)
+		default:
+			detail, code = m.applyClose(ix, slot)
+		}
+		if detail != "" {
+			m.chain.accounts, m.wrapped = before, wrapped
+			return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: i + 2, Detail: detail, Custom: code}
+		}
+	}
+	return nil
+}
+
+func (m *model) held() bool {
+	a := m.chain.accounts[m.swap.State]
+	return a != nil && a.Owner == m.pool.Profile.ProgramID
+}
+
+func (m *model) amount(at solana.PublicKey) (uint64, bool) {
+	a := m.chain.accounts[at]
+	if a == nil || a.Owner != solana.TokenProgramID {
+		return 0, false
+	}
+	t, err := shieldpool.ParseTokenAccount(a.Data)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return t.Amount, !t.Frozen
+}
+
+func (m *model) applyPrepare() (detail string) {
+	amount, ok := m.amount(m.swap.WSOL)
+	switch {
+	case !ok:
+		return "InvalidAccountOwner"
+	case m.wrapped:
+		return ""
+	}
+	m.wrapped = true
+	m.world.tokens(m.swap.WSOL, m.swap.State, solana.WrappedSol, amount+testLamports, false)
+	return ""
+}
+
+func (m *model) applyExecute(ix instruction, slot uint64) (detail string, code uint32) {
+	_, hasOutput := m.amount(m.swap.Output)
+	had, ok := m.amount(m.swap.Terms.RecipientATA)
+	switch data := ix.data[33:]; {
+	case !m.wrapped:
+		return "InvalidArgument", 0
+	case !hasOutput || !ok:
+		return "InvalidAccountOwner", 0
+	case !bytes.HasPrefix(data, []byte{0xe5}) || binary.LittleEndian.Uint64(data[1:]) != testLamports:
+		return "InvalidInstructionData", 0
+	case m.market < binary.LittleEndian.Uint64(data[9:]):
+		return custom, shieldpool.CodeSlippage
+	case m.market < testMinimum:
+		return custom, 0x1039
+	}
+	m.world.tokens(m.swap.Terms.RecipientATA, m.wallet, m.swap.Terms.OutputMint, had+m.market, false)
+	m.tokens += m.market
+	delete(m.chain.accounts, m.swap.Output)
+	delete(m.chain.accounts, m.swap.WSOL)
+	m.settle(shieldpool.Executed, slot)
+	return "", 0
+}
+
+func (m *model) applyClose(ix instruction, slot uint64) (detail string, code uint32) {
+	_, hasWSOL := m.amount(m.swap.WSOL)
+	with := len(ix.accounts) > 5
+	switch {
+	case slot < testTimeout:
+		return custom, shieldpool.CodeSwapNotReady
+	case m.wrapped && !with:
+		return "NotEnoughAccountKeys", 0
+	case with && !hasWSOL:
+		return "InvalidAccountOwner", 0
+	case ix.accounts[3].PublicKey != m.wallet:
+		return "InvalidSeeds", 0
+	}
+	if with {
+		delete(m.chain.accounts, m.swap.WSOL)
+	}
+	m.lamports += testLamports
+	m.settle(shieldpool.Refunded, slot)
+	return "", 0
+}
+
+func (m *model) settle(how shieldpool.Settlement, slot uint64) {
+	if m.ended {
+		m.t.Fatal("the swap ends a second time")
+	}
+	m.ended, m.how, m.endSlot = true, how, slot
+	delete(m.chain.accounts, m.swap.State)
+}
