@@ -30,6 +30,8 @@ func fill(t testing.TB, s *Store, finished int) uuid.UUID {
 	}
 	exec(t, s, `UPDATE submissions SET state = 'completed', signature = sha512(id::text::bytea) WHERE state = 'processing' AND job_id % 5 = 0`)
 	exec(t, s, `UPDATE submissions SET due_at = now() + interval '1 hour', hold_reason = 'fee_payer_empty' WHERE state = 'processing' AND job_id % 5 = 1 AND lease_owner IS NULL`)
+	waiting(t, s, 5000)
+	exec(t, s, `INSERT INTO swaps (id, phase, timeout_slot, ended) SELECT gen_random_uuid(), 'executed', n, true FROM generate_series(1, $1) AS n`, finished)
 	exec(t, s, `VACUUM ANALYZE`)
 	return worker(t, s)
 }
@@ -93,6 +95,9 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"lock":                 {lockSQL, []any{id, 1}},
 		"fail":                 {failSQL, []any{id, 1, "root_not_found", "x", "{}"}},
 		"count open":           {openSQL, nil},
+		"sum up swaps":         {swapsSQL, []any{300}},
+		"list swaps":           {listOpen, []any{20}},
+		"find attempts":        {attemptsSQL, []any{[][]byte{make([]byte, 64)}}},
 		"list jobs":            {jobsSQL, nil},
 		"ahead":                {aheadSQL, []any{testPool.Bytes(), 500, 100}},
 		"delete finished":      {deleteFinishedSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
@@ -102,6 +107,12 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 
 // explain gives the plan that Postgres makes for the statement.
 func explain(t testing.TB, conn *pgx.Conn, mode string, st statement) string {
+	t.Helper()
+	return explainWith(t, conn, mode, `EXPLAIN `, st)
+}
+
+// explainWith gives what that way of asking tells.
+func explainWith(t testing.TB, conn *pgx.Conn, mode, how string, st statement) string {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := conn.Exec(ctx, `SET plan_cache_mode = `+mode); err != nil {
@@ -119,7 +130,7 @@ func explain(t testing.TB, conn *pgx.Conn, mode string, st statement) string {
 	if len(args) > 0 {
 		execute += "(" + strings.Join(args, ", ") + ")"
 	}
-	rows, err := conn.Query(ctx, `EXPLAIN `+execute, pgx.QueryExecModeSimpleProtocol)
+	rows, err := conn.Query(ctx, how+execute, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +143,7 @@ func explain(t testing.TB, conn *pgx.Conn, mode string, st statement) string {
 
 // scans are the large tables that a plan reads from end to end.
 func scans(plan string) (found []string) {
-	for _, table := range []string{"submissions", "requests", "attempts", "reservations", "idempotency_keys"} {
+	for _, table := range []string{"submissions", "requests", "attempts", "reservations", "idempotency_keys", "swaps"} {
 		if strings.Contains(plan, "Seq Scan on "+table) {
 			found = append(found, table)
 		}

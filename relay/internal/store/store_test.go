@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/tern/v2/migrate"
 
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -284,4 +287,25 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 func sorted[T cmp.Ordered](in []T) []T {
 	slices.Sort(in)
 	return in
+}
+
+// migrateTo brings our tables to a version of the schema, up or down.
+func migrateTo(ctx context.Context, pool *pgxpool.Pool, version int32) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	m, err := migrate.NewMigrator(ctx, conn.Conn(), "relaypool_version")
+	if err != nil {
+		return err
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	if err := m.LoadMigrations(files); err != nil {
+		return err
+	}
+	return m.MigrateTo(ctx, version)
 }

@@ -99,13 +99,14 @@ func (l *ListedSwap) Overdue(slot uint64) bool {
 	return !l.Settled() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
 }
 
-// What is signed is counted through its index, of the swaps that are listed alone.
+// Rows and attempts are looked up for each swap that is listed: a planner that
+// does not know the limit would read all of them.
 const (
 	listHead = `SELECT s.parent, s.job_id, w.phase, s.state, COALESCE(s.error_code, ''), EXTRACT(epoch FROM now() - w.created_at)::float8, w.timeout_slot,
 		COALESCE(s.hold_reason, ''), COALESCE(EXTRACT(epoch FROM greatest(s.due_at - now(), interval '0')), 0)::float8, s.lease_owner IS NOT NULL,
 		s.tries, made.attempts, made.live, s.signature, w.ended
 	FROM (SELECT * FROM swaps `
-	listTail = ` LIMIT $1) AS w JOIN submissions s ON s.id = w.id
+	listTail = ` LIMIT $1) AS w CROSS JOIN LATERAL (SELECT * FROM submissions WHERE id = w.id LIMIT 1) AS s
 	CROSS JOIN LATERAL (SELECT count(*) AS attempts, count(*) FILTER (WHERE NOT a.dead) AS live FROM attempts a WHERE a.submission_id = s.id) AS made
 	ORDER BY `
 	listOpen  = listHead + `WHERE NOT ended ORDER BY timeout_slot, created_at, id` + listTail + `w.timeout_slot, w.created_at, w.id`

@@ -40,7 +40,8 @@ CREATE TABLE swaps (
     ended        boolean NOT NULL DEFAULT false,
     created_at   timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000);
-CREATE INDEX swaps_open ON swaps (phase, timeout_slot, created_at) WHERE NOT ended;
+-- What has not ended, in the order in which it times out.
+CREATE INDEX swaps_open ON swaps (timeout_slot, created_at, phase) WHERE NOT ended;
 
 -- returned is what came back of rent, which rent is less by: without it a sum that
 -- only grows, as a counter has to, could not be told from one that does not.
