@@ -44,7 +44,7 @@ type Serve struct {
 	PriorityFeePercentile int      `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 
 	Router          `embed:"" prefix:"router-"`
-	SwapSlippageBps int    `default:"50" env:"RELAYPOOL_SWAP_SLIPPAGE_BPS" placeholder:"BPS" group:"Swaps" help:"By how many hundredths of a percent, 0 to 10000, the price may get worse between a quote and its execution. The user's minimum holds in any case: too small only makes executions fail that he would have taken."`
+	SwapSlippageBps int    `default:"50" env:"RELAYPOOL_SWAP_SLIPPAGE_BPS" placeholder:"BPS" group:"Swaps" help:"By how many hundredths of a percent, 1 to 10000, the price may get worse between a quote and its execution. The user's minimum holds in any case: too small only makes executions fail that he would have taken."`
 	SwapConcurrency int    `default:"64" env:"RELAYPOOL_SWAP_CONCURRENCY" placeholder:"NUMBER" group:"Swaps" help:"Swaps that this process brings to their end at once."`
 	LookupTable     string `env:"RELAYPOOL_LOOKUP_TABLE" placeholder:"BASE58" group:"Chain" help:"Address lookup table of the relay's own for the pool's accounts: transactions that use it leave more room for notes. Empty for none, and legacy transactions."`
 

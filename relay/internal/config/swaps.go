@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// maxSlippage is all of the price, in hundredths of a percent.
-	maxSlippage = 10_000
+	// maxSlippage is all of the price, in hundredths of a percent. Without any,
+	// hardly an execution would succeed: prices move with every block.
+	minSlippage, maxSlippage = 1, 10_000
 	// maxRouterTimeout leaves time for more than one quote before a swap's
 	// timeout, which is about 80 seconds after its first leg.
 	minRouterTimeout, maxRouterTimeout = 100 * time.Millisecond, 30 * time.Second
@@ -21,7 +22,7 @@ const (
 // Router says where the swap router is.
 type Router struct {
 	// URL is a Secret, because providers key URLs by their path.
-	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API v1, when its URL holds no credentials: such as https://api.jup.ag/swap/v1. No proxy is used. Empty, here and in a file, for no swaps: POST /transact_swap is then answered 501."`
+	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API v1, when its URL holds no credentials: such as https://api.jup.ag/swap/v1. No proxy is used. Empty, here and in a file, for no swaps: POST /transact_swap is then answered 501, and swaps that are under way are refunded once their time is over."`
 	URLFile           string        `env:"RELAYPOOL_ROUTER_URL_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's URL, when that holds credentials."`
 	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
 	Program           string        `default:"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" env:"RELAYPOOL_ROUTER_PROGRAM" placeholder:"BASE58" group:"Swaps" help:"Address of the router's program, the only one whose instructions are executed."`
@@ -69,8 +70,8 @@ func (s Serve) swaps() (*Swaps, []error) {
 	if r.RequestsPerSecond < 0 || r.RequestsPerSecond > maxRequests {
 		note("router-requests-per-second", "expected 0, for no limit, to %d, received %d", maxRequests, r.RequestsPerSecond)
 	}
-	if s.SwapSlippageBps < 0 || s.SwapSlippageBps > maxSlippage {
-		note("swap-slippage-bps", "expected 0 to %d hundredths of a percent, received %d", maxSlippage, s.SwapSlippageBps)
+	if s.SwapSlippageBps < minSlippage || s.SwapSlippageBps > maxSlippage {
+		note("swap-slippage-bps", "expected %d to %d hundredths of a percent, received %d", minSlippage, maxSlippage, s.SwapSlippageBps)
 	}
 	if s.SwapConcurrency < 1 || s.SwapConcurrency > maxConcurrency {
 		note("swap-concurrency", "expected 1 to %d, received %d", maxConcurrency, s.SwapConcurrency)
