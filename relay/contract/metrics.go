@@ -123,7 +123,7 @@ var (
 	MetricRouterBreakerOpen = Metric{"relaypool_router_breaker_open", "1 while this process leaves the swap router alone because its last calls failed; no sample without a router.",
 		"1 for a minute: swaps that are under way will be refunded. See relaypool_router_requests_total for why.", nil}
 	MetricRouterHostile = Metric{"relaypool_router_hostile_total", "Answers of the swap router that contradict the question or want what it may not have, by what. None was signed.",
-		"Above 0: the router is broken or malicious. Use another, or none by an empty --router-url, until its provider has explained it.", []string{"what"}}
+		"Above 0: the router is broken or malicious. Use another, or none by an empty --router-url, which refunds what is under way, until its provider has explained it.", []string{"what"}}
 
 	MetricUpkeepRuns = Metric{"relaypool_upkeep_runs_total", "Runs of upkeep that this process led, by job and outcome: done or failed.",
 		"failed: the log says why. No runs on any process for several periods: no process leads.", []string{"job", "outcome"}}

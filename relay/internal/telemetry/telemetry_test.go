@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -189,6 +191,48 @@ relaypool_tree_self_check 1
 	} {
 		if vec != 1 {
 			t.Errorf("%s: %d histograms, want 1", name, vec)
+		}
+	}
+}
+
+// A call that was not made is counted and takes no time; what never happened is
+// known to be zero.
+func TestSwapsAndTheirRouterCount(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(Build{})
+	m.Outcome(submission.KindSettlement, "refunded")
+	m.Outcome(submission.KindSettlement, "finalized") // of one that was counted already
+	m.RouterCalled("quote", "ok", time.Millisecond)
+	m.RouterCalled("quote", "rate_limited", time.Millisecond)
+	m.RouterSkipped("quote", "breaker_open")
+	m.RouterHostile("program")
+	want := `
+# HELP relaypool_swaps_settled_total ` + contract.MetricSwapsSettled.Help + `
+# TYPE relaypool_swaps_settled_total counter
+relaypool_swaps_settled_total{outcome="executed"} 0
+relaypool_swaps_settled_total{outcome="refunded"} 1
+# HELP relaypool_router_requests_total ` + contract.MetricRouterRequests.Help + `
+# TYPE relaypool_router_requests_total counter
+relaypool_router_requests_total{call="quote",outcome="breaker_open"} 1
+relaypool_router_requests_total{call="quote",outcome="ok"} 1
+relaypool_router_requests_total{call="quote",outcome="rate_limited"} 1
+`
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), contract.MetricSwapsSettled.Name, contract.MetricRouterRequests.Name); err != nil {
+		t.Error(err)
+	}
+	if got := testutil.ToFloat64(m.routerHostile.WithLabelValues("program")); got != 1 {
+		t.Errorf("%v hostile answers, want 1", got)
+	}
+	if got, want := testutil.CollectAndCount(m.routerHostile), len(route.HostileWhats()); got != want {
+		t.Errorf("%d series of hostile answers, want %d", got, want)
+	}
+	families, err := m.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == contract.MetricRouterDuration.Name && f.GetMetric()[0].GetHistogram().GetSampleCount() != 2 {
+			t.Errorf("%d durations, want those of the two calls that were made", f.GetMetric()[0].GetHistogram().GetSampleCount())
 		}
 	}
 }
