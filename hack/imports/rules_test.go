@@ -36,6 +36,7 @@ var (
 		"./relay/internal/commitments",
 		"./relay/internal/spending",
 		"./relay/internal/submission",
+		"./relay/internal/swap",
 		"./relay/internal/viewingkey",
 	}
 	// testSupport is outside _test.go files but never in a program.
