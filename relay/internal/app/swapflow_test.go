@@ -1,0 +1,165 @@
+package app
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/router"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// TestASwapEndsInTokens: with and without an account of the recipient's, named
+// and not.
+func TestASwapEndsInTokens(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{})
+	has := func(w *swapping) {
+		_, _, err := s.chain.MintTo(localnet.OutputMint(), w.wallet.PublicKey(), 7)
+		must(t, err)
+		eventually(t, "the tokens are there", func() bool { return s.tokensOf(w.call.Swap.RecipientATA) == 7 })
+	}
+	for name, change := range map[string]func(*swapping){
+		"a recipient without an account": nil,
+		"one with an account":            has,
+		"one who is not named":           func(w *swapping) { has(w); w.unnamed = true },
+		"one nullifier":                  func(w *swapping) { has(w); w.call.Inputs.Nullifiers[1] = [32]byte{} },
+	} {
+		want := uint64(0)
+		w := s.newSwap(change)
+		want = s.gives(w.net)
+		a := w.post(s.stand)
+		if a.status != http.StatusOK || a.at("data", "status") != "processing" && a.at("data", "status") != "completed" {
+			t.Errorf("%s: the first leg is answered %d %v", name, a.status, a.body)
+		}
+		w.executed()
+		if got := s.tokensOf(w.call.Swap.RecipientATA) - w.tokens; got != want {
+			t.Errorf("%s: the recipient got %d tokens, want all %d that the market gave", name, got, want)
+		}
+		w.silent()
+	}
+	if n, _ := s.metric(contract.MetricSwapsSettled, `outcome="executed"`); n != 4 {
+		t.Errorf("the metric tells %v executed swaps, want 4", n)
+	}
+	if n := s.count("SELECT count(*) FROM attempts WHERE purpose = 'execute'"); n != 4 {
+		t.Errorf("%d executions were signed for 4 swaps", n)
+	}
+	s.books(4*notesRent - notesRent/2 + tokenRent)
+}
+
+// TestWhatIsToldOfASwapInEachPhase holds it in each, and looks.
+func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: slow})
+	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.newSwap(nil)
+	a := w.post(s.stand)
+	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.at("data", "swap_phase") != "funded" || a.body["signature"] == nil {
+		t.Errorf("the first leg is answered %d %v", a.status, a.body)
+	}
+	w.shows("funded", "router_unavailable")
+	a = w.post(s.stand) // a repeat, answered at once
+	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.body["signature"] != w.leg {
+		t.Errorf("a repeat is answered %d %v", a.status, a.body)
+	}
+	s.price(50)
+	s.behave(router.Settings{})
+	a = w.shows("funded", "swap_price")
+	state := s.account(w.swap.State)
+	if slot, _ := a.at("data", "swap_timeout_slot").(float64); state == nil || slot == 0 || a.at("data", "solana_signature") != w.leg || a.at("data", "completed_at") != nil {
+		t.Errorf("a funded swap is told as %v", a.body)
+	}
+	if n := w.attempts("accounts"); n != 0 {
+		t.Errorf("%d transactions for accounts were signed before there was a price", n)
+	}
+
+	s.lies(router.LieRule{Lie: router.WrongProgram})
+	s.price(100)
+	w.shows("accounts_ready", "router_hostile")
+	s.faults(oneEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
+	s.behave(router.Settings{})
+	a = w.shows("quoted", "")
+	if a.at("data", "swap_signature") != nil {
+		t.Errorf("a swap that is quoted is told as %v", a.body)
+	}
+	for _, p := range []struct{ metric, phase string }{{"1", "quoted"}, {"0", "funded"}, {"0", "accounts_ready"}} {
+		eventually(t, "the gauge of "+p.phase+" is "+p.metric, func() bool {
+			v, ok := s.metric(contract.MetricSwaps, `phase="`+p.phase+`"`)
+			return ok && (v == 1) == (p.metric == "1")
+		})
+	}
+	s.faults(oneEndpoint)
+	w.executed()
+	if n := w.attempts("execute"); n != 1 {
+		t.Errorf("%d executions were signed, want the one that was sent again", n)
+	}
+	a = w.post(s.stand)
+	if a.status != http.StatusOK || a.at("data", "status") != "completed" || a.at("data", "swap_phase") != "executed" || a.at("data", "swap_signature") == nil {
+		t.Errorf("a repeat of an executed swap is answered %d %v", a.status, a.body)
+	}
+	w.silent()
+	s.books(notesRent + tokenRent)
+}
+
+// TestRepeatsOfASwap: the same swap again is the same swap, whatever became of
+// it; another of the same notes is refused.
+func TestRepeatsOfASwap(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{})
+	s.price(50) // no price, so that it is refunded
+	w := s.newSwap(func(w *swapping) { w.call.Swap.MinOutput *= 2 })
+	first := w.post(s.stand, "Idempotency-Key", "once", "Prefer", "respond-async")
+	for name, header := range map[string][]string{"by its key": {"Idempotency-Key", "once"}, "by its content": nil, "by another key": {"Idempotency-Key", "twice"}} {
+		if a := w.post(s.stand, header...); a.body["request_id"] != first.body["request_id"] || a.status != http.StatusOK {
+			t.Errorf("a repeat %s is answered %d %v", name, a.status, a.body)
+		}
+	}
+	other := s.newSwap(func(o *swapping) { o.call.Inputs.Nullifiers = w.call.Inputs.Nullifiers })
+	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
+	wantRefused(t, s.call(http.MethodPost, "/transact_swap", s.newSwap(nil).body, "Idempotency-Key", "once"), http.StatusConflict, "idempotency_key_reused")
+	plain := fields(w.call.Proof, w.call.Inputs.Bytes(), map[string]any{"recipient": w.wallet.PublicKey().String()})
+	wantRefused(t, s.call(http.MethodPost, "/transact", plain), http.StatusBadRequest, "ext_data_mismatch")
+
+	a := w.refunded(0)
+	for name, header := range map[string][]string{"by its key": {"Idempotency-Key", "once"}, "by its content": nil} {
+		r := s.call(http.MethodPost, "/transact_swap", w.body, header...)
+		wantRefused(t, r, http.StatusConflict, "swap_refunded")
+		if r.body["refund_signature"] != a.at("data", "refund_signature") || r.body["request_id"] != first.body["request_id"] {
+			t.Errorf("a repeat %s of a refunded swap is answered %v", name, r.body)
+		}
+	}
+	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
+	if n := s.count("SELECT count(*) FROM submissions"); n != 2 {
+		t.Errorf("there are %d rows for the two legs of one swap", n)
+	}
+	s.books(notesRent + stateRent)
+}
+
+// TestSwapsWithoutAPriceCostNoAccounts: neither a mint without a market nor a
+// minimum above it makes the relay pay rent that it does not get back.
+func TestSwapsWithoutAPriceCostNoAccounts(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{})
+	mint, err := s.chain.CreateMint(6, nil)
+	must(t, err)
+	eventually(t, "the mint is there", func() bool { return s.account(mint) != nil })
+	unknown := s.begin(func(w *swapping) {
+		w.call.Swap.OutputMint = mint
+		ata, _, err := solana.FindAssociatedTokenAddress(w.wallet.PublicKey(), mint)
+		must(t, err)
+		w.call.Swap.RecipientATA = ata
+	})
+	tall := s.begin(func(w *swapping) { w.call.Swap.MinOutput = 1<<64 - 1 })
+	unknown.shows("funded", "no_route")
+	tall.shows("funded", "swap_price")
+	unknown.refunded(0)
+	tall.refunded(0)
+	if n := s.count("SELECT count(*) FROM attempts WHERE purpose IN ('accounts', 'execute')"); n != 0 {
+		t.Errorf("%d transactions were signed for accounts and executions", n)
+	}
+	unknown.silent()
+	s.books(2 * (notesRent + stateRent))
+}

@@ -1,0 +1,523 @@
+package app
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/localnet/router"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// quick is a slot with which a swap times out after 8 s, slow one with which it
+	// has 20 s, for what has to happen in between.
+	quick, slow = 40 * time.Millisecond, 100 * time.Millisecond
+	// oneEndpoint is the relay's only endpoint, so that faults reach no test's own eyes.
+	oneEndpoint = "one"
+
+	// What a swap costs in rent, in lamports.
+	notesRent, stateRent, tokenRent = 1_781_760, 2_011_440, 2_039_280
+	swapGross                       = sol
+)
+
+// frontDoor stands before the chain's router, so that a test can act between a
+// call and its answer.
+type frontDoor struct {
+	to   atomic.Pointer[router.Router]
+	mu   sync.Mutex
+	hook func(call string)
+}
+
+func (d *frontDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	if d.hook != nil {
+		d.hook(strings.TrimPrefix(r.URL.Path, "/"))
+	}
+	d.mu.Unlock()
+	d.to.Load().ServeHTTP(w, r)
+}
+
+// before calls hook with the name of each call that comes from now on, one at a
+// time, before the router sees it; nil ends that.
+func (d *frontDoor) before(hook func(call string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hook = hook
+}
+
+// swapStand is a stand whose relay swaps, and a view of its chain that no fault
+// of the relay's endpoint touches.
+type swapStand struct {
+	*stand
+	f     *forger
+	door  *frontDoor
+	watch *rpc.Client
+	// others are relays beside the stand's own, whose logs are looked through too.
+	others []*stand
+}
+
+func newSwapStand(t *testing.T, o standOptions) *swapStand {
+	t.Helper()
+	s := &swapStand{door: new(frontDoor)}
+	server := httptest.NewServer(s.door)
+	t.Cleanup(server.Close)
+	s.f, o.vk = newForger(t)
+	o.slot = cmp.Or(o.slot, quick)
+	if len(o.endpoints) == 0 {
+		o.endpoints = []string{oneEndpoint}
+	}
+	more := o.change
+	o.change = func(c *config.Serve) {
+		c.Router = config.Router{
+			URLFile: write(t, server.URL+"?api-key="+credential), APIKeyFile: write(t, credential), Program: market.ProgramID.String(), Timeout: time.Second,
+		}
+		c.SwapSlippageBps, c.SwapConcurrency = 50, 16
+		if more != nil {
+			more(c)
+		}
+	}
+	s.stand = newStand(t, o)
+	s.door.to.Store(s.chain.Router())
+	url, err := s.chain.ListenEndpoint("watch", "127.0.0.1:0")
+	must(t, err)
+	s.watch = rpc.New(url)
+	s.ready()
+	s.f.fill(s.stand)
+	return s
+}
+
+// beside starts another relay on the same database.
+func (s *swapStand) beside(change ...func(*config.Serve)) *stand {
+	s.t.Helper()
+	o := s.on(s.serve(s.configure(change...)))
+	s.others = append(s.others, o)
+	return o
+}
+
+// withoutRouter makes a relay one that takes no swaps.
+func withoutRouter(c *config.Serve) { c.Router = config.Router{} }
+
+// endpointsOf gives a relay endpoints of its own.
+func (s *swapStand) endpointsOf(names ...string) func(*config.Serve) {
+	list := s.list(names...)
+	return func(c *config.Serve) { c.RPC = config.RPC{EndpointsFile: write(s.t, list)} }
+}
+
+// swapping is one swap of a client's, and what it began with.
+type swapping struct {
+	*swapStand
+	wallet  *feepayer.Key
+	call    *shieldpool.Call
+	swap    *shieldpool.Swap
+	net     uint64
+	unnamed bool // the request leaves the recipient to the chain
+	body    map[string]any
+	path    string // of its status
+	leg     string // the first leg's signature
+
+	lamports, tokens uint64 // of the wallet and in its account, before
+}
+
+// price sets the market's price as a part of its first one, in per cent.
+func (s *swapStand) price(percent uint64) {
+	s.t.Helper()
+	must(s.t, s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent}))
+}
+
+// gives is what the market gives now.
+func (s *swapStand) gives(lamports uint64) uint64 {
+	s.t.Helper()
+	state, err := s.chain.MarketState()
+	must(s.t, err)
+	return state.Output(lamports)
+}
+
+func (s *swapStand) behave(settings router.Settings) {
+	s.t.Helper()
+	must(s.t, s.chain.Router().Set(settings))
+}
+
+// down makes the router fail by the rule.
+func (s *swapStand) down(rule fault.Rule) {
+	s.t.Helper()
+	s.behave(router.Settings{Faults: []fault.Rule{rule}})
+}
+
+// lies makes the router hostile.
+func (s *swapStand) lies(rules ...router.LieRule) {
+	s.t.Helper()
+	s.behave(router.Settings{Lies: rules})
+}
+
+// newSwap is a swap in the making, for one per cent less than the market gives.
+func (s *swapStand) newSwap(change func(*swapping)) *swapping {
+	s.t.Helper()
+	w := &swapping{swapStand: s, wallet: newKey(s.t)}
+	w.net, _ = s.pool.Profile.Fees.Net(swapGross)
+	ata, err := shieldpool.AssociatedTokenAccount(w.wallet.PublicKey(), localnet.OutputMint())
+	must(s.t, err)
+	in := s.f.inputs(s.stand, -swapGross, solana.PublicKey{})
+	w.call = &shieldpool.Call{Inputs: in, Destination: shieldpool.Destination{
+		Swap: &shieldpool.SwapTerms{OutputMint: localnet.OutputMint(), RecipientATA: ata, MinOutput: s.gives(w.net) / 100 * 99},
+	}}
+	if change != nil {
+		change(w)
+	}
+	in.ExtDataHash = shieldpool.ExtDataHash(w.call.Destination)
+	w.call.Proof = s.f.prove(s.t, in)
+	w.swap, err = s.pool.Swap(in.Nullifiers[0], *w.call.Swap)
+	must(s.t, err)
+	w.body = fields(w.call.Proof, in.Bytes(), map[string]any{
+		"output_mint": w.call.Swap.OutputMint.String(), "recipient_ata": w.call.Swap.RecipientATA.String(),
+		"min_output_amount": strconv.FormatUint(w.call.Swap.MinOutput, 10),
+	})
+	if !w.unnamed {
+		w.body["recipient"] = w.wallet.PublicKey().String()
+	}
+	w.lamports, w.tokens = s.lamportsOf(w.wallet.PublicKey()), s.tokensOf(w.call.Swap.RecipientATA)
+	return w
+}
+
+// begin has the relay carry a swap to the end of its first leg.
+func (s *swapStand) begin(change func(*swapping)) *swapping {
+	s.t.Helper()
+	w := s.newSwap(change)
+	w.post(s.stand)
+	return w
+}
+
+func (w *swapping) post(to *stand, header ...string) *answer {
+	w.t.Helper()
+	a := to.call(http.MethodPost, "/transact_swap", w.body, header...)
+	if a.status != http.StatusOK && a.status != http.StatusAccepted {
+		w.t.Fatalf("the swap is answered %d %v", a.status, a.body)
+	}
+	nullifier := hex.EncodeToString(w.call.Inputs.Nullifiers[0][:])
+	if a.body["swap_state_pda"] != w.swap.State.String() || a.body["nullifier"] != nullifier {
+		t := w.t
+		t.Errorf("the answer names swap state %v and nullifier %v", a.body["swap_state_pda"], a.body["nullifier"])
+	}
+	w.path = a.header.Get("Location")
+	if leg, ok := a.body["signature"].(string); ok {
+		w.leg = leg
+	}
+	return a
+}
+
+func (w *swapping) status() *answer {
+	w.t.Helper()
+	return w.call0(w.path)
+}
+
+func (w *swapping) call0(path string) *answer {
+	w.t.Helper()
+	return w.stand.call(http.MethodGet, path, nil)
+}
+
+// shows waits for a phase and what the swap waits for then; "" for nothing, and
+// "*" for whatever it is.
+func (w *swapping) shows(phase, waits string) *answer {
+	w.t.Helper()
+	var a *answer
+	eventually(w.t, fmt.Sprintf("the swap is %s and waits for %q", phase, waits), func() bool {
+		a = w.status()
+		got, _ := a.at("data", "swap_waits").(string)
+		return a.at("data", "swap_phase") == phase && (waits == "*" || got == waits)
+	})
+	if s := a.at("data", "status"); s != "processing" {
+		w.t.Errorf("a swap that is %s has status %v", phase, s)
+	}
+	return a
+}
+
+// signed waits until so many attempts of a purpose are in the database.
+func (w *swapping) signed(purpose string, n int) {
+	w.t.Helper()
+	eventually(w.t, fmt.Sprintf("%d attempts to %s are signed", n, purpose), func() bool { return w.attempts(purpose) >= n })
+}
+
+// attempts counts those of the swap's second leg.
+func (w *swapping) attempts(purpose string) (n int) {
+	w.t.Helper()
+	id := w.path[strings.LastIndex(w.path, "/")+1:]
+	must(w.t, w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM attempts a JOIN submissions s ON s.id = a.submission_id
+		WHERE s.parent = $1 AND a.purpose = $2`, id, purpose).Scan(&n))
+	return n
+}
+
+// ends waits until both legs are final and the swap has ended so.
+func (w *swapping) ends(status, phase string) *answer {
+	w.t.Helper()
+	var a *answer
+	eventually(w.t, "the swap is "+phase+" for good", func() bool {
+		a = w.status()
+		return a.at("data", "finalized") == true
+	})
+	if a.at("data", "status") != status || a.at("data", "swap_phase") != phase {
+		w.t.Fatalf("the swap ended as %v, want %s", a.body, phase)
+	}
+	if w.leg == "" {
+		w.leg, _ = a.at("data", "solana_signature").(string)
+	}
+	if a.at("data", "tx_id") != w.leg || a.at("data", "solana_signature") != w.leg {
+		w.t.Errorf("the first leg's signature is %v, was %s", a.at("data", "tx_id"), w.leg)
+	}
+	return a
+}
+
+// executed waits for the tokens and holds the chain against what is told.
+func (w *swapping) executed() *answer {
+	w.t.Helper()
+	a := w.ends("completed", "executed")
+	got := w.tokensOf(w.call.Swap.RecipientATA)
+	if got < w.tokens+w.call.Swap.MinOutput {
+		w.t.Errorf("the recipient got %d tokens, the minimum is %d", got-w.tokens, w.call.Swap.MinOutput)
+	}
+	if l := w.lamportsOf(w.wallet.PublicKey()); l != w.lamports {
+		w.t.Errorf("the wallet had %d lamports and has %d: it is paid in tokens alone", w.lamports, l)
+	}
+	if a.at("data", "refund_signature") != nil || a.at("data", "error") != nil || a.at("data", "error_code") != nil {
+		w.t.Errorf("an executed swap is told as %v", a.body)
+	}
+	w.settled(a.at("data", "swap_signature"), 1, 0)
+	return a
+}
+
+// refunded waits for the lamports, of which rents are those that came with them
+// beside the swap state's own.
+func (w *swapping) refunded(rents uint64) *answer {
+	w.t.Helper()
+	a := w.ends("failed", "refunded")
+	if got, want := w.lamportsOf(w.wallet.PublicKey())-w.lamports, w.net+stateRent+rents; got != want {
+		w.t.Errorf("the wallet got %d lamports back, want %d", got, want)
+	}
+	if got := w.tokensOf(w.call.Swap.RecipientATA); got != w.tokens {
+		w.t.Errorf("the recipient got %d tokens beside the refund", got-w.tokens)
+	}
+	if a.at("data", "swap_signature") != nil || a.at("data", "error_code") != "swap_refunded" {
+		w.t.Errorf("a refunded swap is told as %v", a.body)
+	}
+	w.settled(a.at("data", "refund_signature"), 0, 1)
+	return a
+}
+
+// settled holds the end against the chain's history: what ended the swap, once,
+// and that nothing of it is left.
+func (w *swapping) settled(signature any, executions, refunds int) {
+	w.t.Helper()
+	var executed, closed []string
+	for _, l := range w.history(w.swap.State) {
+		if l.failed {
+			continue
+		}
+		tags := w.pool.Profile.Tags
+		if slices.Contains(l.tags, tags.ExecuteSwap) {
+			executed = append(executed, l.signature)
+		}
+		if slices.Contains(l.tags, tags.CloseSwapState) {
+			closed = append(closed, l.signature)
+		}
+	}
+	if len(executed) != executions || len(closed) != refunds {
+		w.t.Fatalf("the chain has %d executions and %d refunds of the swap, want %d and %d", len(executed), len(closed), executions, refunds)
+	}
+	if all := append(executed, closed...); signature != all[0] {
+		w.t.Errorf("the swap is told to have ended by %v, the chain says %s", signature, all[0])
+	}
+	if n := w.lamportsOf(w.swap.State); n != 0 {
+		w.t.Errorf("the swap state still holds %d lamports", n)
+	}
+}
+
+// landed is a transaction of the chain's history.
+type landed struct {
+	signature string
+	payer     solana.PublicKey
+	fee       uint64
+	failed    bool
+	tags      []byte // of the pool program's instructions
+}
+
+// history is what the chain has of an address, the newest first.
+func (s *swapStand) history(of solana.PublicKey) (out []landed) {
+	s.t.Helper()
+	infos, err := s.watch.GetSignaturesForAddressWithOpts(s.t.Context(), of, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
+	must(s.t, err)
+	for _, info := range infos {
+		version := uint64(0)
+		got, err := s.watch.GetTransaction(s.t.Context(), info.Signature, &rpc.GetTransactionOpts{
+			Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &version,
+		})
+		must(s.t, err)
+		tx, err := got.Transaction.GetTransaction()
+		must(s.t, err)
+		l := landed{signature: info.Signature.String(), payer: tx.Message.AccountKeys[0], fee: got.Meta.Fee, failed: got.Meta.Err != nil}
+		for _, ix := range tx.Message.Instructions {
+			if tx.Message.AccountKeys[ix.ProgramIDIndex].Equals(s.pool.Profile.ProgramID) {
+				l.tags = append(l.tags, ix.Data[0])
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func (s *swapStand) account(key solana.PublicKey) *ledger.Account {
+	s.t.Helper()
+	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{key}, ledger.Confirmed, 0)
+	must(s.t, err)
+	return accounts[0]
+}
+
+func (s *swapStand) lamportsOf(key solana.PublicKey) uint64 {
+	s.t.Helper()
+	if a := s.account(key); a != nil {
+		return a.Lamports
+	}
+	return 0
+}
+
+// tokensOf is what a token account holds; 0 when there is none.
+func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
+	s.t.Helper()
+	a := s.account(key)
+	if a == nil || !a.Owner.Equals(solana.TokenProgramID) {
+		return 0
+	}
+	account, err := shieldpool.ParseTokenAccount(a.Data)
+	must(s.t, err)
+	return account.Amount
+}
+
+// books hold the payers' balances against the chain's fees and the rent that was
+// paid for good, and the relay's ledger against both. Nothing that a payer signed
+// is on the chain that the database does not know.
+func (s *swapStand) books(rent uint64) {
+	s.t.Helper()
+	var have, fees uint64
+	for _, payer := range s.payers {
+		have += s.lamportsOf(payer.PublicKey())
+		for _, l := range s.history(payer.PublicKey()) {
+			if !l.payer.Equals(payer.PublicKey()) {
+				continue
+			}
+			fees += l.fee
+			if n := s.count("SELECT count(*) FROM attempts WHERE signature = decode('" + hex.EncodeToString(signatureBytes(s.t, l.signature)) + "', 'hex')"); n != 1 {
+				s.t.Errorf("a payer signed a transaction that landed, and %d attempts know it", n)
+			}
+		}
+	}
+	had := uint64(len(s.payers)) * 10 * sol
+	if had-have != fees+rent {
+		s.t.Errorf("the payers spent %d lamports, want %d for fees and %d for rent: %d differ", had-have, fees, rent, int64(had-have)-int64(fees+rent)) //nolint:gosec // small
+	}
+	eventually(s.t, "the relay's ledger is as far as the chain", func() bool {
+		spent, _ := s.metric(contract.MetricSpent, "")
+		returned, _ := s.metric(contract.MetricReturned, "")
+		return spent-returned == float64(fees+rent)
+	})
+	if d, ok := s.metric(contract.MetricLedgerDifference, ""); !ok || d != 0 {
+		s.t.Errorf("the relay's ledger leaves %v lamports open", d)
+	}
+	if n, _ := s.metric(contract.MetricLedgerUnknown, ""); n != 0 {
+		s.t.Errorf("%v transactions of the payers are unknown to the ledger", n)
+	}
+}
+
+func signatureBytes(t *testing.T, text string) []byte {
+	t.Helper()
+	sig, err := solana.SignatureFromBase58(text)
+	must(t, err)
+	return sig[:]
+}
+
+// silent looks for what a request and its swap consist of in logs and metrics.
+func (w *swapping) silent() {
+	w.t.Helper()
+	canaries := map[string]string{
+		"wallet": w.wallet.PublicKey().String(), "recipient's account": w.call.Swap.RecipientATA.String(), "output mint": w.call.Swap.OutputMint.String(),
+		"swap state": w.swap.State.String(), "state's wrapped SOL": w.swap.WSOL.String(), "state's output": w.swap.Output.String(),
+		"minimum": strconv.FormatUint(w.call.Swap.MinOutput, 10), "lamports": strconv.FormatUint(w.net, 10),
+		"nullifier": hex.EncodeToString(w.call.Inputs.Nullifiers[0][:]), "commitment": hex.EncodeToString(w.call.Inputs.Commitments[0][:]),
+		"proof": w.body["proof_bytes"].(string)[:40], "inputs": w.body["public_inputs"].(string)[:40], "credential": credential,
+	}
+	for _, s := range append([]*stand{w.stand}, w.others...) {
+		log, metrics := s.log.String(), s.text(s.ops+contract.MetricsPath)
+		for name, canary := range canaries {
+			if strings.Contains(log, canary) {
+				w.t.Errorf("the log holds the %s", name)
+			}
+			if strings.Contains(metrics, canary) {
+				w.t.Errorf("the metrics hold the %s", name)
+			}
+		}
+	}
+}
+
+// sendAs lands instructions that a stranger pays for and signs; it fails the test
+// when they fail.
+func (s *swapStand) sendAs(payer *feepayer.Key, instructions ...solana.Instruction) {
+	s.t.Helper()
+	if failure := s.try(payer, instructions...); failure != "" {
+		s.t.Fatalf("a transaction failed: %s", failure)
+	}
+}
+
+// try lands instructions and gives their failure.
+func (s *swapStand) try(payer *feepayer.Key, instructions ...solana.Instruction) string {
+	s.t.Helper()
+	ctx := s.t.Context()
+	hash, err := s.rpc.LatestBlockhash(ctx)
+	must(s.t, err)
+	tx, err := shieldpool.Versioned(payer.PublicKey(), shieldpool.Compute{Limit: 600_000}, hash.Hash, nil, instructions...)
+	must(s.t, err)
+	message, err := tx.Message.MarshalBinary()
+	must(s.t, err)
+	sig, err := payer.Sign(message)
+	must(s.t, err)
+	tx.Signatures = []solana.Signature{sig}
+	raw, err := tx.MarshalBinary()
+	must(s.t, err)
+	must(s.t, s.rpc.Send(ctx, raw, false, 0))
+	var failure string
+	eventually(s.t, "a stranger's transaction is confirmed", func() bool {
+		st, _, err := s.rpc.Statuses(ctx, []solana.Signature{sig}, true)
+		must(s.t, err)
+		if st[0] == nil || !st[0].Confirmation.AtLeast(ledger.Confirmed) {
+			return false
+		}
+		if st[0].Err != nil {
+			failure = st[0].Err.Error()
+		}
+		return true
+	})
+	return failure
+}
+
+// stranger is a funded key that is nobody's.
+func (s *swapStand) stranger() *feepayer.Key {
+	s.t.Helper()
+	key := newKey(s.t)
+	must(s.t, s.chain.Fund(key.PublicKey(), sol))
+	return key
+}
