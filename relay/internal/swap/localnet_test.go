@@ -1,0 +1,495 @@
+package swap_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	localrouter "github.com/relaypool/relaypool/hack/localnet/router"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/router"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/swap"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	deposit   = solana.LAMPORTS_PER_SOL
+	stateRent = 2_011_440
+	tokenRent = 2_039_280
+)
+
+// counted is what a saga has told.
+type counted struct{ waits, hostile []string }
+
+func (c *counted) SwapWaited(reason string)  { c.waits = append(c.waits, reason) }
+func (c *counted) RouterHostile(what string) { c.hostile = append(c.hostile, what) }
+
+type payerKeys []solana.PublicKey
+
+func (k payerKeys) Keys() []solana.PublicKey { return k }
+
+// local is a local chain with its router, moved by hand, and one swap on it that
+// was funded a few slots ago.
+type local struct {
+	*localnet.Chain
+	t   *testing.T
+	rpc *chain.Endpoints
+	// node reads blockhashes, which rpc keeps for a while by the clock.
+	node   *chain.Client
+	pool   *shieldpool.Pool
+	payer  solana.PrivateKey
+	wallet solana.PublicKey
+	saga   *swap.Saga
+	seen   counted
+	swap   *shieldpool.Swap
+	c      *submission.Claimed
+	net    uint64
+}
+
+func keyOf(label string) solana.PrivateKey {
+	seed := sha256.Sum256([]byte(label))
+	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// newLocal makes a chain, and a swap whose minimum is so many hundredths of what
+// the market gives.
+func newLocal(t *testing.T, minimum uint64) *local {
+	t.Helper()
+	keys := trapdoor.New("swap", shieldpool.SignalCount)
+	l := &local{t: t, payer: keyOf("payer"), wallet: keyOf("wallet").PublicKey()}
+	l.Chain = must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: must[[]byte](t)(keys.VerifyingKey()), Initialised: true}))
+	server, routing := httptest.NewServer(l.Chain), httptest.NewServer(l.Router())
+	l.rpc = must[*chain.Endpoints](t)(chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: []chain.Endpoint{{Name: "local", URL: server.URL}}, Genesis: localnet.GenesisHash,
+		HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+	}))
+	transport := chain.NewHTTPClient()
+	l.node = must[*chain.Client](t)(chain.New(chain.Options{URL: server.URL, HTTP: transport, Now: time.Now}))
+	// The clock of router and saga stands still, so that no machine is too slow for a quote.
+	now := time.Now()
+	clock := func() time.Time { return now }
+	client := must[*router.Client](t)(router.New(router.Options{
+		BaseURL: routing.URL, HTTP: router.NewHTTPClient(), Now: clock, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler), Timeout: time.Minute,
+	}))
+	t.Cleanup(func() {
+		client.Close()
+		l.rpc.Close()
+		transport.CloseIdleConnections()
+		routing.Close()
+		server.Close()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	profile := shieldpool.Development()
+	l.pool = must[*shieldpool.Pool](t)(profile.Pool(profile.Mints[0]))
+	for _, who := range []solana.PublicKey{l.payer.PublicKey(), l.pool.Address} {
+		if err := l.Fund(who, 10*deposit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Finalize()
+	l.saga = must[*swap.Saga](t)(swap.New(swap.Options{
+		Chain: l.rpc, Router: client, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
+		SlippageBps: 50, Observer: &l.seen, Log: slog.New(slog.DiscardHandler), Now: clock,
+	}))
+	l.begin(keys, now, minimum)
+	return l
+}
+
+// begin puts the first leg on the chain.
+func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
+	l.t.Helper()
+	var ok bool
+	if l.net, ok = l.pool.Profile.Fees.Net(deposit); !ok {
+		l.t.Fatal("the fee takes it all")
+	}
+	out := must[*market.State](l.t)(l.MarketState()).Output(l.net)
+	terms := shieldpool.SwapTerms{
+		OutputMint: localnet.OutputMint(), RecipientATA: must[solana.PublicKey](l.t)(shieldpool.AssociatedTokenAccount(l.wallet, localnet.OutputMint())),
+		MinOutput: out * minimum / 100,
+	}
+	tree, _, err := l.rpc.Accounts(l.t.Context(), []solana.PublicKey{l.pool.MerkleTree}, ledger.Confirmed, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	call := &shieldpool.Call{
+		Inputs: &shieldpool.PublicInputs{
+			Root: must[*shieldpool.TreeAccount](l.t)(l.pool.Profile.ParseTree(tree[0].Data)).Root, PublicAmount: -int64(deposit), MintAddress: l.pool.Mint.Field,
+			Nullifiers: [2][32]byte{{31: 1}, {31: 2}}, Commitments: [2][32]byte{{31: 3}, {31: 4}},
+		},
+		Destination: shieldpool.Destination{Swap: &terms},
+	}
+	call.Inputs.ExtDataHash = shieldpool.ExtDataHash(call.Destination)
+	signals := call.Inputs.Signals()
+	call.Proof = must[[]byte](l.t)(keys.Prove(signals[:], 1))
+	call.Recipient = l.wallet
+	l.swap = must[*shieldpool.Swap](l.t)(l.pool.Swap(call.Inputs.Nullifiers[0], terms))
+	began := l.land(func(hash solana.Hash) (*solana.Transaction, error) {
+		return l.pool.Transaction(l.payer.PublicKey(), call, shieldpool.Compute{Limit: 400_000, Price: 1}, hash, nil)
+	})
+	parent := uuid.New()
+	l.c = &submission.Claimed{Submission: &submission.Submission{
+		ID: uuid.New(), Parent: &parent, Kind: submission.KindSettlement, State: submission.Processing, Call: call, CreatedAt: now,
+		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: began + l.pool.Profile.SwapTimeout},
+	}}
+}
+
+// land signs a transaction of the payer's, sends it, and gives the slot in which
+// it landed, which is confirmed then.
+func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot uint64) {
+	l.t.Helper()
+	ctx := l.t.Context()
+	hash := must[ledger.Blockhash](l.t)(l.node.LatestBlockhash(ctx))
+	tx := must[*solana.Transaction](l.t)(build(hash.Hash))
+	tx.Signatures = []solana.Signature{must[solana.Signature](l.t)(l.payer.Sign(must[[]byte](l.t)(tx.Message.MarshalBinary())))}
+	if err := l.rpc.Send(ctx, must[[]byte](l.t)(tx.MarshalBinary()), true, 0); err != nil {
+		l.t.Fatalf("send: %v", err)
+	}
+	l.Advance(localnet.DefaultConfirmAfter + 1)
+	statuses, _, err := l.rpc.Statuses(ctx, tx.Signatures)
+	if err != nil || statuses[0] == nil || statuses[0].Err != nil {
+		l.t.Fatalf("status is %+v, %v, want a success", statuses, err)
+	}
+	return statuses[0].Slot
+}
+
+// step does what the engine does with the saga's word: it simulates a draft, and
+// lands it when it would succeed.
+func (l *local) step() (submission.Order, error) {
+	l.t.Helper()
+	order, err := l.saga.Next(l.t.Context(), l.c, 0)
+	if err != nil || order.Draft == nil {
+		return order, err
+	}
+	build := func(hash solana.Hash) (*solana.Transaction, error) {
+		return order.Draft.Build(l.payer.PublicKey(), shieldpool.Compute{Limit: 1_400_000}, hash)
+	}
+	tx, err := build(solana.Hash{})
+	if err != nil {
+		return order, err
+	}
+	tx.Signatures = make([]solana.Signature, 1)
+	sim := must[ledger.Simulation](l.t)(l.rpc.Simulate(l.t.Context(), must[[]byte](l.t)(tx.MarshalBinary()), true, 0))
+	if sim.Err != nil {
+		return order, l.saga.Refused(l.t.Context(), l.c, order.Draft, sim.Err)
+	}
+	l.land(build)
+	return order, nil
+}
+
+// steps goes on until nothing is drafted any more, and gives what was.
+func (l *local) steps() (done []submission.Purpose, settled *submission.Outcome, err error) {
+	l.t.Helper()
+	for range 5 {
+		order, err := l.step()
+		if err != nil || order.Settled != nil {
+			return done, order.Settled, err
+		}
+		done = append(done, order.Draft.Purpose)
+	}
+	l.t.Fatalf("it goes on for ever: %v", done)
+	return nil, nil, nil
+}
+
+func (l *local) lamports(of solana.PublicKey) uint64 {
+	l.t.Helper()
+	n, _, err := l.rpc.Balance(l.t.Context(), of, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return n
+}
+
+// tokens is the recipient's balance; 0 without an account.
+func (l *local) tokens() uint64 {
+	l.t.Helper()
+	found, _, err := l.rpc.Accounts(l.t.Context(), []solana.PublicKey{l.swap.Terms.RecipientATA}, ledger.Confirmed, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if found[0] == nil {
+		return 0
+	}
+	return must[*shieldpool.TokenAccount](l.t)(shieldpool.ParseTokenAccount(found[0].Data)).Amount
+}
+
+// toTimeout lets the timeout slot pass, and be confirmed.
+func (l *local) toTimeout() {
+	l.t.Helper()
+	slot := must[uint64](l.t)(l.rpc.Slot(l.t.Context(), ledger.Confirmed))
+	if slot < l.c.Swap.TimeoutSlot {
+		l.Advance(l.c.Swap.TimeoutSlot - slot)
+	}
+}
+
+// refunded carries the swap past its timeout, and holds that the recipient's
+// wallet has everything, to the lamport, but for what opened token accounts hold.
+func (l *local) refunded(also uint64) {
+	l.t.Helper()
+	l.toTimeout()
+	had := l.lamports(l.wallet)
+	done, settled, err := l.steps()
+	if err != nil || settled == nil || settled.Phase != submission.PhaseRefunded || !slices.Equal(done, []submission.Purpose{submission.PurposeRefund}) {
+		l.t.Fatalf("past the timeout %v was done, and found %+v, %v: want a refund", done, settled, err)
+	}
+	if got, want := l.lamports(l.wallet)-had, l.net+stateRent+also; got != want || l.lamports(l.swap.State) != 0 {
+		l.t.Errorf("the wallet got %d lamports, want %d; the state holds %d", got, want, l.lamports(l.swap.State))
+	}
+	if l.tokens() != 0 {
+		l.t.Errorf("the recipient has %d tokens of a swap that was refunded", l.tokens())
+	}
+}
+
+// TestSwapOnALocalChain: accounts, then tokens, at no cost but the fees and the
+// recipient's account; and the end is found by whom does not know of it.
+func TestSwapOnALocalChain(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, 99)
+	had := l.lamports(l.payer.PublicKey())
+	done, settled, err := l.steps()
+	if err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+		t.Fatalf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+	}
+	if diff := cmp.Diff([]submission.Purpose{submission.PurposeAccounts, submission.PurposeExecute}, done); diff != "" {
+		t.Errorf("done (-want +got)\n%s", diff)
+	}
+	if got := l.tokens(); got < l.swap.Terms.MinOutput {
+		t.Errorf("the recipient got %d, want %d or more", got, l.swap.Terms.MinOutput)
+	}
+	for what, at := range map[string]solana.PublicKey{"state": l.swap.State, "wrapped SOL": l.swap.WSOL, "output": l.swap.Output} {
+		if n := l.lamports(at); n != 0 {
+			t.Errorf("the account of the %s holds %d lamports", what, n)
+		}
+	}
+	const fees = 2 * 5000
+	if got, want := had-l.lamports(l.payer.PublicKey()), uint64(tokenRent+fees)-stateRent; got != want {
+		t.Errorf("it cost %d lamports, want the recipient's account and fees, less the state's rent: %d", got, want)
+	}
+	if !slices.Equal(l.seen.hostile, nil) || !slices.Equal(l.seen.waits, nil) {
+		t.Errorf("told of %+v", l.seen)
+	}
+}
+
+// TestHostileRouterOnALocalChain: what the router lies about costs the user
+// neither tokens nor lamports, and not the refund.
+func TestHostileRouterOnALocalChain(t *testing.T) {
+	t.Parallel()
+	lie := func(lies ...localrouter.Lie) localrouter.Settings {
+		var s localrouter.Settings
+		for _, one := range lies {
+			rule := localrouter.LieRule{Lie: one}
+			if one == localrouter.PayerAccount || one == localrouter.PayerWritable {
+				rule.Account = keyOf("payer").PublicKey()
+			}
+			s.Lies = append(s.Lies, rule)
+		}
+		return s
+	}
+	others := func(who string) localrouter.Settings {
+		s := lie(localrouter.PayerWritable)
+		s.Lies[0].Account = keyOf(who).PublicKey()
+		return s
+	}
+	tests := map[string]struct {
+		minimum  uint64 // in hundredths of what the market gives
+		settings localrouter.Settings
+		reason   string
+		what     []string // as found by the saga
+	}{
+		"another mint":               {99, lie(localrouter.WrongMint), swap.ReasonRouterHostile, nil},
+		"another amount":             {99, lie(localrouter.WrongAmount), swap.ReasonRouterHostile, nil},
+		"twice what there is":        {150, lie(localrouter.LowThreshold), swap.ReasonExecutionFailed, nil},
+		"another program":            {99, lie(localrouter.WrongProgram), swap.ReasonRouterHostile, []string{route.HostileProgram}},
+		"the payer signs":            {99, lie(localrouter.PayerAccount), swap.ReasonRouterHostile, nil},
+		"the payer is written":       {99, lie(localrouter.PayerWritable), swap.ReasonRouterHostile, []string{route.HostileAccount}},
+		"another payer is written":   {99, others("other"), swap.ReasonRouterHostile, []string{route.HostileAccount}},
+		"the recipient is written":   {99, others("wallet"), swap.ReasonRouterHostile, []string{route.HostileAccount}},
+		"a stranger signs":           {99, lie(localrouter.ExtraSigner), swap.ReasonRouterHostile, nil},
+		"another user":               {99, lie(localrouter.OtherUser), swap.ReasonRouterHostile, nil},
+		"half of the output":         {99, lie(localrouter.ShortOutput), swap.ReasonExecutionFailed, nil},
+		"half of the input":          {40, lie(localrouter.PartialFill), swap.ReasonExecutionFailed, nil},
+		"a table that is not there":  {99, lie(localrouter.BogusTable), swap.ReasonRouterHostile, []string{route.HostileTable}},
+		"a table that is none":       {99, lie(localrouter.ForeignTable), swap.ReasonRouterHostile, []string{route.HostileTable}},
+		"a page":                     {99, lie(localrouter.Garbage), swap.ReasonRouterUnavailable, nil},
+		"half of an answer":          {99, lie(localrouter.Truncated), swap.ReasonRouterUnavailable, nil},
+		"too much":                   {99, lie(localrouter.Huge), swap.ReasonRouterUnavailable, nil},
+		"a router that is down":      {99, localrouter.Settings{Faults: []fault.Rule{{Status: 503}}}, swap.ReasonRouterUnavailable, nil},
+		"a router that wants a rest": {99, localrouter.Settings{Faults: []fault.Rule{{Status: 429, RetryAfter: 9 * time.Second}}}, swap.ReasonRouterUnavailable, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLocal(t, test.minimum)
+			if test.minimum <= 100 {
+				// The accounts are there, so that it comes to the instructions.
+				if order, err := l.step(); err != nil || order.Draft.Purpose != submission.PurposeAccounts {
+					t.Fatalf("order is %+v, %v, want accounts", order, err)
+				}
+			}
+			if err := l.Router().Set(test.settings); err != nil {
+				t.Fatal(err)
+			}
+			_, settled, err := l.steps()
+			var wait *submission.Wait
+			if !errors.As(err, &wait) || wait.Reason != test.reason || settled != nil {
+				t.Fatalf("it ends with %+v, %v, want a wait for %s", settled, err, test.reason)
+			}
+			if diff := cmp.Diff(test.what, l.seen.hostile); diff != "" {
+				t.Errorf("found hostile (-want +got)\n%s", diff)
+			}
+			l.refunded(0)
+		})
+	}
+}
+
+// TestRefundOfWrappedLamports: a stranger wraps them, which changes nothing but
+// the form of the refund.
+func TestRefundOfWrappedLamports(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, 101) // the market never gives that
+	l.land(func(hash solana.Hash) (*solana.Transaction, error) {
+		prepare := must[solana.Instruction](t)(l.swap.Prepare(l.payer.PublicKey()))
+		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil,
+			append(l.swap.Accounts(l.payer.PublicKey(), l.wallet), prepare)...)
+	})
+	if _, err := l.step(); !waitsFor(err, swap.ReasonPrice) {
+		t.Fatalf("error is %v, want a wait for the price", err)
+	}
+	l.refunded(tokenRent)
+}
+
+func waitsFor(err error, reason string) bool {
+	var wait *submission.Wait
+	return errors.As(err, &wait) && wait.Reason == reason
+}
+
+// TestPriceMovesAwayAndBack: the swap waits, spends nothing, and succeeds late.
+func TestPriceMovesAwayAndBack(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, 99)
+	had, state := l.lamports(l.payer.PublicKey()), must[*market.State](t)(l.MarketState())
+	move := func(tokens uint64) {
+		t.Helper()
+		if err := l.SetReserves(market.Reserves{Lamports: state.Lamports, Tokens: tokens}); err != nil {
+			t.Fatal(err)
+		}
+		l.Advance(3)
+	}
+	move(state.Tokens / 2)
+	for range 3 {
+		if _, err := l.step(); !waitsFor(err, swap.ReasonPrice) {
+			t.Fatalf("error is %v, want a wait for the price", err)
+		}
+		l.Advance(20)
+	}
+	if got := l.lamports(l.payer.PublicKey()); got != had {
+		t.Errorf("a price that is too low cost %d lamports", had-got)
+	}
+	move(state.Tokens)
+	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+		t.Errorf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+	}
+}
+
+// TestFrozenRecipient: nothing is sent to an account that takes nothing.
+func TestFrozenRecipient(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, 99)
+	if _, err := l.step(); err != nil { // makes the account
+		t.Fatal(err)
+	}
+	must[solana.Signature](t)(l.Freeze(localnet.OutputMint(), l.wallet))
+	l.Advance(3)
+	if _, err := l.step(); !waitsFor(err, swap.ReasonRecipientFrozen) {
+		t.Fatalf("error is %v, want a wait for the recipient", err)
+	}
+	must[solana.Signature](t)(l.Thaw(localnet.OutputMint(), l.wallet))
+	l.Advance(3)
+	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+		t.Errorf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+	}
+}
+
+// TestWideRoutes: routes that fit no transaction are asked for again, narrower,
+// until one lands.
+func TestWideRoutes(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]localrouter.Settings{
+		"in the router's table": {Wide: 60}, "outside of it": {Wide: 60, Outside: true}, "as wide as can be": {Wide: 256, Outside: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLocal(t, 99)
+			if err := l.Router().Set(settings); err != nil {
+				t.Fatal(err)
+			}
+			done, settled, err := l.steps()
+			if err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+				t.Fatalf("%v was done, and found %+v, %v: want an execution", done, settled, err)
+			}
+			if n := l.Router().Stats().Calls[localrouter.CallInstructions]; n < 2 {
+				t.Errorf("instructions were asked for %d times, want narrower ones after the first", n)
+			}
+		})
+	}
+}
+
+// TestStrangerRefunds: whoever ended it, the end is found, and nothing is drafted.
+func TestStrangerRefunds(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, 99)
+	l.toTimeout()
+	l.land(func(hash solana.Hash) (*solana.Transaction, error) {
+		refund := must[solana.Instruction](t)(l.swap.Close(l.payer.PublicKey(), l.wallet, false))
+		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil, refund)
+	})
+	// Lamports at the address make no swap of it.
+	if err := l.Fund(l.swap.State, deposit); err != nil {
+		t.Fatal(err)
+	}
+	l.Advance(3)
+	done, settled, err := l.steps()
+	if err != nil || settled == nil || settled.Phase != submission.PhaseRefunded || done != nil {
+		t.Errorf("%v was done, and found %+v, %v: want nothing, and a refund", done, settled, err)
+	}
+}
+
+// TestNoChainNoOrder: a chain that does not answer is no reason to wait.
+func TestNoChainNoOrder(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, 99)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, ledger.ErrUnavailable) || errors.As(err, new(*submission.Wait)) || order.Draft != nil {
+		t.Errorf("order is %+v, %v, want the chain's error", order, err)
+	}
+}
