@@ -110,7 +110,7 @@ func TestRepeatsOfASwap(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{})
 	s.price(50) // no price, so that it is refunded
-	w := s.newSwap(func(w *swapping) { w.call.Swap.MinOutput *= 2 })
+	w := s.newSwap(func(w *swapping) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit })
 	first := w.post(s.stand, "Idempotency-Key", "once", "Prefer", "respond-async")
 	for name, header := range map[string][]string{"by its key": {"Idempotency-Key", "once"}, "by its content": nil, "by another key": {"Idempotency-Key", "twice"}} {
 		if a := w.post(s.stand, header...); a.body["request_id"] != first.body["request_id"] || a.status != http.StatusOK {

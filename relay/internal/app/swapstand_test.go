@@ -1,11 +1,15 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,28 +45,63 @@ const (
 )
 
 // frontDoor stands before the chain's router, so that a test can act between a
-// call and its answer.
+// call and its answer, and have the router treat each swap in its own way: by
+// the amount, which is all that a call says of the swap.
 type frontDoor struct {
-	to   atomic.Pointer[router.Router]
-	mu   sync.Mutex
-	hook func(call string)
+	to       atomic.Pointer[router.Router]
+	mu       sync.Mutex
+	settings map[string]router.Settings
+	hook     func(call string, query url.Values)
 }
 
 func (d *frontDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d.mu.Lock()
-	if d.hook != nil {
-		d.hook(strings.TrimPrefix(r.URL.Path, "/"))
+	call, query := strings.TrimPrefix(r.URL.Path, "/"), r.URL.Query()
+	amount := query.Get("amount")
+	if call == router.CallInstructions {
+		var asked struct {
+			Quote struct {
+				Amount string `json:"inAmount"`
+			} `json:"quoteResponse"`
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil || json.Unmarshal(body, &asked) != nil {
+			http.Error(w, "the front door cannot read the question", http.StatusTeapot)
+			return
+		}
+		amount, r.Body = asked.Quote.Amount, io.NopCloser(bytes.NewReader(body))
 	}
-	d.mu.Unlock()
+	// One call at a time: the settings are the router's, for whoever asks.
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hook != nil {
+		d.hook(call, query)
+		r.URL.RawQuery = query.Encode()
+	}
+	if s, ok := d.settings[amount]; ok {
+		if err := d.to.Load().Set(s); err != nil {
+			http.Error(w, err.Error(), http.StatusTeapot)
+			return
+		}
+	}
 	d.to.Load().ServeHTTP(w, r)
 }
 
 // before calls hook with the name of each call that comes from now on, one at a
-// time, before the router sees it; nil ends that.
-func (d *frontDoor) before(hook func(call string)) {
+// time, before the router sees it and the query, which hook may change; nil ends that.
+func (d *frontDoor) before(hook func(call string, query url.Values)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hook = hook
+}
+
+// treat sets how the router behaves by the amount of lamports that a swap has.
+func (d *frontDoor) treat(settings map[uint64]router.Settings) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settings = map[string]router.Settings{}
+	for amount, s := range settings {
+		d.settings[strconv.FormatUint(amount, 10)] = s
+	}
 }
 
 // swapStand is a stand whose relay swaps, and a view of its chain that no fault
@@ -98,11 +137,12 @@ func newSwapStand(t *testing.T, o standOptions) *swapStand {
 	}
 	s.stand = newStand(t, o)
 	s.door.to.Store(s.chain.Router())
-	url, err := s.chain.ListenEndpoint("watch", "127.0.0.1:0")
+	watch, err := s.chain.ListenEndpoint("watch", "127.0.0.1:0")
 	must(t, err)
-	s.watch = rpc.New(url)
+	s.watch = rpc.New(watch)
 	s.ready()
-	s.f.fill(s.stand)
+	in := s.f.inputs(s.stand, 100*sol, solana.PublicKey{})
+	s.deposit(&shieldpool.Call{Proof: s.f.prove(t, in), Inputs: in})
 	return s
 }
 
@@ -129,6 +169,7 @@ type swapping struct {
 	wallet  *feepayer.Key
 	call    *shieldpool.Call
 	swap    *shieldpool.Swap
+	gross   uint64
 	net     uint64
 	unnamed bool // the request leaves the recipient to the chain
 	body    map[string]any
@@ -169,19 +210,29 @@ func (s *swapStand) lies(rules ...router.LieRule) {
 	s.behave(router.Settings{Lies: rules})
 }
 
-// newSwap is a swap in the making, for one per cent less than the market gives.
+// least is one per cent less than the market gives for so much now.
+func (s *swapStand) least(lamports uint64) uint64 {
+	s.t.Helper()
+	return s.gives(lamports) / 100 * 99
+}
+
+// newSwap is a swap in the making. Without another minimum it has least.
 func (s *swapStand) newSwap(change func(*swapping)) *swapping {
 	s.t.Helper()
-	w := &swapping{swapStand: s, wallet: newKey(s.t)}
-	w.net, _ = s.pool.Profile.Fees.Net(swapGross)
+	w := &swapping{swapStand: s, wallet: newKey(s.t), gross: swapGross}
 	ata, err := shieldpool.AssociatedTokenAccount(w.wallet.PublicKey(), localnet.OutputMint())
 	must(s.t, err)
-	in := s.f.inputs(s.stand, -swapGross, solana.PublicKey{})
+	in := s.f.inputs(s.stand, 0, solana.PublicKey{})
 	w.call = &shieldpool.Call{Inputs: in, Destination: shieldpool.Destination{
-		Swap: &shieldpool.SwapTerms{OutputMint: localnet.OutputMint(), RecipientATA: ata, MinOutput: s.gives(w.net) / 100 * 99},
+		Swap: &shieldpool.SwapTerms{OutputMint: localnet.OutputMint(), RecipientATA: ata},
 	}}
 	if change != nil {
 		change(w)
+	}
+	in.PublicAmount = -int64(w.gross) //nolint:gosec // a few sol
+	w.net, _ = s.pool.Profile.Fees.Net(w.gross)
+	if w.call.Swap.MinOutput == 0 {
+		w.call.Swap.MinOutput = s.least(w.net)
 	}
 	in.ExtDataHash = shieldpool.ExtDataHash(w.call.Destination)
 	w.call.Proof = s.f.prove(s.t, in)
@@ -271,7 +322,7 @@ func (w *swapping) ends(status, phase string) *answer {
 	var a *answer
 	eventually(w.t, "the swap is "+phase+" for good", func() bool {
 		a = w.status()
-		return a.at("data", "finalized") == true
+		return a.at("data", "finalized") == true || a.at("data", "status") == "failed" && a.at("data", "error_code") != "swap_refunded"
 	})
 	if a.at("data", "status") != status || a.at("data", "swap_phase") != phase {
 		w.t.Fatalf("the swap ended as %v, want %s", a.body, phase)
