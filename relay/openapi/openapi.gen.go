@@ -731,7 +731,7 @@ type SubmissionStatus struct {
 	// `router_unavailable`, `router_hostile` (its answer was refused),
 	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
 	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
-	// `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
+	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` (the operator has to look), or the code of what holds the
@@ -830,7 +830,7 @@ type SwapProgress struct {
 	// `router_unavailable`, `router_hostile` (its answer was refused),
 	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
 	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
-	// `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
+	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` (the operator has to look), or the code of what holds the
@@ -906,7 +906,7 @@ type SwapResult struct {
 	// `router_unavailable`, `router_hostile` (its answer was refused),
 	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
 	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
-	// `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
+	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` (the operator has to look), or the code of what holds the

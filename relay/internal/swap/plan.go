@@ -57,7 +57,9 @@ type facts struct {
 	walletKnown bool
 	// wsol and output are the state's token accounts, recipient is the recipient's.
 	wsol, output, recipient accountFact
-	quote                   quoteFact
+	// paid says that the accounts were paid for as often as they are.
+	paid  bool
+	quote quoteFact
 }
 
 // missing counts the token accounts that have to be made.
@@ -116,6 +118,8 @@ func plan(f *facts) (next step, reason string) {
 		return stepWait, ReasonRecipientFrozen
 	case !usable(f.wsol) || !usable(f.output) || !usable(f.recipient):
 		return stepWait, ReasonAccountUnusable
+	case f.missing() > 0 && f.paid:
+		return stepWait, ReasonRecipientClosed
 	case f.quote == quoteUnread:
 		return stepQuote, ""
 	case f.quote == quoteShort:

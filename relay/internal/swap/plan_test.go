@@ -17,7 +17,7 @@ func wanted(f *facts) (step, string) {
 		none = none || a == accountMissing
 	}
 	frozen := f.recipient == accountFrozen
-	open := there && !late && f.walletKnown && f.state == stateHeld && !bad && !frozen
+	open := there && !late && f.walletKnown && f.state == stateHeld && !bad && !frozen && !(none && f.paid)
 	matches := map[step]bool{
 		stepFindEnd:  !there && f.end == endUnread,
 		stepEnd:      !there && f.end == endFound,
@@ -51,6 +51,8 @@ func wanted(f *facts) (step, string) {
 		return stepWait, ReasonRecipientFrozen
 	case bad:
 		return stepWait, ReasonAccountUnusable
+	case none && f.paid:
+		return stepWait, ReasonRecipientClosed
 	default:
 		return stepWait, ReasonPrice
 	}
@@ -67,7 +69,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v leads to step %d %q, want %d %q", f, next, reason, wantStep, wantReason)
 		}
 	})
-	if want := 3 * 3 * 3 * 2 * 2 * 4 * 4 * 4 * 3; combinations != want {
+	if want := 3 * 3 * 3 * 2 * 2 * 2 * 4 * 4 * 4 * 3; combinations != want {
 		t.Errorf("%d combinations, want %d", combinations, want)
 	}
 }
@@ -77,13 +79,13 @@ func everyFacts(do func(facts)) {
 	for _, slot := range []uint64{199, 200, 201} {
 		for _, state := range []stateFact{stateMissing, stateHeld, stateWrong} {
 			for _, end := range []endFact{endUnread, endFound, endUnknown} {
-				for _, flags := range []int{0, 1, 2, 3} {
+				for _, flags := range []int{0, 1, 2, 3, 4, 5, 6, 7} {
 					for _, wsol := range accounts {
 						for _, output := range accounts {
 							for _, recipient := range accounts {
 								for _, quote := range []quoteFact{quoteUnread, quoteMeets, quoteShort} {
 									do(facts{
-										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0,
+										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0, paid: flags&4 > 0,
 										wsol: wsol, output: output, recipient: recipient, quote: quote,
 									})
 								}
@@ -107,6 +109,8 @@ func TestPlanOf(t *testing.T) {
 	}{
 		"a funded swap is quoted before anything is paid for":           {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
 		"a good price makes the accounts":                               {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepAccounts, ""},
+		"a recipient's account that is closed time and again is not":    {func(f *facts) { f.recipient, f.paid = accountMissing, true }, stepWait, ReasonRecipientClosed},
+		"an account that its owner made again is as good":               {func(f *facts) { f.paid, f.quote = true, quoteMeets }, stepExecute, ""},
 		"a recipient's account that was closed is made again":           {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepAccounts, ""},
 		"a good price and accounts execute":                             {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
 		"a bad price waits":                                             {func(f *facts) { f.quote = quoteShort }, stepWait, ReasonPrice},
