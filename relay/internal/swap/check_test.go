@@ -98,7 +98,7 @@ func TestHostile(t *testing.T) {
 				order, err := w.next()
 				wait := checkWait(t, w, err, ReasonRouterHostile)
 				var hostile *route.Hostile
-				if !errors.As(wait, &hostile) || hostile.What != test.want || order.Draft != nil {
+				if !errors.As(wait.Cause, &hostile) || hostile.What != test.want || order.Draft != nil {
 					t.Fatalf("cause is %v, draft %v, want %s", wait.Cause, order.Draft, test.want)
 				}
 			}

@@ -166,15 +166,16 @@ func (m *model) Settlement(context.Context, *shieldpool.Swap) (*ledger.Settled, 
 type modelRouter struct{ m *model }
 
 func (r modelRouter) trouble() error {
-	switch {
-	case r.m.chance(0.1):
-		return &route.Unavailable{Kind: route.KindServerError, RetryAfter: time.Duration(r.m.rand.IntN(20)) * time.Second}
-	case r.m.chance(0.03):
+	if !r.m.chance(0.16) {
+		return nil
+	}
+	switch r.m.rand.IntN(5) {
+	case 0:
 		return route.NewNoRoute(route.CodeNoRoutes)
-	case r.m.chance(0.03):
+	case 1:
 		return &route.Hostile{What: route.HostileInputMint}
 	default:
-		return nil
+		return &route.Unavailable{Kind: route.KindServerError, RetryAfter: time.Duration(r.m.rand.IntN(20)) * time.Second}
 	}
 }
 

@@ -216,11 +216,12 @@ func TestWidths(t *testing.T) {
 				t.Helper()
 				w.router.asked = nil
 				order, err := w.next()
-				if test.reason != "" {
+				switch {
+				case test.reason != "":
 					checkWait(t, w, err, test.reason)
-				} else if err != nil {
+				case err != nil:
 					t.Fatal(err)
-				} else {
+				default:
 					w.decode(order.Draft)
 				}
 				var asked []route.QuoteRequest

@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("wait is for %s, want %s", wait.For, test.wantFor)
 			}
 			var failure *shieldpool.TransactionError
-			if !errors.As(wait, &failure) || failure != test.failure {
+			if !errors.As(wait.Cause, &failure) || failure != test.failure {
 				t.Errorf("cause is %v, want the failure", wait.Cause)
 			}
 			if level := w.saga.memory.level(w.c.ID); level != test.wantLevel {

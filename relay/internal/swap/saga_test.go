@@ -19,7 +19,7 @@ import (
 )
 
 // checkWait fails unless err is a wait for the reason, which was counted.
-func checkWait(t *testing.T, w *world, err error, reason string) *submission.Wait {
+func checkWait(t *testing.T, w *world, err error, reason string) submission.Wait {
 	t.Helper()
 	var wait *submission.Wait
 	if !errors.As(err, &wait) || wait.Reason != reason {
@@ -36,7 +36,7 @@ func checkWait(t *testing.T, w *world, err error, reason string) *submission.Wai
 			t.Errorf("an error or the log holds an address of the swap: %s", wait)
 		}
 	}
-	return wait
+	return *wait
 }
 
 // TestNext: what the saga makes of what the chain shows.
