@@ -52,10 +52,14 @@ func (c *swapsCmd) Run(env *environment) error {
 			return err
 		}
 		report := swapReport{Swaps: []swapLine{}}
-		if report.Slot, report.Reckoned, err = slotNow(env, s, endpoints, log); err != nil {
-			return err
+		report.Slot, report.Reckoned, err = slotNow(env, s, endpoints, log)
+		if err == nil {
+			err = c.read(env, s, &report)
 		}
-		if err := c.read(env, s, &report); err != nil {
+		if store.Unmigrated(err) {
+			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
+		}
+		if err != nil {
 			return err
 		}
 		write := report.writeTable
@@ -80,7 +84,7 @@ func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log 
 		if err != nil || seen == 0 {
 			return 0, false, err
 		}
-		return seen + uint64(max(ago, 0)/slotTime), true, nil //nolint:gosec // not below zero
+		return seen + uint64(max(ago, 0)/slotTime), true, nil
 	}
 	asked, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {

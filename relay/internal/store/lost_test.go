@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -69,9 +70,10 @@ func fragile(t *testing.T, s *Store) (*Store, *atomic.Value) {
 func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 	t.Parallel()
 	type step struct {
-		// state is what the submission is in before.
-		state submission.State
-		do    func(ctx context.Context, s *Store, l submission.Lease, w submission.Worker, n uint64) error
+		// state is what the submission is in before; prepare makes another one.
+		state   submission.State
+		prepare func(t *testing.T, s *Store, w uuid.UUID) submission.Lease
+		do      func(ctx context.Context, s *Store, l submission.Lease, w submission.Worker, n uint64) error
 		// after reports whether the step was made.
 		after func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, n uint64) bool
 	}
@@ -167,6 +169,86 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 			},
 		},
 	}
+	steps["complete a swap's first leg"] = step{
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+			sub, err := s.Accept(t.Context(), swap(1, 0), nil, &w)
+			ok(t, err)
+			return submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+		},
+		do: steps["complete"].do,
+		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+			completed := get(t, s, l.ID).State == submission.Completed
+			legs := one[int](t, s, `SELECT (SELECT count(*) FROM submissions WHERE parent = $1) + (SELECT count(*) FROM swaps)`, l.ID)
+			if completed != (legs == 2) || !completed && legs != 0 {
+				t.Errorf("completed: %t, with %d rows of the second leg, of 2", completed, legs)
+			}
+			return completed
+		},
+	}
+	steps["record an execution"] = step{
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+			return settlementOf(t, s, submission.Processing, w, 1)
+		},
+		do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+			return s.RecordAttempt(ctx, l, attemptFor(1, submission.PurposeExecute))
+		},
+		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+			quoted, made := phase(t, s, l.ID) == submission.PhaseQuoted, one[int](t, s, `SELECT count(*) FROM attempts`)
+			if quoted != (made == 1) {
+				t.Errorf("quoted: %t, with %d attempts", quoted, made)
+			}
+			return quoted
+		},
+	}
+	steps["settle"] = step{
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+			return settlementOf(t, s, submission.Processing, w, 1)
+		},
+		do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+			_, err := s.Complete(ctx, []submission.Landing{settled(l, 1, submission.PhaseRefunded)})
+			return err
+		},
+		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+			completed, refunded := get(t, s, l.ID).State == submission.Completed, phase(t, s, l.ID) == submission.PhaseRefunded
+			if completed != refunded {
+				t.Errorf("completed: %t, refunded: %t", completed, refunded)
+			}
+			return completed
+		},
+	}
+	steps["end a swap"] = step{
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+			return settlementOf(t, s, submission.Completed, w, 1)
+		},
+		do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+			end := settled(l, 1, submission.PhaseExecuted)
+			end.Returned = 5
+			_, err := s.Finalize(ctx, []submission.Landing{end}, nil)
+			return err
+		},
+		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+			ended, back := one[bool](t, s, `SELECT ended FROM swaps`), one[int](t, s, `SELECT COALESCE(sum(lamports), 0) FROM spend_buckets`)
+			if got := get(t, s, l.ID).Finalized; got != ended || ended != (back == -5) {
+				t.Errorf("finalized: %t, ended: %t, %d on the caps", got, ended, back)
+			}
+			return ended
+		},
+	}
+	steps["fail both legs"] = step{
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+			first, _ := settling(t, s, w, 1)
+			ok(t, s.Reopen(t.Context(), first))
+			return first
+		},
+		do: steps["fail"].do,
+		after: func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, n uint64) bool {
+			failed, legs := steps["fail"].after(t, s, l, w, n), one[int](t, s, `SELECT count(*) FROM submissions WHERE state = 'failed'`)
+			if failed != (legs == 2) || !failed && legs != 0 {
+				t.Errorf("failed: %t, and %d legs", failed, legs)
+			}
+			return failed
+		},
+	}
 	for name, step := range steps {
 		for cut, wantMade := range map[string]bool{"answer": true, "statement": false} {
 			t.Run(name+", its "+cut+" lost", func(t *testing.T) {
@@ -180,9 +262,12 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 				never := submission.Worker{ID: w.ID}
 				never.ID[0]++
 				_ = step.do(ctx, f, submission.Lease{ID: never.ID}, never, 900)
-				exec(t, s, `TRUNCATE submissions, requests, reservations, idempotency_keys, attempts, spend_buckets, proof_signs`)
+				exec(t, s, `TRUNCATE submissions, requests, reservations, idempotency_keys, attempts, spend_buckets, proof_signs, swaps`)
 				var l submission.Lease
-				if step.state != "" {
+				switch {
+				case step.prepare != nil:
+					l = step.prepare(t, s, w.ID)
+				case step.state != "":
 					l = stateOf(t, s, step.state, w.ID, 1)
 				}
 				line.Store(cut)

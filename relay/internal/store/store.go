@@ -160,6 +160,13 @@ func Away(err error) bool {
 	return ok && r.Code == refusal.DatabaseUnavailable
 }
 
+// Unmigrated reports whether a statement failed for want of a table or column,
+// as it does in a database that relay migrate has not brought up to date.
+func Unmigrated(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703")
+}
+
 // transientState: classes 08 connection exception, 40 transaction rollback
 // (deadlock, or a conflict of which the server says to try again), 53
 // insufficient resources, 57 operator intervention (shutdown, crash, starting

@@ -78,7 +78,7 @@ func TestSwapsAreSummedUpByPhaseAndTimeout(t *testing.T) {
 	}
 	for name, test := range tests {
 		got, err := s.Swaps(ctx, test.slot)
-		want := SwapSummary{ByPhase: phases, Overdue: int64(test.overdue), OldestOverdueSlots: test.slots} //nolint:gosec // small
+		want := SwapSummary{ByPhase: phases, Overdue: int64(test.overdue), OldestOverdueSlots: test.slots}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "OldestAge")); diff != "" || err != nil {
 			t.Errorf("%s (%v) (-want +got):\n%s", name, err, diff)
 		}
