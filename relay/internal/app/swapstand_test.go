@@ -462,8 +462,8 @@ func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
 
 // books hold the payers' balances against the chain's fees and the rent that was
 // paid for good, and the relay's ledger against both. Nothing that a payer signed
-// is on the chain that the database does not know.
-func (s *swapStand) books(rent uint64) {
+// is on the chain that the database does not know. Gifts are what strangers left.
+func (s *swapStand) books(rent uint64, gifts ...uint64) {
 	s.t.Helper()
 	var have, fees uint64
 	for _, payer := range s.payers {
@@ -479,13 +479,17 @@ func (s *swapStand) books(rent uint64) {
 		}
 	}
 	had := uint64(len(s.payers)) * 10 * sol
+	for _, g := range gifts {
+		had += g
+	}
 	if had-have != fees+rent {
 		s.t.Errorf("the payers spent %d lamports, want %d for fees and %d for rent: %d differ", had-have, fees, rent, int64(had-have)-int64(fees+rent)) //nolint:gosec // small
 	}
 	eventually(s.t, "the relay's ledger is as far as the chain", func() bool {
 		spent, _ := s.metric(contract.MetricSpent, "")
 		returned, _ := s.metric(contract.MetricReturned, "")
-		return spent-returned == float64(fees+rent)
+		received, _ := s.metric(contract.MetricReceived, "")
+		return received+returned-spent == float64(have)
 	})
 	if d, ok := s.metric(contract.MetricLedgerDifference, ""); !ok || d != 0 {
 		s.t.Errorf("the relay's ledger leaves %v lamports open", d)
