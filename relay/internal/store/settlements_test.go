@@ -511,8 +511,9 @@ func (h *hand) work(ctx context.Context, t *testing.T, rounds int) {
 			mine = append(mine, got...)
 		}
 		var group sync.WaitGroup
+		retires := h.rng.IntN(2) == 0
 		group.Go(func() { h.act(ctx, t, mine) })
-		if h.rng.IntN(2) == 0 { // beside what it does with them
+		if retires { // beside what it does with them
 			group.Go(func() {
 				if _, err := s.Retire(ctx, w); err != nil {
 					t.Errorf("retire: %v", err)
