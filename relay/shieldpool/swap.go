@@ -41,8 +41,9 @@ func (s *Swap) addresses(payer solana.PublicKey) Addresses {
 	}
 }
 
-// Accounts makes the three token accounts of the swap where they are missing:
-// the state's two, and the one that wallet owns. Payer pays their rent.
+// Accounts makes the three token accounts of the swap where they are missing, in
+// this order: the state's WSOL and Output, and the one that wallet owns. Payer
+// pays their rent.
 func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
 	create := func(account, owner, mint solana.PublicKey) solana.Instruction {
 		return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{

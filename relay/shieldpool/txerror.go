@@ -115,6 +115,10 @@ var outerClasses = map[string]Class{
 	"CommitCancelled":                       ClassTransient,
 	"ResanitizationNeeded":                  ClassTransient,
 	"ProgramAccountNotFound":                ClassOperator,
+	"AddressLookupTableNotFound":            ClassOperator, // the relay's own table: no other is in a submission
+	"InvalidAddressLookupTableOwner":        ClassOperator,
+	"InvalidAddressLookupTableData":         ClassOperator,
+	"InvalidAddressLookupTableIndex":        ClassOperator,
 	"InvalidProgramForExecution":            ClassOperator,
 	"MaxLoadedAccountsDataSizeExceeded":     ClassBug,
 	"InvalidLoadedAccountsDataSizeLimit":    ClassBug,

@@ -17,6 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -207,7 +208,8 @@ func queueProblem(b submission.Backlog, holding string) error {
 	}
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {
-		if n := b.Held[reason]; n > 0 {
+		// A swap that waits for its price is no fault of the relay's; checkSwaps tells when it is too late.
+		if n := b.Held[reason]; n > 0 && (reason == submission.HoldHistory || !slices.Contains(swap.Reasons(), reason)) {
 			reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 		}
 	}

@@ -78,7 +78,7 @@ func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
 
 	s.lies(router.LieRule{Lie: router.WrongProgram})
 	s.price(100)
-	w.shows("accounts_ready", "router_hostile")
+	w.shows("funded", "router_hostile")
 	s.faults(oneEndpoint, fault.Rule{Method: "sendTransaction", Drop: true})
 	s.behave(router.Settings{})
 	a = w.shows("quoted", "")

@@ -72,8 +72,8 @@ func (p poolState) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Cr
 type payers struct{ *feepayer.Payers }
 
 // Pick implements submission.FeePayers.
-func (p payers) Pick(ctx context.Context, lamports uint64) (submission.Payer, error) {
-	return p.Payers.Pick(ctx, lamports)
+func (p payers) Pick(ctx context.Context, lamports uint64, begun bool) (submission.Payer, error) {
+	return p.Payers.Pick(ctx, lamports, begun)
 }
 
 func (a *App) openSpending(context.Context) error {

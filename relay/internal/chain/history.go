@@ -162,55 +162,48 @@ func (c *Client) listed(ctx context.Context, info ledger.SignatureInfo) (*transa
 	return tx, err
 }
 
-// settlement finds the transaction that ended the swap; nil when the endpoint's
-// history has none. Anybody may name the state's address before and after it, and
-// call the program for it in vain: only its instruction that succeeded ended it.
-func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap) (*ledger.Settled, error) {
+// settlement finds the transaction that ended the swap, in the slots from first
+// to last; nil when the endpoint's history has none. Anybody may name the state's
+// address before and after it, and call the program for it in vain: only its
+// instruction that succeeded ended it.
+func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
 	succeeded, err := c.succeeded(ctx, swap.State)
 	if err != nil {
 		return nil, err
 	}
-	// From the newest, because what the relay looks for has just happened, down to
-	// the slot in which the swap began.
-	var from uint64
-	for _, info := range succeeded {
-		if info.Slot < from {
-			break
+	for _, info := range slices.Backward(succeeded) {
+		// What is outside is litter that costs no read.
+		if info.Slot < first || info.Slot > last {
+			continue
 		}
 		tx, err := c.listed(ctx, info)
 		if err != nil {
 			return nil, err
 		}
-		how, began := role(tx, swap)
-		if how != "" {
-			confirmation, err := c.confirmation(ctx, info)
-			if err != nil {
-				return nil, err
-			}
-			return &ledger.Settled{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
+		how := ending(tx, swap)
+		if how == "" {
+			continue
 		}
-		if began {
-			from = info.Slot
+		confirmation, err := c.confirmation(ctx, info)
+		if err != nil {
+			return nil, err
 		}
+		return &ledger.Settled{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
 	}
 	return nil, nil
 }
 
-// role is what a transaction was to the swap: how it ended it, or that it began it.
-func role(tx *transaction, swap *shieldpool.Swap) (how shieldpool.Settlement, began bool) {
+// ending is how a transaction ended the swap; "" when it did not.
+func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.Settlement {
 	if tx.Failed {
-		return "", false
+		return ""
 	}
 	for _, ix := range tx.Instructions {
-		if how = swap.SettledBy(ix.ProgramID, ix.Accounts, ix.Data); how != "" {
-			return how, false
-		}
-		if ix.ProgramID.Equals(swap.Pool.Profile.ProgramID) && slices.Contains(ix.Accounts, swap.State) {
-			call := callOf(swap.Pool.Profile, ix)
-			began = began || call != nil && call.Swap != nil && call.Inputs.Nullifiers[0] == swap.Nullifier
+		if how := swap.SettledBy(ix.ProgramID, ix.Accounts, ix.Data); how != "" {
+			return how
 		}
 	}
-	return "", began
+	return ""
 }
 
 // confirmation is how far the network has come with a transaction that is

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +101,7 @@ func TestSettlement(t *testing.T) {
 		"a refund below litter":                       {history: []listed{{sigB, 10, landedAs(sigB, gift)}, {sigA, 9, landedAs(sigA, refund)}}, want: refunded},
 		"an execution in the slot of the beginning":   {history: []listed{{sigB, 9, landedAs(sigB, begin)}, {sigA, 9, landedAs(sigA, execute)}}, want: executed},
 		"what is older than the beginning is let be":  {history: []listed{{sigB, 9, landedAs(sigB, begin)}, {sigA, 8, landedAs(sigA, gift)}}, wantReads: 1},
+		"litter of later slots is let be":             {history: []listed{{sigB, 11, landedAs(sigB, gift)}, {sigA, 9, landedAs(sigA, refund)}}, want: refunded, wantReads: 1},
 		"a swap that is not settled":                  {history: []listed{{sigB, 10, landedAs(sigB, prepare)}, {sigA, 9, landedAs(sigA, begin)}}, wantReads: 2},
 		"an execution that failed":                    {history: []listed{{sigA, 9, failed(sigA, execute)}}},
 		"another swap's end that names the state":     {history: []listed{{sigA, 9, landedAs(sigA, must(other.Close(payerKey, swap.State, false)))}}},
@@ -134,7 +136,7 @@ func TestSettlement(t *testing.T) {
 				return says("null")
 			}
 			e, _ := newEndpoints(t, n, of("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
-			got, err := e.Settlement(t.Context(), swap)
+			got, err := e.Settlement(t.Context(), swap, 9, 10)
 			if test.wantKind != "" {
 				checkError(t, err, test.wantKind, 0, nil)
 				return
@@ -152,7 +154,7 @@ func TestSettlement(t *testing.T) {
 	}
 	e, _ := newEndpoints(t, newNetwork("a"), of("a"), nil)
 	for name, swap := range map[string]*shieldpool.Swap{"none": nil, "of the zero nullifier": testSwap(t, pool, 0)} {
-		if _, err := e.Settlement(t.Context(), swap); err == nil {
+		if _, err := e.Settlement(t.Context(), swap, 0, math.MaxUint64); err == nil {
 			t.Errorf("the settlement of a swap that is %s is looked for", name)
 		}
 	}
@@ -173,7 +175,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	}
 	n["other"].set("getTransaction", says(landed(raw, balances(accountsOf(t, raw)))))
 	e, _ := newEndpoints(t, n, archives("archive", "other"), nil)
-	got, err := e.Settlement(t.Context(), swap)
+	got, err := e.Settlement(t.Context(), swap, 0, math.MaxUint64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +186,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	// One that does not answer may know.
 	n["archive"].fail(sick)
 	n["other"].page = func(string) reply { return says("[]") }
-	if _, err := e.Settlement(t.Context(), swap); err == nil {
+	if _, err := e.Settlement(t.Context(), swap, 0, math.MaxUint64); err == nil {
 		t.Error("a swap counts as not settled while an endpoint that may know does not answer")
 	}
 }

@@ -257,15 +257,16 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 	return ask(ctx, e, q)
 }
 
-// Settlement finds the transaction that ended the swap, whoever sent it. It is
-// confirmed at least; nil when the history of no endpoint has it: then the swap
-// has not ended, or the histories are too short.
-func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap) (*ledger.Settled, error) {
+// Settlement finds the transaction that ended the swap, whoever sent it, in the
+// slots from first to last: the fewer they are, the less there is to read of what
+// strangers send to the state's address. It is confirmed at least; nil when the
+// history of no endpoint has it: then the swap has not ended, or the histories are too short.
+func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("settlement needs a swap whose nullifier is not zero")
 	}
 	q := past("getTransaction", judge.Read, func(ctx context.Context, at asked) (*ledger.Settled, error) {
-		return at.settlement(ctx, swap)
+		return at.settlement(ctx, swap, first, last)
 	})
 	q.unknown = isNil[ledger.Settled]
 	return ask(ctx, e, q)

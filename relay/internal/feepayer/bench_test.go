@@ -23,7 +23,7 @@ func BenchmarkPickAndSettle(b *testing.B) {
 	}
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			payer, err := p.Pick(b.Context(), 1)
+			payer, err := p.Pick(b.Context(), 1, false)
 			if err != nil {
 				b.Error(err)
 				return

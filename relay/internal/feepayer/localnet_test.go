@@ -101,7 +101,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	}
 
 	// Somebody empties the first: both say so, and nobody can pay.
-	payer := must[feepayer.Payer](t)(p.Pick(t.Context(), sol/100))
+	payer := must[feepayer.Payer](t)(p.Pick(t.Context(), sol/100, false))
 	client := rpc.New(serve(t, c))
 	hash := must[*rpc.GetLatestBlockhashResult](t)(client.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
 	all := system.NewTransferInstruction(sol-5000, payer.PublicKey(), solana.PublicKey{7}).Build()
@@ -109,7 +109,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	tx.Signatures = []solana.Signature{must[solana.Signature](t)(payer.Sign(must[[]byte](t)(tx.Message.MarshalBinary())))}
 	must[solana.Signature](t)(client.SendTransactionWithOpts(t.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}))
 	states(feepayer.StateDry, feepayer.StateDry)
-	_, err := p.Pick(t.Context(), sol/100)
+	_, err := p.Pick(t.Context(), sol/100, false)
 	if r, ok := refusal.As(err); !ok || r.Code != refusal.FeePayerEmpty {
 		t.Errorf("error is %v, want the refusal fee_payer_empty", err)
 	}
@@ -118,7 +118,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	fund(keys[1].PublicKey(), sol)
 	for range 2 {
 		later()
-		payer, err = p.Pick(t.Context(), sol/100)
+		payer, err = p.Pick(t.Context(), sol/100, false)
 	}
 	if err != nil || payer.PublicKey() != keys[1].PublicKey() || funded != 1 {
 		t.Errorf("after funding %v pays (%v), and it was told %d times; want the second, once", payer, err, funded)

@@ -125,23 +125,33 @@ func (p *Payers) Ours(key solana.PublicKey) bool { return p.byKey[key] != nil }
 
 // Pick chooses who pays for an attempt that costs at most lamports, fees and
 // rent together, and counts it as in flight with that cost reserved until
-// Settle. Of those that can pay it and keep the minimum, it takes the one with
+// Settle. Of those that can pay it and hold the minimum, it takes the one with
 // the least in flight, then the one that holds most: writable accounts bound
 // how much runs at once on the chain too.
 //
 // Before refusing it reads the balances again, at most once a second. Refusals:
 // fee_payer_empty when none can pay, chain_unavailable when no balance has ever
 // been read.
-func (p *Payers) Pick(ctx context.Context, lamports uint64) (Payer, error) {
-	if a := p.take(lamports); a != nil {
+//
+// What ends work that was begun may use the minimum too: that is what it is for.
+func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error) {
+	minimum := p.minBalance
+	if begun {
+		minimum = lamports + leastBalance
+	}
+	if a := p.take(lamports, minimum); a != nil {
 		return a.key, nil
 	}
 	err := p.onDemand(ctx)
-	if a := p.take(lamports); a != nil {
+	if a := p.take(lamports, minimum); a != nil {
 		return a.key, nil
 	}
 	return nil, p.refuse(lamports, err)
 }
+
+// leastBalance is what an account has to hold that holds anything, in lamports
+// (Solana's rent exemption of an empty account).
+const leastBalance = 890_880
 
 // Ready refuses, as Pick does and with the same reads, what no payer could pay
 // now. It reserves nothing.
@@ -257,13 +267,13 @@ func (p *Payers) Balances() []Balance {
 }
 
 // take reserves lamports with the best payer, or gives nil.
-func (p *Payers) take(lamports uint64) *account {
+func (p *Payers) take(lamports, minimum uint64) *account {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *account
 	now := p.now()
 	for _, a := range p.accounts {
-		if a.canPay(now, lamports, p.minBalance) && (best == nil || a.before(best)) {
+		if a.canPay(now, lamports, minimum) && (best == nil || a.before(best)) {
 			best = a
 		}
 	}

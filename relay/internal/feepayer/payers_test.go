@@ -94,7 +94,7 @@ func refresh(t *testing.T, p *Payers) {
 // pick gives the place of the payer picked.
 func pick(t *testing.T, p *Payers, lamports uint64) int {
 	t.Helper()
-	payer, err := p.Pick(t.Context(), lamports)
+	payer, err := p.Pick(t.Context(), lamports, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func checkCode(t *testing.T, err error, want refusal.Code) {
 func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
 	t.Helper()
 	checkCode(t, p.Ready(t.Context(), lamports), want)
-	payer, err := p.Pick(t.Context(), lamports)
+	payer, err := p.Pick(t.Context(), lamports, false)
 	checkCode(t, err, want)
 	if err == nil {
 		p.Settle(payer.PublicKey(), lamports)

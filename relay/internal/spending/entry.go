@@ -152,7 +152,7 @@ func rentOf(a *Attempt) (low, high int64) {
 	case submission.PurposeAccounts:
 		return 0, 3 * tokenRent
 	case submission.PurposeExecute:
-		return -(swapStateRent + 2*tokenRent), 0
+		return -(swapStateRent + 2*tokenRent), tokenRent // that of the recipient's new account
 	case submission.PurposeRefund:
 		return 0, 0
 	}

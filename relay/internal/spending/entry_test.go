@@ -92,9 +92,13 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_007, attempt: leg(submission.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -6_090_000, Returned: 6_090_000, Received: 7},
 		},
-		"an execution that costs more than its fee is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 9, attempt: leg(submission.PurposeExecute),
-			want: KindSwap, amounts: Amounts{Fee: 5000, Other: 9},
+		"an execution that makes the recipient's account costs its rent less the state's": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 27_840},
+		},
+		"what an execution costs above an account's rent is unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - tokenRent - 9, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: tokenRent, Other: 9},
 		},
 		"an execution that failed cost its fee": {
 			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(submission.PurposeExecute),

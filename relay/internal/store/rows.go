@@ -128,19 +128,19 @@ func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, 
 
 // attemptColumns are what attemptRow reads of attempts a. An outer join gives
 // nulls where a submission has none.
-const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.refused, a.dead, a.created_at`
+const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.paid, a.refused, a.dead, a.created_at`
 
 type attemptRow struct {
 	sig, raw, payer, hash []byte
 	slot, height          *int64
-	cost, fee             *int64
+	cost, fee, paid       *int64
 	purpose               *submission.Purpose
 	refused, dead         *bool
 	at                    *time.Time
 }
 
 func (a *attemptRow) targets() []any {
-	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.purpose, &a.fee, &a.refused, &a.dead, &a.at}
+	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.purpose, &a.fee, &a.paid, &a.refused, &a.dead, &a.at}
 }
 
 // addTo adds the attempt, if the row has one.
@@ -151,7 +151,7 @@ func (a *attemptRow) addTo(c *submission.Claimed) {
 	made := submission.Attempt{
 		Signature: solana.Signature(a.sig), Raw: a.raw, FeePayer: solana.PublicKeyFromBytes(a.payer), Blockhash: solana.HashFromBytes(a.hash),
 		BlockhashSlot: uint64(*a.slot), LastValidBlockHeight: uint64(*a.height), Cost: uint64(*a.cost), //nolint:gosec // stored from uint64 below 2^63
-		Fee: uint64(*a.fee), Purpose: *a.purpose, Refused: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above
+		Fee: uint64(*a.fee), Paid: uint64(*a.paid), Purpose: *a.purpose, Refused: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above
 	}
 	if *a.dead {
 		c.Dead = append(c.Dead, made)

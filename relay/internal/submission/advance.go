@@ -177,7 +177,9 @@ func (e *Engine) told(c *Claimed, a *Attempt, class shieldpool.Class, cause erro
 	case shieldpool.ClassFeePayerEmpty:
 		e.Payers.Refused(a.FeePayer, cause)
 	case shieldpool.ClassRaiseCompute:
-		e.compute.raise(shapeOf(c, a.Purpose))
+		if a.Purpose != PurposeExecute {
+			e.compute.raise(shapeOf(c, a.Purpose))
+		}
 	default:
 	}
 }
@@ -222,7 +224,7 @@ func (e *Engine) readNotes(ctx context.Context, c *Claimed, p *progress) error {
 // whose tells who spent the notes: an attempt of ours, dead ones included; a
 // transaction of ours that the database lost; or somebody else.
 func (e *Engine) whose(ctx context.Context, c *Claimed, p *progress) error {
-	own, err := e.ownLanding(ctx, c)
+	own, err := e.ownLanding(ctx, c, slices.Concat(c.Live, c.Dead))
 	if err != nil || own != nil {
 		p.notes, p.landing = notesOurs, own
 		return err
@@ -258,10 +260,10 @@ func (e *Engine) ours(c *Claimed, made *ledger.Creation) bool {
 // confirmed: whose landing a spent nullifier is shows only then.
 var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
 
-// ownLanding looks every attempt ever made up, the dead ones too: a nullifier
-// that is spent may have been spent by us.
-func (e *Engine) ownLanding(ctx context.Context, c *Claimed) (*Outcome, error) {
-	for some := range slices.Chunk(slices.Concat(c.Live, c.Dead), statusBatch) {
+// ownLanding looks attempts up, dead ones too: a nullifier that is spent may have
+// been spent by us.
+func (e *Engine) ownLanding(ctx context.Context, c *Claimed, attempts []Attempt) (*Outcome, error) {
+	for some := range slices.Chunk(attempts, statusBatch) {
 		look, err := e.Chain.Search(ctx, signaturesOf(some))
 		if err != nil {
 			return nil, e.unreachable(c, err)
@@ -341,13 +343,14 @@ func (e *Engine) bury(ctx context.Context, c *Claimed, dead []Burial) error {
 	if err := e.Store.BuryAttempts(ctx, c.Lease(), dead); err != nil {
 		return err
 	}
-	gone := map[solana.Signature]bool{}
+	gone, paid := map[solana.Signature]bool{}, map[solana.Signature]uint64{}
 	for _, d := range dead {
-		gone[d.Signature] = true
+		gone[d.Signature], paid[d.Signature] = true, d.Paid
 	}
 	var live []Attempt
 	for _, a := range c.Live {
 		if gone[a.Signature] {
+			a.Paid = paid[a.Signature]
 			c.Dead = append(c.Dead, a)
 		} else {
 			live = append(live, a)

@@ -258,7 +258,8 @@ func holdUnready(c *Claimed, err error) error {
 	case r.Code == refusal.ChainUnavailable && c.Tries < patientTries:
 		return err
 	default:
-		return &held{reason: string(r.Code), whole: r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised, cause: err}
+		whole := c.Kind != KindSettlement && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
+		return &held{reason: string(r.Code), whole: whole, cause: err}
 	}
 }
 
@@ -289,7 +290,7 @@ func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 			e.Log.WarnContext(ctx, "Held the queue", "reason", h.reason, "error", h.cause)
 		}
 	}
-	e.Log.Log(ctx, level, "Put a submission off", "request_id", w.c.ID, "delay", delay, "held", reason, "error", cause)
+	e.Log.Log(ctx, level, "Put a submission off", "request_id", w.c.request(), "delay", delay, "held", reason, "error", cause)
 	e.release(ctx, w, delay, reason)
 }
 

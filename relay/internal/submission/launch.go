@@ -71,11 +71,12 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 			return false, holdUnready(c, err)
 		}
 	}
-	payer, err := e.Payers.Pick(ctx, cost)
+	begun := c.Kind == KindSettlement // the payers' least balance is there for it
+	payer, err := e.Payers.Pick(ctx, cost+d.Outlay, begun)
 	if err != nil {
 		return false, holdUnready(c, err)
 	}
-	keep := reservation{payer: payer.PublicKey(), lamports: cost}
+	keep := reservation{payer: payer.PublicKey(), lamports: cost + d.Outlay}
 	end := e.Payers.Cancel
 	defer func() {
 		if !follow {
@@ -137,7 +138,11 @@ func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, d *Draft
 	}
 	e.Observer.Stage("simulate", e.Now().Sub(began))
 	if sim.Err == nil {
-		return e.compute.saw(shapeOf(c, d.Purpose), sim.UnitsConsumed), true, nil
+		largest := e.compute.saw(shapeOf(c, d.Purpose), sim.UnitsConsumed)
+		if d.Purpose == PurposeExecute { // routes differ: one of many units must not make all dearer
+			return limitOf(sim.UnitsConsumed + sim.UnitsConsumed/10), true, nil
+		}
+		return largest, true, nil
 	}
 	p.failure, p.class, p.floor = sim.Err, e.classOf(d.Purpose, sim.Err), max(p.floor, sim.Slot)
 	switch p.class {
@@ -199,12 +204,12 @@ func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
 	var refused *ledger.SendError
 	if !errors.As(err, &refused) {
 		if err != nil {
-			e.Log.InfoContext(ctx, "Sent an attempt whose fate is unknown", "request_id", c.ID, "error", err)
+			e.Log.InfoContext(ctx, "Sent an attempt whose fate is unknown", "request_id", c.request(), "error", err)
 		}
 		return
 	}
 	e.Observer.Attempt("refused")
-	e.Log.InfoContext(ctx, "Sent an attempt that preflight refused", "request_id", c.ID, "error", err)
+	e.Log.InfoContext(ctx, "Sent an attempt that was refused", "request_id", c.request(), "error", err)
 	class := shieldpool.ClassTransient
 	if refused.Err != nil {
 		class = e.classOf(a.Purpose, refused.Err)

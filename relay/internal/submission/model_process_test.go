@@ -254,7 +254,7 @@ func (p *modelProcess) affords(lamports uint64) error {
 }
 
 // Pick implements submission.FeePayers.
-func (p *modelProcess) Pick(_ context.Context, lamports uint64) (submission.Payer, error) {
+func (p *modelProcess) Pick(_ context.Context, lamports uint64, _ bool) (submission.Payer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.affords(lamports); err != nil {

@@ -50,8 +50,9 @@ type FeePayers interface {
 	// Ready refuses when no payer could spend lamports.
 	Ready(ctx context.Context, lamports uint64) error
 	// Pick chooses the payer of a transaction that costs lamports, and reserves
-	// them until Settle.
-	Pick(ctx context.Context, lamports uint64) (Payer, error)
+	// them until Settle. What ends work that was begun may be paid from the balance
+	// that the payers keep for it.
+	Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error)
 	// Settle ends a reservation: the transaction landed or died. Cancel ends one of
 	// which nothing was signed.
 	Settle(payer solana.PublicKey, lamports uint64)

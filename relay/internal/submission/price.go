@@ -61,8 +61,13 @@ func (l *computeLimits) of(k shieldpool.Kind) uint32 {
 	if !known {
 		return maxComputeUnits
 	}
-	rounded := (largest + computeMargin + computeGrain - 1) / computeGrain * computeGrain
-	return min(rounded, maxComputeUnits)
+	return limitOf(uint64(largest))
+}
+
+// limitOf is the limit for what took so many units.
+func limitOf(units uint64) uint32 {
+	rounded := (units + computeMargin + computeGrain - 1) / computeGrain * computeGrain
+	return uint32(min(rounded, maxComputeUnits))
 }
 
 // raise lifts a kind's limit after it was exceeded.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -53,7 +54,7 @@ func (e *Engine) buryLanded(ctx context.Context, c *Claimed, p *progress) error 
 	var paid []Burial
 	for i, a := range c.Live {
 		if p.landing != nil && p.landing.Signature == c.Live[i].Signature {
-			paid = append(paid, Burial{Signature: a.Signature, Paid: a.Cost})
+			paid = append(paid, Burial{Signature: a.Signature, Paid: a.Cost}) // its rent is spent
 		}
 	}
 	return e.bury(ctx, c, paid)
@@ -112,33 +113,26 @@ func (e *Engine) ownSettlement(ctx context.Context, c *Claimed, w *Wait) (*Outco
 	if w.Reason != HoldHistory {
 		return nil, nil //nolint:nilnil // nil is "none of ours", as ownLanding's
 	}
-	own, err := e.ownLanding(ctx, c)
-	if own == nil || own.Phase == "" {
-		return nil, err
-	}
-	return own, nil
+	ends := slices.DeleteFunc(slices.Concat(c.Live, c.Dead), func(a Attempt) bool { return a.Purpose.ends() == "" })
+	return e.ownLanding(ctx, c, ends)
 }
 
-// hasBought reports whether the accounts of a swap were made by an attempt of ours.
-func hasBought(attempts []Attempt) bool {
-	for i := range attempts {
-		if attempts[i].Purpose == PurposeAccounts && attempts[i].Cost > attempts[i].Fee {
-			return true
+// returned is what our payers got back, in lamports, with a landing: the
+// execution gives its payer the rent of the state and of its two token accounts,
+// of which those are ours that were made apart. A stranger's gave it to him.
+func returned(c *Claimed, o *Outcome) (lamports uint64) {
+	ours := false
+	var accounts uint64
+	for _, a := range slices.Concat(c.Live, c.Dead) {
+		ours = ours || a.Signature == o.Signature && a.Purpose == PurposeExecute
+		if a.Purpose == PurposeAccounts {
+			accounts += a.Paid - min(a.Paid, a.Fee)
 		}
 	}
-	return false
-}
-
-// returned is what payers got back, in lamports, with a landing.
-func returned(c *Claimed, phase Phase) uint64 {
-	switch {
-	case phase != PhaseExecuted:
+	if !ours {
 		return 0
-	case hasBought(c.Dead):
-		return swapStateRent + 2*tokenAccountRent
-	default:
-		return swapStateRent
 	}
+	return swapStateRent + min(accounts, 2*tokenAccountRent)
 }
 
 // claimSettlements takes up second legs that are due, in places of their own: a

@@ -39,6 +39,9 @@ type Draft struct {
 	// Rent is what it takes from the payer for good or until the swap is executed,
 	// in lamports, fees apart.
 	Rent uint64
+	// Outlay is what it takes from the payer and gives back when it has run, in
+	// lamports: the payer must have it.
+	Outlay uint64
 	// Build lays it out, unsigned.
 	Build func(payer solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error)
 }

@@ -36,6 +36,15 @@ type Claimed struct {
 	reserved []reservation
 }
 
+// request is the id under which the client knows the submission: a settlement's
+// is that of the swap.
+func (c *Claimed) request() uuid.UUID {
+	if c.Parent != nil {
+		return *c.Parent
+	}
+	return c.ID
+}
+
 // Lease is the claim's own.
 func (c *Claimed) Lease() Lease { return Lease{ID: c.ID, Epoch: c.Epoch} }
 

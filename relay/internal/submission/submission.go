@@ -174,7 +174,8 @@ type Attempt struct {
 	// Cost is what it takes from the fee payer when it lands, in lamports: fee,
 	// priority fee and the rent of the accounts that it makes. Fee is the part of
 	// it that the network takes even when the transaction fails.
-	Cost, Fee uint64
+	// Paid is what a dead one took all the same.
+	Cost, Fee, Paid uint64
 	// Refused says that preflight refused it for good: it is not sent again.
 	Refused   bool
 	CreatedAt time.Time

@@ -60,6 +60,8 @@ type entry struct {
 	next  time.Time
 	// settle is when attempts that nobody has seen may be judged again.
 	settle time.Time
+	// freed says that its place was given back while it is followed.
+	freed bool
 	// look is what the tracker has just found in all history, for the step that follows.
 	look *ledger.Look
 }
@@ -123,6 +125,12 @@ func (t *tracker) follow(w *entry) {
 		return
 	}
 	w.phase = following
+	if w.c.Kind == KindSettlement && !w.freed {
+		// One that only has to die takes a minute: others' refunds must not wait for its place.
+		w.freed = true
+		t.e.settlements.give()
+		ring(t.e.settling)
+	}
 	if w.next.IsZero() {
 		w.next = t.e.Now().Add(rebroadcastAfter(0))
 	}
@@ -154,9 +162,17 @@ func (t *tracker) end(w *entry) {
 // still running has reserved is its own until it ends.
 func (t *tracker) displace(w *entry) {
 	delete(t.entries, w.c.ID)
-	t.e.placesOf(w.c).give()
+	t.free(w)
 	if w.phase != working {
 		t.settle(w)
+	}
+}
+
+// free gives the entry's place back, unless it has been.
+func (t *tracker) free(w *entry) {
+	if !w.freed {
+		w.freed = true
+		t.e.placesOf(w.c).give()
 	}
 }
 
@@ -179,7 +195,7 @@ func (t *tracker) remove(w *entry) {
 		return
 	}
 	delete(t.entries, w.c.ID)
-	t.e.placesOf(w.c).give()
+	t.free(w)
 	t.settle(w)
 	if t.e.more.Load() {
 		t.e.Nudge()
@@ -209,7 +225,7 @@ func watch(c *Claimed, o *Outcome) *watched {
 	}
 	return &watched{
 		lease: c.Lease(), kind: c.Kind, sign: sign, signature: o.Signature, slot: o.Slot,
-		created: c.CreatedAt, commitments: commitmentsOf(c.Submission), phase: o.Phase, returned: returned(c, o.Phase),
+		created: c.CreatedAt, commitments: commitmentsOf(c.Submission), phase: o.Phase, returned: returned(c, o),
 	}
 }
 

@@ -247,8 +247,8 @@ type relay struct {
 // payers are fee payers as the app wires them.
 type payers struct{ *feepayer.Payers }
 
-func (p payers) Pick(ctx context.Context, lamports uint64) (submission.Payer, error) {
-	return p.Payers.Pick(ctx, lamports)
+func (p payers) Pick(ctx context.Context, lamports uint64, begun bool) (submission.Payer, error) {
+	return p.Payers.Pick(ctx, lamports, begun)
 }
 
 // unlimited caps nothing.

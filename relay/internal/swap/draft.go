@@ -19,7 +19,7 @@ const tokenAccountRent = 2_039_280
 // exist: another process, or a stranger, may make one in between.
 func (s *Saga) accounts(r *round) *submission.Draft {
 	return &submission.Draft{
-		Purpose: submission.PurposeAccounts, Rent: r.missing() * tokenAccountRent,
+		Purpose: submission.PurposeAccounts, Rent: r.missing() * tokenAccountRent, Outlay: (3 - r.missing()) * tokenAccountRent,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return shieldpool.Versioned(payer, compute, hash, nil, r.swap.Accounts(payer, r.wallet)...)
 		},
@@ -50,8 +50,19 @@ type execution struct {
 	guard  *guard
 }
 
-// execute drafts the swap at the price that was offered; nil when the route does
-// not fit a transaction, and a narrower one is to be asked for.
+// kept counts the accounts that the execution makes and that stay: the recipient's.
+func (e *execution) kept() uint64 {
+	if e.recipient == accountMissing {
+		return 1
+	}
+	return 0
+}
+
+// rent is what the execution takes for good.
+func (e *execution) rent() uint64 { return e.kept() * tokenAccountRent }
+
+// execute drafts the swap at the price that was offered; nil when it does not fit
+// a transaction: a narrower route is to be asked for, or the accounts made before.
 func (s *Saga) execute(ctx context.Context, r *round) (*submission.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
@@ -60,8 +71,11 @@ func (s *Saga) execute(ctx context.Context, r *round) (*submission.Draft, error)
 	if err != nil {
 		return nil, err
 	}
+	if r.crowded {
+		return nil, nil //nolint:nilnil // nil is "plan again", as documented
+	}
 	return &submission.Draft{
-		Purpose: submission.PurposeExecute,
+		Purpose: submission.PurposeExecute, Rent: e.rent(), Outlay: (r.missing() - e.kept()) * tokenAccountRent,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},
@@ -85,7 +99,13 @@ func (s *Saga) prepare(ctx context.Context, r *round) (*execution, error) {
 		return nil, s.judge(ctx, r, err)
 	}
 	// The size is the same whoever pays.
-	if _, err := e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
+	_, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{})
+	if errors.Is(err, errTooLarge) && r.missing() > 0 {
+		r.crowded = true
+		_, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{})
+	}
+	if err != nil {
+		r.crowded = false // it is narrowed, and may then fit
 		return nil, s.judge(ctx, r, err)
 	}
 	return e, nil
@@ -98,7 +118,7 @@ func (s *Saga) build(ctx context.Context, e *execution, payer solana.PublicKey, 
 		return nil, s.waitFor(e.round, ReasonQuoteStale, nil, minWait)
 	}
 	// The chain has gone on since it was read.
-	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed) >= e.timeout {
+	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+lastSlots >= e.timeout {
 		return nil, s.wait(e.round, ReasonTimeoutNear, nil)
 	}
 	// The payer may be one that was added since.
@@ -130,8 +150,20 @@ func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash
 	if err != nil {
 		return nil, err
 	}
-	tables := worthwhile(e.tables, append(prepare.Accounts(), execute.Accounts()...))
-	tx, err := shieldpool.Versioned(payer, compute, hash, tables, prepare, execute)
+	var all []solana.Instruction
+	if e.missing() > 0 && !e.crowded {
+		for i, a := range []accountFact{e.wsol, e.output, e.recipient} {
+			if a == accountMissing {
+				all = append(all, e.swap.Accounts(payer, e.wallet)[i])
+			}
+		}
+	}
+	all = append(all, prepare, execute)
+	var named []*solana.AccountMeta
+	for _, ix := range all {
+		named = append(named, ix.Accounts()...)
+	}
+	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhile(e.tables, named), all...)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitm
 	return out, c.slot, nil
 }
 
-func (c *fakeChain) Settlement(context.Context, *shieldpool.Swap) (*ledger.Settled, error) {
+func (c *fakeChain) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.Settled, error) {
 	c.searched++
 	return c.settled, c.err
 }

@@ -269,8 +269,8 @@ func (l *local) refunded(also uint64) {
 	}
 }
 
-// TestSwapOnALocalChain: accounts, then tokens, at no cost but the fees and the
-// recipient's account; and the end is found by whom does not know of it.
+// TestSwapOnALocalChain: tokens, at no cost but the fee and the recipient's
+// account; and the end is found by whom does not know of it.
 func TestSwapOnALocalChain(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)
@@ -279,7 +279,7 @@ func TestSwapOnALocalChain(t *testing.T) {
 	if err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
 		t.Fatalf("%v was done, and found %+v, %v: want an execution", done, settled, err)
 	}
-	if diff := cmp.Diff([]submission.Purpose{submission.PurposeAccounts, submission.PurposeExecute}, done); diff != "" {
+	if diff := cmp.Diff([]submission.Purpose{submission.PurposeExecute}, done); diff != "" {
 		t.Errorf("done (-want +got)\n%s", diff)
 	}
 	if got := l.tokens(); got < l.swap.Terms.MinOutput {
@@ -290,7 +290,7 @@ func TestSwapOnALocalChain(t *testing.T) {
 			t.Errorf("the account of the %s holds %d lamports", what, n)
 		}
 	}
-	const fees = 2 * 5000
+	const fees = 5000
 	if got, want := had-l.lamports(l.payer.PublicKey()), uint64(tokenRent+fees)-stateRent; got != want {
 		t.Errorf("it cost %d lamports, want the recipient's account and fees, less the state's rent: %d", got, want)
 	}
@@ -349,12 +349,6 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLocal(t, test.minimum)
-			if test.minimum <= 100 {
-				// The accounts are there, so that it comes to the instructions.
-				if order, err := l.step(); err != nil || order.Draft.Purpose != submission.PurposeAccounts {
-					t.Fatalf("order is %+v, %v, want accounts", order, err)
-				}
-			}
 			if err := l.Router().Set(test.settings); err != nil {
 				t.Fatal(err)
 			}
@@ -424,9 +418,10 @@ func TestPriceMovesAwayAndBack(t *testing.T) {
 func TestFrozenRecipient(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, 99)
-	if _, err := l.step(); err != nil { // makes the account
+	if _, _, err := l.MintTo(localnet.OutputMint(), l.wallet, 1); err != nil { // makes the account
 		t.Fatal(err)
 	}
+	l.Advance(3)
 	must[solana.Signature](t)(l.Freeze(localnet.OutputMint(), l.wallet))
 	l.Advance(3)
 	if _, err := l.step(); !waitsFor(err, swap.ReasonRecipientFrozen) {

@@ -21,6 +21,9 @@ type recollection struct {
 	level int
 	// other says that the refund as the accounts suggest it would fail.
 	other bool
+	// held is the newest slot at which the state was seen, and gone the first at which
+	// it was not; 0 for none.
+	held, gone uint64
 	// warned is what was told of the router last.
 	warned string
 	// used is when it was last of use.
@@ -45,13 +48,25 @@ func (m *memory) note(id uuid.UUID, now time.Time, change func(*recollection)) {
 			m.sweep(now)
 		}
 		if len(m.of) >= mostRemembered {
-			return
+			m.dropOldest()
 		}
 		k = new(recollection)
 		m.of[id] = k
 	}
 	k.used = now
 	change(k)
+}
+
+// dropOldest makes room: of what was of no use for longest least is lost.
+func (m *memory) dropOldest() {
+	var oldest uuid.UUID
+	var at time.Time
+	for id, k := range m.of {
+		if at.IsZero() || k.used.Before(at) {
+			oldest, at = id, k.used
+		}
+	}
+	delete(m.of, oldest)
 }
 
 func (m *memory) sweep(now time.Time) {

@@ -58,6 +58,8 @@ type model struct {
 	market           uint64
 	// fits is the first width whose routes fit a transaction.
 	fits int
+	// crowd is how many accounts more a route names.
+	crowd int
 
 	live *modelAttempt
 	due  time.Time
@@ -155,7 +157,7 @@ func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger.Co
 }
 
 // Settlement implements Chain, with a history that may be short for a while.
-func (m *model) Settlement(context.Context, *shieldpool.Swap) (*ledger.Settled, error) {
+func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.Settled, error) {
 	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
 		return nil, nil
 	}
@@ -212,6 +214,9 @@ func (r modelRouter) Instructions(_ context.Context, q *route.Quote, user solana
 			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(9, byte(i))})
 		}
 	}
+	for i := range m.crowd {
+		ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(10, byte(i))})
+	}
 	for _, k := range []solana.PublicKey{m.payer, key(51), m.wallet, m.swap.Terms.RecipientATA, m.pool.Address, nullifier} {
 		lies = append(lies, func() {
 			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: k, IsSigner: true, IsWritable: true})
@@ -225,6 +230,10 @@ func (r modelRouter) Instructions(_ context.Context, q *route.Quote, user solana
 
 func (m *model) run() {
 	m.t.Helper()
+	// In a quarter of the seeds routes leave little room or none for the accounts.
+	if m.rand.IntN(4) == 0 {
+		m.crowd = 10 + m.rand.IntN(6)
+	}
 	// In a fifth of the seeds routes are too large, down to the narrowest.
 	if m.rand.IntN(5) == 0 {
 		m.fits = m.rand.IntN(len(widths()) + 1)
@@ -431,7 +440,7 @@ func (m *model) checkExecution(ixs []instruction) {
 	if len(m.router.asked) == 0 {
 		m.t.Fatal("an execution without a quote")
 	}
-	execute := ixs[1]
+	execute := ixs[len(ixs)-1]
 	if execute.accounts[7].PublicKey != key(7) {
 		m.t.Fatal("an execution by another program")
 	}

@@ -31,16 +31,15 @@ func (s *Saga) observe(ctx context.Context, c *submission.Claimed, floor uint64)
 	if r.swap, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
 		return nil, err
 	}
-	var began uint64
 	if c.Swap.TimeoutSlot > s.pool.Profile.SwapTimeout {
-		began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
+		r.began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
 	}
 	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
-	found, slot, err := s.chain.Accounts(ctx, keys, ledger.Confirmed, max(floor, began))
+	found, slot, err := s.chain.Accounts(ctx, keys, ledger.Confirmed, max(floor, r.began))
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
 	}
-	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < began+forkSlots
+	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
 	s.see(r, found[0])
 	owner, err := s.findWallet(r, found[3])
 	if err != nil {
@@ -77,6 +76,7 @@ func (s *Saga) see(r *round, a *ledger.Account) {
 		r.state = stateWrong
 		return
 	}
+	s.remember(r, func(k *recollection) { k.held, k.gone = max(k.held, r.slot), 0 })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 

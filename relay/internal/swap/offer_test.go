@@ -271,7 +271,7 @@ func TestTables(t *testing.T) {
 				if test.own != nil {
 					w.own = &shieldpool.LookupTable{Address: key(62), Addresses: test.own}
 					if test.same {
-						w.own.Address, w.chain.tables = at, errors.New("the relay's own is known")
+						w.own.Address = at
 					}
 					w.publish(w.own.Address, test.own...)
 				}

@@ -57,9 +57,10 @@ type facts struct {
 	walletKnown bool
 	// wsol and output are the state's token accounts, recipient is the recipient's.
 	wsol, output, recipient accountFact
-	// paid says that the accounts were paid for as often as they are.
-	paid  bool
-	quote quoteFact
+	quote                   quoteFact
+	// crowded says that the route leaves no room for the making of the accounts in
+	// the same transaction, and paid that they were made apart as often as they are.
+	crowded, paid bool
 }
 
 // missing counts the token accounts that have to be made.
@@ -92,11 +93,19 @@ const (
 	stepEnd
 	// stepQuote asks the router.
 	stepQuote
-	// stepAccounts, stepExecute and stepRefund draft a transaction.
+	// stepAccounts, stepExecute and stepRefund draft a transaction. An execution
+	// makes the accounts that are missing; they are made apart only where that does
+	// not fit, because what stands there before the execution is anybody's: the
+	// recipient may close his account, and whoever executes first gets the rent of the others.
 	stepAccounts
 	stepExecute
 	stepRefund
 )
+
+// lastSlots are those before the timeout in which no execution begins: it would
+// hardly land, and the refund would have to wait until it is dead. A confirmed
+// slot is a few behind the chain's newest, too.
+const lastSlots = 4
 
 // plan is the one place that says what follows from what is known; nothing that
 // was signed before can land any more. reason is set with stepWait alone.
@@ -114,21 +123,22 @@ func plan(f *facts) (next step, reason string) {
 		return stepRefund, ""
 	case f.state == stateWrong:
 		return stepWait, ReasonStateWrong
+	case f.slot+lastSlots >= f.timeout:
+		return stepWait, ReasonTimeoutNear
 	case f.recipient == accountFrozen:
 		return stepWait, ReasonRecipientFrozen
 	case !usable(f.wsol) || !usable(f.output) || !usable(f.recipient):
 		return stepWait, ReasonAccountUnusable
-	case f.missing() > 0 && f.paid:
-		return stepWait, ReasonRecipientClosed
 	case f.quote == quoteUnread:
 		return stepQuote, ""
 	case f.quote == quoteShort:
 		return stepWait, ReasonPrice
-	case f.missing() > 0:
-		// Not before there was a price: a swap that never finds one costs no rent.
-		return stepAccounts, ""
-	default:
+	case f.missing() == 0 || !f.crowded:
 		return stepExecute, ""
+	case f.paid:
+		return stepWait, ReasonRecipientClosed
+	default:
+		return stepAccounts, ""
 	}
 }
 

@@ -17,14 +17,15 @@ func wanted(f *facts) (step, string) {
 		none = none || a == accountMissing
 	}
 	frozen := f.recipient == accountFrozen
-	open := there && !late && f.walletKnown && f.state == stateHeld && !bad && !frozen && !(none && f.paid)
+	near := !late && f.slot+lastSlots >= f.timeout
+	open := there && !late && !near && f.walletKnown && f.state == stateHeld && !bad && !frozen
 	matches := map[step]bool{
 		stepFindEnd:  !there && f.end == endUnread,
 		stepEnd:      !there && f.end == endFound,
 		stepRefund:   there && late && f.walletKnown,
 		stepQuote:    open && f.quote == quoteUnread,
-		stepAccounts: open && quoted && none,
-		stepExecute:  open && quoted && !none,
+		stepAccounts: open && quoted && none && f.crowded && !f.paid,
+		stepExecute:  open && quoted && (!none || !f.crowded),
 	}
 	found, n := stepWait, 0
 	for s, ok := range matches {
@@ -47,11 +48,13 @@ func wanted(f *facts) (step, string) {
 		return stepWait, ReasonWalletUnknown
 	case f.state == stateWrong:
 		return stepWait, ReasonStateWrong
+	case near:
+		return stepWait, ReasonTimeoutNear
 	case frozen:
 		return stepWait, ReasonRecipientFrozen
 	case bad:
 		return stepWait, ReasonAccountUnusable
-	case none && f.paid:
+	case quoted:
 		return stepWait, ReasonRecipientClosed
 	default:
 		return stepWait, ReasonPrice
@@ -69,23 +72,23 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v leads to step %d %q, want %d %q", f, next, reason, wantStep, wantReason)
 		}
 	})
-	if want := 3 * 3 * 3 * 2 * 2 * 2 * 4 * 4 * 4 * 3; combinations != want {
+	if want := 5 * 3 * 3 * 2 * 2 * 2 * 2 * 4 * 4 * 4 * 3; combinations != want {
 		t.Errorf("%d combinations, want %d", combinations, want)
 	}
 }
 
 func everyFacts(do func(facts)) {
 	accounts := []accountFact{accountMissing, accountReady, accountFrozen, accountUnusable}
-	for _, slot := range []uint64{199, 200, 201} {
+	for _, slot := range []uint64{195, 196, 199, 200, 201} {
 		for _, state := range []stateFact{stateMissing, stateHeld, stateWrong} {
 			for _, end := range []endFact{endUnread, endFound, endUnknown} {
-				for _, flags := range []int{0, 1, 2, 3, 4, 5, 6, 7} {
+				for _, flags := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} {
 					for _, wsol := range accounts {
 						for _, output := range accounts {
 							for _, recipient := range accounts {
 								for _, quote := range []quoteFact{quoteUnread, quoteMeets, quoteShort} {
 									do(facts{
-										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0, paid: flags&4 > 0,
+										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0, paid: flags&4 > 0, crowded: flags&8 > 0,
 										wsol: wsol, output: output, recipient: recipient, quote: quote,
 									})
 								}
@@ -108,15 +111,17 @@ func TestPlanOf(t *testing.T) {
 		wantReason string
 	}{
 		"a funded swap is quoted before anything is paid for":           {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
-		"a good price makes the accounts":                               {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepAccounts, ""},
-		"a recipient's account that is closed time and again is not":    {func(f *facts) { f.recipient, f.paid = accountMissing, true }, stepWait, ReasonRecipientClosed},
+		"a good price is taken, and the accounts are made with it":      {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
+		"a route without room has them made before":                     {func(f *facts) { f.wsol, f.quote, f.crowded = accountMissing, quoteMeets, true }, stepAccounts, ""},
+		"a recipient's account that is closed time and again is not":    {func(f *facts) { f.recipient, f.quote, f.crowded, f.paid = accountMissing, quoteMeets, true, true }, stepWait, ReasonRecipientClosed},
 		"an account that its owner made again is as good":               {func(f *facts) { f.paid, f.quote = true, quoteMeets }, stepExecute, ""},
-		"a recipient's account that was closed is made again":           {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepAccounts, ""},
+		"a recipient's account that was closed is made again":           {func(f *facts) { f.recipient, f.quote, f.crowded = accountMissing, quoteMeets, true }, stepAccounts, ""},
 		"a good price and accounts execute":                             {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
 		"a bad price waits":                                             {func(f *facts) { f.quote = quoteShort }, stepWait, ReasonPrice},
 		"a frozen recipient waits":                                      {func(f *facts) { f.recipient = accountFrozen }, stepWait, ReasonRecipientFrozen},
 		"a frozen recipient is refunded after the timeout":              {func(f *facts) { f.recipient, f.slot = accountFrozen, 200 }, stepRefund, ""},
-		"one slot before the timeout it executes":                       {func(f *facts) { f.slot, f.quote = 199, quoteMeets }, stepExecute, ""},
+		"five slots before the timeout it executes":                     {func(f *facts) { f.slot, f.quote = 195, quoteMeets }, stepExecute, ""},
+		"four slots before the timeout it does not":                     {func(f *facts) { f.slot, f.quote = 196, quoteMeets }, stepWait, ReasonTimeoutNear},
 		"at the timeout it refunds whatever the price":                  {func(f *facts) { f.slot, f.quote = 200, quoteMeets }, stepRefund, ""},
 		"a state that contradicts the proof is never executed":          {func(f *facts) { f.state = stateWrong }, stepWait, ReasonStateWrong},
 		"a state that contradicts the proof is refunded":                {func(f *facts) { f.state, f.slot = stateWrong, 300 }, stepRefund, ""},

@@ -103,25 +103,25 @@ func TestPause(t *testing.T) {
 }
 
 // TestMemoryIsBounded: what is remembered is forgotten when it is of no use any
-// more, and a swap for which there is no place is carried on all the same.
+// more, and what was of no use for longest makes room for a new swap.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)
 	id := func(i int) uuid.UUID { return uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)} }
 	for i := range mostRemembered + 10 {
-		m.note(id(i), now, func(k *recollection) { k.level = 3 })
+		m.note(id(i), now.Add(time.Duration(i)), func(k *recollection) { k.level = 3 })
 	}
-	if len(m.of) != mostRemembered || m.level(id(mostRemembered)) != 0 || m.level(id(0)) != 3 {
-		t.Errorf("%d swaps are remembered, want the first %d", len(m.of), mostRemembered)
+	if len(m.of) != mostRemembered || m.level(id(mostRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
+		t.Errorf("%d swaps are remembered, want the last %d", len(m.of), mostRemembered)
 	}
-	now = now.Add(rememberedFor + 1)
-	m.note(id(1), now, func(*recollection) {})
-	m.note(id(mostRemembered), now, func(k *recollection) { k.level = 2 })
-	if len(m.of) != 2 || m.level(id(1)) != 3 || m.level(id(mostRemembered)) != 2 {
+	now = now.Add(rememberedFor + time.Second)
+	m.note(id(10), now, func(*recollection) {})
+	m.note(id(mostRemembered+10), now, func(k *recollection) { k.level = 2 })
+	if len(m.of) != 2 || m.level(id(10)) != 3 || m.level(id(mostRemembered+10)) != 2 {
 		t.Errorf("%d swaps are remembered, want the two that were of use", len(m.of))
 	}
-	m.forget(id(1))
-	if m.level(id(1)) != 0 {
+	m.forget(id(10))
+	if m.level(id(10)) != 0 {
 		t.Error("a swap that is settled is remembered")
 	}
 }

@@ -54,14 +54,14 @@ func TestNext(t *testing.T) {
 		world func(*world)
 		want  want
 	}{
-		"funded, nothing made yet": {nil, want{submission.PurposeAccounts, 3 * token, submission.PhaseFunded, "", 1}},
+		"funded, nothing made yet": {nil, want{submission.PurposeExecute, token, submission.PhaseFunded, "", 1}},
 		"the recipient has the token": {func(w *world) {
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 5, false)
-		}, want{submission.PurposeAccounts, 2 * token, submission.PhaseFunded, "", 1}},
+		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"lamports of a stranger's at an account's address": {func(w *world) {
 			w.ready()
 			w.chain.accounts[w.swap.Output] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
-		}, want{submission.PurposeAccounts, token, submission.PhaseFunded, "", 1}},
+		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"accounts ready": {(*world).ready, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
 		"lamports wrapped by a stranger": {func(w *world) {
 			w.ready()
@@ -70,7 +70,7 @@ func TestNext(t *testing.T) {
 		"the recipient's account closed in between": {func(w *world) {
 			w.ready()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
-		}, want{submission.PurposeAccounts, token, submission.PhaseFunded, "", 1}},
+		}, want{submission.PurposeExecute, token, submission.PhaseFunded, "", 1}},
 		"a frozen recipient": {func(w *world) {
 			w.ready()
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, true)
@@ -89,7 +89,8 @@ func TestNext(t *testing.T) {
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
 		"a bad price makes no accounts": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
 		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{submission.PurposeRefund, 0, submission.PhaseAccountsReady, "", 0}},
-		"the slot before it":            {func(w *world) { w.ready(); w.chain.slot = testTimeout - 1 }, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		"the last slots before it":      {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots }, want{phase: submission.PhaseAccountsReady, reason: ReasonTimeoutNear}},
+		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots - 1 }, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
 		"a timeout that the chain shows and the record does not": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
@@ -161,27 +162,75 @@ func TestNextReadsNoNodeFromBeforeTheSwap(t *testing.T) {
 	}
 }
 
-// TestAccountsDraft: the accounts are made for their owners, idempotently.
-func TestAccountsDraft(t *testing.T) {
+// TestAccountsAreMadeWithTheExecution, idempotently and for their owners, or
+// before it where the route leaves no room.
+func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	order, err := w.next()
-	if err != nil {
-		t.Fatal(err)
+	tests := map[string]struct {
+		change      func(*world)
+		wantPurpose submission.Purpose
+		wantMade    []string
+		wantRent    uint64
+		wantOutlay  uint64
+	}{
+		"all three": {func(*world) {}, submission.PurposeExecute, []string{"wsol", "output", "recipient"}, tokenAccountRent, 2 * tokenAccountRent},
+		"the state's two, which the execution closes": {func(w *world) {
+			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
+		}, submission.PurposeExecute, []string{"wsol", "output"}, 0, 2 * tokenAccountRent},
+		"the recipient's alone": {func(w *world) {
+			w.ready()
+			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
+		}, submission.PurposeExecute, []string{"recipient"}, tokenAccountRent, 0},
+		"before a route without room": {func(w *world) {
+			w.router.padding = func(route.QuoteRequest) int { return 13 }
+		}, submission.PurposeAccounts, []string{"wsol", "output", "recipient"}, 3 * tokenAccountRent, 0},
 	}
-	var made [][3]solana.PublicKey
-	for _, ix := range w.decode(order.Draft) {
-		if ix.program != solana.SPLAssociatedTokenAccountProgramID || !slices.Equal(ix.data, []byte{1}) || ix.accounts[0].PublicKey != w.payer {
-			t.Errorf("instruction of %s with data %x is no idempotent creation", ix.program, ix.data)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.change)
+			order, err := w.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := order.Draft
+			if d.Purpose != test.wantPurpose || d.Rent != test.wantRent || d.Outlay != test.wantOutlay {
+				t.Errorf("draft to %s takes %d and lays out %d, want to %s, %d and %d", d.Purpose, d.Rent, d.Outlay, test.wantPurpose, test.wantRent, test.wantOutlay)
+			}
+			is := map[[3]solana.PublicKey]string{
+				{w.swap.WSOL, w.swap.State, solana.WrappedSol}:                 "wsol",
+				{w.swap.Output, w.swap.State, w.swap.Terms.OutputMint}:         "output",
+				{w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint}: "recipient",
+			}
+			var made []string
+			for _, ix := range w.decode(d) {
+				if ix.program == solana.SPLAssociatedTokenAccountProgramID && slices.Equal(ix.data, []byte{1}) && ix.accounts[0].PublicKey == w.payer {
+					made = append(made, is[[3]solana.PublicKey{ix.accounts[1].PublicKey, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey}])
+				}
+			}
+			if diff := cmp.Diff(test.wantMade, made); diff != "" {
+				t.Errorf("accounts (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAccountsArePaidForTwiceAtMost: a recipient who closes his account keeps its rent.
+func TestAccountsArePaidForTwiceAtMost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) {
+		w.router.padding = func(route.QuoteRequest) int { return 13 }
+	})
+	for made, want := range []submission.Purpose{submission.PurposeAccounts, submission.PurposeAccounts, ""} {
+		order, err := w.next()
+		if want == "" {
+			checkWait(t, w, err, ReasonRecipientClosed)
+			continue
 		}
-		made = append(made, [3]solana.PublicKey{ix.accounts[1].PublicKey, ix.accounts[2].PublicKey, ix.accounts[3].PublicKey})
-	}
-	want := [][3]solana.PublicKey{
-		{w.swap.WSOL, w.swap.State, solana.WrappedSol}, {w.swap.Output, w.swap.State, w.swap.Terms.OutputMint},
-		{w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint},
-	}
-	if diff := cmp.Diff(want, made); diff != "" {
-		t.Errorf("accounts (-want +got)\n%s", diff)
+		if err != nil || order.Draft.Purpose != want {
+			t.Fatalf("after %d: %+v, %v, want %s", made, order.Draft, err, want)
+		}
+		w.c.Dead = append(w.c.Dead, submission.Attempt{Purpose: want})
 	}
 }
 
@@ -389,13 +438,13 @@ func TestBuildInTime(t *testing.T) {
 	w.now = w.now.Add(time.Millisecond)
 	checkWait(t, w, build(w, order.Draft), ReasonQuoteStale)
 
-	w = newWorld(t, func(w *world) { w.ready(); w.chain.slot = testTimeout - 2 })
+	w = newWorld(t, func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots - 2 })
 	if order, err = w.next(); err != nil {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(2*slotTime - time.Millisecond)
 	if err := build(w, order.Draft); err != nil {
-		t.Errorf("a slot before the timeout nothing is signed: %v", err)
+		t.Errorf("five slots before the timeout nothing is signed: %v", err)
 	}
 	w.now = w.now.Add(time.Millisecond)
 	checkWait(t, w, build(w, order.Draft), ReasonTimeoutNear)

@@ -30,9 +30,9 @@ type Chain interface {
 	// Accounts reads accounts, all at the slot that it returns, which is not before
 	// minContextSlot; the entry of one that does not exist is nil.
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
-	// Settlement is the transaction that ended the swap, confirmed at least; nil when
-	// no endpoint's history has it.
-	Settlement(ctx context.Context, swap *shieldpool.Swap) (*ledger.Settled, error)
+	// Settlement is the transaction that ended the swap in the slots from first to
+	// last, confirmed at least; nil when no endpoint's history has it.
+	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error)
 }
 
 // Router gives prices, and instructions for them. Its errors are
@@ -119,6 +119,8 @@ type round struct {
 	swap  *shieldpool.Swap
 	terms shieldpool.SwapTerms
 	facts
+	// began is the slot in which the first leg landed, 0 when not known.
+	began uint64
 	// at is when the chain was read, by the relay's clock.
 	at time.Time
 	// lamports are what the state holds; wrapped says that its token account has them.
@@ -184,7 +186,13 @@ func (s *Saga) ended(r *round) submission.Order {
 
 // findEnd looks for the transaction that ended the swap.
 func (s *Saga) findEnd(ctx context.Context, r *round) error {
-	settled, err := s.chain.Settlement(ctx, r.swap)
+	k := s.memory.recall(r.c.ID)
+	if k.gone == 0 {
+		k.gone = r.slot
+		s.remember(r, func(k *recollection) { k.gone = r.slot })
+	}
+	// What strangers send to the address before and after is not looked at.
+	settled, err := s.chain.Settlement(ctx, r.swap, max(r.began, k.held-min(k.held, forkSlots)), k.gone)
 	if err != nil {
 		return fmt.Errorf("look for the swap's end: %w", err)
 	}

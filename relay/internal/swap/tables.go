@@ -14,12 +14,12 @@ import (
 
 // readTables reads the lookup tables that the router names, and adds the relay's own.
 func (s *Saga) readTables(ctx context.Context, e *execution) error {
-	if s.table != nil {
-		e.tables = append(e.tables, *s.table)
-	}
 	var keys []solana.PublicKey
+	if s.table != nil {
+		keys = append(keys, s.table.Address)
+	}
 	for _, key := range e.ix.LookupTables {
-		if s.table == nil || !key.Equals(s.table.Address) {
+		if !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
@@ -28,10 +28,13 @@ func (s *Saga) readTables(ctx context.Context, e *execution) error {
 	}
 	accounts, _, err := s.chain.Accounts(ctx, keys, ledger.Confirmed, e.slot)
 	if err != nil {
-		return fmt.Errorf("read the route's lookup tables: %w", err)
+		return fmt.Errorf("read the lookup tables: %w", err)
 	}
 	for i, a := range accounts {
 		t, err := tableOf(keys[i], a)
+		if err != nil && s.table != nil && i == 0 {
+			continue // the relay's own is gone: the swap can do without
+		}
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,69 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// searched knows signatures; of the chain nothing else is asked.
+type searched struct {
+	Chain
+	landed map[solana.Signature]uint64
+}
+
+func (s searched) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures))}
+	for i, signature := range signatures {
+		if slot, ok := s.landed[signature]; ok {
+			look.Statuses[i] = &ledger.Status{Slot: slot, Confirmation: ledger.Finalized}
+		}
+	}
+	return look, nil
+}
+
+// TestAnExecutionThatCountsAsDeadIsFoundBehindItsAccounts: the accounts' attempt
+// landed before it, and ends nothing.
+func TestAnExecutionThatCountsAsDeadIsFoundBehindItsAccounts(t *testing.T) {
+	t.Parallel()
+	accounts, execution := solana.Signature{1}, solana.Signature{2}
+	e := &Engine{EngineOptions: EngineOptions{Chain: searched{landed: map[solana.Signature]uint64{accounts: 7, execution: 9}}}}
+	c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Dead: []Attempt{
+		{Signature: accounts, Purpose: PurposeAccounts}, {Signature: execution, Purpose: PurposeExecute},
+	}}
+	own, err := e.ownSettlement(t.Context(), c, &Wait{Reason: HoldHistory, Cause: errors.New("too short")})
+	if err != nil || own == nil || own.Signature != execution || own.Phase != PhaseExecuted {
+		t.Errorf("found %v (%v), want the execution: the swap waits for a history that it does not need", own, err)
+	}
+}
+
+// TestOnlyWhatCameBackToOurPayersIsTakenOffTheCaps.
+func TestOnlyWhatCameBackToOurPayersIsTakenOffTheCaps(t *testing.T) {
+	t.Parallel()
+	ours, strangers := solana.Signature{2}, solana.Signature{3}
+	bought := Attempt{Signature: solana.Signature{1}, Purpose: PurposeAccounts, Cost: 3*tokenAccountRent + 5000, Fee: 5000, Paid: 3*tokenAccountRent + 5000}
+	execution := Attempt{Signature: ours, Purpose: PurposeExecute}
+	tests := map[string]struct {
+		landed solana.Signature
+		dead   []Attempt
+		live   []Attempt
+		want   uint64
+	}{
+		"our own execution brings all three back":           {ours, []Attempt{bought}, []Attempt{execution}, swapStateRent + 2*tokenAccountRent},
+		"a stranger's execution pays the rents to him":      {strangers, []Attempt{bought}, []Attempt{execution}, 0},
+		"a stranger's execution before we had any accounts": {strangers, nil, nil, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Dead: test.dead, Live: test.live}
+			if got := watch(c, &Outcome{Signature: test.landed, Phase: PhaseExecuted}).returned; got != test.want {
+				t.Errorf("%d lamports are taken off what was spent, want %d", got, test.want)
+			}
+		})
+	}
+}
