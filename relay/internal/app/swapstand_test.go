@@ -277,12 +277,7 @@ func (w *swapping) post(to *stand, header ...string) *answer {
 
 func (w *swapping) status() *answer {
 	w.t.Helper()
-	return w.call0(w.path)
-}
-
-func (w *swapping) call0(path string) *answer {
-	w.t.Helper()
-	return w.stand.call(http.MethodGet, path, nil)
+	return w.stand.call(http.MethodGet, w.path, nil)
 }
 
 // shows waits for a phase and what the swap waits for then; "" for nothing, and
@@ -310,9 +305,8 @@ func (w *swapping) signed(purpose string, n int) {
 // attempts counts those of the swap's second leg.
 func (w *swapping) attempts(purpose string) (n int) {
 	w.t.Helper()
-	id := w.path[strings.LastIndex(w.path, "/")+1:]
 	must(w.t, w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM attempts a JOIN submissions s ON s.id = a.submission_id
-		WHERE s.parent = $1 AND a.purpose = $2`, id, purpose).Scan(&n))
+		WHERE s.parent = $1 AND a.purpose = $2`, w.id(), purpose).Scan(&n))
 	return n
 }
 
@@ -398,7 +392,40 @@ func (w *swapping) settled(signature any, executions, refunds int) {
 	if n := w.lamportsOf(w.swap.State); n != 0 {
 		w.t.Errorf("the swap state still holds %d lamports", n)
 	}
+	w.oneAtATime()
 }
+
+// blockhashLife is for how many blocks a blockhash is good.
+const blockhashLife = 150
+
+// oneAtATime holds what was signed to end the swap against the death rule: each
+// was signed after the one before had failed on the chain, or could land no more.
+func (w *swapping) oneAtATime() {
+	w.t.Helper()
+	onChain := map[string]bool{}
+	for _, l := range w.history(w.swap.State) {
+		onChain[l.signature] = true
+	}
+	rows, err := w.db.Query(w.t.Context(), `SELECT a.signature, a.last_valid_block_height FROM attempts a JOIN submissions s ON s.id = a.submission_id
+		WHERE s.parent = $1 AND a.purpose IN ('execute', 'refund') ORDER BY a.created_at`, w.id())
+	must(w.t, err)
+	defer rows.Close()
+	var before string
+	var until int64
+	for rows.Next() {
+		var sig []byte
+		var last int64
+		must(w.t, rows.Scan(&sig, &last))
+		if before != "" && !onChain[before] && last-blockhashLife <= until {
+			w.t.Errorf("an attempt was signed at height %d, when the one before could land up to %d", last-blockhashLife, until)
+		}
+		before, until = solana.SignatureFromBytes(sig).String(), last
+	}
+	must(w.t, rows.Err())
+}
+
+// id is the request's.
+func (w *swapping) id() string { return w.path[strings.LastIndex(w.path, "/")+1:] }
 
 // landed is a transaction of the chain's history.
 type landed struct {
@@ -574,5 +601,6 @@ func (s *swapStand) stranger() *feepayer.Key {
 	s.t.Helper()
 	key := newKey(s.t)
 	must(s.t, s.chain.Fund(key.PublicKey(), sol))
+	eventually(s.t, "the stranger is funded", func() bool { return s.lamportsOf(key.PublicKey()) > 0 })
 	return key
 }

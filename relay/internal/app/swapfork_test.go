@@ -1,0 +1,228 @@
+package app
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// forking are slots with which there are seconds between a landing and its
+// finality, so that a fork can come in between.
+const forking = 200 * time.Millisecond
+
+// landedAt is the slot of a signature that the chain has.
+func (s *swapStand) landedAt(signature any) uint64 {
+	s.t.Helper()
+	text, _ := signature.(string)
+	sig, err := solana.SignatureFromBase58(text)
+	must(s.t, err)
+	st, _, err := s.rpc.Statuses(s.t.Context(), []solana.Signature{sig}, true)
+	must(s.t, err)
+	if st[0] == nil {
+		s.t.Fatal("the chain does not know the transaction")
+	}
+	return st[0].Slot
+}
+
+// fork undoes everything from the slot on, and gives what that was.
+func (s *swapStand) fork(from uint64, again func(*bank.Landed) bool) []bank.Undone {
+	s.t.Helper()
+	undone, err := s.chain.Fork(s.slotNow()-from+1, again)
+	must(s.t, err)
+	return undone
+}
+
+func (s *swapStand) reopened(atLeast float64) {
+	s.t.Helper()
+	eventually(s.t, "the relay has taken back what the fork undid", func() bool {
+		n, _ := s.metric(contract.MetricAttempts, `event="reopened"`)
+		return n >= atLeast
+	})
+}
+
+// TestAForkUndoesTheFirstLeg after its settlement was made: the settlement waits,
+// the first leg lands again, and the swap goes on.
+func TestAForkUndoesTheFirstLeg(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: forking})
+	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.begin(nil)
+	w.shows("funded", "router_unavailable")
+	s.faults(oneEndpoint, dropped())
+	s.fork(s.landedAt(w.leg), nil)
+	s.reopened(1)
+	eventually(t, "the first leg is under way again", func() bool {
+		a := w.status()
+		return a.at("data", "status") == "processing" && a.at("data", "swap_phase") == nil && a.at("data", "solana_signature") == nil
+	})
+	s.honest()
+	eventually(t, "the settlement waits for its state", func() bool {
+		return s.count("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
+	})
+	if n := w.attempts("accounts") + w.attempts("execute") + w.attempts("refund"); n != 0 {
+		t.Errorf("%d transactions were signed for a swap that had not begun", n)
+	}
+	s.faults(oneEndpoint)
+	w.executed()
+	if n := s.count("SELECT count(*) FROM submissions"); n != 2 {
+		t.Errorf("there are %d rows for the two legs of one swap", n)
+	}
+	s.books(notesRent + tokenRent)
+}
+
+// TestAForkUndoesBothLegs: with what the fork lands again by itself, and without.
+func TestAForkUndoesBothLegs(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]func(*bank.Landed) bool{
+		"and lands them again": bank.LandAgain,
+		"and loses them":       nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwapStand(t, standOptions{slot: forking})
+			w := s.begin(nil)
+			var first any
+			eventually(t, "it is executed", func() bool {
+				a := w.status()
+				first = a.at("data", "swap_signature")
+				return a.at("data", "status") == "completed"
+			})
+			if undone := s.fork(s.landedAt(w.leg), again); len(undone) < 3 {
+				t.Fatalf("the fork undid %d transactions, want both legs", len(undone))
+			}
+			if again == nil {
+				s.reopened(2)
+			}
+			// The execution's blockhash was younger than the first leg, so it is gone too.
+			a := w.executed()
+			if n := w.attempts("execute"); n != 2 || a.at("data", "swap_signature") == first {
+				t.Errorf("after the fork %d executions were signed, want a second one", n)
+			}
+			s.books(notesRent + tokenRent)
+		})
+	}
+}
+
+// TestAForkUndoesAnExecution: the same bytes land again.
+func TestAForkUndoesAnExecution(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: slow})
+	s.holdBefore()
+	w := s.begin(nil)
+	w.shows("accounts_ready", "router_hostile")
+	w.until(-150) // the first leg is final, and so are the accounts
+	s.honest()
+	var execution any
+	eventually(t, "it is executed", func() bool {
+		a := w.status()
+		execution = a.at("data", "swap_signature")
+		return a.at("data", "status") == "completed"
+	})
+	s.fork(s.landedAt(execution), nil)
+	s.reopened(1)
+	if a := w.executed(); a.at("data", "swap_signature") != execution || w.attempts("execute") != 1 {
+		t.Errorf("after the fork %d executions were signed: the first one was as good", w.attempts("execute"))
+	}
+	s.books(notesRent + tokenRent)
+}
+
+// TestAForkUndoesAnExecutionAndThePriceIsGone: it was told as completed, and ends
+// in a refund.
+func TestAForkUndoesAnExecutionAndThePriceIsGone(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: slow})
+	s.holdBefore()
+	w := s.begin(nil)
+	w.shows("accounts_ready", "router_hostile")
+	w.until(-150) // the first leg is final, and so are the accounts
+	s.honest()
+	var execution any
+	eventually(t, "it is executed", func() bool {
+		a := w.status()
+		execution = a.at("data", "swap_signature")
+		return a.at("data", "status") == "completed"
+	})
+	s.price(50)
+	s.fork(s.landedAt(execution), nil)
+	s.price(50) // on the new branch too
+	s.reopened(1)
+	w.shows("accounts_ready", "swap_price")
+	a := w.refunded(0)
+	if a.at("data", "swap_phase") != "refunded" {
+		t.Errorf("it ended as %v", a.body)
+	}
+	if landed, failed := w.executions(); landed != 0 || failed != 1 {
+		t.Errorf("%d executions landed and %d failed, want the first one to fail on the new branch", landed, failed)
+	}
+	s.books(notesRent + stateRent + 3*tokenRent)
+}
+
+// TestAForkUndoesARefund: the lamports are in the state again, and go back again.
+func TestAForkUndoesARefund(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: slow})
+	s.down(fault.Rule{Cut: true})
+	w := s.begin(nil)
+	w.until(-2)
+	var refund any
+	eventually(t, "it is refunded", func() bool {
+		a := w.status()
+		refund = a.at("data", "refund_signature")
+		return a.at("data", "status") == "failed"
+	})
+	s.fork(s.landedAt(refund), nil)
+	s.reopened(1)
+	a := w.refunded(0)
+	if a.at("data", "refund_signature") != refund || w.attempts("refund") != 1 {
+		t.Errorf("%d refunds were signed: the first one was as good", w.attempts("refund"))
+	}
+	s.books(notesRent + stateRent)
+}
+
+// TestAForkTakesTheNotesAway: on the new branch another transaction spends them,
+// so that there is no swap, and nothing is signed for one.
+func TestAForkTakesTheNotesAway(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: forking})
+	stranger := s.stranger()
+	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.begin(nil)
+	w.shows("funded", "router_unavailable")
+	to := newKey(t).PublicKey()
+	in := *w.call.Inputs
+	in.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: to})
+	other := &shieldpool.Call{Proof: s.f.prove(t, &in), Inputs: &in, Destination: shieldpool.Destination{Recipient: to}}
+	s.faults(oneEndpoint, dropped())
+	s.fork(s.landedAt(w.leg), nil)
+	s.land(stranger, other)
+	s.honest()
+	s.faults(oneEndpoint)
+	var a *answer
+	eventually(t, "the swap has failed", func() bool {
+		a = w.status()
+		return a.at("data", "status") == "failed"
+	})
+	if a.at("data", "error_code") != "nullifier_spent" || a.at("data", "swap_phase") != nil || a.at("data", "refund_signature") != nil {
+		t.Errorf("it is told as %v", a.body)
+	}
+	if n := s.count("SELECT count(*) FROM attempts WHERE purpose <> 'transact'"); n != 0 {
+		t.Errorf("%d transactions were signed for a swap that never was", n)
+	}
+	if n := s.count("SELECT count(*) FROM submissions WHERE state = 'failed'"); n != 2 {
+		t.Errorf("%d of two rows have failed", n)
+	}
+	if n := s.count("SELECT count(*) FROM swaps WHERE NOT ended"); n != 0 {
+		t.Errorf("%d swaps have not ended", n)
+	}
+	if n := s.lamportsOf(w.wallet.PublicKey()); n != 0 {
+		t.Errorf("the wallet got %d lamports", n)
+	}
+	s.ready()
+}
