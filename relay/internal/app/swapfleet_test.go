@@ -1,0 +1,233 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gagliardetto/solana-go/programs/system"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// TestTwoRelaysOnOneDatabase: each swap is one relay's at a time, and the chain
+// has one execution of each.
+func TestTwoRelaysOnOneDatabase(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: slow})
+	other := s.beside(s.endpointsOf(oneEndpoint))
+	other.ready()
+	const n = 8
+	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
+	var swaps []*swapping
+	for i := range n {
+		w := s.newSwap(nil)
+		to := s.stand
+		if i%2 == 1 {
+			to = other
+		}
+		w.post(to, "Prefer", "respond-async")
+		// The same swap at the other relay is the same swap.
+		s.on(other.relay).call(http.MethodPost, "/transact_swap", w.body, "Prefer", "respond-async")
+		swaps = append(swaps, w)
+	}
+	for _, w := range swaps {
+		w.shows("funded", "router_unavailable")
+	}
+	s.honest()
+	for _, w := range swaps {
+		w.executed()
+		if a, e := w.attempts("accounts"), w.attempts("execute"); a != 1 || e != 1 {
+			t.Errorf("%d transactions for accounts and %d executions were signed of one swap", a, e)
+		}
+		w.silent()
+	}
+	if got := s.count("SELECT count(*) FROM submissions"); got != 2*n {
+		t.Errorf("there are %d rows of %d swaps", got, n)
+	}
+	settled := 0.0
+	for _, r := range []*stand{s.stand, other} {
+		v, _ := r.metric(contract.MetricSwapsSettled, `outcome="executed"`)
+		settled += v
+	}
+	if settled != n {
+		t.Errorf("the relays together tell of %v executed swaps, want %d", settled, n)
+	}
+	s.books(n * (notesRent + tokenRent))
+}
+
+// TestARelayWithoutARouterFinishesWhatAnotherBegan: with a refund, because the
+// lamports must not wait for a setting.
+func TestARelayWithoutARouterFinishesWhatAnotherBegan(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{})
+	s.holdBefore()
+	w, whole := s.begin(nil), s.newSwap(nil)
+	w.shows("accounts_ready", "router_hostile")
+	s.stop()
+	s.again(withoutRouter)
+	s.ready()
+	wantRefused(t, s.call(http.MethodPost, "/transact_swap", whole.body), http.StatusNotImplemented, "not_available")
+	w.refunded(0)
+	if n := w.attempts("execute"); n != 0 {
+		t.Errorf("%d executions were signed", n)
+	}
+	s.books(notesRent + stateRent + 3*tokenRent)
+}
+
+// TestADeadRelaysSwapIsFinishedByAnother in each phase, with the transactions
+// that the dead one signed.
+func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		until   func(*swapStand, *swapping)
+		signed  map[string]int
+		drained bool
+	}{
+		"that has not looked at it": {until: func(s *swapStand, w *swapping) {
+			s.down(fault.Rule{Hang: true})
+			w.post(w.stand)
+			w.shows("funded", "*")
+		}},
+		"that has signed for its accounts": {until: func(s *swapStand, w *swapping) {
+			s.price(90)
+			w.post(w.stand)
+			w.shows("funded", "swap_price")
+			s.faults("dying", dropped())
+			s.price(100)
+			w.signed("accounts", 1)
+		}},
+		"that has executed it": {until: func(s *swapStand, w *swapping) {
+			s.holdBefore()
+			w.post(w.stand)
+			w.shows("accounts_ready", "router_hostile")
+			s.faults("dying", dropped())
+			s.honest()
+			w.signed("execute", 1)
+		}},
+	} {
+		for _, drained := range []bool{false, true} {
+			t.Run(fmt.Sprintf("one %s, drained %v", name, drained), func(t *testing.T) {
+				t.Parallel()
+				database := pgtest.URL(t)
+				line, through := newProxy(t, database)
+				// The stand's own relay begins later: it is the heir.
+				s := newSwapStand(t, standOptions{slot: slow, databaseURL: database})
+				s.stop()
+				endpoints := s.endpointsOf("dying")
+				dying := s.beside(func(c *config.Serve) {
+					endpoints(c)
+					c.Database.URLFile = write(t, through)
+				})
+				dying.ready()
+				w := s.newSwap(nil)
+				of := *w
+				of.swapStand = &swapStand{stand: dying, f: s.f, door: s.door, watch: s.watch}
+				tt.until(s, &of)
+				w.path, w.leg = of.path, of.leg
+				if drained {
+					dying.stop()
+				} else {
+					line.set(true)
+					s.faults("dying", fault.Rule{Cut: true})
+				}
+				s.again()
+				s.honest()
+				w.executed()
+				if a, e := w.attempts("accounts"), w.attempts("execute"); a != 1 || e != 1 {
+					t.Errorf("%d transactions for accounts and %d executions were signed: the heir did not send what was there", a, e)
+				}
+				s.books(notesRent + tokenRent)
+			})
+		}
+	}
+}
+
+// TestASwapPastItsTimeoutIsTold: payers who have nothing can refund nothing, and
+// everything that an operator looks at says so, until they are funded.
+func TestASwapPastItsTimeoutIsTold(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{})
+	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.begin(nil)
+	w.shows("funded", "router_unavailable")
+	listed := func() store.ListedSwap {
+		t.Helper()
+		db, err := store.New(s.db)
+		must(t, err)
+		all, err := db.ListSwaps(t.Context(), 10)
+		must(t, err)
+		if len(all) != 1 || all[0].ID.String() != w.id() {
+			t.Fatalf("the list of swaps is %+v, want the one", all)
+		}
+		return all[0]
+	}
+	if l := listed(); l.Phase != submission.PhaseFunded || l.TimeoutSlot == 0 || l.Settled() {
+		t.Errorf("the swap is listed as %+v", l)
+	}
+	left := s.lamportsOf(s.payer.PublicKey())
+	s.sendAs(s.payer, system.NewTransferInstruction(left-5000, s.payer.PublicKey(), s.stranger().PublicKey()).Build())
+	s.toldBy("swaps", "1 swaps are past their timeout", "relay swaps")
+	s.toldBy("fee_payers", "send it funds")
+	if a := s.call(http.MethodGet, "/health", nil); a.status != http.StatusOK || a.body["status"] != "degraded" {
+		t.Errorf("health is %d %v, want degraded", a.status, a.body["status"])
+	}
+	eventually(t, "the swap waits for a payer", func() bool { l := listed(); return l.Waits == "fee_payer_empty" && l.Overdue(s.slotNow()) })
+	w.shows("funded", "fee_payer_empty")
+	if n, ok := s.metric(contract.MetricSwapsOverdue, ""); !ok || n != 1 {
+		t.Errorf("the metric tells %v overdue swaps, want 1", n)
+	}
+	if age, ok := s.metric(contract.MetricSwapAge, ""); !ok || age < 8 {
+		t.Errorf("the oldest swap is %v seconds old", age)
+	}
+	eventually(t, "the metric tells of what is held", func() bool {
+		n, _ := s.metric(contract.MetricHeld, `reason="fee_payer_empty"`)
+		return n == 1
+	})
+	must(t, s.chain.Fund(s.payer.PublicKey(), sol))
+	w.refunded(0)
+	eventually(t, "nothing is overdue", func() bool { n, ok := s.metric(contract.MetricSwapsOverdue, ""); return ok && n == 0 })
+	a := s.call(http.MethodGet, "/health", nil)
+	if message, _ := a.at("checks", "swaps", "message").(string); strings.Contains(message, "past") {
+		t.Errorf("health still says %q", message)
+	}
+	w.silent()
+}
+
+// TestNoRentForARecipientWhoClosesHisAccount again and again: what the relay pays
+// for it is his to keep, so it is paid for no more than twice.
+func TestNoRentForARecipientWhoClosesHisAccount(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: slow})
+	s.holdBefore()
+	kept, back := s.newSwap(s.owned(false)), s.newSwap(s.owned(false))
+	for _, w := range []*swapping{kept, back} {
+		w.post(s.stand)
+		for n := 1; n <= 2; n++ {
+			w.signed("accounts", n)
+			eventually(t, "the account is there", func() bool { return s.account(w.call.Swap.RecipientATA) != nil })
+			w.closing()
+		}
+	}
+	kept.shows("funded", "swap_recipient_closed")
+	back.shows("funded", "swap_recipient_closed")
+	s.honest()
+	// One makes it again by himself.
+	_, _, err := s.chain.MintTo(localnet.OutputMint(), back.wallet.PublicKey(), 0)
+	must(t, err)
+	back.executed()
+	kept.refunded(0)
+	for _, w := range []*swapping{kept, back} {
+		if n := w.attempts("accounts"); n != 2 {
+			t.Errorf("%d transactions for accounts were signed, want 2", n)
+		}
+	}
+	s.books(2*notesRent + 2*2*tokenRent + stateRent + 2*tokenRent)
+}
