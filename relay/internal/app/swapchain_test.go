@@ -43,7 +43,7 @@ func (w *swapping) until(fromTimeout int64) {
 	if timeout == 0 {
 		w.t.Fatal("the timeout slot is not told")
 	}
-	eventually(w.t, "the slot has come", func() bool { return int64(w.slotNow())-int64(timeout) >= fromTimeout }) //nolint:gosec // small
+	eventually(w.t, "the slot has come", func() bool { return int64(w.slotNow())-int64(timeout) >= fromTimeout })
 }
 
 // executions counts what the chain has of them, failed ones apart.

@@ -229,7 +229,7 @@ func (s *swapStand) newSwap(change func(*swapping)) *swapping {
 	if change != nil {
 		change(w)
 	}
-	in.PublicAmount = -int64(w.gross) //nolint:gosec // a few sol
+	in.PublicAmount = -int64(w.gross)
 	w.net, _ = s.pool.Profile.Fees.Net(w.gross)
 	if w.call.Swap.MinOutput == 0 {
 		w.call.Swap.MinOutput = s.least(w.net)
@@ -386,7 +386,7 @@ func (w *swapping) settled(signature any, executions, refunds int) {
 	if len(executed) != executions || len(closed) != refunds {
 		w.t.Fatalf("the chain has %d executions and %d refunds of the swap, want %d and %d", len(executed), len(closed), executions, refunds)
 	}
-	if all := append(executed, closed...); signature != all[0] {
+	if all := slices.Concat(executed, closed); signature != all[0] {
 		w.t.Errorf("the swap is told to have ended by %v, the chain says %s", signature, all[0])
 	}
 	if n := w.lamportsOf(w.swap.State); n != 0 {
@@ -510,7 +510,7 @@ func (s *swapStand) books(rent uint64, gifts ...uint64) {
 		had += g
 	}
 	if had-have != fees+rent {
-		s.t.Errorf("the payers spent %d lamports, want %d for fees and %d for rent: %d differ", had-have, fees, rent, int64(had-have)-int64(fees+rent)) //nolint:gosec // small
+		s.t.Errorf("the payers spent %d lamports, want %d for fees and %d for rent: %d differ", had-have, fees, rent, int64(had-have)-int64(fees+rent))
 	}
 	eventually(s.t, "the relay's ledger is as far as the chain", func() bool {
 		spent, _ := s.metric(contract.MetricSpent, "")

@@ -60,6 +60,12 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, slot)
+}
+
+// newWorldOf is a world whose slots last so long.
+func newWorldOf(t *testing.T, slot time.Duration) *world {
+	t.Helper()
 	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock), leaves: noLeaves{}}
 	raw, err := w.secrets.VerifyingKey()
 	must(t, err)
