@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string) error {
 	duration := flags.Duration("duration", 3*time.Minute, "how long load and faults last")
 	quiet := flags.Duration("quiet", 5*time.Minute, "how long to wait for every outcome to be final")
 	rate := flags.Float64("rate", 8, "new `spends` a second, on average")
+	swaps := flags.Float64("swaps", 0.25, "`share` of the spends that are swaps")
 	root := flags.String("root", ".", "`checkout` that the relay is built from, to drill another one's")
 	out := flags.String("out", filepath.Join("bin", "drill"), "`folder` for the report and its picture")
 	if err := flags.Parse(args); err != nil {
@@ -57,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	outcome, err := arena.Run(ctx, arena.Options{
 		Root: *root, State: absolute, Seed: *seed, Duration: *duration, Quiet: *quiet,
-		Relays: 3, Endpoints: 2, Payers: 2, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second, PauseMax: 10 * time.Second,
+		Relays: 3, Endpoints: 2, Payers: 2, Swaps: *swaps, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second, PauseMax: 10 * time.Second,
 		Slot: 400 * time.Millisecond, FinalizeAfter: 32, Progress: os.Stdout,
 	})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // outcomeIsTrue is invariant 4 seen from its end: the database's outcome is the
@@ -50,7 +52,10 @@ func (x *index) completed(s *Submission, r *Result) {
 	if call.Inputs != s.Inputs {
 		r.fault("request %s: transaction %s has other public inputs", s.ID, s.Signature)
 	}
-	if s.Inputs.PublicAmount < 0 && call.Recipient != s.Recipient {
+	switch {
+	case (s.Swap == nil) != (call.Swap == nil) || s.Swap != nil && *s.Swap != *call.Swap:
+		r.fault("request %s: transaction %s has other terms of a swap", s.ID, s.Signature)
+	case s.Swap == nil && s.Inputs.PublicAmount < 0 && call.Recipient != s.Recipient:
 		r.fault("request %s: transaction %s pays another recipient", s.ID, s.Signature)
 	}
 }
@@ -108,7 +113,8 @@ func oneSpend(e *Evidence, r *Result) {
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
-		if attempt == nil || tx.Failed {
+		// Accounts that somebody closed are made again.
+		if attempt == nil || tx.Failed || attempt.Purpose == purposeAccounts {
 			continue
 		}
 		if other, twice := landed[attempt.Submission]; twice {
@@ -119,7 +125,8 @@ func oneSpend(e *Evidence, r *Result) {
 }
 
 // recipientsPaid computes each recipient's share from the completed submissions
-// and holds the balances' changes against it: fresh recipients have no other income.
+// and holds the balances' changes against it: fresh recipients have no other
+// income. The wallet of a swap gets lamports by its refund alone.
 func recipientsPaid(e *Evidence, r *Result) {
 	due := make(map[solana.PublicKey]int64)
 	for i := range e.Submissions {
@@ -128,7 +135,7 @@ func recipientsPaid(e *Evidence, r *Result) {
 			continue
 		}
 		due[s.Recipient] += 0 // a failed withdrawal pays nothing
-		if s.State == "completed" {
+		if s.State == "completed" && s.Swap == nil {
 			net, _ := e.Fees.Net(s.Inputs.Gross())
 			due[s.Recipient] += int64(net) //nolint:gosec // far below 2^63 lamports exist
 		}
@@ -140,12 +147,17 @@ func recipientsPaid(e *Evidence, r *Result) {
 		for key, change := range tx.Changes {
 			paid[key] += change
 		}
+		for k := range tx.Ends {
+			if end := &tx.Ends[k]; !tx.Failed && end.How == shieldpool.Refunded {
+				due[end.Recipient] += end.held(tx)
+			}
+		}
 		if tx.Failed || x.payers[tx.Payer] {
 			continue
 		}
 		// A wallet that sent its withdrawal to the chain itself.
 		for k := range tx.Calls {
-			if call := &tx.Calls[k]; call.Inputs.PublicAmount < 0 {
+			if call := &tx.Calls[k]; call.Inputs.PublicAmount < 0 && call.Swap == nil {
 				net, _ := e.Fees.Net(call.Inputs.Gross())
 				due[call.Recipient] += int64(net) //nolint:gosec // as above
 			}

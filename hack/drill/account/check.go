@@ -55,6 +55,11 @@ func Checks() []Check {
 		{"outcome-is-true", "completed: landed without error with exactly its public inputs and recipient; failed: nothing of it landed", true, outcomeIsTrue},
 		{"one-spend", "at most one landed transaction per nullifier", true, oneSpend},
 		{"recipients-paid-once", "each recipient got exactly its share, once", true, recipientsPaid},
+		{"swap-ends-once", "every swap that landed ended once: tokens at the recipient's account, its minimum or more, or all that its state held at the recipient's wallet, to the lamport", true, swapsEndOnce},
+		{"swap-outcome-is-true", "how each swap ended on the chain is what the database says, and what /status says", true, swapOutcomeIsTrue},
+		{"swap-ends-in-time", "no swap is refunded before its timeout, and none stays in its state for longer than executions and refunds that were lost take to die", true, swapsEndInTime},
+		{"nothing-left-of-swaps", "no swap state is left, no wrapped SOL but the market's, and the market got what the executed swaps held, to the lamport", true, nothingLeft},
+		{"payers-pay-fees-and-rent", "each transaction took from its payer its fee and the rent of what it made, less that of what it closed, and no lamport more", true, payersPayRent},
 		{"stale-root-is-true", "each root_not_found is true: the root was not in the ring when it was judged", false, staleRootsAreTrue},
 		{"nothing-unknown-signed", "no transaction of our fee payers is on the chain that the database does not know", true, nothingUnknownSigned},
 		{"lamports-accounted", "payers' opening + funding − closing is what the blocks took from them", true, lamportsAccounted},
@@ -66,6 +71,8 @@ func Checks() []Check {
 // index is the evidence by key.
 type index struct {
 	submissions map[uuid.UUID]*Submission
+	// settlements are by the swap's first leg.
+	settlements map[uuid.UUID]*Settlement
 	attempts    map[solana.Signature]*Attempt
 	landed      map[solana.Signature]*Transaction
 	payers      map[solana.PublicKey]bool
@@ -74,12 +81,16 @@ type index struct {
 func indexed(e *Evidence) *index {
 	x := &index{
 		submissions: make(map[uuid.UUID]*Submission, len(e.Submissions)),
+		settlements: make(map[uuid.UUID]*Settlement, len(e.Settlements)),
 		attempts:    make(map[solana.Signature]*Attempt, len(e.Attempts)),
 		landed:      make(map[solana.Signature]*Transaction, len(e.Transactions)),
 		payers:      make(map[solana.PublicKey]bool, len(e.Payers)),
 	}
 	for i := range e.Submissions {
 		x.submissions[e.Submissions[i].ID] = &e.Submissions[i]
+	}
+	for i := range e.Settlements {
+		x.settlements[e.Settlements[i].Swap] = &e.Settlements[i]
 	}
 	for i := range e.Attempts {
 		x.attempts[e.Attempts[i].Signature] = &e.Attempts[i]

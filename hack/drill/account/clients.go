@@ -36,7 +36,13 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 			r.fault("request %s is %s, finalized %t, created at %s, when all is quiet", s.ID, s.State, s.Finalized, clock(s.CreatedAt))
 		}
 	}
-	r.Examined = len(told) + len(e.Submissions)
+	for i := range e.Settlements {
+		s := &e.Settlements[i]
+		if s.State != "failed" && (s.State != "completed" || !s.Finalized) {
+			r.fault("the settlement of request %s is %s, finalized %t, created at %s, when all is quiet", s.Swap, s.State, s.Finalized, clock(s.CreatedAt))
+		}
+	}
+	r.Examined = len(told) + len(e.Submissions) + len(e.Settlements)
 }
 
 // toldIsTrue holds what cannot change any more against the database: a failure,
@@ -53,6 +59,10 @@ func toldIsTrue(e *Evidence, r *Result) {
 			return // acceptedIsFinal has it, when it was accepted
 		}
 		r.Examined++
+		if s.Swap != nil {
+			x.toldOfSwap(record, s, a, undone, r)
+			return
+		}
 		switch {
 		case a.Failed() && (s.State != "failed" || s.Code != a.Code):
 			r.fault("spend %d: relay %d said at %s that request %s failed with %s; the database says %s %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Code, s.State, s.Code)
@@ -62,6 +72,32 @@ func toldIsTrue(e *Evidence, r *Result) {
 			r.fault("spend %d: relay %d said at %s that request %s is completed with signature %s, which no fork undid; the database says %s with %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.State, s.Signature)
 		}
 	})
+}
+
+// toldOfSwap is toldIsTrue of a swap, whose two legs may each be undone.
+func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, undone map[string]bool, r *Result) {
+	var phase, end string
+	if row := x.settlements[s.ID]; row != nil && row.State == "completed" {
+		phase, end = row.Phase, row.Signature.String()
+	}
+	said, by := "", ""
+	switch {
+	case a.Executed():
+		said, by = "executed", a.SwapSignature
+	case a.Refunded():
+		said, by = "refunded", a.RefundSignature
+	}
+	void := !a.Finalized && (undone[a.Signature] || undone[by])
+	switch {
+	case a.Failed() && (s.State != "failed" || s.Code != a.Code):
+		r.fault("spend %d: relay %d said at %s that swap %s failed with %s; the database says %s %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Code, s.State, s.Code)
+	case a.Signature != "" && s.Signature.String() != a.Signature && !void:
+		r.fault("spend %d: relay %d said at %s that the first leg of swap %s is %s, which no fork undid; the database says %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.Signature)
+	case said != "" && (phase != said || end != by) && !void:
+		r.fault("spend %d: relay %d said at %s that swap %s is %s by %s, final %t, which no fork undid; the database says %s by %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, said, by, a.Finalized, phase, end)
+	case a.Finalized && said == "":
+		r.fault("spend %d: relay %d said at %s that swap %s is final, and not how it ended", record.Number, a.Relay+1, clock(a.At), a.RequestID)
+	}
 }
 
 // repeatsMeet holds that a repeat is answered with the earlier submission while

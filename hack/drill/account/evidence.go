@@ -17,16 +17,27 @@ import (
 type Evidence struct {
 	// Fees are the pool's, from which a recipient's share follows.
 	Fees shieldpool.Fees
+	// SwapTimeout is how many slots after its making a swap's state can be
+	// refunded, and SwapGrace how many later it has to be gone.
+	SwapTimeout, SwapGrace uint64
 	// Records are the clients' journal.
 	Records []load.Record
 	// Submissions and Attempts are the database's rows.
 	Submissions []Submission
+	Settlements []Settlement
 	Attempts    []Attempt
 	// Transactions are those of the finalized chain that call the pool or are
 	// paid by a fee payer, in the chain's order.
 	Transactions []Transaction
 	// Undone are the transactions that forks undid, whether or not they landed again.
 	Undone map[solana.Signature]bool
+	// Told is what /status said of each swap when all was quiet.
+	Told map[uuid.UUID]SwapStatus
+	// Left are accounts that a swap left behind, of Searched that could have been.
+	Left     []Left
+	Searched int
+	// Vault is the market's account of wrapped SOL.
+	Vault Vault
 	// Rings are the root rings that the chain's own node showed while clients
 	// were at work, by time.
 	Rings []Ring
@@ -46,24 +57,77 @@ type Evidence struct {
 type Submission struct {
 	ID    uuid.UUID
 	State string
+	// Kind is transfer, withdrawal or swap.
+	Kind string
 	// Code is empty unless State is failed.
 	Code                  string
 	Finalized, RolledBack bool
-	// Signature is zero until the submission is completed.
+	// Signature is zero until the submission is completed; of a swap it is the
+	// first leg's.
 	Signature solana.Signature
 	Inputs    shieldpool.PublicInputs
-	// Recipient is zero for transfers.
+	// Recipient is zero for transfers, and the wallet of a swap.
 	Recipient solana.PublicKey
+	// Swap is nil for what is none.
+	Swap *shieldpool.SwapTerms
 	// CreatedAt and CompletedAt are by the machine's clock; the latter is zero
 	// while there is no outcome.
 	CreatedAt, CompletedAt time.Time
 }
 
+// Settlement is the row of a swap's second leg.
+type Settlement struct {
+	ID uuid.UUID
+	// Swap is the first leg's.
+	Swap  uuid.UUID
+	State string
+	Code  string
+	// Phase is executed or refunded once there is an end, and Ended says that no
+	// fork can change it.
+	Phase            string
+	Ended, Finalized bool
+	// Signature is of the transaction that ended the swap; zero before.
+	Signature solana.Signature
+	// Timeout is the slot from which on the swap can be refunded.
+	Timeout uint64
+	// CreatedAt and CompletedAt are as a Submission's.
+	CreatedAt, CompletedAt time.Time
+}
+
+// SwapStatus is what GET /status says of a swap.
+type SwapStatus struct {
+	// Fault is why there is no answer; empty when there is one.
+	Fault         string
+	Status, Phase string
+	Code          string
+	Finalized     bool
+	// Signature is the first leg's, Execution and Refund are the second's, in base58.
+	Signature, Execution, Refund string
+}
+
+// Left is an account on the finalized chain that should not be there, or should
+// be empty.
+type Left struct {
+	Key solana.PublicKey
+	// What is a swap state, or wrapped SOL; Amount is in lamports.
+	What   string
+	Amount uint64
+}
+
+// Vault is an account of wrapped SOL with its lamports before the first relay
+// started and when all is quiet.
+type Vault struct {
+	Opening, Closing uint64
+}
+
 // Attempt is a signed transaction that the database knows.
 type Attempt struct {
-	Signature  solana.Signature
+	Signature solana.Signature
+	// Submission is the row whose attempt it is: of a swap's second leg, the settlement.
 	Submission uuid.UUID
 	Payer      solana.PublicKey
+	// Purpose is transact, accounts, execute or refund.
+	Purpose string
 }
 
 // Transaction is one that landed on the chain, successfully or not.
@@ -75,17 +139,35 @@ type Transaction struct {
 	Payer solana.PublicKey
 	// Fee is in lamports, SignatureFee the part of it that is the network's fixed one.
 	Fee, SignatureFee uint64
-	// Calls are its calls of the pool's Transact.
+	// Calls are its calls of the pool's Transact and TransactSwap, and Ends those
+	// of ExecuteSwap and CloseSwapState.
 	Calls []PoolCall
+	Ends  []SwapEnd
 	// Changes are what it did to balances, in lamports; accounts that it left as
 	// they were are not in it.
 	Changes map[solana.PublicKey]int64
+	// Tokens are what it did to token accounts, in their mint's smallest unit.
+	Tokens map[solana.PublicKey]int64
 }
 
-// PoolCall is one Transact.
+// PoolCall is one Transact or TransactSwap.
 type PoolCall struct {
 	Inputs shieldpool.PublicInputs
-	// Recipient is what stands in the recipient's place: the payer for a transfer.
+	// Recipient is what stands in the recipient's place: the payer for a
+	// transfer, the state for a swap.
+	Recipient solana.PublicKey
+	// Swap is nil for a Transact.
+	Swap *shieldpool.SwapTerms
+}
+
+// SwapEnd is one ExecuteSwap or CloseSwapState.
+type SwapEnd struct {
+	How shieldpool.Settlement
+	// State is the swap's, WSOL its account of wrapped SOL, which a refund names
+	// when the lamports are wrapped.
+	State, WSOL solana.PublicKey
+	// Recipient is the token account that an execution pays, or the wallet that a
+	// refund does.
 	Recipient solana.PublicKey
 }
 

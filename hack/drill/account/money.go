@@ -37,8 +37,8 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 	received := make(map[solana.PublicKey]int64)
 	for i := range e.Entries {
 		entry := &e.Entries[i]
-		received[entry.Payer] += entry.Received
 		if entry.Kind == "received" {
+			received[entry.Payer] += entry.Received
 			continue
 		}
 		r.Examined++
@@ -78,9 +78,11 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 func (entry *Entry) hold(tx *Transaction, r *Result) {
 	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
 	spent := -tx.Changes[tx.Payer]
-	if entry.Fee != signature || entry.Priority != fee-signature || entry.Rent != spent-fee {
+	// What somebody sent to accounts that an execution closes comes with their rent.
+	rent := entry.Rent - entry.Received
+	if entry.Fee != signature || entry.Priority != fee-signature || rent != spent-fee {
 		r.fault("the ledger says of %s: fee %d, priority fee %d, rent %d; the chain says %d, %d, %d", tx.Signature,
-			entry.Fee, entry.Priority, entry.Rent, signature, fee-signature, spent-fee)
+			entry.Fee, entry.Priority, rent, signature, fee-signature, spent-fee)
 	}
 }
 

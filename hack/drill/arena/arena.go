@@ -40,6 +40,8 @@ type Options struct {
 	Quiet time.Duration
 	// Relays, Endpoints and Payers are how many there are.
 	Relays, Endpoints, Payers int
+	// Swaps is the share of spends that are swaps.
+	Swaps float64
 	// Rate is the average of new spends a second, InFlight bounds those under way.
 	Rate     float64
 	InFlight int
@@ -61,6 +63,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("drill options: Duration %s, Quiet %s and Slot %s, expected more than 0", o.Duration, o.Quiet, o.Slot)
 	case o.Relays < 1 || o.Endpoints < 1 || o.Payers < 1:
 		return fmt.Errorf("drill options: %d relays, %d endpoints and %d payers, expected 1 or more of each", o.Relays, o.Endpoints, o.Payers)
+	case o.Swaps < 0 || o.Swaps > 1:
+		return fmt.Errorf("drill options: Swaps is %g, expected 0 to 1", o.Swaps)
 	case o.FinalizeAfter < 4:
 		return fmt.Errorf("drill options: FinalizeAfter is %d blocks, expected 4 or more, so that forks have something to undo", o.FinalizeAfter)
 	}
@@ -119,6 +123,8 @@ type arena struct {
 	// opening are the payers' lamports at the start, airdrops what they were sent since.
 	opening  map[solana.PublicKey]uint64
 	airdrops map[solana.PublicKey][]solana.Signature
+	// vault is the market's wrapped SOL at the start, in lamports.
+	vault uint64
 }
 
 // Run carries out a drill and gathers the evidence. Its error is of the drill
@@ -157,7 +163,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
+		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}
@@ -208,7 +214,7 @@ func (a *arena) lanes() (lanes []string) {
 	for i := range a.network.names {
 		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
 	}
-	return append(lanes, "payers", "chain")
+	return append(lanes, "payers", "chain", "market", "router")
 }
 
 func (a *arena) logs() (paths []string) {
@@ -249,14 +255,17 @@ func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
 // gather stops the relays, so that nothing changes any more, and reads
 // everything.
 func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
-	pages := a.metrics(ctx)
+	pages, told := a.metrics(ctx), a.swapStatuses(ctx)
 	var stopping sync.WaitGroup
 	for _, r := range a.relays {
 		stopping.Go(r.stop)
 	}
 	stopping.Wait()
 	a.say("relays have stopped, reading database and chain")
-	e := &account.Evidence{Fees: a.pool.Profile.Fees, Records: a.load.Journal().Records(), Rings: a.rings, Undone: a.undone}
+	e := &account.Evidence{
+		Fees: a.pool.Profile.Fees, SwapTimeout: a.pool.Profile.SwapTimeout, SwapGrace: a.swapGrace(), Told: told,
+		Records: a.load.Journal().Records(), Rings: a.rings, Undone: a.undone,
+	}
 	// What was sent last may still be on its way to finality.
 	a.network.chain.Finalize()
 	e.LedgerFault = a.reconcile(ctx)
@@ -268,6 +277,9 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 		return nil, fmt.Errorf("read the finalized slot: %w", err)
 	}
 	if e.Transactions, err = a.eyes.transactions(ctx, last); err != nil {
+		return nil, err
+	}
+	if err := a.searchLeft(ctx, e); err != nil {
 		return nil, err
 	}
 	for _, key := range a.payers {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -19,6 +22,8 @@ type eyes struct {
 	client *rpc.Client
 	pool   *shieldpool.Pool
 	payers map[solana.PublicKey]bool
+	// wraps are the accounts of wrapped SOL that transactions have named.
+	wraps map[solana.PublicKey]bool
 }
 
 // Agave's code for a slot without a block.
@@ -47,7 +52,7 @@ func (y *eyes) transactions(ctx context.Context, last uint64) (out []account.Tra
 			if err != nil {
 				return nil, fmt.Errorf("read transaction %d of block %d: %w", i, slot, err)
 			}
-			if len(tx.Calls) > 0 || y.payers[tx.Payer] {
+			if len(tx.Calls)+len(tx.Ends) > 0 || y.payers[tx.Payer] {
 				out = append(out, *tx)
 			}
 		}
@@ -63,7 +68,8 @@ func (y *eyes) transaction(slot uint64, with *rpc.TransactionWithMeta) (*account
 	if with.Meta == nil {
 		return nil, errors.New("it has no meta data")
 	}
-	keys := decoded.Message.AccountKeys
+	// Those of lookup tables come after the transaction's own: writable, then read-only.
+	keys := slices.Concat(decoded.Message.AccountKeys, with.Meta.LoadedAddresses.Writable, with.Meta.LoadedAddresses.ReadOnly)
 	tx := &account.Transaction{
 		Signature: decoded.Signatures[0], Slot: slot, Failed: with.Meta.Err != nil, Payer: keys[0],
 		Fee: with.Meta.Fee, SignatureFee: signatureFee * uint64(len(decoded.Signatures)), Changes: make(map[solana.PublicKey]int64),
@@ -73,31 +79,81 @@ func (y *eyes) transaction(slot uint64, with *rpc.TransactionWithMeta) (*account
 			tx.Changes[keys[i]] = change
 		}
 	}
-	recipient := y.recipientAt()
+	if tx.Tokens, err = y.tokens(keys, with.Meta); err != nil {
+		return nil, err
+	}
 	for _, ix := range decoded.Message.Instructions {
-		if keys[ix.ProgramIDIndex] != y.pool.Profile.ProgramID || len(ix.Data) == 0 || ix.Data[0] != y.pool.Profile.Tags.Transact {
+		if keys[ix.ProgramIDIndex] != y.pool.Profile.ProgramID || len(ix.Data) == 0 {
 			continue
 		}
-		call, err := y.pool.Profile.ParseData(ix.Data)
-		if err != nil {
-			continue // what the program refuses too
+		accounts := make([]solana.PublicKey, len(ix.Accounts))
+		for i, at := range ix.Accounts {
+			accounts[i] = keys[at]
 		}
-		if recipient >= len(ix.Accounts) {
-			continue
-		}
-		tx.Calls = append(tx.Calls, account.PoolCall{Inputs: *call.Inputs, Recipient: keys[ix.Accounts[recipient]]})
+		y.instruction(tx, accounts, ix.Data)
 	}
 	return tx, nil
 }
 
-// recipientAt is the recipient's place among Transact's accounts.
-func (y *eyes) recipientAt() int {
-	for i, role := range y.pool.Profile.Accounts.Transact {
-		if role.Role == shieldpool.RoleRecipient {
-			return i
+// instruction notes a call of the pool program. What the program refuses is not
+// there, or in a transaction that failed.
+func (y *eyes) instruction(tx *account.Transaction, accounts []solana.PublicKey, data []byte) {
+	profile := y.pool.Profile
+	orders, tags := &profile.Accounts, &profile.Tags
+	switch tag := data[0]; tag {
+	case tags.Transact, tags.TransactSwap:
+		call, err := profile.ParseData(data)
+		if err != nil {
+			return
+		}
+		recipient := accountOf(orders.Transact, shieldpool.RoleRecipient, accounts)
+		if call.Swap != nil {
+			recipient = accountOf(orders.TransactSwap, shieldpool.RoleSwapState, accounts)
+		}
+		tx.Calls = append(tx.Calls, account.PoolCall{Inputs: *call.Inputs, Recipient: recipient, Swap: call.Swap})
+	case tags.ExecuteSwap:
+		tx.Ends = append(tx.Ends, account.SwapEnd{
+			How: shieldpool.Executed, State: accountOf(orders.ExecuteSwap, shieldpool.RoleSwapState, accounts),
+			WSOL:      accountOf(orders.ExecuteSwap, shieldpool.RoleSwapWSOL, accounts),
+			Recipient: accountOf(orders.ExecuteSwap, shieldpool.RoleRecipientATA, accounts),
+		})
+	case tags.CloseSwapState:
+		tx.Ends = append(tx.Ends, account.SwapEnd{
+			How: shieldpool.Refunded, State: accountOf(orders.CloseSwapState, shieldpool.RoleSwapState, accounts),
+			WSOL:      accountOf(slices.Concat(orders.CloseSwapState, orders.CloseWrapped), shieldpool.RoleSwapWSOL, accounts),
+			Recipient: accountOf(orders.CloseSwapState, shieldpool.RoleRecipient, accounts),
+		})
+	}
+}
+
+// accountOf is the account in a role's place; zero when the list is shorter.
+func accountOf(order []shieldpool.AccountRole, role shieldpool.Role, accounts []solana.PublicKey) solana.PublicKey {
+	at := slices.IndexFunc(order, func(r shieldpool.AccountRole) bool { return r.Role == role })
+	if at < 0 || at >= len(accounts) {
+		return solana.PublicKey{}
+	}
+	return accounts[at]
+}
+
+// tokens reads what a transaction did to token accounts, and remembers those of
+// wrapped SOL.
+func (y *eyes) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[solana.PublicKey]int64, error) {
+	changes := make(map[solana.PublicKey]int64)
+	for sign, balances := range map[int64][]rpc.TokenBalance{-1: meta.PreTokenBalances, 1: meta.PostTokenBalances} {
+		for _, b := range balances {
+			amount, err := strconv.ParseInt(b.UiTokenAmount.Amount, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("a token balance is no number: %w", err)
+			}
+			key := keys[b.AccountIndex]
+			changes[key] += sign * amount
+			if b.Mint == solana.WrappedSol {
+				y.wraps[key] = true
+			}
 		}
 	}
-	return len(y.pool.Profile.Accounts.Transact)
+	maps.DeleteFunc(changes, func(_ solana.PublicKey, change int64) bool { return change == 0 })
+	return changes, nil
 }
 
 // balance reads an account's lamports; 0 for one that does not exist.

@@ -93,6 +93,10 @@ func (d *director) name(e schedule.Event) (lane, label string) {
 		return "payers", "funded"
 	case schedule.Burst:
 		return "load", fmt.Sprintf("×%d", e.Amount)
+	case schedule.MovePrice:
+		return "market", fmt.Sprintf("%d %%", e.Amount)
+	case schedule.RouterFault:
+		return "router", e.Fault
 	}
 	return "?", string(e.Kind)
 }
@@ -124,6 +128,14 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		a.network.chain.Skip(uint64(e.Amount)) //nolint:gosec // a few slots
 	case schedule.Fund:
 		return a.fund(ctx)
+	case schedule.MovePrice:
+		moved := a.network.setPrice(e.Amount)
+		wait(ctx, e.For)
+		return errors.Join(moved, a.network.setPrice(100))
+	case schedule.RouterFault:
+		on := a.network.setRouter(e.Fault, true)
+		wait(ctx, e.For)
+		return errors.Join(on, a.network.setRouter(e.Fault, false))
 	case schedule.Burst:
 		a.load.SetRate(a.o.Rate * float64(e.Amount))
 		wait(ctx, e.For)

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
@@ -19,12 +22,21 @@ type network struct {
 	chain *localnet.Chain
 	// honest is the URL of an endpoint without faults, for the drill's own eyes.
 	honest string
-	// names and urls are the faulty endpoints'.
+	// names and urls are the faulty endpoints', router that of the relays' router.
 	names, urls []string
+	router      string
+	// victim is the fee payer that a hostile router is after.
+	victim solana.PublicKey
 
 	mu     sync.Mutex
 	rand   *rand.Rand
 	active []map[string]bool
+
+	// marketMu orders what is set at market and router.
+	marketMu sync.Mutex
+	// price is the market's in percent of the base price; 0 before it is first set.
+	price        int
+	routerActive map[string]bool
 }
 
 // faultRules are the faults that an endpoint can have, by name. Each is what
@@ -63,10 +75,13 @@ func hardFaults() []string {
 func faultNames() []string { return slices.Sorted(maps.Keys(faultRules())) }
 
 // newNetwork gives the chain its endpoints, each with an address of its own.
-func newNetwork(chain *localnet.Chain, endpoints int, seed uint64) (*network, error) {
-	n := &network{chain: chain, rand: rand.New(rand.NewPCG(seed, 0x666f726b))} //nolint:gosec // a schedule that repeats needs no secure randomness
+func newNetwork(chain *localnet.Chain, endpoints int, victim solana.PublicKey, seed uint64) (*network, error) {
+	n := &network{chain: chain, victim: victim, routerActive: make(map[string]bool), rand: rand.New(rand.NewPCG(seed, 0x666f726b))} //nolint:gosec // a schedule that repeats needs no secure randomness
 	var err error
 	if n.honest, err = chain.Listen("127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	if n.router, err = chain.ListenRouter("127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	for i := range endpoints {
@@ -101,6 +116,9 @@ func (n *network) apply(endpoint int) error {
 
 // clear turns every fault off.
 func (n *network) clear() error {
+	if err := n.clearMarket(); err != nil {
+		return err
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range n.active {
@@ -126,5 +144,6 @@ func (n *network) fork(blocks int, fate string) ([]bank.Undone, error) {
 			return n.rand.IntN(2) == 0
 		}
 	}
-	return n.chain.Fork(uint64(blocks), again) //nolint:gosec // a few blocks
+	undone, err := n.chain.Fork(uint64(blocks), again) //nolint:gosec // a few blocks
+	return undone, errors.Join(err, n.keepPrice())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/hack/wallet/simulator"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -35,6 +36,8 @@ const (
 	fundingLamports = 100 * solana.LAMPORTS_PER_SOL
 	// poolLamports are what withdrawals draw on.
 	poolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
+	// unreachable is the share of swaps whose minimum no market reaches.
+	unreachable = 0.2
 	// databaseConnections of each relay.
 	databaseConnections = 24
 )
@@ -118,7 +121,7 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 	if err != nil {
 		return err
 	}
-	if a.network, err = newNetwork(chain, a.o.Endpoints, a.o.Seed); err != nil {
+	if a.network, err = newNetwork(chain, a.o.Endpoints, a.payers[0].PublicKey(), a.o.Seed); err != nil {
 		return errors.Join(err, chain.Close())
 	}
 	profile := shieldpool.Development()
@@ -128,7 +131,7 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 	if err := chain.Fund(a.pool.Address, poolLamports); err != nil {
 		return err
 	}
-	a.eyes = &eyes{client: rpc.New(a.network.honest), pool: a.pool, payers: make(map[solana.PublicKey]bool)}
+	a.eyes = &eyes{client: rpc.New(a.network.honest), pool: a.pool, payers: make(map[solana.PublicKey]bool), wraps: make(map[solana.PublicKey]bool)}
 	for i, payer := range a.payers {
 		a.eyes.payers[payer.PublicKey()] = true
 		if err := chain.Fund(payer.PublicKey(), a.firstFunds(i)); err != nil {
@@ -142,6 +145,9 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 		return err
 	}
 	chain.Finalize()
+	if err := a.openVault(ctx); err != nil {
+		return err
+	}
 	for _, payer := range a.payers {
 		if a.opening[payer.PublicKey()], err = a.eyes.balance(ctx, payer.PublicKey(), rpc.CommitmentFinalized); err != nil {
 			return err
@@ -159,7 +165,7 @@ func (a *arena) firstFunds(i int) uint64 {
 	if i > 0 {
 		share = 0.15 / float64(i)
 	}
-	return minimumLamports + uint64(expected*share)*transactionLamports
+	return minimumLamports + uint64(expected*share*(transactionLamports+a.o.Swaps*swapLamports))
 }
 
 // defineRelays gives each relay its ports, its endpoint and its arguments.
@@ -188,6 +194,7 @@ func (a *arena) defineRelays(ctx context.Context, program, key string) error {
 				"--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
 				"--verifying-key=" + key, "--fee-payer-key-file=" + a.file("payers"),
 				"--compliance-public-key=" + compliance, "--rate-limit=0",
+				"--router-url=" + a.network.router, "--router-program=" + market.ProgramID.String(),
 				// The more is logged, the more could be shown that must not be.
 				"--log-format=json", "--log-level=debug",
 			},
@@ -234,7 +241,9 @@ func (a *arena) makeLoad(prover *simulator.Simulator) error {
 	var err error
 	a.load, err = load.New(load.Options{
 		Relays: urls, Simulator: prover, Mint: a.pool.Mint, Seed: a.o.Seed, HTTP: a.http, Now: time.Now,
-		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, Strays: 0.03, Direct: a.direct, PollMin: a.o.PollMin, PollMax: a.o.PollMax, PauseMax: a.o.PauseMax,
+		Rate: a.o.Rate, InFlight: a.o.InFlight, Withdrawals: 0.6, Rivals: 0.04, Strays: 0.03, Direct: a.direct,
+		Swaps: a.o.Swaps, Unreachable: unreachable, Market: &load.Market{Pool: a.pool, Mint: localnet.OutputMint(), Quote: a.network.quote},
+		PollMin: a.o.PollMin, PollMax: a.o.PollMax, PauseMax: a.o.PauseMax,
 	})
 	return err
 }

@@ -60,9 +60,7 @@ func (a *arena) sample(ctx context.Context, p load.Progress) timeline.Sample {
 	ctx, cancel := context.WithTimeout(ctx, sampleEvery)
 	defer cancel()
 	s := timeline.Sample{At: time.Since(a.began), Begun: p.Spends}
-	var err error
-	s.Accepted, s.Completed, s.Failed, err = a.database.counts(ctx)
-	s.Known = err == nil
+	s.Known = a.database.counts(ctx, &s) == nil
 	return s
 }
 
@@ -77,7 +75,7 @@ func (a *arena) tell(p load.Progress) {
 	if len(active) > 0 {
 		faults = strings.Join(active, ", ")
 	}
-	a.say("%s  accepted %d  completed %d  failed %d  clients %d  faults: %s", phase, p.Accepted, p.Completed, p.Failed, p.Running, faults)
+	a.say("%s  accepted %d  completed %d  refunded %d  failed %d  clients %d  faults: %s", phase, p.Accepted, p.Completed, p.Refunded, p.Failed, p.Running, faults)
 }
 
 // metrics reads each relay's page; of one that does not answer it has nothing.
@@ -157,6 +155,10 @@ func canaries(records []load.Record) *canary.Set {
 				set.Add("commitment", q.Inputs.Commitments[n][:])
 			}
 			set.Add("recipient", q.Recipient[:])
+			if q.Swap != nil {
+				set.Add("token account", q.Swap.Terms.RecipientATA[:])
+				set.Add("swap state", q.Swap.State[:])
+			}
 			for _, note := range q.Notes {
 				set.Add("note", note)
 			}

@@ -34,6 +34,10 @@ const (
 	// Fund gives the fee payers, who are dry by then, new lamports. It comes once
 	// in every drill.
 	Fund Kind = "fund payers"
+	// MovePrice moves the market's price and, after the event's time, back.
+	MovePrice Kind = "move price"
+	// RouterFault has the relays' router fail or lie for the event's time.
+	RouterFault Kind = "router"
 	// Burst multiplies the load for the event's time.
 	Burst Kind = "burst"
 )
@@ -45,11 +49,11 @@ type Event struct {
 	Kind    Kind
 	// Target is the index of the relay or endpoint.
 	Target int
-	// Fault names the fault, for Kind Fault; for a fork it is what becomes of
-	// the transactions: lost, replayed or mixed.
+	// Fault names the fault, for the kinds Fault and RouterFault; for a fork it is
+	// what becomes of the transactions: lost, replayed or mixed.
 	Fault string
-	// Amount is the number of blocks of a fork and of skipped slots, and the
-	// factor of a burst.
+	// Amount is the number of blocks of a fork and of skipped slots, the factor
+	// of a burst, and the price that the market moves to, in percent.
 	Amount int
 }
 
@@ -65,6 +69,10 @@ func (e Event) String() string {
 		text += fmt.Sprintf(" of %d blocks, transactions %s", e.Amount, e.Fault)
 	case SkipSlots:
 		text += fmt.Sprintf(", %d", e.Amount)
+	case MovePrice:
+		text += fmt.Sprintf(" to %d %%", e.Amount)
+	case RouterFault:
+		text += " " + e.Fault
 	case Burst:
 		text += fmt.Sprintf(", %d times the load", e.Amount)
 	case StopPostgres, CrashPostgres, CutConnections, Fund:
@@ -89,6 +97,9 @@ type Options struct {
 	// Kinds are the kinds that can happen, each once in the deck from which
 	// events are drawn; a kind that is listed twice happens twice as often.
 	Kinds []Kind
+	// RouterFaults are the names of what the router can do. Without any the
+	// market is at rest.
+	RouterFaults []string
 	// MostForked bounds the blocks that a fork undoes.
 	MostForked int
 }
@@ -111,8 +122,13 @@ const (
 const (
 	// calm is the share of the duration at its begin in which nothing happens.
 	calm = 0.05
-	// meanGap is the mean time between two events.
-	meanGap = 2 * time.Second
+	// meanGap is the mean time between two events, marketGap that between two of
+	// market and router, which come beside.
+	meanGap, marketGap = 2 * time.Second, 3 * time.Second
+	// priceMoves is how often the price moves while every router fault comes once.
+	priceMoves = 8
+	// routerFaults is how many the router can have at once.
+	routerFaults = 2
 	// longDrill is the duration from which events last as long as they do in
 	// the field; in a shorter drill they are shorter.
 	longDrill = 90 * time.Second
@@ -129,14 +145,25 @@ func Make(o Options) []Event {
 	m := &maker{Options: o, rand: rand.New(rand.NewPCG(o.Seed, 0x6472696c6c)), until: make(map[string]time.Duration)} //nolint:gosec // a schedule that repeats needs no secure randomness
 	funding := FundedFrom + m.rand.Float64()*(fundedTo-FundedFrom)
 	events := []Event{{At: time.Duration(funding * float64(o.Duration)), Kind: Fund}}
-	at := time.Duration(calm * float64(o.Duration))
+	events = append(events, m.events(m.wholeDeck, meanGap)...)
+	if len(o.RouterFaults) > 0 {
+		// Draws of its own, so that the rest of a seed's schedule is what it is without swaps.
+		m.rand, m.deck = rand.New(rand.NewPCG(o.Seed, 0x6d61726b6574)), nil //nolint:gosec // as above
+		events = append(events, m.events(m.marketDeck, marketGap)...)
+	}
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return events
+}
+
+// events draws from decks of one sort until the load ends.
+func (m *maker) events(deck func() []Event, gap time.Duration) (events []Event) {
+	at := time.Duration(calm * float64(m.Duration))
 	for {
-		at += time.Duration(m.rand.ExpFloat64() * float64(min(meanGap, o.Duration/12)))
-		if at >= o.Duration {
-			slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+		at += time.Duration(m.rand.ExpFloat64() * float64(min(gap, m.Duration/12)))
+		if at >= m.Duration {
 			return events
 		}
-		if e, ok := m.draw(at); ok {
+		if e, ok := m.draw(deck, at); ok {
 			events = append(events, e)
 		}
 	}
@@ -151,9 +178,10 @@ type maker struct {
 }
 
 // draw takes the first event of the deck whose place is free.
-func (m *maker) draw(at time.Duration) (Event, bool) {
+func (m *maker) draw(deck func() []Event, at time.Duration) (Event, bool) {
 	if len(m.deck) == 0 {
-		m.shuffle()
+		m.deck = deck()
+		m.rand.Shuffle(len(m.deck), func(i, k int) { m.deck[i], m.deck[k] = m.deck[k], m.deck[i] })
 	}
 	for i, e := range m.deck {
 		if e.For = m.length(e.Kind); at+e.For > m.Duration {
@@ -168,14 +196,24 @@ func (m *maker) draw(at time.Duration) (Event, bool) {
 	return Event{}, false
 }
 
-func (m *maker) shuffle() {
+func (m *maker) wholeDeck() (deck []Event) {
 	for _, kind := range m.Kinds {
-		m.deck = append(m.deck, Event{Kind: kind})
+		deck = append(deck, Event{Kind: kind})
 	}
 	for _, name := range m.Faults {
-		m.deck = append(m.deck, Event{Kind: Fault, Fault: name})
+		deck = append(deck, Event{Kind: Fault, Fault: name})
 	}
-	m.rand.Shuffle(len(m.deck), func(i, k int) { m.deck[i], m.deck[k] = m.deck[k], m.deck[i] })
+	return deck
+}
+
+func (m *maker) marketDeck() (deck []Event) {
+	for range priceMoves {
+		deck = append(deck, Event{Kind: MovePrice})
+	}
+	for _, name := range m.RouterFaults {
+		deck = append(deck, Event{Kind: RouterFault, Fault: name})
+	}
+	return deck
 }
 
 // length draws how long an event lasts.
@@ -193,10 +231,18 @@ func (m *maker) length(kind Kind) time.Duration {
 		return between(4, 16)
 	case Burst:
 		return between(4, 10)
+	case MovePrice:
+		return between(2, 12)
+	case RouterFault:
+		return between(3, 8)
 	case CutConnections, Fork, SkipSlots, Fund:
 	}
 	return 0
 }
+
+// leastPrice and mostPrice bound where a price moves, in percent: both are far
+// beyond what wallets leave between quote and minimum.
+const leastPrice, mostPrice = 60, 140
 
 // place chooses the event's target and takes its place; false when none is free.
 func (m *maker) place(e *Event) bool {
@@ -219,6 +265,11 @@ func (m *maker) place(e *Event) bool {
 		e.Amount = 1 + m.rand.IntN(max(m.MostForked, 1))
 	case SkipSlots:
 		e.Amount = 1 + m.rand.IntN(8)
+	case MovePrice:
+		e.Amount = leastPrice + m.rand.IntN(mostPrice-leastPrice+1)
+		return m.target(e, "price", 1)
+	case RouterFault:
+		return m.target(e, "router", routerFaults)
 	case Burst:
 		e.Amount = 2 + m.rand.IntN(4)
 		return m.target(e, "burst", 1)

@@ -16,6 +16,11 @@ type Sample struct {
 	Accepted  int `json:"accepted"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
+	// Between counts the swaps whose first leg is completed and whose second is
+	// not; Executed and Refunded are those that have ended.
+	Between  int `json:"between"`
+	Executed int `json:"executed"`
+	Refunded int `json:"refunded"`
 }
 
 // Backlog is the number of submissions without an outcome.

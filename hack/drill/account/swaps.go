@@ -1,0 +1,274 @@
+package account
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// What accounts cost, in lamports (protocol.md §4): a nullifier, a swap's state,
+// a token account.
+const (
+	nullifierRent = 890_880
+	stateRent     = 2_011_440
+	tokenRent     = 2_039_280
+)
+
+// purposeAccounts is of the attempts that make a swap's token accounts.
+const purposeAccounts = "accounts"
+
+// held is what a refund's transaction took out of a swap's accounts.
+func (s *SwapEnd) held(tx *Transaction) int64 {
+	lamports := -tx.Changes[s.State]
+	if !s.WSOL.IsZero() {
+		lamports -= tx.Changes[s.WSOL]
+	}
+	return lamports
+}
+
+// swap is one on the chain.
+type swap struct {
+	leg  *Transaction
+	call *PoolCall
+	ends []end
+}
+
+type end struct {
+	tx *Transaction
+	*SwapEnd
+}
+
+// swapsOf finds the swaps whose first leg landed, by their states' addresses.
+func swapsOf(e *Evidence) map[solana.PublicKey]*swap {
+	out := make(map[solana.PublicKey]*swap)
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		if tx.Failed {
+			continue
+		}
+		for k := range tx.Calls {
+			if call := &tx.Calls[k]; call.Swap != nil {
+				out[call.Recipient] = &swap{leg: tx, call: call}
+			}
+		}
+		for k := range tx.Ends {
+			if s := out[tx.Ends[k].State]; s != nil { // in the chain's order the leg comes first
+				s.ends = append(s.ends, end{tx, &tx.Ends[k]})
+			}
+		}
+	}
+	return out
+}
+
+// swapsEndOnce is what a user is promised: the tokens or the lamports, all of
+// them, and not both.
+func swapsEndOnce(e *Evidence, r *Result) {
+	wallets := make(map[solana.PublicKey]solana.PublicKey) // by the token account
+	for i := range e.Submissions {
+		if s := &e.Submissions[i]; s.Swap != nil {
+			wallets[s.Swap.RecipientATA] = s.Recipient
+		}
+	}
+	lamports, tokens := make(map[solana.PublicKey]int64), make(map[solana.PublicKey]int64)
+	for i := range e.Transactions {
+		for key, change := range e.Transactions[i].Changes {
+			lamports[key] += change
+		}
+		for key, change := range e.Transactions[i].Tokens {
+			tokens[key] += change
+		}
+	}
+	for state, s := range swapsOf(e) {
+		r.Examined++
+		name := fmt.Sprintf("the swap of %s, slot %d,", s.leg.Signature, s.leg.Slot)
+		net, _ := e.Fees.Net(s.call.Inputs.Gross())
+		if got, want := s.leg.Changes[state], int64(net)+stateRent; got != want { //nolint:gosec // far below 2^63 lamports exist
+			r.fault("%s put %d lamports into its state, expected %d", name, got, want)
+		}
+		if len(s.ends) != 1 {
+			r.fault("%s ended %d times, expected once", name, len(s.ends))
+			continue
+		}
+		wallet := wallets[s.call.Swap.RecipientATA]
+		s.paid(name, wallet, lamports[wallet], tokens[s.call.Swap.RecipientATA], r)
+	}
+}
+
+// paid holds what the wallet got in lamports and its account in tokens, by all
+// transactions together, against how the swap ended.
+func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64, r *Result) {
+	last := s.ends[0]
+	switch last.How {
+	case shieldpool.Executed:
+		got := last.tx.Tokens[s.call.Swap.RecipientATA]
+		if last.Recipient != s.call.Swap.RecipientATA {
+			r.fault("%s paid another token account", name)
+		}
+		if got < 0 || uint64(got) < s.call.Swap.MinOutput {
+			r.fault("%s paid %d, and the user's minimum is %d", name, got, s.call.Swap.MinOutput)
+		}
+		if tokens != got || lamports != 0 {
+			r.fault("%s paid %d by its execution, but the recipient has %d and %d lamports", name, got, tokens, lamports)
+		}
+	case shieldpool.Refunded:
+		held := last.held(last.tx)
+		if last.Recipient != wallet {
+			r.fault("%s was refunded to another wallet", name)
+		}
+		if least := s.leg.Changes[last.State]; held < least {
+			r.fault("%s held %d lamports, and %d were refunded", name, least, held)
+		}
+		if lamports != held || tokens != 0 {
+			r.fault("%s gave back %d lamports, but the recipient has %d and %d tokens", name, held, lamports, tokens)
+		}
+	}
+}
+
+// swapOutcomeIsTrue holds the second legs' rows, and what clients can read, against
+// the chain.
+func swapOutcomeIsTrue(e *Evidence, r *Result) {
+	x := indexed(e)
+	ends := make(map[solana.Signature]*swap)
+	for _, s := range swapsOf(e) {
+		ends[s.leg.Signature] = s
+	}
+	for i := range e.Submissions {
+		s := &e.Submissions[i]
+		if s.Swap == nil {
+			continue
+		}
+		r.Examined++
+		row, on := x.settlements[s.ID], ends[s.Signature]
+		switch {
+		case s.State != "completed" && row != nil && row.State != "failed":
+			r.fault("request %s is %s, and its settlement %s is %s", s.ID, s.State, row.ID, row.State)
+		case s.State == "completed" && row == nil:
+			r.fault("request %s is completed and has no settlement", s.ID)
+		case s.State == "completed" && on != nil && len(on.ends) == 1:
+			row.hold(&on.ends[0], r)
+			told(e, s, &on.ends[0], r)
+		}
+	}
+	for i := range e.Settlements {
+		if s := x.submissions[e.Settlements[i].Swap]; s == nil {
+			r.fault("settlement %s is of request %s, which the database does not have", e.Settlements[i].ID, e.Settlements[i].Swap)
+		}
+	}
+}
+
+// hold compares a second leg's row with the transaction that ended the swap.
+func (s *Settlement) hold(on *end, r *Result) {
+	if s.State != "completed" || s.Phase != string(on.How) || s.Signature != on.tx.Signature || !s.Ended {
+		r.fault("request %s was %s by %s; its settlement is %s, phase %s, ended %t, by %s", s.Swap, on.How, on.tx.Signature, s.State, s.Phase, s.Ended, s.Signature)
+	}
+}
+
+// told compares the last /status with the chain.
+func told(e *Evidence, s *Submission, on *end, r *Result) {
+	want := SwapStatus{Status: "completed", Phase: string(on.How), Finalized: true, Signature: s.Signature.String(), Execution: on.tx.Signature.String()}
+	if on.How == shieldpool.Refunded {
+		want.Status, want.Code, want.Execution, want.Refund = "failed", "swap_refunded", "", want.Execution
+	}
+	if got, asked := e.Told[s.ID]; !asked || got != want {
+		r.fault("request %s: /status says %+v, expected %+v", s.ID, got, want)
+	}
+}
+
+// swapsEndInTime holds the slots: SwapGrace is what the lost attempts of a relay
+// take to die, in which nothing new may be signed.
+func swapsEndInTime(e *Evidence, r *Result) {
+	for _, s := range swapsOf(e) {
+		for _, last := range s.ends {
+			r.Examined++
+			timeout, slot := s.leg.Slot+e.SwapTimeout, last.tx.Slot
+			switch {
+			case last.How == shieldpool.Refunded && slot < timeout:
+				r.fault("the swap of %s was refunded in slot %d, before its timeout in slot %d", s.leg.Signature, slot, timeout)
+			case slot > timeout+e.SwapGrace:
+				r.fault("the swap of %s was %s in slot %d, %d slots past its timeout, expected at most %d", s.leg.Signature, last.How, slot, slot-timeout, e.SwapGrace)
+			}
+		}
+	}
+}
+
+// nothingLeft holds that swaps leave nothing behind, and that what the market got
+// is what they held: a lamport that is in neither went where nobody looked.
+func nothingLeft(e *Evidence, r *Result) {
+	r.Examined = e.Searched
+	for _, l := range e.Left {
+		r.fault("account %s is left: %s, %d lamports", l.Key, l.What, l.Amount)
+	}
+	var held uint64
+	for _, s := range swapsOf(e) {
+		if slices.ContainsFunc(s.ends, func(last end) bool { return last.How == shieldpool.Executed }) {
+			net, _ := e.Fees.Net(s.call.Inputs.Gross())
+			held += net
+		}
+	}
+	if got := e.Vault.Closing - e.Vault.Opening; got != held {
+		r.fault("the market got %d lamports, and the executed swaps held %d", got, held)
+	}
+}
+
+// payersPayRent holds each transaction's price, by what the database says that it
+// was for: a payer is nobody's source of lamports, whatever a router answers.
+func payersPayRent(e *Evidence, r *Result) {
+	x := indexed(e)
+	for i := range e.Transactions {
+		tx := &e.Transactions[i]
+		attempt := x.attempts[tx.Signature]
+		if attempt == nil || !x.payers[tx.Payer] {
+			continue // nothingUnknownSigned has what is ours and not known
+		}
+		r.Examined++
+		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
+		if want, ok := tx.rent(attempt.Purpose); !ok || spent != want {
+			r.fault("transaction %s, to %s, took %d lamports of rent from its payer, expected %d", tx.Signature, attempt.Purpose, spent, want)
+		}
+		for _, p := range e.Payers {
+			if other := tx.Changes[p.Key]; p.Key != tx.Payer && other != 0 {
+				r.fault("transaction %s of payer %s changed payer %s by %d lamports", tx.Signature, tx.Payer, p.Key, other)
+			}
+		}
+	}
+}
+
+// rent is what a transaction should cost its payer beside the fee; false when its
+// instructions are not what its purpose says.
+func (tx *Transaction) rent(purpose string) (lamports int64, ok bool) {
+	if tx.Failed {
+		return 0, true
+	}
+	switch {
+	case purpose == "transact" && len(tx.Calls) == 1:
+		call := &tx.Calls[0]
+		for i := range call.Inputs.Nullifiers {
+			if call.Inputs.HasNullifier(i) {
+				lamports += nullifierRent
+			}
+		}
+		if call.Swap != nil {
+			lamports += stateRent
+		}
+		return lamports, true
+	case purpose == purposeAccounts && len(tx.Calls)+len(tx.Ends) == 0:
+		// It makes those that are not there, and nothing else.
+		for key, change := range tx.Changes {
+			if key != tx.Payer {
+				if change != tokenRent {
+					return lamports, false
+				}
+				lamports += tokenRent
+			}
+		}
+		return lamports, true
+	case purpose == "execute" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Executed:
+		return -(stateRent + 2*tokenRent), true
+	case purpose == "refund" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Refunded:
+		return 0, true
+	}
+	return 0, false
+}

@@ -1,0 +1,143 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/localnet/router"
+)
+
+// baseReserves are the market's while its price is where wallets expect it.
+func baseReserves() market.Reserves {
+	return market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens}
+}
+
+// setPrice sets the market's price, in percent of the base price, and makes up
+// for what swaps have moved. It stays so when a fork undoes it.
+func (n *network) setPrice(percent int) error {
+	n.marketMu.Lock()
+	defer n.marketMu.Unlock()
+	n.price = percent
+	return n.applyPrice()
+}
+
+// keepPrice sets the price again that a fork may have undone.
+func (n *network) keepPrice() error {
+	n.marketMu.Lock()
+	defer n.marketMu.Unlock()
+	if n.price == 0 {
+		return nil // it never moved
+	}
+	return n.applyPrice()
+}
+
+func (n *network) applyPrice() error {
+	reserves := baseReserves()
+	reserves.Tokens = reserves.Tokens / 100 * uint64(n.price) //nolint:gosec // a percentage
+	return n.chain.SetReserves(reserves)
+}
+
+// quote is what the market gives now. It is how wallets ask: what a relay's
+// router says, which may be down or lie, is not what they go by.
+func (n *network) quote(_ context.Context, mint solana.PublicKey, lamports uint64) (uint64, error) {
+	state, err := n.chain.MarketState()
+	if err != nil {
+		return 0, err
+	}
+	if state.Mint != mint {
+		return 0, fmt.Errorf("the market sells another mint")
+	}
+	return state.Output(lamports), nil
+}
+
+// routerFaults are what the relays' router does, by name: what APIs have been
+// seen to do when they are overloaded or gone, and what one could answer that
+// wants the user's lamports, or the relay's. payer is a fee payer of the relays.
+func routerFaults(payer solana.PublicKey) map[string]router.Settings {
+	faulty := func(rules ...fault.Rule) router.Settings { return router.Settings{Faults: rules} }
+	lying := func(lie router.Lie, of solana.PublicKey) router.Settings {
+		return router.Settings{Lies: []router.LieRule{{Lie: lie, Account: of}}}
+	}
+	settings := map[string]router.Settings{
+		"slow":         faulty(fault.Rule{Latency: 200 * time.Millisecond, Jitter: 4 * time.Second}),
+		"down":         faulty(fault.Rule{Cut: true}),
+		"hangs":        faulty(fault.Rule{Probability: 0.7, Hang: true}),
+		"5xx":          faulty(fault.Rule{Probability: 0.7, Status: http.StatusServiceUnavailable}),
+		"429":          faulty(fault.Rule{Probability: 0.8, Status: http.StatusTooManyRequests, RetryAfter: 2 * time.Second}),
+		"wide":         {Wide: 60},
+		"wide, beside": {Wide: 30, Outside: true},
+	}
+	for _, lie := range []router.Lie{
+		router.WrongMint, router.WrongAmount, router.LowThreshold, router.WrongProgram, router.ExtraSigner, router.OtherUser,
+		router.ShortOutput, router.PartialFill, router.BogusTable, router.ForeignTable, router.Garbage, router.Truncated, router.Huge,
+	} {
+		settings[string(lie)] = lying(lie, solana.PublicKey{})
+	}
+	for _, lie := range []router.Lie{router.PayerAccount, router.PayerWritable} {
+		settings[string(lie)] = lying(lie, payer)
+	}
+	return settings
+}
+
+func routerFaultNames() []string { return slices.Sorted(maps.Keys(routerFaults(solana.PublicKey{1}))) }
+
+// setRouter turns a fault of the router on or off; several add up.
+func (n *network) setRouter(name string, on bool) error {
+	n.marketMu.Lock()
+	defer n.marketMu.Unlock()
+	n.routerActive[name] = on
+	var all router.Settings
+	known := routerFaults(n.victim)
+	for _, name := range slices.Sorted(maps.Keys(n.routerActive)) {
+		if !n.routerActive[name] {
+			continue
+		}
+		s := known[name]
+		all.Wide, all.Outside = max(all.Wide, s.Wide), all.Outside || s.Outside
+		all.Faults, all.Lies = append(all.Faults, s.Faults...), append(all.Lies, s.Lies...)
+	}
+	return n.chain.Router().Set(all)
+}
+
+// clearMarket makes the router honest and the price what it was.
+func (n *network) clearMarket() error {
+	n.marketMu.Lock()
+	clear(n.routerActive)
+	err := n.chain.Router().Set(router.Settings{})
+	n.marketMu.Unlock()
+	if err != nil {
+		return err
+	}
+	return n.setPrice(100)
+}
+
+// swapLamports are about what a swap costs its payer beside Transact, and does
+// not get back.
+const swapLamports = 2_100_000
+
+// swapGrace is how many slots after its timeout a swap has to be gone: an
+// execution that was signed in its last slot and got lost is dead when its
+// blockhash has expired and that is final, and a refund after it may be lost in
+// the same way; and there is what the drill breaks meanwhile.
+func (a *arena) swapGrace() uint64 {
+	const blockhashLife, broken = 150, 100
+	return 2*(blockhashLife+a.o.FinalizeAfter) + broken
+}
+
+// vault is the market's account of wrapped SOL.
+func vault() (solana.PublicKey, error) {
+	at, err := market.For(localnet.OutputMint())
+	if err != nil {
+		return solana.PublicKey{}, err
+	}
+	return at.VaultSOL, nil
+}
