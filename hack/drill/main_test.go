@@ -24,7 +24,7 @@ func TestShortDrill(t *testing.T) {
 	outcome, err := arena.Run(t.Context(), arena.Options{
 		Root: filepath.Join("..", ".."), State: state, Seed: shortSeed, Duration: duration, Quiet: 2 * time.Minute,
 		Relays: 3, Endpoints: 2, Payers: 2, Swaps: 0.25, Rate: 6, InFlight: 100, PollMin: 300 * time.Millisecond, PollMax: 900 * time.Millisecond, PauseMax: time.Second,
-		Slot: 80 * time.Millisecond, FinalizeAfter: 16, Progress: t.Output(),
+		Slot: 40 * time.Millisecond, FinalizeAfter: 16, Progress: t.Output(),
 	})
 	if err != nil {
 		t.Fatalf("%v; logs are in %s", err, state)

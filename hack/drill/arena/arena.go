@@ -87,6 +87,9 @@ type Outcome struct {
 	Cut int64
 	// Orphaned counts ends of relays whose database was away.
 	Orphaned int
+	// Router counts the router's answers that were faults, lies or refusals, by
+	// name.
+	Router map[string]uint64
 	// Logs are the relays' log files.
 	Logs []string
 }
@@ -198,6 +201,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	return &Outcome{
 		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Open: open,
 		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Orphaned: a.orphaned, Logs: a.logs(),
+		Router: a.network.routerCounts(),
 		Timeline: timeline.Timeline{
 			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
 			Samples: a.samples, Bands: a.director.bands, Lanes: a.lanes(),

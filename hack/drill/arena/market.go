@@ -120,6 +120,17 @@ func (n *network) clearMarket() error {
 	return n.setPrice(100)
 }
 
+// routerCounts are the router's answers that no honest router gives in a good
+// hour.
+func (n *network) routerCounts() map[string]uint64 {
+	stats, out := n.chain.Router().Stats(), make(map[string]uint64)
+	maps.Copy(out, stats.Faults)
+	for lie, count := range stats.Lies {
+		out[string(lie)] += count
+	}
+	return out
+}
+
 // swapLamports are about what a swap costs its payer beside Transact, and does
 // not get back.
 const swapLamports = 2_100_000

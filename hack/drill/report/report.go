@@ -51,8 +51,8 @@ func Make(seed uint64, duration time.Duration, o *arena.Outcome) *Report {
 	}
 	r.Checks = append(r.Checks, orderlyExits(o.Exits))
 	r.figures(o)
-	r.timeline.Subtitle = fmt.Sprintf("%d submissions: %.0f completed, %.0f failed; %d events; %s",
-		len(o.Evidence.Submissions), r.figure("completed"), r.figure("failed"), len(o.Events), r.verdict())
+	r.timeline.Subtitle = fmt.Sprintf("%d submissions: %.0f completed, %.0f failed; %.0f swaps executed, %.0f refunded; %d events; %s",
+		len(o.Evidence.Submissions), r.figure("completed"), r.figure("failed"), r.figure("swaps executed"), r.figure("swaps refunded"), len(o.Events), r.verdict())
 	return r
 }
 
@@ -86,6 +86,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		}
 	}
 	slices.Sort(waits)
+	swaps := swapsOf(o.Evidence)
 	failed := 0
 	for _, count := range codes {
 		failed += count
@@ -97,11 +98,17 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, code := range sortedKeys(codes) {
 		add("failed with "+code, float64(codes[code]), "")
 	}
+	add("swaps executed", float64(len(swaps.executed)), "")
+	add("swaps refunded", float64(len(swaps.refunded)), "")
+	add("of these with a minimum in reach", float64(swaps.reachable), "")
 	ours, again := undone(o.Evidence)
 	add("landings undone by forks", float64(ours), "")
 	add("of these landed again", float64(again), "")
 	add("not final when patience ended", float64(o.Open), "")
 	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
+	for _, purpose := range sortedKeys(swaps.signed) {
+		add("of these to "+purpose, float64(swaps.signed[purpose]), "")
+	}
 	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")
 	refusals := refusals(o.Evidence.Records)
 	for _, code := range sortedKeys(refusals) {
@@ -114,6 +121,19 @@ func (r *Report) figures(o *arena.Outcome) {
 		add("accepted to completed, median", waits[len(waits)/2].Seconds(), "s")
 		add("accepted to completed, 95 %", waits[len(waits)*95/100].Seconds(), "s")
 		add("accepted to completed, longest", waits[len(waits)-1].Seconds(), "s")
+	}
+	took := map[string][]time.Duration{"accepted to tokens": swaps.executed, "accepted to refund": swaps.refunded}
+	for _, name := range sortedKeys(took) {
+		if waits := took[name]; len(waits) > 0 {
+			add(name+", median", waits[len(waits)/2].Seconds(), "s")
+			add(name+", longest", waits[len(waits)-1].Seconds(), "s")
+		}
+	}
+	if len(swaps.refunded) > 0 {
+		add("longest past a swap's timeout", float64(swaps.latest), "slots")
+	}
+	for _, fault := range sortedKeys(o.Router) {
+		add("router answers: "+fault, float64(o.Router[fault]), "")
 	}
 	add("load to quiet", o.Silence.Seconds(), "s")
 	add("whole drill", o.Took.Seconds(), "s")
@@ -151,7 +171,7 @@ func refusals(records []load.Record) map[string]int {
 	return counts
 }
 
-func sortedKeys(m map[string]int) (keys []string) {
+func sortedKeys[V any](m map[string]V) (keys []string) {
 	for key := range m {
 		keys = append(keys, key)
 	}

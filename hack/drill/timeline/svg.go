@@ -17,6 +17,7 @@ const (
 	top          = 74.0
 	rateHeight   = 220.0
 	countHeight  = 140.0
+	swapHeight   = 120.0
 	panelGap     = 44.0
 	rowHeight    = 17.0
 	laneGap      = 5.0
@@ -60,12 +61,12 @@ func escape(s string) string {
 	return b.String()
 }
 
-// SVG draws the timeline: rates, backlog, and a lane for each part that broke,
+// SVG draws the timeline: rates, backlog, swaps, and a lane for each part that broke,
 // over one axis of time.
 func SVG(t *Timeline) []byte {
 	c := &canvas{total: total(t)}
 	lanes := layOut(t)
-	lanesTop := top + rateHeight + countHeight + 2*panelGap
+	lanesTop := top + rateHeight + countHeight + swapHeight + 3*panelGap
 	height := lanesTop + 34
 	for _, l := range lanes {
 		height += l.height()
@@ -80,6 +81,7 @@ func SVG(t *Timeline) []byte {
 	c.timeAxis(top, height-22)
 	c.rates(t)
 	c.backlog(t)
+	c.swaps(t)
 	y := lanesTop
 	for _, l := range lanes {
 		c.lane(l, y)
@@ -189,11 +191,28 @@ func (c *canvas) rates(t *Timeline) {
 }
 
 func (c *canvas) backlog(t *Timeline) {
-	points := make([]point, len(t.Samples))
-	for i, s := range t.Samples {
-		points[i] = point{at: s.At, v: float64(s.Backlog()), gap: !s.Known}
+	c.panel(top+rateHeight+panelGap, countHeight, "submissions", []curve{
+		{"backlog: accepted, without an outcome", backlogOf, counts(t.Samples, Sample.Backlog)},
+	})
+}
+
+// swaps shows where those are whose first leg is completed: the first curve has
+// to come down to nothing, however the others share it.
+func (c *canvas) swaps(t *Timeline) {
+	c.panel(top+rateHeight+countHeight+2*panelGap, swapHeight, "swaps", []curve{
+		{"between their legs", backlogOf, counts(t.Samples, func(s Sample) int { return s.Between })},
+		{"executed, in all", doneGreen, counts(t.Samples, func(s Sample) int { return s.Executed })},
+		{"refunded, in all", begunBlue, counts(t.Samples, func(s Sample) int { return s.Refunded })},
+	})
+}
+
+// counts are the values of samples of which the database is known.
+func counts(samples []Sample, count func(Sample) int) []point {
+	points := make([]point, len(samples))
+	for i, s := range samples {
+		points[i] = point{at: s.At, v: float64(count(s)), gap: !s.Known}
 	}
-	c.panel(top+rateHeight+panelGap, countHeight, "submissions", []curve{{"backlog: accepted, without an outcome", backlogOf, points}})
+	return points
 }
 
 // panel draws curves over one axis of values.

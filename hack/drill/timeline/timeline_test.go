@@ -25,20 +25,22 @@ var update = flag.Bool("update", false, "write the golden picture anew")
 func drill() *timeline.Timeline {
 	t := &timeline.Timeline{
 		Title: "Drill with seed 7", Subtitle: `40 submissions & "more" <of them>`, Load: 20 * time.Second,
-		Lanes: []string{"load", "relay 1", "Postgres", "endpoint 1", "chain"},
+		Lanes: []string{"load", "relay 1", "Postgres", "endpoint 1", "chain", "market", "router"},
 		Bands: []timeline.Band{
 			{Lane: "endpoint 1", Label: "slow", From: 3 * time.Second, To: 9 * time.Second},
 			{Lane: "endpoint 1", Label: "hangs", From: 5 * time.Second, To: 7 * time.Second},
 			{Lane: "endpoint 1", Label: "errors", From: 10 * time.Second, To: 13 * time.Second},
 			{Lane: "relay 1", Label: "SIGKILL", From: 2 * time.Second, To: 6 * time.Second},
 			{Lane: "Postgres", Label: "crash", From: 11 * time.Second, To: 13 * time.Second},
+			{Lane: "market", Label: "80 %", From: 4 * time.Second, To: 9 * time.Second},
+			{Lane: "router", Label: "other_user", From: 7 * time.Second, To: 12 * time.Second},
 			{Lane: "chain", Label: "fork −3, lost", From: 8 * time.Second, To: 8 * time.Second},
 		},
 	}
 	for i := range 52 {
 		at := time.Duration(i) * 500 * time.Millisecond
 		begun := min(2*i, 80)
-		s := timeline.Sample{At: at, Begun: begun, Known: true, Accepted: begun / 2, Completed: begun / 3, Failed: i / 20}
+		s := timeline.Sample{At: at, Begun: begun, Known: true, Accepted: begun / 2, Completed: begun / 3, Failed: i / 20, Between: max(0, 9-i/5), Executed: i / 6, Refunded: i / 15}
 		if at >= 11*time.Second && at < 13*time.Second {
 			s = timeline.Sample{At: at, Begun: begun}
 		}
@@ -132,7 +134,7 @@ func TestThePictureSaysWhatItShows(t *testing.T) {
 	picture := string(timeline.SVG(drill()))
 	for _, want := range []string{
 		"Drill with seed 7", "&lt;of them&gt;", "per second", ">submissions<", "spends begun by clients", "submissions completed",
-		"backlog: accepted, without an outcome", "load and faults end", "the database does not answer", "relay 1", "SIGKILL", "fork −3, lost", "10 s",
+		"backlog: accepted, without an outcome", "load and faults end", "between their legs", "executed, in all", "refunded, in all", "the database does not answer", "relay 1", "SIGKILL", "fork −3, lost", "10 s",
 	} {
 		if !strings.Contains(picture, want) {
 			t.Errorf("the picture does not say %q", want)
