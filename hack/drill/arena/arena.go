@@ -287,7 +287,7 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 		return nil, err
 	}
 	for _, key := range a.payers {
-		closing, err := a.eyes.balance(ctx, key.PublicKey(), rpc.CommitmentFinalized)
+		closing, err := a.eyes.balance(ctx, key.PublicKey())
 		if err != nil {
 			return nil, err
 		}

@@ -156,9 +156,9 @@ func (y *eyes) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[s
 	return changes, nil
 }
 
-// balance reads an account's lamports; 0 for one that does not exist.
-func (y *eyes) balance(ctx context.Context, key solana.PublicKey, level rpc.CommitmentType) (uint64, error) {
-	answer, err := y.client.GetBalance(ctx, key, level)
+// balance reads an account's finalized lamports; 0 for one that does not exist.
+func (y *eyes) balance(ctx context.Context, key solana.PublicKey) (uint64, error) {
+	answer, err := y.client.GetBalance(ctx, key, rpc.CommitmentFinalized)
 	if err != nil {
 		return 0, fmt.Errorf("read a balance: %w", err)
 	}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gagliardetto/solana-go"
+
 	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/router"
 )
 
 // A rule that the local chain refuses would end a drill in its middle.
@@ -21,6 +24,21 @@ func TestFaultsAreValid(t *testing.T) {
 		if !slices.Contains(faultNames(), name) {
 			t.Errorf("hard fault %q is no fault", name)
 		}
+	}
+}
+
+// So would settings that the router refuses, alone or together.
+func TestRouterFaultsAreValid(t *testing.T) {
+	t.Parallel()
+	var all router.Settings
+	for name, settings := range routerFaults(solana.PublicKey{1}) {
+		if err := settings.Validate(); err != nil || settings.Wide == 0 && len(settings.Faults)+len(settings.Lies) == 0 {
+			t.Errorf("router fault %q: settings %+v, error %v", name, settings, err)
+		}
+		all.Faults, all.Lies = append(all.Faults, settings.Faults...), append(all.Lies, settings.Lies...)
+	}
+	if err := all.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -39,6 +57,7 @@ func TestRunRefusesWhatCannotWork(t *testing.T) {
 		"nobody to tell":          {func(o *Options) { o.Progress = nil }, "are required"},
 		"no load":                 {func(o *Options) { o.Duration = 0 }, "Duration 0s"},
 		"no relay":                {func(o *Options) { o.Relays = 0 }, "0 relays"},
+		"more swaps than spends":  {func(o *Options) { o.Swaps = 1.5 }, "Swaps is 1.5"},
 		"nothing that can fork":   {func(o *Options) { o.FinalizeAfter = 2 }, "FinalizeAfter is 2"},
 		"no endpoint for a relay": {func(o *Options) { o.Endpoints = 0 }, "0 endpoints"},
 	}

@@ -149,7 +149,7 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 		return err
 	}
 	for _, payer := range a.payers {
-		if a.opening[payer.PublicKey()], err = a.eyes.balance(ctx, payer.PublicKey(), rpc.CommitmentFinalized); err != nil {
+		if a.opening[payer.PublicKey()], err = a.eyes.balance(ctx, payer.PublicKey()); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func (a *arena) openVault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.vault, err = a.eyes.balance(ctx, at, rpc.CommitmentFinalized)
+	a.vault, err = a.eyes.balance(ctx, at)
 	return err
 }
 
@@ -54,7 +54,7 @@ func (a *arena) swapStatus(ctx context.Context, r *relay, id uuid.UUID) account.
 	}
 	said := &answer.JSON200.Data
 	return account.SwapStatus{
-		Status: string(said.Status), Phase: string(deref(said.SwapPhase)), Code: string(deref(said.ErrorCode)), Finalized: said.Finalized,
+		Status: string(said.Status), Phase: string(deref(said.SwapPhase)), Code: deref(said.ErrorCode), Finalized: said.Finalized,
 		Signature: deref(said.SolanaSignature), Execution: deref(said.SwapSignature), Refund: deref(said.RefundSignature),
 	}
 }
@@ -73,7 +73,7 @@ func (a *arena) searchLeft(ctx context.Context, e *account.Evidence) error {
 	if err != nil {
 		return err
 	}
-	if e.Vault.Closing, err = a.eyes.balance(ctx, at, rpc.CommitmentFinalized); err != nil {
+	if e.Vault.Closing, err = a.eyes.balance(ctx, at); err != nil {
 		return err
 	}
 	e.Vault.Opening = a.vault

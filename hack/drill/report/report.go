@@ -98,17 +98,13 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, code := range sortedKeys(codes) {
 		add("failed with "+code, float64(codes[code]), "")
 	}
-	add("swaps executed", float64(len(swaps.executed)), "")
-	add("swaps refunded", float64(len(swaps.refunded)), "")
-	add("of these with a minimum in reach", float64(swaps.reachable), "")
+	swaps.counts(add)
 	ours, again := undone(o.Evidence)
 	add("landings undone by forks", float64(ours), "")
 	add("of these landed again", float64(again), "")
 	add("not final when patience ended", float64(o.Open), "")
 	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
-	for _, purpose := range sortedKeys(swaps.signed) {
-		add("of these to "+purpose, float64(swaps.signed[purpose]), "")
-	}
+	swaps.attempts(add)
 	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")
 	refusals := refusals(o.Evidence.Records)
 	for _, code := range sortedKeys(refusals) {
@@ -122,16 +118,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		add("accepted to completed, 95 %", waits[len(waits)*95/100].Seconds(), "s")
 		add("accepted to completed, longest", waits[len(waits)-1].Seconds(), "s")
 	}
-	took := map[string][]time.Duration{"accepted to tokens": swaps.executed, "accepted to refund": swaps.refunded}
-	for _, name := range sortedKeys(took) {
-		if waits := took[name]; len(waits) > 0 {
-			add(name+", median", waits[len(waits)/2].Seconds(), "s")
-			add(name+", longest", waits[len(waits)-1].Seconds(), "s")
-		}
-	}
-	if len(swaps.refunded) > 0 {
-		add("longest past a swap's timeout", float64(swaps.latest), "slots")
-	}
+	swaps.times(add)
 	for _, fault := range sortedKeys(o.Router) {
 		add("router answers: "+fault, float64(o.Router[fault]), "")
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
@@ -31,8 +32,17 @@ func outcome() *arena.Outcome {
 			Submissions: []account.Submission{
 				{ID: uuid.UUID{1}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 				{ID: uuid.UUID{2}, State: "failed", Code: "root_not_found"},
+				{ID: uuid.UUID{3}, Kind: "swap", State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
+				{ID: uuid.UUID{4}, Kind: "swap", State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 			},
+			Settlements: []account.Settlement{
+				{Swap: uuid.UUID{3}, State: "completed", Phase: "executed", CompletedAt: start.Add(5 * time.Second)},
+				{Swap: uuid.UUID{4}, State: "completed", Phase: "refunded", Signature: solana.Signature{4}, Timeout: 300, CompletedAt: start.Add(90 * time.Second)},
+			},
+			Attempts:     []account.Attempt{{Purpose: "execute"}, {Purpose: "refund"}, {Purpose: "execute"}},
+			Transactions: []account.Transaction{{Signature: solana.Signature{4}, Slot: 312}},
 		},
+		Router:   map[string]uint64{"short_output": 3},
 		Exits:    []arena.Exit{{Relay: 1, Fault: "panic: it broke"}},
 		Timeline: timeline.Timeline{Title: "Drill with seed 5", Load: time.Minute},
 		Clients:  load.Progress{Spends: 3},
@@ -79,8 +89,16 @@ func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
 	for _, f := range written.Figures {
 		figures[f.Name] = f.Value
 	}
-	if written.Seed != 5 || figures["completed"] != 1 || figures["failed"] != 1 || figures["accepted to completed, median"] != 2 {
+	if written.Seed != 5 || figures["completed"] != 3 || figures["failed"] != 1 || figures["accepted to completed, median"] != 2 {
 		t.Errorf("the JSON report has seed %d and figures %v", written.Seed, figures)
+	}
+	for name, want := range map[string]float64{
+		"swaps executed": 1, "swaps refunded": 1, "of these with a minimum in reach": 1, "of these to execute": 2, "of these to refund": 1,
+		"accepted to tokens, longest": 5, "accepted to refund, longest": 90, "longest past a swap's timeout": 12, "router answers: short_output": 3,
+	} {
+		if figures[name] != want {
+			t.Errorf("the figure %q is %g, want %g", name, figures[name], want)
+		}
 	}
 	if len(written.Checks) != len(account.Checks())+1 {
 		t.Errorf("the JSON report has %d checks, want those of the accountant and the exits", len(written.Checks))

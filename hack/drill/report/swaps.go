@@ -68,3 +68,30 @@ func swapsOf(e *account.Evidence) *swapFigures {
 	slices.Sort(f.refunded)
 	return f
 }
+
+type adder func(name string, value float64, unit string)
+
+func (f *swapFigures) counts(add adder) {
+	add("swaps executed", float64(len(f.executed)), "")
+	add("swaps refunded", float64(len(f.refunded)), "")
+	add("of these with a minimum in reach", float64(f.reachable), "")
+}
+
+func (f *swapFigures) attempts(add adder) {
+	for _, purpose := range sortedKeys(f.signed) {
+		add("of these to "+purpose, float64(f.signed[purpose]), "")
+	}
+}
+
+func (f *swapFigures) times(add adder) {
+	took := map[string][]time.Duration{"accepted to tokens": f.executed, "accepted to refund": f.refunded}
+	for _, name := range sortedKeys(took) {
+		if waits := took[name]; len(waits) > 0 {
+			add(name+", median", waits[len(waits)/2].Seconds(), "s")
+			add(name+", longest", waits[len(waits)-1].Seconds(), "s")
+		}
+	}
+	if len(f.refunded) > 0 {
+		add("longest past a swap's timeout", float64(f.latest), "slots")
+	}
+}

@@ -15,6 +15,7 @@ func options(seed uint64) schedule.Options {
 	return schedule.Options{
 		Seed: seed, Duration: 3 * time.Minute, Relays: 3, Endpoints: 2,
 		Faults: []string{"slow", "errors", "lags", "dead"}, Hard: []string{"errors", "dead"}, Kinds: schedule.AllKinds(), MostForked: 6,
+		RouterFaults: []string{"down", "short_output", "wrong_program"},
 	}
 }
 
@@ -61,6 +62,14 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 				t.Errorf("seed %d: no event %q in %s", seed, kind, o.Duration)
 			}
 		}
+		for _, fault := range o.RouterFaults {
+			if !kinds[string(schedule.RouterFault)+fault] {
+				t.Errorf("seed %d: no router fault %q in %s", seed, fault, o.Duration)
+			}
+		}
+		if !kinds[string(schedule.MovePrice)] {
+			t.Errorf("seed %d: the price never moves in %s", seed, o.Duration)
+		}
 		for _, fault := range o.Faults {
 			if !kinds["fault"+fault] {
 				t.Errorf("seed %d: no fault %q in %s", seed, fault, o.Duration)
@@ -91,6 +100,50 @@ func TestAnEndpointIsGoodMostOfTheTime(t *testing.T) {
 	}
 	if share := dark.Seconds() / all.Seconds(); share < 0.005 || share > 0.2 {
 		t.Errorf("no endpoint is good in %.1f %% of the time, want from 0.5 to 20", 100*share)
+	}
+}
+
+// What is broken beside market and router is the same with swaps and without, so
+// that seeds of old keep their meaning.
+func TestSwapsLeaveTheRestOfAScheduleAsItIs(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		o := options(seed)
+		with := slices.DeleteFunc(schedule.Make(o), func(e schedule.Event) bool {
+			return e.Kind == schedule.MovePrice || e.Kind == schedule.RouterFault
+		})
+		o.RouterFaults = nil
+		if diff := cmp.Diff(schedule.Make(o), with); diff != "" {
+			t.Errorf("seed %d (-without swaps +with):\n%s", seed, diff)
+		}
+	}
+}
+
+func TestRouterAndPriceAreGoodAtTimes(t *testing.T) {
+	t.Parallel()
+	var bad, moved, all int
+	for seed := range uint64(100) {
+		o := options(seed)
+		events := schedule.Make(o)
+		for at := time.Duration(0); at < o.Duration; at += 100 * time.Millisecond {
+			now := map[schedule.Kind]int{}
+			for _, e := range events {
+				if e.At <= at && at < e.At+e.For {
+					now[e.Kind]++
+				}
+			}
+			all++
+			bad += min(now[schedule.RouterFault], 1)
+			moved += min(now[schedule.MovePrice], 1)
+			if now[schedule.MovePrice] > 1 {
+				t.Fatalf("seed %d: two prices at %s", seed, at)
+			}
+		}
+	}
+	for what, n := range map[string]int{"the router fails": bad, "the price is away": moved} {
+		if share := float64(n) / float64(all); share < 0.15 || share > 0.75 {
+			t.Errorf("%s in %.0f %% of the time, want from 15 to 75", what, 100*share)
+		}
 	}
 }
 
@@ -128,6 +181,8 @@ func TestEventsDescribeThemselves(t *testing.T) {
 		" 100.0 s  fork of 3 blocks, transactions lost": {At: 100 * time.Second, Kind: schedule.Fork, Fault: "lost", Amount: 3},
 		"   1.0 s  cut connections":                     {At: time.Second, Kind: schedule.CutConnections},
 		"   1.0 s  burst, 4 times the load, for 5.0 s":  {At: time.Second, For: 5 * time.Second, Kind: schedule.Burst, Amount: 4},
+		"   1.0 s  move price to 70 %, for 5.0 s":       {At: time.Second, For: 5 * time.Second, Kind: schedule.MovePrice, Amount: 70},
+		"   1.0 s  router down, for 5.0 s":              {At: time.Second, For: 5 * time.Second, Kind: schedule.RouterFault, Fault: "down"},
 		"   1.0 s  skip slots, 4":                       {At: time.Second, Kind: schedule.SkipSlots, Amount: 4},
 	}
 	for want, e := range tests {
