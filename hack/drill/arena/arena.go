@@ -87,6 +87,9 @@ type Outcome struct {
 	Cut int64
 	// Orphaned counts ends of relays whose database was away.
 	Orphaned int
+	// BasePrice is what so many lamports buy while the price is where it is most
+	// of the time.
+	BasePrice func(lamports uint64) (out uint64)
 	// Router counts the router's answers that were faults, lies or refusals, by
 	// name.
 	Router map[string]uint64
@@ -201,7 +204,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	return &Outcome{
 		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Open: open,
 		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Orphaned: a.orphaned, Logs: a.logs(),
-		Router: a.network.routerCounts(),
+		Router: a.network.routerCounts(), BasePrice: basePrice,
 		Timeline: timeline.Timeline{
 			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
 			Samples: a.samples, Bands: a.director.bands, Lanes: a.lanes(),

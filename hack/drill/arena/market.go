@@ -21,6 +21,12 @@ func baseReserves() market.Reserves {
 	return market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens}
 }
 
+// basePrice is what so many lamports buy then.
+func basePrice(lamports uint64) uint64 {
+	state := market.State{Reserves: baseReserves(), FeeBPS: localnet.DefaultMarketFeeBPS}
+	return state.Output(lamports)
+}
+
 // setPrice sets the market's price, in percent of the base price, and makes up
 // for what swaps have moved. It stays so when a fork undoes it.
 func (n *network) setPrice(percent int) error {

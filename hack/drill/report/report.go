@@ -86,7 +86,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		}
 	}
 	slices.Sort(waits)
-	swaps := swapsOf(o.Evidence)
+	swaps := swapsOf(o)
 	failed := 0
 	for _, count := range codes {
 		failed += count

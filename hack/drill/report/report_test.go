@@ -17,6 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
 	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // outcome is of a drill in which one submission was lost.
@@ -33,7 +34,7 @@ func outcome() *arena.Outcome {
 				{ID: uuid.UUID{1}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 				{ID: uuid.UUID{2}, State: "failed", Code: "root_not_found"},
 				{ID: uuid.UUID{3}, Kind: "swap", State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
-				{ID: uuid.UUID{4}, Kind: "swap", State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
+				{ID: uuid.UUID{4}, Kind: "swap", Swap: &shieldpool.SwapTerms{MinOutput: 7}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 			},
 			Settlements: []account.Settlement{
 				{Swap: uuid.UUID{3}, State: "completed", Phase: "executed", CompletedAt: start.Add(5 * time.Second)},
@@ -42,10 +43,11 @@ func outcome() *arena.Outcome {
 			Attempts:     []account.Attempt{{Purpose: "execute"}, {Purpose: "refund"}, {Purpose: "execute"}},
 			Transactions: []account.Transaction{{Signature: solana.Signature{4}, Slot: 312}},
 		},
-		Router:   map[string]uint64{"short_output": 3},
-		Exits:    []arena.Exit{{Relay: 1, Fault: "panic: it broke"}},
-		Timeline: timeline.Timeline{Title: "Drill with seed 5", Load: time.Minute},
-		Clients:  load.Progress{Spends: 3},
+		BasePrice: func(uint64) uint64 { return 7 },
+		Router:    map[string]uint64{"short_output": 3},
+		Exits:     []arena.Exit{{Relay: 1, Fault: "panic: it broke"}},
+		Timeline:  timeline.Timeline{Title: "Drill with seed 5", Load: time.Minute},
+		Clients:   load.Progress{Spends: 3},
 	}
 }
 
@@ -93,7 +95,7 @@ func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
 		t.Errorf("the JSON report has seed %d and figures %v", written.Seed, figures)
 	}
 	for name, want := range map[string]float64{
-		"swaps executed": 1, "swaps refunded": 1, "of these with a minimum in reach": 1, "of these to execute": 2, "of these to refund": 1,
+		"swaps executed": 1, "swaps refunded": 1, "of these in reach of the usual price": 1, "of these to execute": 2, "of these to refund": 1,
 		"accepted to tokens, longest": 5, "accepted to refund, longest": 90, "longest past a swap's timeout": 12, "router answers: short_output": 3,
 	} {
 		if figures[name] != want {

@@ -7,14 +7,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/arena"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // swapFigures are what became of swaps.
 type swapFigures struct {
 	// executed and refunded are the times from the first leg's acceptance to the
-	// end, sorted; reachable counts those of the refunded that a market could
-	// have executed.
+	// end, sorted; reachable counts those of the refunded that could have been
+	// executed whenever the price was where it is most of the time.
 	executed, refunded []time.Duration
 	reachable          int
 	// signed counts the attempts of second legs by purpose.
@@ -23,17 +24,15 @@ type swapFigures struct {
 	latest uint64
 }
 
-func swapsOf(e *account.Evidence) *swapFigures {
-	f := &swapFigures{signed: make(map[string]int)}
+func swapsOf(o *arena.Outcome) *swapFigures {
+	e, f := o.Evidence, &swapFigures{signed: make(map[string]int)}
+	net := func(s *account.Submission) uint64 {
+		lamports, _ := e.Fees.Net(s.Inputs.Gross())
+		return lamports
+	}
 	for i := range e.Attempts {
 		if purpose := e.Attempts[i].Purpose; purpose != "transact" && purpose != "" {
 			f.signed[purpose]++
-		}
-	}
-	unreachable := make(map[shieldpool.PublicInputs]bool)
-	for i := range e.Records {
-		for _, q := range e.Records[i].Requests {
-			unreachable[q.Inputs] = q.Swap != nil && q.Swap.Unreachable
 		}
 	}
 	ends := make(map[uuid.UUID]*account.Settlement, len(e.Settlements))
@@ -56,7 +55,7 @@ func swapsOf(e *account.Evidence) *swapFigures {
 			f.executed = append(f.executed, wait)
 		case string(shieldpool.Refunded):
 			f.refunded = append(f.refunded, wait)
-			if !unreachable[s.Inputs] {
+			if s.Swap != nil && s.Swap.MinOutput <= o.BasePrice(net(s)) {
 				f.reachable++
 			}
 		}
@@ -74,7 +73,7 @@ type adder func(name string, value float64, unit string)
 func (f *swapFigures) counts(add adder) {
 	add("swaps executed", float64(len(f.executed)), "")
 	add("swaps refunded", float64(len(f.refunded)), "")
-	add("of these with a minimum in reach", float64(f.reachable), "")
+	add("of these in reach of the usual price", float64(f.reachable), "")
 }
 
 func (f *swapFigures) attempts(add adder) {
