@@ -164,8 +164,9 @@ type PoolCall struct {
 type SwapEnd struct {
 	How shieldpool.Settlement
 	// State is the swap's, WSOL its account of wrapped SOL, which a refund names
-	// when the lamports are wrapped.
-	State, WSOL solana.PublicKey
+	// when the lamports are wrapped, and Output its account of the output mint,
+	// which only an execution names.
+	State, WSOL, Output solana.PublicKey
 	// Recipient is the token account that an execution pays, or the wallet that a
 	// refund does.
 	Recipient solana.PublicKey

@@ -266,9 +266,18 @@ func (tx *Transaction) rent(purpose string) (lamports int64, ok bool) {
 		}
 		return lamports, true
 	case purpose == "execute" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Executed:
-		return -(stateRent + 2*tokenRent), true
+		return tx.executionRent(&tx.Ends[0])
 	case purpose == "refund" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Refunded:
 		return 0, true
 	}
 	return 0, false
+}
+
+// executionRent is that of an execution: it gives back the state's rent, and that
+// of those of the state's two token accounts that were there before; the
+// recipient's may be made in the same transaction.
+func (tx *Transaction) executionRent(s *SwapEnd) (lamports int64, ok bool) {
+	made, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.WSOL], tx.Changes[s.Output]
+	lamports = made + wrapped + output - stateRent
+	return lamports, (made == 0 || made == tokenRent) && (wrapped == 0 || wrapped == -tokenRent) && (output == 0 || output == -tokenRent)
 }

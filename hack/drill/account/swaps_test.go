@@ -90,7 +90,7 @@ func addSwapTransactions(e *account.Evidence) {
 	leg(11, 31, saverATA, saverState)
 	land(21, 40, 20, "accounts", 3*tokenRent, account.Transaction{Changes: map[solana.PublicKey]int64{buyerWSOL: tokenRent, buyerOutput: tokenRent, buyerATA: tokenRent}})
 	land(22, 50, 20, "execute", -(stateRent + 2*tokenRent), account.Transaction{
-		Ends:    []account.SwapEnd{{How: shieldpool.Executed, State: buyerState, WSOL: buyerWSOL, Recipient: buyerATA}},
+		Ends:    []account.SwapEnd{{How: shieldpool.Executed, State: buyerState, WSOL: buyerWSOL, Output: buyerOutput, Recipient: buyerATA}},
 		Changes: map[solana.PublicKey]int64{buyerState: -net - stateRent, buyerWSOL: -tokenRent, buyerOutput: -tokenRent, vault: net},
 		Tokens:  map[solana.PublicKey]int64{buyerATA: minimum + 7, vault: -minimum - 7},
 	})
@@ -247,6 +247,9 @@ func swapFaults() map[string]doctored {
 		"a router took a lamport from the payer": {
 			func(e *account.Evidence) { executed(e).Changes[payer]-- }, rents, "to execute, took",
 		},
+		"an execution kept a part of an account's rent": {
+			func(e *account.Evidence) { executed(e).Changes[buyerOutput]++ }, rents, "to execute, took",
+		},
 		"a refund paid the payer": {
 			func(e *account.Evidence) { refunded(e).Changes[payer] += stateRent }, rents, "to refund, took",
 		},
@@ -291,6 +294,14 @@ func noSwapFaults() map[string]func(*account.Evidence) {
 			answers := &e.Records[len(e.Records)-1].Requests[0].Answers
 			*answers = append(*answers, seen)
 			e.Undone = map[solana.Signature]bool{signature(99): true}
+		},
+		"an execution made the accounts itself": func(e *account.Evidence) {
+			tx := transaction(e, 22)
+			delete(tx.Changes, buyerWSOL)
+			delete(tx.Changes, buyerOutput)
+			tx.Changes[buyerATA], tx.Changes[payer] = tokenRent, -fee+stateRent-tokenRent
+			e.Payers[0].Closing -= 3 * tokenRent
+			e.Entries[slices.IndexFunc(e.Entries, func(entry account.Entry) bool { return entry.Signature == signature(22) })].Rent = tokenRent - stateRent
 		},
 		"a stranger refunded a swap": func(e *account.Evidence) {
 			refund := transaction(e, 24)

@@ -115,6 +115,7 @@ func (y *eyes) instruction(tx *account.Transaction, accounts []solana.PublicKey,
 		tx.Ends = append(tx.Ends, account.SwapEnd{
 			How: shieldpool.Executed, State: accountOf(orders.ExecuteSwap, shieldpool.RoleSwapState, accounts),
 			WSOL:      accountOf(orders.ExecuteSwap, shieldpool.RoleSwapWSOL, accounts),
+			Output:    accountOf(orders.ExecuteSwap, shieldpool.RoleSwapOutput, accounts),
 			Recipient: accountOf(orders.ExecuteSwap, shieldpool.RoleRecipientATA, accounts),
 		})
 	case tags.CloseSwapState:

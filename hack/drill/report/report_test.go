@@ -26,6 +26,7 @@ func outcome() *arena.Outcome {
 	return &arena.Outcome{
 		Events: []schedule.Event{{At: 5 * time.Second, For: time.Second, Kind: schedule.KillRelay}},
 		Evidence: &account.Evidence{
+			Fees: shieldpool.Development().Fees,
 			Records: []load.Record{{Requests: []load.Request{{Answers: []load.Answer{
 				{Call: load.CallTransact, Status: 503, Code: "pool_busy"},
 				{Call: load.CallTransact, Status: 202, RequestID: uuid.UUID{9}},
