@@ -35,11 +35,12 @@ const (
 	partCarry   part = "carry"
 	partAccept  part = "accept"
 	partRing    part = "ring"
+	partSwaps   part = "swaps"
 	partMemory  part = "memory"
 )
 
 func allParts() []part {
-	return []part{partCrypto, partLatency, partCarry, partAccept, partRing, partMemory}
+	return []part{partCrypto, partLatency, partCarry, partAccept, partRing, partSwaps, partMemory}
 }
 
 // settings are what the flags say.
@@ -77,7 +78,7 @@ func main() {
 func parse(args []string) (*settings, error) {
 	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, memory, or relay for all but the first", s.only)
+	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, swaps, memory, or relay for all but the first", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, with commas between them (default 1,4)", numbers(&s.processes))
@@ -102,7 +103,7 @@ func (s *settings) only(text string) error {
 		case slices.Contains(allParts(), p):
 			s.parts = append(s.parts, p)
 		default:
-			return fmt.Errorf("part %q is not known: want some of crypto, latency, carry, accept, ring, memory, relay", name)
+			return fmt.Errorf("part %q is not known: want some of crypto, latency, carry, accept, ring, swaps, memory, relay", name)
 		}
 	}
 	return nil

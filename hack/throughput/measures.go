@@ -23,6 +23,9 @@ type sizes struct {
 	rate float64
 	// carry, accept and chase are clients at once.
 	carry, accept, chase int
+	// swapRate of the part swaps is in swaps a second, swaps are clients at once.
+	swapRate float64
+	swaps    int
 	// acceptRequests serve warm-up and window, over one root.
 	acceptRequests int
 	// flight is how many submissions are in flight when memory is read.
@@ -36,7 +39,7 @@ type sizes struct {
 // waits for two seconds, and requests enough for a window of 8 s and its warm-up.
 func full() sizes {
 	return sizes{
-		rate: 50, carry: 600, accept: 64, chase: 96, acceptRequests: 4900,
+		rate: 50, carry: 600, accept: 64, chase: 96, swapRate: 5, swaps: 400, acceptRequests: 4900,
 		flight: 1000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
 	}
 }
@@ -117,8 +120,8 @@ func (s *scene) warmUp(ctx context.Context, answers int) {
 	}
 }
 
-// load runs clients beside a measurement, and ends them.
-func load(ctx context.Context, clients func(context.Context), measure func() error) error {
+// under runs clients beside a measurement, and ends them.
+func under(ctx context.Context, clients func(context.Context), measure func() error) error {
 	loading, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { clients(loading) })
@@ -132,7 +135,7 @@ func load(ctx context.Context, clients func(context.Context), measure func() err
 // relays bear.
 func (s *scene) carry(ctx context.Context) error {
 	var before, after reading
-	err := load(ctx, func(ctx context.Context) {
+	err := under(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.carry, s.sizes.warm/2, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.carry)
@@ -149,30 +152,30 @@ func (s *scene) carry(ctx context.Context) error {
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
 	s.report.Add(report.Group{Title: "Carried to confirmed, a second, long ring", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
-	s.costs(before, after, answers.done)
+	s.costs("carried submission", before, after, answers.done)
 	s.say("%s: carried %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil
 }
 
-// costs tells what each submission took of the machine, the database and the endpoint.
-func (s *scene) costs(before, after reading, done int) {
+// costs tells what each of what was carried took of the machine, the database and the endpoint.
+func (s *scene) costs(each string, before, after reading, done int) {
 	took := after.processor.Since(before.processor)
-	each := func(d time.Duration) float64 { return ms(d) / float64(done) }
-	s.report.Add(report.Group{Title: "Taken by other programs meanwhile, of 100 of the machine", Better: report.Less}, s.label, 100*took.Others())
-	group := report.Group{Title: "Processor time of a carried submission, relays", Unit: "ms", Better: report.Less}
-	s.report.Add(group, s.label, each(took.Relays))
-	group.Title = "Processor time of a carried submission, Postgres"
-	s.report.Add(group, s.label, each(took.Database))
-	group.Title = "Processor time of a carried submission, local chain and clients"
-	s.report.Add(group, s.label, each(took.Chain+took.Clients))
-	s.report.Add(report.Group{Title: fmt.Sprintf("What %d cores of our own would carry, by processor time", runtime.NumCPU()), Unit: perSecond, Better: report.More}, s.label,
+	share := func(d time.Duration) float64 { return ms(d) / float64(done) }
+	s.report.Add(report.Group{Title: "Taken by other programs meanwhile, of 100 of the machine, " + each + "s", Better: report.Less}, s.label, 100*took.Others())
+	group := report.Group{Title: "Processor time of a " + each + ", relays", Unit: "ms", Better: report.Less}
+	s.report.Add(group, s.label, share(took.Relays))
+	group.Title = "Processor time of a " + each + ", Postgres"
+	s.report.Add(group, s.label, share(took.Database))
+	group.Title = "Processor time of a " + each + ", local chain and clients"
+	s.report.Add(group, s.label, share(took.Chain+took.Clients))
+	s.report.Add(report.Group{Title: fmt.Sprintf("What %d cores of our own would carry, by processor time, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More}, s.label,
 		float64(runtime.NumCPU())*float64(done)/took.Ours().Seconds())
 	var calls uint64
 	for method, n := range after.calls {
 		calls += n - before.calls[method]
 	}
-	s.report.Add(report.Group{Title: "RPC calls for a carried submission", Better: report.Less}, s.label, float64(calls)/float64(done))
-	s.report.Add(report.Group{Title: "SQL statements for a carried submission", Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
+	s.report.Add(report.Group{Title: "RPC calls for a " + each, Better: report.Less}, s.label, float64(calls)/float64(done))
+	s.report.Add(report.Group{Title: "SQL statements for a " + each, Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
 }
 
 // accept measures asynchronous acceptance, while the relays carry what they
@@ -184,7 +187,7 @@ func (s *scene) accept(ctx context.Context) error {
 	}
 	s.crowd.Calls()
 	from, to := time.Now(), time.Now()
-	err = load(ctx, func(ctx context.Context) {
+	err = under(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.Of(bodies))
 		to = time.Now()
 	}, func() error {
@@ -211,7 +214,7 @@ func (s *scene) accept(ctx context.Context) error {
 // newest root, prove and submit, again when they were too late.
 func (s *scene) chase(ctx context.Context) error {
 	var before, after reading
-	err := load(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, s.sizes.chase, s.sizes.warm/2) }, func() (err error) {
+	err := under(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, s.sizes.chase, s.sizes.warm/2) }, func() (err error) {
 		s.warmUp(ctx, s.sizes.chase)
 		before, after, err = s.during(ctx, s.window)
 		return err
@@ -256,7 +259,7 @@ func (s *scene) memory(ctx context.Context) error {
 		return err
 	}
 	var second usage
-	err = load(ctx, func(ctx context.Context) {
+	err = under(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.flight, s.sizes.warm, "wait=60", crowd.Of(bodies[memoryWarm+s.sizes.flight:]))
 	}, func() (err error) {
 		second, err = s.settled(ctx, 2*flight)

@@ -68,6 +68,9 @@ func (s *settings) sessions() (list []session) {
 	for _, n := range s.processes {
 		add(stand.Setup{Ring: ring, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, counted(n), partRing, false)
 	}
+	for _, n := range s.processes {
+		add(stand.Setup{Ring: carryRing, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, counted(n), partSwaps, false)
+	}
 	add(stand.Setup{Ring: acceptRing, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", partMemory, true)
 	return list
 }
@@ -183,6 +186,7 @@ func (b *bench) conclude() {
 	}
 	b.report.Note("Rows are the finished submissions that the database begins with. Ring %d is the real program's, with mainnet's compute limits of a block; longer ones (latency %d, carried %d, accepted %d roots) are without those limits, so that neither bounds the relay. Concurrency %d a process.", ring, latencyRing, carryRing, acceptRing, concurrency)
 	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Carried: answered with 200 to a client that waited. The database commits with fsync.")
+	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients look at /status every 2 s. To the tokens: from the first leg's created_at to the confirmed execution; the accounts end when the execution is signed.")
 }
 
 // span is the first and the last of the load averages, in their order of time.

@@ -34,7 +34,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
-	clients, err := crowd.New(crowd.Options{Relays: st.URLs, Simulator: b.lab.Simulator, Mint: b.lab.Mint, Seed: uint64(round) + 1, Now: time.Now}) //nolint:gosec // a few rounds
+	clients, err := crowd.New(crowd.Options{Relays: st.URLs, Simulator: b.lab.Simulator, Mint: b.lab.Mint, Market: b.market(st), Seed: uint64(round) + 1, Now: time.Now}) //nolint:gosec // a few rounds
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 	at := &scene{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
 	at.say("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
-		partLatency: at.latency, partCarry: at.carry, partAccept: at.accept, partRing: at.chase, partMemory: at.memory,
+		partLatency: at.latency, partCarry: at.carry, partAccept: at.accept, partRing: at.chase, partSwaps: at.swap, partMemory: at.memory,
 	}
 	if err := measures[s.part](ctx); err != nil {
 		return err
@@ -57,6 +57,7 @@ type reading struct {
 	metrics    gauge.Metrics
 	calls      map[string]uint64
 	statements int64
+	router     uint64
 }
 
 func (s *scene) read(ctx context.Context) (r reading, err error) {
@@ -71,6 +72,9 @@ func (s *scene) read(ctx context.Context) (r reading, err error) {
 	}
 	r.metrics = gauge.ReadMetrics(pages)
 	if r.calls, err = s.stand.Calls(ctx); err != nil {
+		return r, err
+	}
+	if r.router, err = s.stand.RouterCalls(ctx); err != nil {
 		return r, err
 	}
 	list, err := s.stand.Statements(ctx)
@@ -128,10 +132,14 @@ func (s *scene) carried(what string, t *tally) error {
 	if t.done == 0 {
 		return fmt.Errorf("nothing was answered with a 2xx: %s", t.refusals())
 	}
+	s.noteRefusals(what, t)
+	return nil
+}
+
+func (s *scene) noteRefusals(what string, t *tally) {
 	if len(t.refused) > 0 {
 		s.report.Note("Refused while %s was measured (%s, round %d), where nothing should be: %s, beside %d that passed.", what, s.label, s.round+1, t.refusals(), t.done)
 	}
-	return nil
 }
 
 func (t *tally) refusals() string {
@@ -148,6 +156,9 @@ func (s *scene) profiles(ctx context.Context, d time.Duration) func() error {
 		return func() error { return nil }
 	}
 	name := fmt.Sprintf("%d-%d", s.setup.Processes, s.setup.Rows)
+	if s.setup.Swaps {
+		name = "swaps-" + name
+	}
 	done := make(chan error, 2)
 	relays, _, _ := s.stand.Parts()
 	go func() { done <- s.profiler.take(ctx, relays[0], "relay-"+name, d) }()

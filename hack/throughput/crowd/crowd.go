@@ -39,12 +39,15 @@ const (
 	streamAhead = 64
 )
 
-// Options configure a Crowd. All are required.
+// Options configure a Crowd. All but Market are required.
 type Options struct {
 	// Relays are base URLs; requests go to them in turn.
 	Relays    []string
 	Simulator *simulator.Simulator
 	Mint      shieldpool.Mint
+	// Market has every request be a swap there, which its client follows until it
+	// is executed or refunded; nil for none.
+	Market *load.Market
 	// Seed decides notes and pauses.
 	Seed uint64
 	Now  func() time.Time
@@ -57,6 +60,7 @@ type Crowd struct {
 	http   *http.Client
 	number atomic.Int64
 	turn   atomic.Int64
+	price  price
 
 	mu    sync.Mutex
 	calls []Call
@@ -78,7 +82,7 @@ func New(o Options) (*Crowd, error) {
 	}
 	const conns = 4096
 	return &Crowd{
-		o: o, draw: load.Options{Simulator: o.Simulator, Mint: o.Mint, Seed: o.Seed, Withdrawals: withdrawals, Patience: patience},
+		o: o, draw: load.Options{Simulator: o.Simulator, Mint: o.Mint, Seed: o.Seed, Withdrawals: withdrawals, Patience: patience, Market: o.Market},
 		http: &http.Client{Transport: &http.Transport{MaxIdleConns: conns, MaxIdleConnsPerHost: conns, DisableCompression: true}, Timeout: patience},
 	}, nil
 }
@@ -123,6 +127,9 @@ func (c *Crowd) Prepare(ctx context.Context, n int) ([][]byte, error) {
 }
 
 func (c *Crowd) prove(root [32]byte) ([]byte, error) {
+	if c.o.Market != nil {
+		return c.proveSwap(root)
+	}
 	q := c.draw.Draw(int(c.number.Add(1)), root)
 	return q.Body(0)
 }
@@ -248,7 +255,7 @@ func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool
 		c.calls = append(c.calls, call)
 		c.mu.Unlock()
 	}()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay()+contract.TransactPath, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.relay()+c.path(), bytes.NewReader(body))
 	if err != nil {
 		return false
 	}
@@ -267,12 +274,15 @@ func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool
 		return false
 	}
 	call.Status = answer.StatusCode
+	var told struct {
+		Code      string `json:"code"`
+		RequestID string `json:"request_id"`
+	}
+	_ = json.Unmarshal(content, &told) // an answer without a code counts by its status
 	if call.Status/100 != 2 {
-		var refused struct {
-			Code string `json:"code"`
-		}
-		_ = json.Unmarshal(content, &refused) // an answer without a code counts by its status
-		call.Code = refused.Code
+		call.Code = told.Code
+	} else if c.o.Market != nil {
+		c.follow(ctx, told.RequestID, &call)
 	}
 	return call.Status != http.StatusServiceUnavailable
 }

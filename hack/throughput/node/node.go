@@ -35,10 +35,12 @@ const (
 // settings are what the flags say.
 type settings struct {
 	listen, admin, sends string
-	key                  string
-	ring                 int
-	limits               bank.BlockLimits
-	funded               []solana.PublicKey
+	// router is empty for none.
+	router string
+	key    string
+	ring   int
+	limits bank.BlockLimits
+	funded []solana.PublicKey
 }
 
 func parse(args []string, stderr io.Writer) (*settings, error) {
@@ -48,6 +50,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.StringVar(&s.listen, "listen", "", "`address` of JSON-RPC and WebSocket")
 	flags.StringVar(&s.admin, "admin", "", "`address` of the chain's admin port")
 	flags.StringVar(&s.sends, "sends", "", "`address` that tells of sends")
+	flags.StringVar(&s.router, "router", "", "`address` of the swap router; empty for none")
 	flags.StringVar(&s.key, "vk", "", "`file` of the verifying key")
 	flags.IntVar(&s.ring, "ring", shieldpool.Development().RootHistory, "number of `roots` that the program remembers")
 	flags.Uint64Var(&s.limits.Block, "block-units", bank.DefaultBlockUnits, "compute `units` of a block")
@@ -87,6 +90,11 @@ func Run(ctx context.Context, args []string, stderr io.Writer) (err error) {
 	}
 	if _, err := chain.ListenAdmin(s.admin); err != nil {
 		return err
+	}
+	if s.router != "" {
+		if _, err := chain.ListenRouter(s.router); err != nil {
+			return err
+		}
 	}
 	r := newRecorder(chain, time.Now)
 	mux := http.NewServeMux()

@@ -50,7 +50,7 @@ func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
 
 // fillSQL writes submissions that landed and were finalized over the last days,
 // with all that belongs to them. All that the benchmark knows of the relay's schema stands here
-// and in firstSendSQL.
+// in firstSendSQL and in swapsSQL.
 var fillSQL = []string{
 	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * interval '3 seconds' AS at,
 		sha256(('a' || n)::bytea) AS nullifier0, sha256(('b' || n)::bytea) AS nullifier1, sha256(('c' || n)::bytea) AS hash,
@@ -88,7 +88,7 @@ func (l *Lab) fill(ctx context.Context, rows int) error {
 		for i, s := range fillSQL {
 			var args []any
 			if i == 0 {
-				args = []any{rows, l.pool.Bytes()}
+				args = []any{rows, l.Pool.Address.Bytes()}
 			}
 			if _, err := conn.Exec(ctx, s, args...); err != nil {
 				return fmt.Errorf("fill a database, statement %d: %w", i+1, err)
@@ -103,9 +103,10 @@ func (l *Lab) fill(ctx context.Context, rows int) error {
 	return l.sql(ctx, name, "VACUUM ANALYZE", "CHECKPOINT")
 }
 
-// copyDatabase makes a fresh database as of a number of rows.
+// copyDatabase makes a fresh database as of a number of rows. The copy is written
+// to disk before anything is measured: else it is while commits are timed.
 func (l *Lab) copyDatabase(ctx context.Context, name string, rows int) error {
-	return l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name+" TEMPLATE "+template(rows))
+	return l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name+" TEMPLATE "+template(rows), "CHECKPOINT")
 }
 
 func (l *Lab) dropDatabase(ctx context.Context, name string) error {
@@ -115,6 +116,32 @@ func (l *Lab) dropDatabase(ctx context.Context, name string) error {
 const firstSendSQL = `SELECT a.signature, s.created_at FROM submissions s JOIN attempts a ON a.submission_id = s.id
 	WHERE s.created_at >= $1 AND s.created_at < $2
 	AND a.epoch = (SELECT min(epoch) FROM attempts WHERE submission_id = s.id)`
+
+// swapsSQL times the swaps that were executed in a span by their rows: the second
+// leg's execution is signed as soon as its accounts are there.
+const swapsSQL = `SELECT l.created_at, l.completed_at, (SELECT min(a.created_at) FROM attempts a WHERE a.submission_id = s.id AND a.purpose = 'execute'), s.completed_at
+	FROM submissions s JOIN submissions l ON l.id = s.parent JOIN swaps w ON w.id = s.id
+	WHERE s.completed_at >= $1 AND s.completed_at < $2 AND w.phase = 'executed'`
+
+// Swap is when an executed swap reached each of its steps, by the database's clock.
+type Swap struct {
+	// Accepted and Funded are the first leg's beginning and confirmation; then the
+	// execution was Signed, and confirmed with the Tokens at the recipient's account.
+	Accepted, Funded, Signed, Tokens time.Time
+}
+
+// Executed lists the swaps whose tokens came in a span.
+func (s *Stand) Executed(ctx context.Context, from, to time.Time) (out []Swap, err error) {
+	err = s.lab.with(ctx, s.database, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, swapsSQL, from, to)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Swap])
+		return err
+	})
+	return out, err
+}
 
 // Statement is what Postgres counted for one statement.
 type Statement struct {

@@ -47,8 +47,8 @@ type Lab struct {
 	LabOptions
 	Simulator *simulator.Simulator
 	Mint      shieldpool.Mint
+	Pool      *shieldpool.Pool
 
-	pool                   solana.PublicKey
 	relay, key, compliance string
 	server                 *postgres.Server
 	keys                   []solana.PublicKey
@@ -66,7 +66,7 @@ func NewLab(ctx context.Context, o LabOptions) (_ *Lab, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{LabOptions: o, Mint: profile.Mints[0], pool: pool.Address, relay: filepath.Join(o.State, "relay"), key: filepath.Join(o.Root, "hack", "circuit", "verification_key.json")}
+	l := &Lab{LabOptions: o, Mint: profile.Mints[0], Pool: pool, relay: filepath.Join(o.State, "relay"), key: filepath.Join(o.Root, "hack", "circuit", "verification_key.json")}
 	text, err := os.ReadFile(filepath.Clean(l.key))
 	if err != nil {
 		return nil, fmt.Errorf("read the development key: %w", err)

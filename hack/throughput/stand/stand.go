@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/hack/throughput/node"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -29,6 +30,8 @@ const (
 	connections, mostEach = 160, 40
 	// longUnits are compute limits that never bind.
 	longUnits = "1000000000"
+	// chainPorts are those of RPC, admin port, note of sends and router.
+	chainPorts = 4
 )
 
 // Setup is what one measurement runs on.
@@ -39,6 +42,9 @@ type Setup struct {
 	Processes, Concurrency int
 	// Rows is how many finished submissions the database begins with.
 	Rows int
+	// Swaps gives the relays the chain's swap router, and Concurrency places for
+	// swaps as well.
+	Swaps bool
 	// Limits are the compute limits of a block as on mainnet; without, a block
 	// takes whatever comes.
 	Limits bool
@@ -49,6 +55,8 @@ type Stand struct {
 	Setup
 	// URLs are the relays' APIs, Operations their operations ports.
 	URLs, Operations []string
+	// Router is the swap router's API; empty without swaps.
+	Router string
 
 	lab      *Lab
 	http     *http.Client
@@ -79,14 +87,14 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	if err := l.copyDatabase(ctx, s.database, setup.Rows); err != nil {
 		return nil, fmt.Errorf("copy a database: %w", err)
 	}
-	ports, err := freePorts(ctx, 3+2*setup.Processes)
+	ports, err := freePorts(ctx, chainPorts+2*setup.Processes)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.startChain(ctx, ports[:3]); err != nil {
+	if err := s.startChain(ctx, ports[:chainPorts]); err != nil {
 		return nil, err
 	}
-	if err := s.startRelays(ctx, ports[3:]); err != nil {
+	if err := s.startRelays(ctx, ports[chainPorts:]); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -97,6 +105,9 @@ func (s *Stand) startChain(ctx context.Context, ports []string) (err error) {
 	args := []string{"node", "-listen", ports[0], "-admin", ports[1], "-sends", ports[2], "-vk", s.lab.key, "-ring", fmt.Sprint(s.Ring)}
 	if !s.Limits {
 		args = append(args, "-block-units", longUnits, "-account-units", longUnits)
+	}
+	if s.Swaps {
+		s.Router, args = "http://"+ports[3], append(args, "-router", ports[3])
 	}
 	for _, key := range s.lab.keys {
 		args = append(args, "-fund", key.String())
@@ -114,13 +125,18 @@ func (s *Stand) startRelays(ctx context.Context, ports []string) error {
 	}
 	for i := range s.Processes {
 		api, operations := ports[2*i], ports[2*i+1]
-		p, err := process.Start(fmt.Sprintf("relay %d", i+1), filepath.Join(s.folder, fmt.Sprintf("relay-%d.log", i+1)), s.lab.relay,
-			"serve", "--listen="+api, "--operations-listen="+operations,
-			"--database-url-file="+file, fmt.Sprintf("--database-max-connections=%d", min(mostEach, connections/s.Processes)),
-			"--rpc-url="+s.rpc, "--genesis-hash="+shieldpool.DevelopmentGenesisHash.String(), "--profile="+shieldpool.Development().Name,
-			fmt.Sprintf("--root-ring=%d", s.Ring), "--verifying-key="+s.lab.key, "--fee-payer-key-file="+s.lab.file("payers"),
-			"--compliance-public-key="+s.lab.compliance, "--rate-limit=0", fmt.Sprintf("--concurrency=%d", s.Concurrency),
-			"--log-format=json", "--log-level=info")
+		args := []string{
+			"serve", "--listen=" + api, "--operations-listen=" + operations,
+			"--database-url-file=" + file, fmt.Sprintf("--database-max-connections=%d", min(mostEach, connections/s.Processes)),
+			"--rpc-url=" + s.rpc, "--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
+			fmt.Sprintf("--root-ring=%d", s.Ring), "--verifying-key=" + s.lab.key, "--fee-payer-key-file=" + s.lab.file("payers"),
+			"--compliance-public-key=" + s.lab.compliance, "--rate-limit=0", fmt.Sprintf("--concurrency=%d", s.Concurrency),
+			"--log-format=json", "--log-level=info",
+		}
+		if s.Swaps {
+			args = append(args, "--router-url="+s.Router, "--router-program="+market.ProgramID.String(), fmt.Sprintf("--swap-concurrency=%d", s.Concurrency))
+		}
+		p, err := process.Start(fmt.Sprintf("relay %d", i+1), filepath.Join(s.folder, fmt.Sprintf("relay-%d.log", i+1)), s.lab.relay, args...)
 		if err != nil {
 			return err
 		}
@@ -200,6 +216,29 @@ func (s *Stand) Calls(ctx context.Context) (map[string]uint64, error) {
 		return nil, fmt.Errorf("decode the chain's statistics: %w", err)
 	}
 	return stats["default"].Calls, nil
+}
+
+// RouterCalls counts the calls of the swap router, all together.
+func (s *Stand) RouterCalls(ctx context.Context) (calls uint64, err error) {
+	if !s.Swaps {
+		return 0, nil
+	}
+	raw, err := s.get(ctx, http.MethodGet, s.admin+"/router", "")
+	if err != nil {
+		return 0, err
+	}
+	var router struct {
+		Stats struct {
+			Calls map[string]uint64 `json:"calls"`
+		} `json:"stats"`
+	}
+	if err := json.Unmarshal(raw, &router); err != nil {
+		return 0, fmt.Errorf("decode the router's statistics: %w", err)
+	}
+	for _, n := range router.Stats.Calls {
+		calls += n
+	}
+	return calls, nil
 }
 
 // DropSends has the chain lose what it is sent: nothing lands any more.

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/report"
+	"github.com/relaypool/relaypool/hack/throughput/stand"
+	"github.com/relaypool/relaypool/hack/wallet/trade"
+)
+
+const (
+	// steadySwaps is how many windows the steady swaps get: they come one by one,
+	// and percentiles need some.
+	steadySwaps = 2
+	// swapWindow is the shortest time in which swaps are counted, of which each
+	// takes some seconds.
+	swapWindow  = 4 * time.Second
+	carriedSwap = "carried swap"
+)
+
+// market is where the clients of a stand swap; nil where they do not.
+func (b *bench) market(st *stand.Stand) *load.Market {
+	if !st.Swaps {
+		return nil
+	}
+	router := trade.Router{URL: st.Router, HTTP: &http.Client{Timeout: 10 * time.Second}}
+	return &load.Market{Pool: b.lab.Pool, Mint: localnet.OutputMint(), Quote: router.Quote}
+}
+
+// swap measures swaps: how long they take at a steady rate, and how many are
+// carried to the tokens by clients who begin the next when they have them.
+func (s *scene) swap(ctx context.Context) error {
+	if err := s.steadySwaps(ctx); err != nil {
+		return err
+	}
+	return s.carrySwaps(ctx)
+}
+
+// steadySwaps measures from submission to tokens, by step.
+func (s *scene) steadySwaps(ctx context.Context) error {
+	warm := int(s.sizes.swapRate) + 1
+	bodies, err := s.crowd.Prepare(ctx, warm+int(steadySwaps*s.sizes.swapRate*s.window.Seconds()))
+	if err != nil {
+		return err
+	}
+	s.crowd.Steady(ctx, s.sizes.swapRate, bodies[:warm])
+	s.crowd.Calls()
+	from := time.Now()
+	s.crowd.Steady(ctx, s.sizes.swapRate, bodies[warm:])
+	to := time.Now()
+	answered := s.tally(s.crowd.Calls(), from, to)
+	if err := s.carried("the latency of swaps", &answered); err != nil {
+		return err
+	}
+	swaps, err := s.stand.Executed(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	if len(swaps) < answered.done {
+		return fmt.Errorf("the database has the steps of %d swaps, expected %d", len(swaps), answered.done)
+	}
+	for _, step := range []struct {
+		title string
+		took  func(*stand.Swap) time.Duration
+	}{
+		{"Swap, from submission to tokens", func(w *stand.Swap) time.Duration { return w.Tokens.Sub(w.Accepted) }},
+		{"Swap, first leg: accepted to confirmed", func(w *stand.Swap) time.Duration { return w.Funded.Sub(w.Accepted) }},
+		{"Swap, accounts: to the signed execution", func(w *stand.Swap) time.Duration { return w.Signed.Sub(w.Funded) }},
+		{"Swap, execution: signed to confirmed", func(w *stand.Swap) time.Duration { return w.Tokens.Sub(w.Signed) }},
+	} {
+		took := make([]time.Duration, len(swaps))
+		for i := range swaps {
+			took[i] = step.took(&swaps[i])
+		}
+		slices.Sort(took)
+		for _, percentile := range []float64{50, 95} {
+			s.report.Add(report.Group{Title: fmt.Sprintf("%s, p%.0f, at %.0f a second", step.title, percentile, s.sizes.swapRate), Unit: "s", Better: report.Less}, s.label, gauge.Percentile(took, percentile).Seconds())
+		}
+		s.say("%s: %s p50 %.2f s, p95 %.2f s", s.name, step.title, gauge.Percentile(took, 50).Seconds(), gauge.Percentile(took, 95).Seconds())
+	}
+	return nil
+}
+
+// carrySwaps measures with as many clients as the relays bear.
+func (s *scene) carrySwaps(ctx context.Context) error {
+	var before, after reading
+	window := max(s.window, swapWindow)
+	err := under(ctx, func(ctx context.Context) {
+		s.crowd.Flood(ctx, s.sizes.swaps, s.sizes.warm, "", s.crowd.Stream(ctx))
+	}, func() (err error) {
+		s.warmUp(ctx, s.sizes.swaps)
+		kept := s.profiles(ctx, window)
+		before, after, err = s.during(ctx, window)
+		return errors.Join(err, kept())
+	})
+	if err != nil {
+		return err
+	}
+	swaps, err := s.stand.Executed(ctx, before.at, after.at)
+	if err != nil {
+		return err
+	}
+	answers := s.tally(s.crowd.Calls(), before.at, after.at)
+	if len(swaps) == 0 {
+		return fmt.Errorf("no swap was carried: %s", answers.refusals())
+	}
+	s.noteRefusals("what swaps are carried", &answers)
+	rate := float64(len(swaps)) / after.at.Sub(before.at).Seconds()
+	s.report.Add(report.Group{Title: "Swaps carried to the tokens, a second, long ring", Unit: perSecond, Better: report.More}, s.label, rate)
+	s.costs(carriedSwap, before, after, len(swaps))
+	s.report.Add(report.Group{Title: "Router calls for a " + carriedSwap, Better: report.Less}, s.label, float64(after.router-before.router)/float64(len(swaps)))
+	s.say("%s: carried %.1f swaps a second, their clients knew after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	return nil
+}
