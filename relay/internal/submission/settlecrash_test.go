@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -263,8 +264,8 @@ func (c *mortalReads) Accounts(ctx context.Context, keys []solana.PublicKey, com
 	return out, slot, err
 }
 
-func (c *mortalReads) Settlement(ctx context.Context, s *shieldpool.Swap) (*ledger.Settled, error) {
-	return mortally(c.m, "look for the end", func() (*ledger.Settled, error) { return c.Chain.Settlement(ctx, s) })
+func (c *mortalReads) Settlement(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
+	return mortally(c.m, "look for the end", func() (*ledger.Settled, error) { return c.Chain.Settlement(ctx, s, first, last) })
 }
 
 // mortalRouter is its router.
@@ -498,7 +499,7 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 	if accounts[0] != nil {
 		fault("the swap state is still there")
 	}
-	settled, err := r.rpc.Settlement(ctx, r.swap)
+	settled, err := r.rpc.Settlement(ctx, r.swap, 0, math.MaxUint64)
 	if err != nil || settled == nil {
 		return append(faults, fmt.Sprintf("the chain has no end of the swap: %v", err))
 	}
