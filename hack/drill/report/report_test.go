@@ -30,6 +30,9 @@ func outcome() *arena.Outcome {
 			Records: []load.Record{{Requests: []load.Request{{Answers: []load.Answer{
 				{Call: load.CallTransact, Status: 503, Code: "pool_busy"},
 				{Call: load.CallTransact, Status: 202, RequestID: uuid.UUID{9}},
+				{Call: load.CallStatus, Status: 200, RequestID: uuid.UUID{4}, At: start, SwapAnswer: load.SwapAnswer{Waits: "no_route"}},
+				{Call: load.CallStatus, Status: 200, RequestID: uuid.UUID{4}, At: start.Add(time.Second), SwapAnswer: load.SwapAnswer{Waits: "swap_price"}},
+				{Call: load.CallStatus, Status: 200, RequestID: uuid.UUID{4}, At: start.Add(2 * time.Second)},
 			}}}}},
 			Submissions: []account.Submission{
 				{ID: uuid.UUID{1}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
@@ -96,7 +99,7 @@ func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
 		t.Errorf("the JSON report has seed %d and figures %v", written.Seed, figures)
 	}
 	for name, want := range map[string]float64{
-		"swaps executed": 1, "swaps refunded": 1, "of these in reach of the usual price": 1, "of these to execute": 2, "of these to refund": 1,
+		"swaps executed": 1, "swaps refunded": 1, "of these in reach of the usual price": 1, "these waited at last for swap_price": 1, "of these to execute": 2, "of these to refund": 1,
 		"accepted to tokens, longest": 5, "accepted to refund, longest": 90, "longest past a swap's timeout": 12, "router answers: short_output": 3,
 	} {
 		if figures[name] != want {

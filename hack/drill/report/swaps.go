@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ type swapFigures struct {
 	// executed whenever the price was where it is most of the time.
 	executed, refunded []time.Duration
 	reachable          int
+	// waited counts what these waited for when their clients looked last before
+	// the refund.
+	waited map[string]int
 	// signed counts the attempts of second legs by purpose.
 	signed map[string]int
 	// latest is how many slots past its timeout a swap ended that did so last.
@@ -25,7 +29,8 @@ type swapFigures struct {
 }
 
 func swapsOf(o *arena.Outcome) *swapFigures {
-	e, f := o.Evidence, &swapFigures{signed: make(map[string]int)}
+	e, f := o.Evidence, &swapFigures{signed: make(map[string]int), waited: make(map[string]int)}
+	waits := lastWaits(e)
 	net := func(s *account.Submission) uint64 {
 		lamports, _ := e.Fees.Net(s.Inputs.Gross())
 		return lamports
@@ -57,6 +62,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 			f.refunded = append(f.refunded, wait)
 			if s.Swap != nil && s.Swap.MinOutput <= o.BasePrice(net(s)) {
 				f.reachable++
+				f.waited[waits[s.ID]]++
 			}
 		}
 		if slot := slots[last.Signature.String()]; last.Timeout > 0 && slot > last.Timeout {
@@ -68,12 +74,30 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 	return f
 }
 
+// lastWaits is what each swap waited for when a client looked last.
+func lastWaits(e *account.Evidence) map[uuid.UUID]string {
+	out, at := make(map[uuid.UUID]string), make(map[uuid.UUID]time.Time)
+	for i := range e.Records {
+		for _, q := range e.Records[i].Requests {
+			for k := range q.Answers {
+				if a := &q.Answers[k]; a.Waits != "" && a.At.After(at[a.RequestID]) {
+					out[a.RequestID], at[a.RequestID] = a.Waits, a.At
+				}
+			}
+		}
+	}
+	return out
+}
+
 type adder func(name string, value float64, unit string)
 
 func (f *swapFigures) counts(add adder) {
 	add("swaps executed", float64(len(f.executed)), "")
 	add("swaps refunded", float64(len(f.refunded)), "")
 	add("of these in reach of the usual price", float64(f.reachable), "")
+	for _, reason := range sortedKeys(f.waited) {
+		add("these waited at last for "+cmp.Or(reason, "nothing told"), float64(f.waited[reason]), "")
+	}
 }
 
 func (f *swapFigures) attempts(add adder) {

@@ -39,7 +39,7 @@ const (
 	streamAhead = 64
 )
 
-// Options configure a Crowd. All but Market are required.
+// Options configure a Crowd. All but Market and Look are required.
 type Options struct {
 	// Relays are base URLs; requests go to them in turn.
 	Relays    []string
@@ -48,6 +48,8 @@ type Options struct {
 	// Market has every request be a swap there, which its client follows until it
 	// is executed or refunded; nil for none.
 	Market *load.Market
+	// Look is the pause between two looks at a swap's status; 0 is 2 s.
+	Look time.Duration
 	// Seed decides notes and pauses.
 	Seed uint64
 	Now  func() time.Time
@@ -79,6 +81,9 @@ type Call struct {
 func New(o Options) (*Crowd, error) {
 	if len(o.Relays) == 0 || o.Simulator == nil || o.Now == nil || o.Mint.Address.IsZero() {
 		return nil, errors.New("the crowd needs Relays, Simulator, Mint and Now")
+	}
+	if o.Look == 0 {
+		o.Look = defaultLook
 	}
 	const conns = 4096
 	return &Crowd{

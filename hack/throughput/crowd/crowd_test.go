@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,16 +25,19 @@ import (
 type relay struct {
 	t      *testing.T
 	answer func(n int) (status int, code string)
+	// looks answers the nth look at the swap of a request.
+	looks func(n int) string
 
 	mu       sync.Mutex
 	roots    int
 	received []received
+	looked   int
 }
 
 type received struct {
-	root   [32]byte
-	prefer string
-	raw    string
+	root         [32]byte
+	path, prefer string
+	raw          string
 }
 
 func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -42,6 +46,11 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if q.URL.Path == "/merkle-root" {
 		r.roots++
 		fmt.Fprintf(w, `{"root":"%064x","merkle_tree":"x","next_index":1,"slot":1}`, r.roots)
+		return
+	}
+	if strings.HasPrefix(q.URL.Path, "/status/") {
+		r.looked++
+		fmt.Fprint(w, r.looks(r.looked-1))
 		return
 	}
 	raw, err := io.ReadAll(q.Body)
@@ -57,10 +66,10 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.t.Errorf("public inputs: %v", err)
 		return
 	}
-	r.received = append(r.received, received{in.Root, q.Header.Get("Prefer"), string(raw)})
+	r.received = append(r.received, received{in.Root, q.URL.Path, q.Header.Get("Prefer"), string(raw)})
 	status, code := r.answer(len(r.received) - 1)
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"code":%q}`, code)
+	fmt.Fprintf(w, `{"code":%q,"request_id":"00000000-0000-0000-0000-00000000000a"}`, code)
 }
 
 func (r *relay) all() []received {

@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	// lookEvery is how often a client looks how its swap stands: SDKs look every
-	// 2 to 5 s.
-	lookEvery = 2 * time.Second
+	// defaultLook is how often SDKs look at least.
+	defaultLook = 2 * time.Second
 	// priceAge is how old a price may be, and priceOf what it is asked for, in
 	// lamports: about what a swap brings.
 	priceAge = time.Second
@@ -70,7 +69,7 @@ func (c *Crowd) path() string {
 // the call: what is not executed has a code. A swap that nobody knows the end of
 // when ctx ends counts as not answered.
 func (c *Crowd) follow(ctx context.Context, id string, call *Call) {
-	for sleep(ctx, lookEvery) {
+	for sleep(ctx, c.o.Look) {
 		state, code := c.look(ctx, id)
 		if state != "completed" && state != "failed" {
 			continue

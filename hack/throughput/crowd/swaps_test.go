@@ -1,0 +1,139 @@
+package crowd_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/hack/throughput/crowd"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// swapping has everybody swap at a price of three lamports a unit, which is told
+// as often as asked says.
+func swapping(t *testing.T, asked *int) *load.Market {
+	t.Helper()
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &load.Market{Pool: pool, Mint: solana.PublicKey{31: 9}, Quote: func(_ context.Context, _ solana.PublicKey, lamports uint64) (uint64, error) {
+		*asked++
+		return lamports / 3, nil
+	}}
+}
+
+// swappers are a crowd that looks at its swaps without much of a pause.
+func swappers(t *testing.T, asked *int, r *relay, now func() time.Time) *crowd.Crowd {
+	t.Helper()
+	o := options(t, r)
+	o.Market, o.Look, o.Now = swapping(t, asked), time.Millisecond, now
+	c, err := crowd.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestASwapIsCarriedWhenItsClientKnowsTheEnd(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		last string
+		want map[string]int
+	}{
+		"of its execution": {`{"data":{"status":"completed"}}`, map[string]int{"200": 1}},
+		"of its refund":    {`{"data":{"status":"failed","error_code":"swap_refunded"}}`, map[string]int{"409swap_refunded": 1}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked int
+			r := &relay{t: t, answer: accepting, looks: func(n int) string {
+				return []string{`{"data":{"status":"processing"}}`, "no JSON", tc.last}[n]
+			}}
+			c := swappers(t, &asked, r, time.Now)
+			c.Steady(t.Context(), 1000, prepare(t, c, 1))
+			if diff := cmp.Diff(statuses(c.Calls()), tc.want); diff != "" || r.looked != 3 {
+				t.Errorf("after %d looks, want 3, calls (-got +want):\n%s", r.looked, diff)
+			}
+			if path := r.all()[0].path; path != "/transact_swap" {
+				t.Errorf("the request went to %s", path)
+			}
+		})
+	}
+}
+
+func TestASwapWithoutAnEndIsNotCarried(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var asked int
+	c := swappers(t, &asked, &relay{t: t, answer: accepting, looks: func(n int) string {
+		if n == 3 {
+			stop()
+		}
+		return `{"data":{"status":"processing"}}`
+	}}, time.Now)
+	c.Steady(ctx, 1000, prepare(t, c, 1))
+	if diff := cmp.Diff(statuses(c.Calls()), map[string]int{"0": 1}); diff != "" {
+		t.Errorf("calls (-got +want):\n%s", diff)
+	}
+}
+
+func TestSwapsAreDrawnAtOnePriceThatIsNotOld(t *testing.T) {
+	t.Parallel()
+	var asked int
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	c := swappers(t, &asked, &relay{t: t, answer: accepting}, func() time.Time { return now })
+	for _, body := range prepare(t, c, 20) {
+		var request struct {
+			Minimum json.RawMessage `json:"min_output_amount"`
+			Inputs  []byte          `json:"public_inputs"`
+		}
+		if err := json.Unmarshal(body, &request); err != nil {
+			t.Fatal(err)
+		}
+		in, err := shieldpool.ParsePublicInputs(request.Inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		net, _ := shieldpool.Development().Fees.Net(in.Gross())
+		if got, want := strings.Trim(string(request.Minimum), `"`), fmt.Sprint(net/3*99/100); got[:4] != want[:4] {
+			t.Errorf("minimum %s for %d lamports, want about %s", got, net, want)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the price was asked %d times for 20 swaps at once, want once", asked)
+	}
+	now = now.Add(2 * time.Second)
+	if prepare(t, c, 1); asked != 2 {
+		t.Errorf("the price was asked %d times, want a second time when it is old", asked)
+	}
+}
+
+func TestWithoutAPriceNoSwapIsDrawn(t *testing.T) {
+	t.Parallel()
+	var asked int
+	o := options(t, &relay{t: t, answer: accepting})
+	o.Market = swapping(t, &asked)
+	away := errors.New("the router is away")
+	o.Market.Quote = func(context.Context, solana.PublicKey, uint64) (uint64, error) { return 0, away }
+	c, err := crowd.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Prepare(t.Context(), 3); !errors.Is(err, away) {
+		t.Errorf("error %v, want the router's", err)
+	}
+}
