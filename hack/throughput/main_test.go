@@ -74,7 +74,7 @@ func TestEveryPartMeasures(t *testing.T) {
 		"Carried to confirmed, a second, ring 100":                2, "Tries told to prove anew or come back, of 100, ring 100": 2,
 		"Swap, from submission to tokens, p50, at 4 a second": 2, "Swap, from submission to tokens, p95, at 4 a second": 2,
 		"Swap, first leg: accepted to confirmed, p50, at 4 a second": 2, "Swap, first leg: accepted to confirmed, p95, at 4 a second": 2,
-		"Swap, accounts: to the signed execution, p50, at 4 a second": 2, "Swap, accounts: to the signed execution, p95, at 4 a second": 2,
+		"Swap, price: first leg confirmed to the execution signed, p50, at 4 a second": 2, "Swap, price: first leg confirmed to the execution signed, p95, at 4 a second": 2,
 		"Swap, execution: signed to confirmed, p50, at 4 a second": 2, "Swap, execution: signed to confirmed, p95, at 4 a second": 2,
 		"Swaps carried to the tokens, a second, long ring": 2, "Processor time of a carried swap, relays": 2,
 		"Processor time of a carried swap, Postgres": 2, "Processor time of a carried swap, local chain and clients": 2,

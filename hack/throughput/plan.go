@@ -186,7 +186,7 @@ func (b *bench) conclude() {
 	}
 	b.report.Note("Rows are the finished submissions that the database begins with. Ring %d is the real program's, with mainnet's compute limits of a block; longer ones (latency %d, carried %d, accepted %d roots) are without those limits, so that neither bounds the relay. Concurrency %d a process.", ring, latencyRing, carryRing, acceptRing, concurrency)
 	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Carried: answered with 200 to a client that waited. The database commits with fsync.")
-	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients look at /status every 2 s. To the tokens: from the first leg's created_at to the confirmed execution; the accounts end when the execution is signed.")
+	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients look at /status every 2 s. To the tokens: from the first leg's created_at to the confirmed execution; an execution is signed once there is a price, and accounts where they are not made by it.")
 }
 
 // span is the first and the last of the load averages, in their order of time.

@@ -73,7 +73,7 @@ func (s *scene) steadySwaps(ctx context.Context) error {
 	}{
 		{"Swap, from submission to tokens", func(w *stand.Swap) time.Duration { return w.Tokens.Sub(w.Accepted) }},
 		{"Swap, first leg: accepted to confirmed", func(w *stand.Swap) time.Duration { return w.Funded.Sub(w.Accepted) }},
-		{"Swap, accounts: to the signed execution", func(w *stand.Swap) time.Duration { return w.Signed.Sub(w.Funded) }},
+		{"Swap, price: first leg confirmed to the execution signed", func(w *stand.Swap) time.Duration { return w.Signed.Sub(w.Funded) }},
 		{"Swap, execution: signed to confirmed", func(w *stand.Swap) time.Duration { return w.Tokens.Sub(w.Signed) }},
 	} {
 		took := make([]time.Duration, len(swaps))
