@@ -330,6 +330,14 @@ func (s *settleWorld) newSwapRun(gross, least uint64) *swapRun {
 	must(s.t, err)
 	must(s.t, s.chain.Fund(r.payer.PublicKey(), sol))
 	s.eventually("the payer is funded", func() bool { return s.balance(r.payer.PublicKey()) == sol })
+	r.ask(gross, least)
+	return r
+}
+
+// ask makes the run's request.
+func (r *swapRun) ask(gross, least uint64) {
+	s := r.settleWorld
+	s.t.Helper()
 	wallet := s.newKey().PublicKey()
 	ata, err := shieldpool.AssociatedTokenAccount(wallet, localnet.OutputMint())
 	must(s.t, err)
@@ -344,7 +352,6 @@ func (s *settleWorld) newSwapRun(gross, least uint64) *swapRun {
 	}
 	r.swap, err = s.pool.Swap(r.call.Inputs.Nullifiers[0], *r.call.Swap)
 	must(s.t, err)
-	return r
 }
 
 // process is one relay's engine, on the run's database.
@@ -356,33 +363,48 @@ type process struct {
 }
 
 func (r *swapRun) process(m *mortal) (*process, error) {
+	return r.wire(wiring{
+		store: &mortalStore{r.store, m}, chain: &mortalChain{r.rpc, m, r.db}, reads: &mortalReads{r.rpc, m},
+		router: func(c swap.Router) swap.Router { return &mortalRouter{c, m} },
+	})
+}
+
+// wiring is what lies between a process and the world.
+type wiring struct {
+	store  submission.Store
+	chain  submission.Chain
+	reads  swap.Chain
+	router func(swap.Router) swap.Router
+}
+
+// wire makes a process and runs it.
+func (r *swapRun) wire(w wiring) (*process, error) {
 	log := slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var pays payers
 	var err error
-	if pays.Payers, err = feepayer.New(feepayer.Options{Keys: []*feepayer.Key{r.payer}, Balances: r.rpc, Log: log, Now: time.Now, MinBalance: sol / 100}); err != nil {
+	if pays.Payers, err = feepayer.New(feepayer.Options{Keys: []*feepayer.Key{r.payer}, Balances: r.rpc, Log: log, Now: r.clock.now, MinBalance: sol / 100}); err != nil {
 		return nil, err
 	}
-	client, err := router.New(router.Options{BaseURL: r.router, HTTP: router.NewHTTPClient(), Now: time.Now, Rand: rand.Float64, Log: log, Timeout: time.Second})
+	client, err := router.New(router.Options{BaseURL: r.router, HTTP: router.NewHTTPClient(), Now: r.clock.now, Rand: rand.Float64, Log: log, Timeout: time.Second})
 	if err != nil {
 		return nil, err
 	}
 	saga, err := swap.New(swap.Options{
-		Chain: &mortalReads{r.rpc, m}, Router: &mortalRouter{client, m}, Pool: r.pool, RouterProgram: market.ProgramID, Payers: pays,
-		SlippageBps: 50, Observer: deaf{}, Log: log, Now: time.Now,
+		Chain: w.reads, Router: w.router(client), Pool: r.pool, RouterProgram: market.ProgramID, Payers: pays,
+		SlippageBps: 50, Observer: deaf{}, Log: log, Now: r.clock.now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	db := &mortalStore{r.store, m}
-	signs, err := submission.NewSignPolicy("auto", db, r.key.Hash(), time.Now)
+	signs, err := submission.NewSignPolicy("auto", w.store, r.key.Hash(), r.clock.now)
 	if err != nil {
 		return nil, err
 	}
 	observer := &counts{n: map[string]int{}}
 	p := &process{ended: make(chan struct{})}
 	p.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: db, Chain: &mortalChain{r.rpc, m, r.db}, State: r.state, Pool: r.pool, Payers: pays, Spending: unlimited{}, Leaves: noLeaves{}, Signs: signs,
-		Observer: observer, Log: log, Now: time.Now, Worker: uuid.New(), Concurrency: 4, Settler: saga, Settlements: 4,
+		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: unlimited{}, Leaves: noLeaves{}, Signs: signs,
+		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Settler: saga, Settlements: 4,
 		Price:  submission.PriceRule{Cap: 1000, Percentile: 50},
 		Timing: submission.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: settleSlot, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
 	})
@@ -390,8 +412,8 @@ func (r *swapRun) process(m *mortal) (*process, error) {
 		return nil, err
 	}
 	p.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: db, Pool: r.pool, State: r.state, Payers: pays, Spending: unlimited{}, Key: r.key, Signs: signs, Observer: observer,
-		Engine: p.engine, Now: time.Now, NewID: uuid.New,
+		Store: w.store, Pool: r.pool, State: r.state, Payers: pays, Spending: unlimited{}, Key: r.key, Signs: signs, Observer: observer,
+		Engine: p.engine, Now: r.clock.now, NewID: uuid.New,
 	})
 	if err != nil {
 		return nil, err
