@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -168,7 +169,7 @@ type unrulyChain struct {
 type chainCalls interface {
 	submission.Chain
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
-	Settlement(ctx context.Context, swap *shieldpool.Swap) (*ledger.Settled, error)
+	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error)
 }
 
 func (c *unrulyChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
@@ -201,8 +202,8 @@ func (c *unrulyChain) Accounts(ctx context.Context, keys []solana.PublicKey, com
 	return out, slot, err
 }
 
-func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap) (*ledger.Settled, error) {
-	return unrulily(ctx, c.u, func() (*ledger.Settled, error) { return c.chainCalls.Settlement(ctx, swap) })
+func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
+	return unrulily(ctx, c.u, func() (*ledger.Settled, error) { return c.chainCalls.Settlement(ctx, swap, first, last) })
 }
 
 // chaos is a fleet, its swaps and the unruly world around them.
@@ -440,7 +441,7 @@ func (c *chaos) verify(ended []*submission.Submission) {
 		ends[s.Swap.Phase]++
 		accounts, _, err := r.rpc.Accounts(ctx, []solana.PublicKey{r.swap.State, r.call.Swap.RecipientATA, r.call.Recipient, r.swap.WSOL, r.swap.Output}, ledger.Confirmed, 0)
 		must(c.t, err)
-		settled, err := r.rpc.Settlement(ctx, r.swap)
+		settled, err := r.rpc.Settlement(ctx, r.swap, 0, math.MaxInt64)
 		must(c.t, err)
 		if settled == nil || s.Swap.Signature == nil || *s.Swap.Signature != settled.Signature || string(s.Swap.Phase) != string(settled.How) {
 			c.fault("swap %d is told as %s, the chain says %+v", i, s.Swap.Phase, settled)
