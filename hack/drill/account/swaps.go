@@ -216,7 +216,7 @@ func nothingLeft(e *Evidence, r *Result) {
 // payersPayRent holds each transaction's price, by what the database says that it
 // was for: a payer is nobody's source of lamports, whatever a router answers.
 func payersPayRent(e *Evidence, r *Result) {
-	x := indexed(e)
+	x, swaps := indexed(e), swapsOf(e)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
@@ -225,7 +225,7 @@ func payersPayRent(e *Evidence, r *Result) {
 		}
 		r.Examined++
 		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
-		if want, ok := tx.rent(attempt.Purpose); !ok || spent != want {
+		if want, ok := tx.rent(attempt.Purpose, swaps); !ok || spent != want {
 			r.fault("transaction %s, to %s, took %d lamports of rent from its payer, expected %d", tx.Signature, attempt.Purpose, spent, want)
 		}
 		for _, p := range e.Payers {
@@ -238,7 +238,7 @@ func payersPayRent(e *Evidence, r *Result) {
 
 // rent is what a transaction should cost its payer beside the fee; false when its
 // instructions are not what its purpose says.
-func (tx *Transaction) rent(purpose string) (lamports int64, ok bool) {
+func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (lamports int64, ok bool) {
 	if tx.Failed {
 		return 0, true
 	}
@@ -266,7 +266,11 @@ func (tx *Transaction) rent(purpose string) (lamports int64, ok bool) {
 		}
 		return lamports, true
 	case purpose == "execute" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Executed:
-		return tx.executionRent(&tx.Ends[0])
+		begun := swaps[tx.Ends[0].State]
+		if begun == nil {
+			return 0, false
+		}
+		return tx.executionRent(&tx.Ends[0], begun.leg.Changes[tx.Ends[0].State]-stateRent)
 	case purpose == "refund" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Refunded:
 		return 0, true
 	}
@@ -274,10 +278,11 @@ func (tx *Transaction) rent(purpose string) (lamports int64, ok bool) {
 }
 
 // executionRent is that of an execution: it gives back the state's rent, and that
-// of those of the state's two token accounts that were there before; the
-// recipient's may be made in the same transaction.
-func (tx *Transaction) executionRent(s *SwapEnd) (lamports int64, ok bool) {
-	made, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.WSOL], tx.Changes[s.Output]
+// of those of the state's two token accounts that were there before, whoever made
+// them; the recipient's may be made in the same transaction. What is swapped, of
+// which there is net, may have been wrapped before.
+func (tx *Transaction) executionRent(s *SwapEnd, net int64) (lamports int64, ok bool) {
+	made, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
 	lamports = made + wrapped + output - stateRent
 	return lamports, (made == 0 || made == tokenRent) && (wrapped == 0 || wrapped == -tokenRent) && (output == 0 || output == -tokenRent)
 }

@@ -303,6 +303,18 @@ func noSwapFaults() map[string]func(*account.Evidence) {
 			e.Payers[0].Closing -= 3 * tokenRent
 			e.Entries[slices.IndexFunc(e.Entries, func(entry account.Entry) bool { return entry.Signature == signature(22) })].Rent = tokenRent - stateRent
 		},
+		"a stranger wrapped the lamports before the execution": func(e *account.Evidence) {
+			tx := transaction(e, 22)
+			tx.Changes[buyerState], tx.Changes[buyerWSOL] = -stateRent, -net-tokenRent
+		},
+		"a stranger executed a swap": func(e *account.Evidence) {
+			tx := transaction(e, 22)
+			tx.Payer = solana.PublicKey{9}
+			tx.Changes[tx.Payer], tx.Changes[payer] = tx.Changes[payer], 0
+			e.Payers[0].Closing -= stateRent + 2*tokenRent - fee
+			e.Attempts = slices.DeleteFunc(e.Attempts, func(a account.Attempt) bool { return a.Signature == signature(22) })
+			e.Entries = slices.DeleteFunc(e.Entries, func(entry account.Entry) bool { return entry.Signature == signature(22) })
+		},
 		"a stranger refunded a swap": func(e *account.Evidence) {
 			refund := transaction(e, 24)
 			refund.Payer = solana.PublicKey{9}

@@ -169,7 +169,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
+		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}
@@ -221,7 +221,7 @@ func (a *arena) lanes() (lanes []string) {
 	for i := range a.network.names {
 		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
 	}
-	return append(lanes, "payers", "chain", "market", "router")
+	return append(lanes, "payers", "chain", "market", "router", "strangers")
 }
 
 func (a *arena) logs() (paths []string) {

@@ -97,6 +97,8 @@ func (d *director) name(e schedule.Event) (lane, label string) {
 		return "market", fmt.Sprintf("%d %%", e.Amount)
 	case schedule.RouterFault:
 		return "router", e.Fault
+	case schedule.Meddle:
+		return "strangers", e.Fault
 	}
 	return "?", string(e.Kind)
 }
@@ -136,6 +138,10 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		on := a.network.setRouter(e.Fault, true)
 		wait(ctx, e.For)
 		return errors.Join(on, a.network.setRouter(e.Fault, false))
+	case schedule.Meddle:
+		ctx, cancel := context.WithTimeout(ctx, e.For)
+		defer cancel()
+		a.meddle(ctx, e.Fault)
 	case schedule.Burst:
 		a.load.SetRate(a.o.Rate * float64(e.Amount))
 		wait(ctx, e.For)

@@ -173,13 +173,19 @@ func scanSubmission(row pgx.CollectableRow) (account.Submission, error) {
 		return s, fmt.Errorf("parse the public inputs of request %s: %w", id, err)
 	}
 	s.Inputs = *parsed
-	if len(terms) == 72 {
-		s.Swap = &shieldpool.SwapTerms{
-			OutputMint: solana.PublicKeyFromBytes(terms[:32]), RecipientATA: solana.PublicKeyFromBytes(terms[32:64]),
-			MinOutput: binary.LittleEndian.Uint64(terms[64:]),
-		}
-	}
+	s.Swap = swapTerms(terms)
 	return s, nil
+}
+
+// swapTerms decodes a swap's terms; nil of what is none.
+func swapTerms(b []byte) *shieldpool.SwapTerms {
+	if len(b) != 72 {
+		return nil
+	}
+	return &shieldpool.SwapTerms{
+		OutputMint: solana.PublicKeyFromBytes(b[:32]), RecipientATA: solana.PublicKeyFromBytes(b[32:64]),
+		MinOutput: binary.LittleEndian.Uint64(b[64:]),
+	}
 }
 
 func scanSettlement(row pgx.CollectableRow) (account.Settlement, error) {

@@ -99,7 +99,7 @@ func TestAReportSaysWhatFailedAndWhere(t *testing.T) {
 		t.Errorf("the JSON report has seed %d and figures %v", written.Seed, figures)
 	}
 	for name, want := range map[string]float64{
-		"swaps executed": 1, "swaps refunded": 1, "of these in reach of the usual price": 1, "these waited at last for swap_price": 1, "of these to execute": 2, "of these to refund": 1,
+		"swaps executed": 1, "swaps refunded": 1, "of those refunded in reach of the usual price": 1, "swaps that strangers ended": 1, "these waited at last for swap_price": 1, "of these to execute": 2, "of these to refund": 1,
 		"accepted to tokens, longest": 5, "accepted to refund, longest": 90, "longest past a swap's timeout": 12, "router answers: short_output": 3,
 	} {
 		if figures[name] != want {

@@ -22,6 +22,8 @@ type swapFigures struct {
 	// waited counts what these waited for when their clients looked last before
 	// the refund.
 	waited map[string]int
+	// strangers counts the swaps that somebody else ended.
+	strangers int
 	// signed counts the attempts of second legs by purpose.
 	signed map[string]int
 	// latest is how many slots past its timeout a swap ended that did so last.
@@ -41,18 +43,24 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 		}
 	}
 	ends := make(map[uuid.UUID]*account.Settlement, len(e.Settlements))
-	slots := make(map[string]uint64, len(e.Transactions))
+	slots, ours := make(map[string]uint64, len(e.Transactions)), make(map[string]bool, len(e.Attempts))
 	for i := range e.Settlements {
 		ends[e.Settlements[i].Swap] = &e.Settlements[i]
 	}
 	for i := range e.Transactions {
 		slots[e.Transactions[i].Signature.String()] = e.Transactions[i].Slot
 	}
+	for i := range e.Attempts {
+		ours[e.Attempts[i].Signature.String()] = true
+	}
 	for i := range e.Submissions {
 		s := &e.Submissions[i]
 		last := ends[s.ID]
 		if last == nil || last.State != "completed" {
 			continue
+		}
+		if !ours[last.Signature.String()] {
+			f.strangers++
 		}
 		wait := last.CompletedAt.Sub(s.CreatedAt)
 		switch last.Phase {
@@ -94,7 +102,8 @@ type adder func(name string, value float64, unit string)
 func (f *swapFigures) counts(add adder) {
 	add("swaps executed", float64(len(f.executed)), "")
 	add("swaps refunded", float64(len(f.refunded)), "")
-	add("of these in reach of the usual price", float64(f.reachable), "")
+	add("swaps that strangers ended", float64(f.strangers), "")
+	add("of those refunded in reach of the usual price", float64(f.reachable), "")
 	for _, reason := range sortedKeys(f.waited) {
 		add("these waited at last for "+cmp.Or(reason, "nothing told"), float64(f.waited[reason]), "")
 	}

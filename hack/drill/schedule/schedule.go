@@ -38,6 +38,8 @@ const (
 	MovePrice Kind = "move price"
 	// RouterFault has the relays' router fail or lie for the event's time.
 	RouterFault Kind = "router"
+	// Meddle has strangers act on swaps between their legs for the event's time.
+	Meddle Kind = "strangers"
 	// Burst multiplies the load for the event's time.
 	Burst Kind = "burst"
 )
@@ -49,8 +51,8 @@ type Event struct {
 	Kind    Kind
 	// Target is the index of the relay or endpoint.
 	Target int
-	// Fault names the fault, for the kinds Fault and RouterFault; for a fork it is
-	// what becomes of the transactions: lost, replayed or mixed.
+	// Fault names the fault, for the kinds Fault and RouterFault, and what strangers
+	// do for Meddle; for a fork it is what becomes of the transactions: lost, replayed or mixed.
 	Fault string
 	// Amount is the number of blocks of a fork and of skipped slots, the factor
 	// of a burst, and the price that the market moves to, in percent.
@@ -71,7 +73,7 @@ func (e Event) String() string {
 		text += fmt.Sprintf(", %d", e.Amount)
 	case MovePrice:
 		text += fmt.Sprintf(" to %d %%", e.Amount)
-	case RouterFault:
+	case RouterFault, Meddle:
 		text += " " + e.Fault
 	case Burst:
 		text += fmt.Sprintf(", %d times the load", e.Amount)
@@ -100,6 +102,8 @@ type Options struct {
 	// RouterFaults are the names of what the router can do. Without any the
 	// market is at rest.
 	RouterFaults []string
+	// Strangers are the names of what strangers do to swaps.
+	Strangers []string
 	// MostForked bounds the blocks that a fork undoes.
 	MostForked int
 }
@@ -127,6 +131,8 @@ const (
 	meanGap, marketGap = 2 * time.Second, 3 * time.Second
 	// priceMoves is how often the price moves while every router fault comes once.
 	priceMoves = 8
+	// meddlings is how often strangers do each thing meanwhile.
+	meddlings = 3
 	// routerFaults is how many the router can have at once.
 	routerFaults = 2
 	// longDrill is the duration from which events last as long as they do in
@@ -210,6 +216,11 @@ func (m *maker) marketDeck() (deck []Event) {
 	for range priceMoves {
 		deck = append(deck, Event{Kind: MovePrice})
 	}
+	for range meddlings {
+		for _, name := range m.Strangers {
+			deck = append(deck, Event{Kind: Meddle, Fault: name})
+		}
+	}
 	for _, name := range m.RouterFaults {
 		deck = append(deck, Event{Kind: RouterFault, Fault: name})
 	}
@@ -235,6 +246,8 @@ func (m *maker) length(kind Kind) time.Duration {
 		return between(2, 12)
 	case RouterFault:
 		return between(3, 8)
+	case Meddle:
+		return between(4, 8)
 	case CutConnections, Fork, SkipSlots, Fund:
 	}
 	return 0
@@ -270,6 +283,8 @@ func (m *maker) place(e *Event) bool {
 		return m.target(e, "price", 1)
 	case RouterFault:
 		return m.target(e, "router", routerFaults)
+	case Meddle:
+		return m.target(e, e.Fault, 1)
 	case Burst:
 		e.Amount = 2 + m.rand.IntN(4)
 		return m.target(e, "burst", 1)

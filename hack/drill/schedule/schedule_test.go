@@ -15,7 +15,7 @@ func options(seed uint64) schedule.Options {
 	return schedule.Options{
 		Seed: seed, Duration: 3 * time.Minute, Relays: 3, Endpoints: 2,
 		Faults: []string{"slow", "errors", "lags", "dead"}, Hard: []string{"errors", "dead"}, Kinds: schedule.AllKinds(), MostForked: 6,
-		RouterFaults: []string{"down", "short_output", "wrong_program"},
+		RouterFaults: []string{"down", "short_output", "wrong_program"}, Strangers: []string{"executes"},
 	}
 }
 
@@ -67,6 +67,11 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 				t.Errorf("seed %d: no router fault %q in %s", seed, fault, o.Duration)
 			}
 		}
+		for _, name := range o.Strangers {
+			if !kinds[string(schedule.Meddle)+name] {
+				t.Errorf("seed %d: no stranger %s in %s", seed, name, o.Duration)
+			}
+		}
 		if !kinds[string(schedule.MovePrice)] {
 			t.Errorf("seed %d: the price never moves in %s", seed, o.Duration)
 		}
@@ -110,7 +115,7 @@ func TestSwapsLeaveTheRestOfAScheduleAsItIs(t *testing.T) {
 	for seed := range uint64(20) {
 		o := options(seed)
 		with := slices.DeleteFunc(schedule.Make(o), func(e schedule.Event) bool {
-			return e.Kind == schedule.MovePrice || e.Kind == schedule.RouterFault
+			return slices.Contains([]schedule.Kind{schedule.MovePrice, schedule.RouterFault, schedule.Meddle}, e.Kind)
 		})
 		o.RouterFaults = nil
 		if diff := cmp.Diff(schedule.Make(o), with); diff != "" {
@@ -182,6 +187,7 @@ func TestEventsDescribeThemselves(t *testing.T) {
 		"   1.0 s  cut connections":                     {At: time.Second, Kind: schedule.CutConnections},
 		"   1.0 s  burst, 4 times the load, for 5.0 s":  {At: time.Second, For: 5 * time.Second, Kind: schedule.Burst, Amount: 4},
 		"   1.0 s  move price to 70 %, for 5.0 s":       {At: time.Second, For: 5 * time.Second, Kind: schedule.MovePrice, Amount: 70},
+		"   1.0 s  strangers wraps, for 5.0 s":          {At: time.Second, For: 5 * time.Second, Kind: schedule.Meddle, Fault: "wraps"},
 		"   1.0 s  router down, for 5.0 s":              {At: time.Second, For: 5 * time.Second, Kind: schedule.RouterFault, Fault: "down"},
 		"   1.0 s  skip slots, 4":                       {At: time.Second, Kind: schedule.SkipSlots, Amount: 4},
 	}

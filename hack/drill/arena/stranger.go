@@ -1,0 +1,172 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// What strangers do to swaps that are between their legs. Each is open to
+// anybody: the relay has to find what they did and tell it truly.
+const (
+	// wraps lands PrepareSwapSol, so that a refund has to unwrap.
+	wraps = "wraps"
+	// executes swaps at the user's minimum and takes the rent that is left.
+	executes = "executes"
+	// refunds closes the state as soon as its time is over.
+	refunds = "refunds"
+)
+
+func strangerNames() []string { return []string{wraps, executes, refunds} }
+
+const (
+	// meddled is how many swaps a stranger picks.
+	meddled = 4
+	// strangerSwapUnits is more compute than any of it uses.
+	strangerSwapUnits = 600_000
+	// almost is how many slots before its timeout a swap is picked for a refund.
+	almost = 25
+)
+
+// openSwap is a swap between its legs.
+type openSwap struct {
+	*shieldpool.Swap
+	wallet  solana.PublicKey
+	timeout uint64
+}
+
+// meddle has a stranger act on swaps until ctx ends. What he fails in is his affair.
+func (a *arena) meddle(ctx context.Context, how string) {
+	sent := make(map[solana.PublicKey]bool)
+	for {
+		swaps, _ := a.database.openSwaps(ctx, a.pool) // without the database he knows of none
+		slot, err := a.eyes.client.GetSlot(ctx, rpc.CommitmentProcessed)
+		for _, s := range swaps {
+			switch {
+			case err != nil || len(sent) >= meddled && !sent[s.State]:
+			case how == refunds && slot+almost < s.timeout:
+			case how == refunds && slot < s.timeout:
+				sent[s.State] = true // it is his, when its time has come
+			case how == refunds || !sent[s.State]:
+				sent[s.State] = true
+				a.act(ctx, how, s)
+			}
+		}
+		if wait(ctx, a.o.Slot); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (a *arena) act(ctx context.Context, how string, s openSwap) {
+	key := stranger()
+	me := key.PublicKey()
+	var instructions []solana.Instruction
+	var err error
+	add := func(i solana.Instruction, failure error) {
+		instructions = append(instructions, i)
+		if failure != nil {
+			err = failure
+		}
+	}
+	switch how {
+	case wraps:
+		instructions = s.Accounts(me, s.wallet)[:1] // that of wrapped SOL
+		add(s.Prepare(me))
+	case executes:
+		instructions = s.Accounts(me, s.wallet)
+		add(s.Prepare(me))
+		add(a.executeFor(ctx, s, me))
+	case refunds:
+		add(s.Close(me, s.wallet, a.eyes.exists(ctx, s.WSOL)))
+	}
+	latest, failure := a.eyes.client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
+	if err != nil || failure != nil {
+		return
+	}
+	tx, err := shieldpool.Versioned(me, shieldpool.Compute{Limit: strangerSwapUnits}, latest.Value.Blockhash, nil, instructions...)
+	if err != nil {
+		return
+	}
+	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &key }); err != nil {
+		return
+	}
+	_, _ = a.eyes.client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true})
+}
+
+// executeFor makes the execution that gives the user the minimum, or more.
+func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicKey) (solana.Instruction, error) {
+	at, err := market.For(localnet.OutputMint())
+	if err != nil {
+		return nil, err
+	}
+	lamports, err := a.eyes.swapLamports(ctx, s.State)
+	if err != nil {
+		return nil, err
+	}
+	trade := at.Swap(market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: lamports, MinOut: s.Terms.MinOutput})
+	data, err := trade.Data()
+	if err != nil {
+		return nil, err
+	}
+	return s.Execute(payer, market.ProgramID, trade.Accounts(), data)
+}
+
+// exists reports whether there is an account.
+func (y *eyes) exists(ctx context.Context, key solana.PublicKey) bool {
+	answer, err := y.client.GetAccountInfoWithOpts(ctx, key, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
+	return err == nil && answer.Value != nil
+}
+
+// swapLamports is what a swap's state says that is to be swapped.
+func (y *eyes) swapLamports(ctx context.Context, state solana.PublicKey) (uint64, error) {
+	answer, err := y.client.GetAccountInfoWithOpts(ctx, state, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
+	if err != nil {
+		return 0, fmt.Errorf("read a swap's state: %w", err)
+	}
+	parsed, err := shieldpool.ParseSwapState(answer.Value.Data.GetBinary())
+	if err != nil {
+		return 0, err
+	}
+	return parsed.Lamports, nil
+}
+
+const openSwapsSQL = `SELECT r.public_inputs, r.recipient, r.swap_terms, w.timeout_slot
+	FROM swaps w JOIN submissions s ON s.id = w.id JOIN requests r ON r.submission_id = s.parent
+	WHERE NOT w.ended AND w.phase NOT IN ('executed', 'refunded') AND w.timeout_slot > 0 ORDER BY s.id`
+
+// openSwaps lists the swaps between their legs.
+func (d *database) openSwaps(ctx context.Context, pool *shieldpool.Pool) (out []openSwap, err error) {
+	err = d.with(ctx, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, openSwapsSQL)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s openSwap, err error) {
+			var inputs, recipient, terms []byte
+			if err := row.Scan(&inputs, &recipient, &terms, &s.timeout); err != nil {
+				return s, err
+			}
+			parsed, err := shieldpool.ParsePublicInputs(inputs)
+			if err != nil {
+				return s, err
+			}
+			s.wallet = solana.PublicKeyFromBytes(recipient)
+			decoded := swapTerms(terms)
+			if decoded == nil {
+				return s, fmt.Errorf("a swap's terms have %d bytes", len(terms))
+			}
+			s.Swap, err = pool.Swap(parsed.Nullifiers[0], *decoded)
+			return s, err
+		})
+		return err
+	})
+	return out, err
+}
