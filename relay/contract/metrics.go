@@ -26,7 +26,7 @@ var (
 
 	MetricSubmissions = Metric{"relaypool_submissions_total", "Submissions done, by kind and outcome: completed and later finalized, each counted, or the code of the failure.",
 		"internal: report it. root_not_found on the rise: the pool is busier than its ring is long, or the queue waits.", []string{"kind", "outcome"}}
-	MetricStages = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, first_send (from accepted to the first send), confirm, finalize.",
+	MetricStages = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, first_send (from accepted to the first send), confirm, settle (a swap's second leg, from the first one's landing), finalize.",
 		"first_send on the rise while queue is not: look at simulate and at the RPC's latency. queue on the rise: more processes, unless work is held.", []string{"stage"}}
 	MetricAttempts = Metric{"relaypool_attempts_total", "What happened to transactions, by event: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (put off for the deployment's sake), panic (a step was given up).",
 		"expired on the rise: transactions do not land, so raise the priority fee's cap or look at the endpoints. reopened: a fork died under confirmed transactions; nothing is lost. panic: report the log line.", []string{"event"}}

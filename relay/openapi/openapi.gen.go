@@ -703,8 +703,9 @@ type SubmissionStatus struct {
 	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
 	// that meets the minimum is signed. `executed`: the output is in
 	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-	// The last two are the ends. A quoted swap whose execution died is
-	// `accounts_ready` again.
+	// The last two are the ends. Most executions make the accounts themselves, so
+	// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
+	// to what its accounts show.
 	//
 	//
 	// Example: funded
@@ -735,8 +736,7 @@ type SubmissionStatus struct {
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` (the operator has to look), or the code of what holds the
-	// relay up: `chain_unavailable`, `pool_not_initialised`, `fee_payer_empty`,
-	// `spend_cap_reached`.
+	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
 	//
 	//
 	// Example: swap_price
@@ -790,8 +790,9 @@ type SwapFields struct {
 // `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
 // that meets the minimum is signed. `executed`: the output is in
 // `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-// The last two are the ends. A quoted swap whose execution died is
-// `accounts_ready` again.
+// The last two are the ends. Most executions make the accounts themselves, so
+// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
+// to what its accounts show.
 //
 // Example: funded
 type SwapPhase string
@@ -807,8 +808,9 @@ type SwapProgress struct {
 	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
 	// that meets the minimum is signed. `executed`: the output is in
 	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-	// The last two are the ends. A quoted swap whose execution died is
-	// `accounts_ready` again.
+	// The last two are the ends. Most executions make the accounts themselves, so
+	// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
+	// to what its accounts show.
 	//
 	//
 	// Example: funded
@@ -834,8 +836,7 @@ type SwapProgress struct {
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` (the operator has to look), or the code of what holds the
-	// relay up: `chain_unavailable`, `pool_not_initialised`, `fee_payer_empty`,
-	// `spend_cap_reached`.
+	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
 	//
 	//
 	// Example: swap_price
@@ -878,8 +879,9 @@ type SwapResult struct {
 	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
 	// that meets the minimum is signed. `executed`: the output is in
 	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-	// The last two are the ends. A quoted swap whose execution died is
-	// `accounts_ready` again.
+	// The last two are the ends. Most executions make the accounts themselves, so
+	// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
+	// to what its accounts show.
 	//
 	//
 	// Example: funded
@@ -910,8 +912,7 @@ type SwapResult struct {
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` (the operator has to look), or the code of what holds the
-	// relay up: `chain_unavailable`, `pool_not_initialised`, `fee_payer_empty`,
-	// `spend_cap_reached`.
+	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
 	//
 	//
 	// Example: swap_price
