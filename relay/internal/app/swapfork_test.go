@@ -226,3 +226,32 @@ func TestAForkTakesTheNotesAway(t *testing.T) {
 	}
 	s.ready()
 }
+
+// TestAStrangerEndsASwapThatAForkHadUndone: the relay has seen that the state was
+// gone, and not that it came back.
+func TestAStrangerEndsASwapThatAForkHadUndone(t *testing.T) {
+	t.Parallel()
+	s := newSwapStand(t, standOptions{slot: forking})
+	stranger := s.stranger()
+	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
+	w := s.begin(nil)
+	w.shows("funded", "router_unavailable")
+	s.faults(oneEndpoint, dropped())
+	s.fork(s.landedAt(w.leg), nil)
+	s.reopened(1)
+	eventually(t, "the settlement waits for its state", func() bool {
+		return s.count("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
+	})
+	s.sendAs(stranger, w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey())...)
+	var first []byte
+	must(t, s.db.QueryRow(t.Context(), "SELECT raw FROM attempts WHERE purpose = 'transact'").Scan(&first))
+	// The relay is out of sight of the chain until all is over.
+	s.faults(oneEndpoint, dropped(), fault.Rule{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable})
+	must(t, s.rpc.Send(t.Context(), first, false, 0))
+	eventually(t, "the state is there again", func() bool { return s.account(w.swap.State) != nil })
+	w.executeAs(stranger)
+	s.faults(oneEndpoint)
+	s.honest()
+	w.executed()
+	s.ready()
+}
