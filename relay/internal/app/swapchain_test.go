@@ -18,9 +18,22 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// holdBefore keeps swaps from being executed once their accounts are made: the
-// router gives a price, and nothing that can be signed.
+// holdBefore keeps swaps from being executed: the router gives a price, and
+// nothing that can be signed.
 func (s *swapStand) holdBefore() { s.lies(router.LieRule{Lie: router.WrongProgram}) }
+
+// crowded is a router whose routes leave no room for the making of accounts in the
+// transaction that executes, and fit without.
+func crowded() router.Settings { return router.Settings{Wide: 21, Outside: true} }
+
+// crowd has the accounts made apart, for the nth time, and holds the swap then.
+func (w *swapping) crowd(nth int) {
+	w.t.Helper()
+	w.behave(crowded())
+	w.signed("accounts", nth)
+	w.holdBefore()
+	w.shows("accounts_ready", "router_hostile")
+}
 
 // late delays the relay's sends by so much, before they act.
 func late(d time.Duration) fault.Rule { return fault.Rule{Method: "sendTransaction", Latency: d} }
@@ -70,12 +83,12 @@ func TestThePriceMovesBetweenSimulationAndLanding(t *testing.T) {
 	s := newSwapStand(t, standOptions{slot: slow})
 	s.holdBefore()
 	w := s.begin(nil)
-	w.shows("accounts_ready", "router_hostile")
+	w.shows("funded", "router_hostile")
 	s.faults(oneEndpoint, late(700*time.Millisecond))
 	s.honest()
 	w.signed("execute", 1)
 	s.price(50)
-	w.shows("accounts_ready", "swap_price")
+	w.shows("funded", "swap_price")
 	if landed, failed := w.executions(); landed != 0 || failed != 1 {
 		t.Errorf("%d executions landed and %d failed, want one failure", landed, failed)
 	}
@@ -132,9 +145,9 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 		s := newSwapStand(t, standOptions{slot: slow})
 		s.holdBefore()
 		w := s.begin(s.owned(false))
-		w.shows("accounts_ready", "router_hostile")
+		w.crowd(1)
 		w.closing()
-		s.honest()
+		s.behave(crowded())
 		w.executed()
 		if n := w.attempts("accounts"); n != 2 {
 			t.Errorf("%d transactions for accounts were signed, want 2", n)
@@ -145,8 +158,8 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 		t.Parallel()
 		s := newSwapStand(t, standOptions{slot: slow})
 		s.holdBefore()
-		w := s.begin(s.owned(false))
-		w.shows("accounts_ready", "router_hostile")
+		w := s.begin(s.owned(true))
+		w.shows("funded", "router_hostile")
 		s.faults(oneEndpoint, late(1500*time.Millisecond))
 		s.honest()
 		w.signed("execute", 1)
@@ -156,7 +169,7 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 		if landed, failed := w.executions(); landed != 1 || failed != 1 {
 			t.Errorf("%d executions landed and %d failed, want one each", landed, failed)
 		}
-		s.books(notesRent + 2*tokenRent)
+		s.books(notesRent + tokenRent)
 	})
 	t.Run("and there is no price any more", func(t *testing.T) {
 		t.Parallel()
@@ -218,7 +231,7 @@ func TestAnExecutionLandsAndIsAnsweredWithAnError(t *testing.T) {
 		t.Log(name)
 		s.holdBefore()
 		w := s.begin(nil)
-		w.shows("accounts_ready", "router_hostile")
+		w.shows("funded", "router_hostile")
 		s.faults(oneEndpoint, rules...)
 		s.honest()
 		eventually(t, "the execution is on the chain", func() bool { landed, _ := w.executions(); return landed == 1 })
@@ -243,7 +256,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 		s := newSwapStand(t, standOptions{slot: slow})
 		s.holdBefore()
 		w := s.begin(nil)
-		w.shows("accounts_ready", "router_hostile")
+		w.shows("funded", "router_hostile")
 		w.until(-110)
 		s.faults(oneEndpoint, dropped())
 		s.honest()
@@ -281,7 +294,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 		if e := w.attempts("execute"); e != 1 {
 			t.Errorf("%d executions were signed", e)
 		}
-		s.books(notesRent + stateRent + 3*tokenRent)
+		s.books(notesRent + stateRent)
 	})
 	t.Run("somebody else's refund is faster", func(t *testing.T) {
 		t.Parallel()
@@ -298,7 +311,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 		if n := w.attempts("refund"); n != 0 {
 			t.Errorf("%d refunds were signed for a swap that was over", n)
 		}
-		s.books(notesRent + stateRent + 3*tokenRent)
+		s.books(notesRent + stateRent)
 	})
 }
 
@@ -310,12 +323,12 @@ func TestAStrangerActs(t *testing.T) {
 	s.holdBefore()
 	wrapped, stuck, executed, early := s.begin(nil), s.begin(nil), s.begin(nil), s.begin(nil)
 	for _, w := range []*swapping{wrapped, stuck, executed, early} {
-		w.shows("accounts_ready", "router_hostile")
+		w.shows("funded", "router_hostile")
 	}
 	for _, w := range []*swapping{wrapped, stuck} {
 		prepare, err := w.swap.Prepare(stranger.PublicKey())
 		must(t, err)
-		s.sendAs(stranger, prepare)
+		s.sendAs(stranger, append(w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare)...)
 		s.sendAs(stranger, prepare, system.NewTransferInstruction(1, stranger.PublicKey(), w.swap.State).Build()) // and once more
 	}
 	refund, err := early.swap.Close(stranger.PublicKey(), early.wallet.PublicKey(), false)
@@ -338,8 +351,9 @@ func TestAStrangerActs(t *testing.T) {
 	wrapped.executed()
 	stuck.executed()
 	early.executed()
-	// What the stranger left in two states, and the rents that he got for executing.
-	s.books(4*notesRent+4*tokenRent+stateRent+2*tokenRent, 2)
+	// The stranger got the rent of the state that he executed, and gave that of the
+	// accounts that he made for two others, beside a lamport in each state.
+	s.books(4*notesRent+tokenRent+stateRent, 2, 2*2*tokenRent)
 }
 
 // executeAs has a stranger execute the swap, whom the rents then go to.
@@ -352,7 +366,7 @@ func (w *swapping) executeAs(stranger *feepayer.Key) {
 	must(w.t, err)
 	execute, err := w.swap.Execute(stranger.PublicKey(), market.ProgramID, trade.AccountValues, trade.DataBytes)
 	must(w.t, err)
-	w.sendAs(stranger, prepare, execute)
+	w.sendAs(stranger, append(w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare, execute)...)
 }
 
 // TestAStrangerRefunds what the relay cannot, and the wallet has its lamports:
@@ -363,11 +377,11 @@ func TestAStrangerRefunds(t *testing.T) {
 	stranger := s.stranger()
 	s.holdBefore()
 	plain, wrapped := s.begin(nil), s.begin(nil)
-	plain.shows("accounts_ready", "router_hostile")
-	wrapped.shows("accounts_ready", "router_hostile")
+	plain.shows("funded", "router_hostile")
+	wrapped.shows("funded", "router_hostile")
 	prepare, err := wrapped.swap.Prepare(stranger.PublicKey())
 	must(t, err)
-	s.sendAs(stranger, prepare)
+	s.sendAs(stranger, append(wrapped.swap.Accounts(stranger.PublicKey(), wrapped.wallet.PublicKey()), prepare)...)
 	s.faults(oneEndpoint, dropped())
 	wrapped.until(1)
 	for _, w := range []*swapping{plain, wrapped} {
@@ -378,7 +392,7 @@ func TestAStrangerRefunds(t *testing.T) {
 	s.faults(oneEndpoint)
 	plain.refunded(0)
 	wrapped.refunded(tokenRent)
-	s.books(2 * (notesRent + stateRent + 3*tokenRent))
+	s.books(2 * (notesRent + stateRent))
 }
 
 // TestDustStopsNothing: lamports and tokens of strangers on every account of a
@@ -403,7 +417,7 @@ func TestDustStopsNothing(t *testing.T) {
 		w := s.newSwap(nil)
 		dust(before, w.swap.State, w.swap.WSOL, w.swap.Output, w.call.Swap.RecipientATA)
 		w.post(s.stand)
-		w.shows("accounts_ready", "router_hostile")
+		w.shows("funded", "router_hostile")
 		dust(after, w.swap.State)
 		_, _, err := s.chain.MintTo(solana.WrappedSol, w.swap.State, after)
 		must(t, err)
@@ -421,13 +435,14 @@ func TestDustStopsNothing(t *testing.T) {
 		if got := s.tokensOf(w.call.Swap.RecipientATA); got != want {
 			t.Errorf("the recipient got %d tokens, want %d with what was donated", got, want)
 		}
-		s.books(notesRent+tokenRent, 4*before+2*after)
+		// Who sent tokens made the accounts of the state, whose rent is the payer's now.
+		s.books(notesRent+tokenRent, 2*before+2*after+2*tokenRent)
 	})
 	t.Run("of a swap that is refunded", func(t *testing.T) {
 		t.Parallel()
 		s, w := dusty(t, standOptions{})
 		w.refunded(after)
-		s.books(notesRent+stateRent+3*tokenRent, 4*before)
+		s.books(notesRent+stateRent, before)
 	})
 	t.Run("of a swap that looks wrapped", func(t *testing.T) {
 		t.Parallel()
@@ -436,6 +451,6 @@ func TestDustStopsNothing(t *testing.T) {
 		must(t, err)
 		// All of it goes to the wallet, with the account's rent.
 		w.refunded(after + after + w.net + tokenRent)
-		s.books(notesRent+stateRent+3*tokenRent, 4*before)
+		s.books(notesRent+stateRent, before)
 	})
 }

@@ -94,7 +94,7 @@ func TestAForkUndoesBothLegs(t *testing.T) {
 				first = a.at("data", "swap_signature")
 				return a.at("data", "status") == "completed"
 			})
-			if undone := s.fork(s.landedAt(w.leg), again); len(undone) < 3 {
+			if undone := s.fork(s.landedAt(w.leg), again); len(undone) < 2 {
 				t.Fatalf("the fork undid %d transactions, want both legs", len(undone))
 			}
 			if again == nil {
@@ -116,8 +116,8 @@ func TestAForkUndoesAnExecution(t *testing.T) {
 	s := newSwapStand(t, standOptions{slot: slow})
 	s.holdBefore()
 	w := s.begin(nil)
-	w.shows("accounts_ready", "router_hostile")
-	w.until(-150) // the first leg is final, and so are the accounts
+	w.shows("funded", "router_hostile")
+	w.until(-150) // the first leg is final
 	s.honest()
 	var execution any
 	eventually(t, "it is executed", func() bool {
@@ -140,8 +140,8 @@ func TestAForkUndoesAnExecutionAndThePriceIsGone(t *testing.T) {
 	s := newSwapStand(t, standOptions{slot: slow})
 	s.holdBefore()
 	w := s.begin(nil)
-	w.shows("accounts_ready", "router_hostile")
-	w.until(-150) // the first leg is final, and so are the accounts
+	w.shows("funded", "router_hostile")
+	w.until(-150) // the first leg is final
 	s.honest()
 	var execution any
 	eventually(t, "it is executed", func() bool {
@@ -153,7 +153,7 @@ func TestAForkUndoesAnExecutionAndThePriceIsGone(t *testing.T) {
 	s.fork(s.landedAt(execution), nil)
 	s.price(50) // on the new branch too
 	s.reopened(1)
-	w.shows("accounts_ready", "swap_price")
+	w.shows("funded", "swap_price")
 	a := w.refunded(0)
 	if a.at("data", "swap_phase") != "refunded" {
 		t.Errorf("it ended as %v", a.body)
@@ -161,7 +161,7 @@ func TestAForkUndoesAnExecutionAndThePriceIsGone(t *testing.T) {
 	if landed, failed := w.executions(); landed != 0 || failed != 1 {
 		t.Errorf("%d executions landed and %d failed, want the first one to fail on the new branch", landed, failed)
 	}
-	s.books(notesRent + stateRent + 3*tokenRent)
+	s.books(notesRent + stateRent)
 }
 
 // TestAForkUndoesARefund: the lamports are in the state again, and go back again.

@@ -21,9 +21,6 @@ import (
 // badRouter is one way in which a router is of no use.
 type badRouter struct {
 	settings router.Settings
-	// accounts says that it gives a price, so that the accounts are made before it
-	// shows what it is.
-	accounts bool
 	// greedy asks for more than the market gives.
 	greedy bool
 	// waits are what the swap may be seen to wait for, and hostile is what is counted.
@@ -48,17 +45,17 @@ func hostileRouters(payer solana.PublicKey) map[string]badRouter {
 	return map[string]badRouter{
 		"quotes another mint":         {settings: lying(router.WrongMint, ""), waits: only, hostile: "output_mint"},
 		"quotes another amount":       {settings: lying(router.WrongAmount, ""), waits: only, hostile: "amount"},
-		"quotes twice of what it has": {settings: lying(router.LowThreshold, ""), accounts: true, greedy: true, waits: fails},
-		"calls another program":       {settings: lying(router.WrongProgram, ""), accounts: true, waits: only, hostile: "program"},
-		"has the payer sign":          {settings: naming(router.PayerAccount), accounts: true, waits: only, hostile: "signer"},
-		"writes the payer's account":  {settings: naming(router.PayerWritable), accounts: true, waits: only, hostile: "account"},
-		"wants another signature":     {settings: lying(router.ExtraSigner, ""), accounts: true, waits: only, hostile: "signer"},
-		"swaps for another user":      {settings: lying(router.OtherUser, ""), accounts: true, waits: only, hostile: "signer"},
-		"keeps half of the output":    {settings: lying(router.ShortOutput, ""), accounts: true, waits: fails},
-		"takes half of the input":     {settings: lying(router.PartialFill, ""), accounts: true, waits: fails},
-		"names a table that is none":  {settings: lying(router.BogusTable, ""), accounts: true, waits: only, hostile: "lookup_table"},
-		"names an account for table":  {settings: lying(router.ForeignTable, ""), accounts: true, waits: only, hostile: "lookup_table"},
-		"gives no instructions":       {settings: failing(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), accounts: true, waits: []string{"router_unavailable"}},
+		"quotes twice of what it has": {settings: lying(router.LowThreshold, ""), greedy: true, waits: fails},
+		"calls another program":       {settings: lying(router.WrongProgram, ""), waits: only, hostile: "program"},
+		"has the payer sign":          {settings: naming(router.PayerAccount), waits: only, hostile: "signer"},
+		"writes the payer's account":  {settings: naming(router.PayerWritable), waits: only, hostile: "account"},
+		"wants another signature":     {settings: lying(router.ExtraSigner, ""), waits: only, hostile: "signer"},
+		"swaps for another user":      {settings: lying(router.OtherUser, ""), waits: only, hostile: "signer"},
+		"keeps half of the output":    {settings: lying(router.ShortOutput, ""), waits: fails},
+		"takes half of the input":     {settings: lying(router.PartialFill, ""), waits: fails},
+		"names a table that is none":  {settings: lying(router.BogusTable, ""), waits: only, hostile: "lookup_table"},
+		"names an account for table":  {settings: lying(router.ForeignTable, ""), waits: only, hostile: "lookup_table"},
+		"gives no instructions":       {settings: failing(fault.Rule{Method: instructions, Status: http.StatusInternalServerError}), waits: []string{"router_unavailable"}},
 	}
 }
 
@@ -74,8 +71,8 @@ func brokenRouters() map[string]badRouter {
 		"answers with a page":       {settings: lying(router.Garbage, ""), waits: waits},
 		"breaks off":                {settings: lying(router.Truncated, ""), waits: waits},
 		"answers with too much":     {settings: lying(router.Huge, ""), waits: waits},
-		"gives a price and a page":  {settings: lying(router.Garbage, router.CallInstructions), accounts: true, waits: waits},
-		"gives a price, breaks off": {settings: lying(router.Truncated, router.CallInstructions), accounts: true, waits: waits},
+		"gives a price and a page":  {settings: lying(router.Garbage, router.CallInstructions), waits: waits},
+		"gives a price, breaks off": {settings: lying(router.Truncated, router.CallInstructions), waits: waits},
 	}
 }
 
@@ -102,18 +99,10 @@ func (s *swapStand) meet(all map[string]badRouter) map[string]*swapping {
 }
 
 // rents are what the payers lose with refunds, in lamports: those of the state go
-// to the recipient, and accounts that were made for nothing stay.
-func rents(all map[string]badRouter) (lamports uint64) {
-	for _, bad := range all {
-		lamports += notesRent + stateRent
-		if bad.accounts {
-			lamports += 3 * tokenRent
-		}
-	}
-	return lamports
-}
+// to the recipient. No accounts are made for nothing.
+func rents(all map[string]badRouter) uint64 { return uint64(len(all)) * (notesRent + stateRent) }
 
-// wellWith has them all be honest from now on.
+// honest has them all be honest from now on.
 func (s *swapStand) honest() {
 	s.t.Helper()
 	s.door.treat(nil)
@@ -132,17 +121,11 @@ func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 			t.Parallel()
 			s := newSwapStand(t, standOptions{})
 			routers := all(s)
-			if name == "broken" {
-				// Those that answer nothing keep the breaker open for the two that give a
-				// price, so that their accounts may never come to be made.
-				delete(routers, "gives a price and a page")
-				delete(routers, "gives a price, breaks off")
-			}
 			for name, w := range s.meet(routers) {
 				t.Log(name)
 				w.refunded(0)
-				if n := w.attempts("execute"); n != 0 {
-					t.Errorf("a router that %s has had %d executions signed", name, n)
+				if n := w.attempts("execute") + w.attempts("accounts"); n != 0 {
+					t.Errorf("a router that %s has had %d transactions signed", name, n)
 				}
 				w.silent()
 			}
@@ -201,7 +184,7 @@ func TestARouterComesToItsSenses(t *testing.T) {
 	}
 }
 
-// TestAPriceGoesAwayAndComesBack, before the accounts are made and after.
+// TestAPriceGoesAwayAndComesBack, and the router with it.
 func TestAPriceGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: slow})
@@ -211,10 +194,10 @@ func TestAPriceGoesAwayAndComesBack(t *testing.T) {
 	w.shows("funded", "swap_price")
 	s.behave(failing(fault.Rule{Method: router.CallInstructions, Status: http.StatusServiceUnavailable}))
 	s.price(100)
-	w.shows("accounts_ready", "router_unavailable")
+	w.shows("funded", "router_unavailable")
 	s.price(90)
 	s.honest()
-	w.shows("accounts_ready", "swap_price")
+	w.shows("funded", "swap_price")
 	s.price(101)
 	want := s.gives(w.net)
 	w.executed()
@@ -273,9 +256,9 @@ func TestRoutesThatDoNotFit(t *testing.T) {
 				}
 				s.books(notesRent + tokenRent)
 			} else {
-				w.shows("accounts_ready", "swap_route_too_large")
+				w.shows("funded", "swap_route_too_large")
 				w.refunded(0)
-				s.books(notesRent + stateRent + 3*tokenRent)
+				s.books(notesRent + stateRent)
 			}
 			s.door.before(nil)
 			if wantDirect := len(tt.ignore) > 0; direct != wantDirect {
