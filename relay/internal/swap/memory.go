@@ -21,9 +21,8 @@ type recollection struct {
 	level int
 	// other says that the refund as the accounts suggest it would fail.
 	other bool
-	// held is the newest slot at which the state was seen, and gone the first at which
-	// it was not; 0 for none.
-	held, gone uint64
+	// held is the newest slot at which the state was seen; 0 for none.
+	held uint64
 	// warned is what was told of the router last.
 	warned string
 	// used is when it was last of use.

@@ -76,7 +76,7 @@ func (s *Saga) see(r *round, a *ledger.Account) {
 		r.state = stateWrong
 		return
 	}
-	s.remember(r, func(k *recollection) { k.held, k.gone = max(k.held, r.slot), 0 })
+	s.remember(r, func(k *recollection) { k.held = max(k.held, r.slot) })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 

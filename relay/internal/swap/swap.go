@@ -186,13 +186,11 @@ func (s *Saga) ended(r *round) submission.Order {
 
 // findEnd looks for the transaction that ended the swap.
 func (s *Saga) findEnd(ctx context.Context, r *round) error {
-	k := s.memory.recall(r.c.ID)
-	if k.gone == 0 {
-		k.gone = r.slot
-		s.remember(r, func(k *recollection) { k.gone = r.slot })
-	}
-	// What strangers send to the address before and after is not looked at.
-	settled, err := s.chain.Settlement(ctx, r.swap, max(r.began, k.held-min(k.held, forkSlots)), k.gone)
+	// What strangers send to the address before is not looked at, and what they send
+	// after the end is not reached. The end itself may be younger than the first look
+	// that missed the state: a fork can take the state away and bring it back.
+	held := s.memory.recall(r.c.ID).held
+	settled, err := s.chain.Settlement(ctx, r.swap, max(r.began, held-min(held, forkSlots)), r.slot)
 	if err != nil {
 		return fmt.Errorf("look for the swap's end: %w", err)
 	}
