@@ -356,7 +356,7 @@ func unrulyWorld(t *testing.T, seed uint64) {
 	for i := range uint64(2) {
 		p, err := c.swaps[0].unrulyProcess(&unruly{on: on, rand: rand.New(rand.NewPCG(seed, i)), watch: c.recorded})
 		must(t, err)
-		defer p.stop()
+		t.Cleanup(p.stop)
 		processes = append(processes, p)
 	}
 	for i, r := range c.swaps {
