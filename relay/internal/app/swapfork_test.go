@@ -100,10 +100,10 @@ func TestAForkUndoesBothLegs(t *testing.T) {
 			if again == nil {
 				s.reopened(2)
 			}
-			// The execution's blockhash was younger than the first leg, so it is gone too.
+			// Where the execution's blockhash was younger than the first leg, it is gone too.
 			a := w.executed()
-			if n := w.attempts("execute"); n != 2 || a.at("data", "swap_signature") == first {
-				t.Errorf("after the fork %d executions were signed, want a second one", n)
+			if n, same := w.attempts("execute"), a.at("data", "swap_signature") == first; n > 2 || (n == 1) != same {
+				t.Errorf("after the fork %d executions were signed, and that which counts is the first: %v", n, same)
 			}
 			s.books(notesRent + tokenRent)
 		})
