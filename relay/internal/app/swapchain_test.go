@@ -321,10 +321,12 @@ func TestAStrangerActs(t *testing.T) {
 	s := newSwapStand(t, standOptions{slot: slow})
 	stranger := s.stranger()
 	s.holdBefore()
-	wrapped, stuck, executed, early := s.begin(nil), s.begin(nil), s.begin(nil), s.begin(nil)
-	for _, w := range []*swapping{wrapped, stuck, executed, early} {
+	wrapped, executed, early := s.begin(nil), s.begin(nil), s.begin(nil)
+	stuck := s.begin(func(w *swapping) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit }) // which no market gives
+	for _, w := range []*swapping{wrapped, executed, early} {
 		w.shows("funded", "router_hostile")
 	}
+	stuck.shows("funded", "swap_price")
 	for _, w := range []*swapping{wrapped, stuck} {
 		prepare, err := w.swap.Prepare(stranger.PublicKey())
 		must(t, err)
@@ -349,11 +351,14 @@ func TestAStrangerActs(t *testing.T) {
 	wrapped.shows("accounts_ready", "swap_price")
 	s.price(100)
 	wrapped.executed()
-	stuck.executed()
 	early.executed()
-	// The stranger got the rent of the state that he executed, and gave that of the
-	// accounts that he made for two others, beside a lamport in each state.
-	s.books(4*notesRent+tokenRent+stateRent, 2, 2*2*tokenRent)
+	stuck.shows("accounts_ready", "swap_price")
+	// The relay gives back what the stranger had wrapped: with the rent of the account
+	// that he made for it, and the lamport that he left in the state.
+	stuck.refunded(tokenRent + 1)
+	// He got the rent of the state that he executed, and gave that of the accounts that
+	// he made for another which was, beside a lamport.
+	s.books(4*notesRent+tokenRent+2*stateRent, 1, 2*tokenRent)
 }
 
 // executeAs has a stranger execute the swap, whom the rents then go to.
