@@ -169,6 +169,22 @@ func (e *Engine) Saw(slot uint64) {
 	ring(e.seeing)
 }
 
+// landedAt tells of a slot in which a transaction of the pool landed: the tree
+// changed there, even if no node that is read has come so far. Without that word
+// a process whose nodes are all behind would call roots stale that are too new.
+func (e *Engine) landedAt(slot uint64) {
+	for {
+		seen := e.seen.Load()
+		if slot <= seen {
+			return
+		}
+		if e.seen.CompareAndSwap(seen, slot) {
+			ring(e.seeing)
+			return
+		}
+	}
+}
+
 // ring leaves a mark that a loop finds; one is enough.
 func ring(bell chan struct{}) {
 	select {

@@ -141,6 +141,9 @@ func (t *tracker) record(w *entry, o Outcome) {
 	t.mu.Lock()
 	w.phase = recording
 	t.mu.Unlock()
+	if w.c.Kind != KindSettlement {
+		t.e.landedAt(o.Slot)
+	}
 	t.e.recorder.land(w, o)
 }
 
