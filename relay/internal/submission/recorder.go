@@ -86,20 +86,29 @@ func (r *recorder) flush(ctx context.Context) {
 	lands, finals := r.landed, r.finalized
 	r.landed, r.finalized = nil, nil
 	r.mu.Unlock()
-	if len(lands) > 0 {
+	// Settlements add no leaves, and do not wait for the index.
+	leafless := func(l *landing) bool { return l.w.c.Kind == KindSettlement }
+	settled := slices.DeleteFunc(slices.Clone(lands), func(l *landing) bool { return !leafless(l) })
+	r.write(ctx, settled)
+	if lands = slices.DeleteFunc(lands, leafless); len(lands) > 0 {
 		r.describe(ctx, lands)
-	}
-	for batch := range slices.Chunk(lands, recordBatch) {
-		if !r.complete(ctx, batch) {
-			r.mu.Lock()
-			r.landed = append(r.landed, batch...)
-			r.mu.Unlock()
-		}
+		r.write(ctx, lands)
 	}
 	for batch := range slices.Chunk(finals, recordBatch) {
 		if !r.end(ctx, batch) {
 			r.mu.Lock()
 			r.finalized = append(r.finalized, batch...)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// write writes landings, and queues again what could not be written.
+func (r *recorder) write(ctx context.Context, lands []*landing) {
+	for batch := range slices.Chunk(lands, recordBatch) {
+		if !r.complete(ctx, batch) {
+			r.mu.Lock()
+			r.landed = append(r.landed, batch...)
 			r.mu.Unlock()
 		}
 	}
@@ -115,12 +124,12 @@ func (r *recorder) patience(ctx context.Context) (context.Context, context.Cance
 func (r *recorder) describe(ctx context.Context, lands []*landing) {
 	ctx, cancel := context.WithTimeout(ctx, outcomePatience)
 	defer cancel()
-	if err := r.e.Leaves.Sync(ctx); err != nil {
-		r.e.Log.DebugContext(ctx, "Completed submissions before the index had read their blocks", "error", err)
-	}
 	var wanted [][32]byte
 	for _, l := range lands {
 		wanted = append(wanted, commitmentsOf(l.w.c.Submission)...)
+	}
+	if err := r.e.Leaves.Sync(ctx); err != nil {
+		r.e.Log.DebugContext(ctx, "Completed submissions before the index had read their blocks", "error", err)
 	}
 	found, err := r.e.Leaves.Find(ctx, wanted)
 	if err != nil {
@@ -129,7 +138,7 @@ func (r *recorder) describe(ctx context.Context, lands []*landing) {
 	snap, err := r.e.State.Tree(ctx, r.e.Timing.Poll)
 	for _, l := range lands {
 		l.o.LeafIndices = indicesOf(commitmentsOf(l.w.c.Submission), found)
-		if err == nil && l.w.c.Kind != KindSettlement {
+		if err == nil {
 			l.o.Root = &snap.Tree.Root
 		}
 		if l.w.c.Kind == shieldpool.KindSwap {
