@@ -22,14 +22,17 @@ import (
 // nothing that can be signed.
 func (s *swapStand) holdBefore() { s.lies(router.LieRule{Lie: router.WrongProgram}) }
 
-// crowded is a router whose routes leave no room for the making of accounts in the
+// crowded is a router whose routes leave no room for the making of all accounts in the
 // transaction that executes, and fit without.
 func crowded() router.Settings { return router.Settings{Wide: 21, Outside: true} }
 
+// full is one whose routes leave none for a single account either.
+func full() router.Settings { return router.Settings{Wide: 23, Outside: true} }
+
 // crowd has the accounts made apart, for the nth time, and holds the swap then.
-func (w *swapping) crowd(nth int) {
+func (w *swapping) crowd(nth int, by router.Settings) {
 	w.t.Helper()
-	w.behave(crowded())
+	w.behave(by)
 	w.signed("accounts", nth)
 	w.holdBefore()
 	w.shows("accounts_ready", "router_hostile")
@@ -145,7 +148,7 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 		s := newSwapStand(t, standOptions{slot: slow})
 		s.holdBefore()
 		w := s.begin(s.owned(false))
-		w.crowd(1)
+		w.crowd(1, crowded())
 		w.closing()
 		s.behave(crowded())
 		w.executed()

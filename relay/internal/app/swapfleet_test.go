@@ -212,11 +212,11 @@ func TestNoRentForARecipientWhoClosesHisAccount(t *testing.T) {
 	for _, w := range []*swapping{kept, back} {
 		w.post(s.stand)
 		for n := range 2 {
-			w.crowd(n + 1)
+			w.crowd(n+1, full())
 			w.closing()
 		}
 	}
-	s.behave(crowded())
+	s.behave(full())
 	kept.shows("funded", "swap_recipient_closed")
 	back.shows("funded", "swap_recipient_closed")
 	// One makes it again by himself.
