@@ -12,6 +12,9 @@ ARGS ?=
 # product.
 NESTED := hack/circuit hack/bench
 TEST_TIMEOUT := 20m
+# Tests of one package that run at once. Those that take long wait for the local
+# chain's slots rather than for a processor.
+TEST_PARALLEL := 6
 
 # Tools are built once per version, outside the tree, so that later runs and
 # other clones find them.
@@ -54,7 +57,7 @@ build: ## Build the relay into bin/.
 .PHONY: test
 test: ## Run every test under the race detector, on one private Postgres.
 	go build -buildvcs=false -o bin/with-postgres ./hack/postgres/cmd/with-postgres
-	bin/with-postgres go test -race -timeout $(TEST_TIMEOUT) ./...
+	bin/with-postgres go test -race -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 	cd hack/circuit && go test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint

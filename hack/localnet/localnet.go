@@ -240,11 +240,20 @@ func (c *Chain) Skip(n uint64) { c.bank.Skip(n) }
 // decides for another branch: see bank.Bank.Fork.
 func (c *Chain) Fork(n uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
 	undone, err := c.bank.Fork(n, again)
-	if err != nil {
-		return nil, err
+	return c.forked(undone, err)
+}
+
+// ForkFrom is Fork of every block from that of a slot on.
+func (c *Chain) ForkFrom(slot uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
+	undone, err := c.bank.ForkFrom(slot, again)
+	return c.forked(undone, err)
+}
+
+func (c *Chain) forked(undone []bank.Undone, err error) ([]bank.Undone, error) {
+	if err == nil {
+		c.opts.Log.Info("Forked", "transactions", len(undone))
 	}
-	c.opts.Log.Info("Forked", "blocks", n, "transactions", len(undone))
-	return undone, nil
+	return undone, err
 }
 
 // Finalize advances until everything that has landed is finalized.

@@ -33,9 +33,28 @@ func LandAgain(*Landed) bool { return true }
 // Fork returns what was undone in the order of the chain. Finalized blocks are
 // never undone: it refuses and changes nothing when n reaches one.
 func (b *Bank) Fork(n uint64, again func(*Landed) bool) ([]Undone, error) {
+	return b.fork(func() uint64 { return n }, again)
+}
+
+// ForkFrom is Fork of every block from that of a slot on, however far the chain
+// has come meanwhile.
+func (b *Bank) ForkFrom(slot uint64, again func(*Landed) bool) ([]Undone, error) {
+	return b.fork(func() (n uint64) {
+		for _, block := range b.chain {
+			if block.Slot >= slot {
+				n++
+			}
+		}
+		return n
+	}, again)
+}
+
+// fork undoes as many blocks as are counted while the chain stands still.
+func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, error) {
 	b.leading.Lock()
 	defer b.leading.Unlock()
 	b.mu.Lock()
+	n := count()
 	open := b.chain.open()
 	undoable := open.Height - b.settled(open, Finalized).Height
 	if n < 1 || n > undoable {

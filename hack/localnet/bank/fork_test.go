@@ -290,3 +290,33 @@ func TestForksBesideEverythingElse(t *testing.T) {
 		t.Errorf("%d lamports and %d of fees, want %d together", total, fees, faucetStart)
 	}
 }
+
+// TestForkFrom undoes a slot's transaction however many blocks came after it.
+func TestForkFrom(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]uint64{"in the open block": 0, "in the newest closed one": 1, "five blocks ago": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLedger(t)
+			l.Advance(1)
+			kept := l.mustLand(l.wallet, transferFrom("wallet", "kept", 2_000_000))
+			l.Advance(1)
+			lost := l.mustLand(l.wallet, transferFrom("wallet", "lost", 2_000_000))
+			var slot uint64
+			l.Read(bank.Processed, func(v bank.View) { slot = v.Slot() })
+			l.Advance(after)
+			undone, err := l.ForkFrom(slot, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]bank.Undone{{Signature: lost.Signature(), Slot: slot}}, undone); diff != "" {
+				t.Errorf("undone (-want +got):\n%s", diff)
+			}
+			l.Read(bank.Processed, func(v bank.View) {
+				if v.Status(kept.Signature()) == nil {
+					t.Error("what landed a slot earlier is gone too")
+				}
+			})
+		})
+	}
+}

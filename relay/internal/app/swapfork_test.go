@@ -34,7 +34,7 @@ func (s *swapStand) landedAt(signature any) uint64 {
 // fork undoes everything from the slot on, and gives what that was.
 func (s *swapStand) fork(from uint64, again func(*bank.Landed) bool) []bank.Undone {
 	s.t.Helper()
-	undone, err := s.chain.Fork(s.slotNow()-from+1, again)
+	undone, err := s.chain.ForkFrom(from, again)
 	must(s.t, err)
 	return undone
 }
