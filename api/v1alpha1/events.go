@@ -1,0 +1,30 @@
+package v1alpha1
+
+// Reasons of events on a RelayPool. Each is emitted when something changed,
+// never on every pass.
+const (
+	// EventPoolInitialised: the pool was seen initialised, and the gate opened.
+	EventPoolInitialised = "PoolInitialised"
+	// EventKeyGenerated: a fee payer's key was made; the note has its address.
+	EventKeyGenerated = "KeyGenerated"
+	// EventKeyAdopted: a key that an earlier RelayPool of the name left is used again.
+	EventKeyAdopted = "KeyAdopted"
+	// EventRotationStep: a rotation began a step.
+	EventRotationStep = "RotationStep"
+	// EventRotationFailed: a step of a rotation failed.
+	EventRotationFailed = "RotationFailed"
+	// EventRetiredKeyFunded: a retired key holds funds again.
+	EventRetiredKeyFunded = "RetiredKeyFunded"
+	// EventForeignObject: an object belongs to somebody else and was left alone.
+	EventForeignObject = "ForeignObject"
+	// EventDriftRepaired: an owned object had been changed by somebody else.
+	EventDriftRepaired = "DriftRepaired"
+	// EventPruned: an owned object was deleted because it is no longer wanted.
+	EventPruned = "Pruned"
+	// EventFundedKeyLeft: the RelayPool is deleted and a key of it holds funds.
+	EventFundedKeyLeft = "FundedKeyLeft"
+	// EventScalingHandedOver: replicas changed hands between operator and autoscaler.
+	EventScalingHandedOver = "ScalingHandedOver"
+	// EventKeyChanged: a Secret's key gave another address than before.
+	EventKeyChanged = "KeyChanged"
+)

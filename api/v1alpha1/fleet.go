@@ -1,0 +1,292 @@
+package v1alpha1
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// API says how clients are served.
+type API struct {
+	// RequestsPerMinute is the limit for one client address. 0 is no limit.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
+	// ClientIPHeader is the header in which the proxy in front writes the client's
+	// address. Default: the connection's address counts, which behind a proxy
+	// makes all clients share one limit. Example: X-Real-IP
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
+	// +kubebuilder:validation:MaxLength=128
+	ClientIPHeader string `json:"clientIPHeader,omitempty"`
+	// CORSOrigins are the origins of web pages that may call the interface, or *.
+	// Example: https://app.example
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Pattern=`^(\*|https?://[^/,\s]+)$`
+	// +kubebuilder:validation:items:MaxLength=256
+	CORSOrigins []string `json:"corsOrigins,omitempty"`
+	// KeysFrom is the Secret of the API keys, a line each, of which clients have to
+	// present one. Default: everybody is served.
+	// +optional
+	KeysFrom *SecretKey `json:"keysFrom,omitempty"`
+	// WaitSeconds is how long a submission waits for its outcome unless the
+	// client's Prefer header says otherwise.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=60
+	WaitSeconds *int32 `json:"waitSeconds,omitempty"`
+	// RetentionHours is how long a finished submission can be asked for.
+	// +optional
+	// +kubebuilder:default=168
+	// +kubebuilder:validation:Minimum=24
+	// +kubebuilder:validation:Maximum=87600
+	RetentionHours int32 `json:"retentionHours,omitempty"`
+}
+
+// Provider is what sizes the fleet.
+//
+// +kubebuilder:validation:Enum=HPA;KEDA
+type Provider string
+
+// The providers.
+const (
+	// ProviderHPA makes a HorizontalPodAutoscaler over an external metric.
+	ProviderHPA Provider = "HPA"
+	// ProviderKEDA makes a ScaledObject over the relay's /backlog.
+	ProviderKEDA Provider = "KEDA"
+)
+
+// Autoscaling sizes the fleet by its backlog.
+//
+// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is above autoscaling.maxReplicas"
+type Autoscaling struct {
+	// Provider makes the fleet grow: HPA, with an adapter that serves the external
+	// metric relaypool_backlog_jobs, or KEDA.
+	// +optional
+	// +kubebuilder:default=HPA
+	Provider Provider `json:"provider,omitempty"`
+	// MinReplicas is the least number of pods.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=200
+	MinReplicas int32 `json:"minReplicas,omitempty"`
+	// MaxReplicas is the greatest number of pods.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=200
+	MaxReplicas int32 `json:"maxReplicas"`
+	// JobsPerReplica is the backlog, in submissions, that justifies one pod.
+	// +optional
+	// +kubebuilder:default=64
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	JobsPerReplica int32 `json:"jobsPerReplica,omitempty"`
+	// OldestAgeSeconds is the age of the oldest waiting submission, in seconds, at
+	// which the fleet grows however short the queue. Default: age does not count.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	OldestAgeSeconds int32 `json:"oldestAgeSeconds,omitempty"`
+}
+
+// Switch turns a part on or off.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type Switch string
+
+// The switches.
+const (
+	Enabled  Switch = "Enabled"
+	Disabled Switch = "Disabled"
+)
+
+// Monitoring makes objects for the Prometheus operator.
+type Monitoring struct {
+	// PodMonitor has Prometheus scrape every pod.
+	// +optional
+	// +kubebuilder:default=Enabled
+	PodMonitor Switch `json:"podMonitor,omitempty"`
+	// PrometheusRule brings alerts that a person can act on.
+	// +optional
+	// +kubebuilder:default=Enabled
+	PrometheusRule Switch `json:"prometheusRule,omitempty"`
+	// IntervalSeconds between scrapes.
+	// +optional
+	// +kubebuilder:default=15
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=300
+	IntervalSeconds int32 `json:"intervalSeconds,omitempty"`
+	// Labels of both objects, by which a Prometheus finds them.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// NetworkPolicy confines the pods' traffic: in, the API for everybody or for
+// those named, and the operations port for the operator and those named; out,
+// name lookups and what is named.
+type NetworkPolicy struct {
+	// APIFrom are who may reach the API. Default: everybody.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	APIFrom []networkingv1.NetworkPolicyPeer `json:"apiFrom,omitempty"`
+	// OperationsFrom are who may reach metrics, probes and /backlog besides the
+	// operator: Prometheus and KEDA.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	OperationsFrom []networkingv1.NetworkPolicyPeer `json:"operationsFrom,omitempty"`
+	// Database is where Postgres is.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Database []Destination `json:"database"`
+	// RPC is where the chain's endpoints are.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	RPC []Destination `json:"rpc"`
+	// Router is where the swap router is.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Router []Destination `json:"router,omitempty"`
+}
+
+// Destination is where traffic may go.
+type Destination struct {
+	// CIDR of the addresses. Example: 10.20.0.0/16
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr is no address range such as 10.20.0.0/16"
+	CIDR string `json:"cidr"`
+	// Port of TCP.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+}
+
+// RelayPoolStatus is what the operator found at ObservedAt. Figures change
+// faster than they are written here: metrics have them live.
+type RelayPoolStatus struct {
+	// Conditions are all set on every pass.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is the newest spec that a pass has taken in.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// ObservedAt is when figures were last written.
+	// +optional
+	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
+	// InitialisedAt is when the pool was first seen initialised; the gate is open
+	// from then on.
+	// +optional
+	InitialisedAt *metav1.Time `json:"initialisedAt,omitempty"`
+	// Replicas, ReadyReplicas and TerminatingReplicas count pods.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// +optional
+	TerminatingReplicas int32 `json:"terminatingReplicas,omitempty"`
+	// Selector finds the pods, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// NextIndex is how many leaves the pool's tree has, rounded.
+	// +optional
+	NextIndex *int64 `json:"nextIndex,omitempty"`
+	// Backlog is how many submissions wait for a worker, rounded.
+	// +optional
+	Backlog *int64 `json:"backlog,omitempty"`
+	// FeePayers are the fleet's keys, by their public halves.
+	// +optional
+	// +listType=map
+	// +listMapKey=address
+	// +kubebuilder:validation:MaxItems=128
+	FeePayers []FeePayerStatus `json:"feePayers,omitempty"`
+	// Rotation is the rotation under way, or the last one.
+	// +optional
+	Rotation *RotationStatus `json:"rotation,omitempty"`
+}
+
+// FeePayerState is where a key is in its life.
+//
+// +kubebuilder:validation:Enum=Active;Incoming;Draining;Retired
+type FeePayerState string
+
+// The states of a key. A key made for a rotation is Incoming until the fleet
+// uses it; one that the fleet no longer uses is Draining until its funds have
+// been swept, and Retired from then on.
+const (
+	PayerActive   FeePayerState = "Active"
+	PayerIncoming FeePayerState = "Incoming"
+	PayerDraining FeePayerState = "Draining"
+	PayerRetired  FeePayerState = "Retired"
+)
+
+// FeePayerStatus is one key.
+type FeePayerStatus struct {
+	// Address is the public key, in base58: where funds go.
+	// +required
+	Address string `json:"address"`
+	// Secret that holds the key.
+	// +required
+	Secret string `json:"secret"`
+	// State of the key.
+	// +required
+	State FeePayerState `json:"state"`
+	// BalanceLamports is the last balance that could be read, rounded down to
+	// 0.01 SOL.
+	// +optional
+	BalanceLamports *int64 `json:"balanceLamports,omitempty"`
+	// RunwayHours is how long the balance lasts at the recent rate of spending,
+	// rounded; absent while nothing is spent or the rate is not known.
+	// +optional
+	RunwayHours *int64 `json:"runwayHours,omitempty"`
+}
+
+// RotationStep is how far a rotation has come.
+//
+// +kubebuilder:validation:Enum=Generate;Fund;CutOver;Drain;Sweep;Retire;Done
+type RotationStep string
+
+// The steps, in their order.
+const (
+	RotationGenerate RotationStep = "Generate"
+	RotationFund     RotationStep = "Fund"
+	RotationCutOver  RotationStep = "CutOver"
+	RotationDrain    RotationStep = "Drain"
+	RotationSweep    RotationStep = "Sweep"
+	RotationRetire   RotationStep = "Retire"
+	RotationDone     RotationStep = "Done"
+)
+
+// RotationStatus is one rotation.
+type RotationStatus struct {
+	// Revision that the rotation leads to.
+	// +required
+	Revision int32 `json:"revision"`
+	// Step that is under way.
+	// +required
+	Step RotationStep `json:"step"`
+	// Since is when the step began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Message says what the step waits for.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,3 @@
+package v1alpha1
+
+//go:generate go tool -modfile=../../hack/codegen/go.mod controller-gen object applyconfiguration crd paths=. output:crd:dir=../../config/crd

@@ -1,0 +1,188 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RelayPool is a fleet of relays that serves one shielded pool: pods that take
+// clients' proofs, pay the network's fee and put the transactions on the chain.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=rp,categories=relaypool
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Initialised",type=string,JSONPath=`.status.conditions[?(@.type=="PoolInitialised")].status`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Backlog",type=integer,JSONPath=`.status.backlog`
+// +kubebuilder:printcolumn:name="Payers",type=string,JSONPath=`.status.conditions[?(@.type=="FeePayersFunded")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initialisedAt) || self.spec.pool.profile == oldSelf.spec.pool.profile",message="spec.pool.profile cannot change once the pool is initialised: make another RelayPool for another program"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initialisedAt) || has(self.spec.pool.programID) == has(oldSelf.spec.pool.programID) && (!has(self.spec.pool.programID) || self.spec.pool.programID == oldSelf.spec.pool.programID)",message="spec.pool.programID cannot change once the pool is initialised: make another RelayPool for another program"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name has more than 40 characters: names of owned objects are made from it"
+type RelayPool struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec is what is wanted.
+	// +required
+	Spec RelayPoolSpec `json:"spec"`
+	// Status is what the operator found.
+	// +optional
+	Status RelayPoolStatus `json:"status,omitempty"`
+}
+
+// RelayPoolList is a list of RelayPools.
+//
+// +kubebuilder:object:root=true
+type RelayPoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []RelayPool `json:"items"`
+}
+
+// RelayPoolSpec declares a fleet.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="replicas and autoscaling exclude each other: leave replicas out and set autoscaling.minReplicas, or remove autoscaling"
+type RelayPoolSpec struct {
+	// Image is the relay's container image. Default: the image that the operator
+	// was installed with. Example: registry.example/relaypool/relay:0.1.0
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image,omitempty"`
+	// Replicas is the number of relay pods, without autoscaling. Default: 2 when
+	// the operator first makes the fleet.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=200
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Concurrency is how many submissions one pod has in flight.
+	// +optional
+	// +kubebuilder:default=256
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	Concurrency int32 `json:"concurrency,omitempty"`
+	// Paused stops the operator from changing anything that belongs to this
+	// RelayPool; it goes on to report. Pods go on to work.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// Pool says which shielded pool the fleet serves.
+	// +required
+	Pool Pool `json:"pool"`
+	// Solana says how the chain is reached.
+	// +required
+	Solana Solana `json:"solana"`
+	// Database is the fleet's Postgres.
+	// +required
+	Database Database `json:"database"`
+	// FeePayers are the keys that pay.
+	// +required
+	FeePayers FeePayers `json:"feePayers"`
+	// Swap turns swaps on, and says which router finds their routes. Default: no
+	// swaps are taken.
+	// +optional
+	Swap *Swap `json:"swap,omitempty"`
+	// ViewingKeys says how viewing keys are registered and to whom they are sealed.
+	// +required
+	ViewingKeys ViewingKeys `json:"viewingKeys"`
+	// API says how clients are served.
+	// +optional
+	API API `json:"api,omitempty"`
+	// Autoscaling sizes the fleet by its backlog. Default: replicas holds.
+	// +optional
+	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
+	// Monitoring makes objects for the Prometheus operator, where its CRDs exist.
+	// +optional
+	Monitoring Monitoring `json:"monitoring,omitempty"`
+	// NetworkPolicy confines the pods' traffic. Default: no policy is made.
+	// +optional
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
+	// Template adds to the pods.
+	// +optional
+	Template Template `json:"template,omitempty"`
+}
+
+// SecretKey names one value of a Secret in the RelayPool's namespace.
+type SecretKey struct {
+	// Name is the Secret's.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Key is the value's name in the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// ConfigMapKey names one value of a ConfigMap in the RelayPool's namespace.
+type ConfigMapKey struct {
+	// Name is the ConfigMap's.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Key is the value's name in the ConfigMap.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// Template adds to the relay's pods. Security settings, probes, ports and the
+// grace period are the operator's.
+type Template struct {
+	// Labels are added to the pods. Those that the operator sets win.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations are added to the pods. Those that the operator sets win.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Resources of the relay's container. Default: requests of 250m and 256Mi, a
+	// memory limit of 1Gi, and no limit of processor time.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// NodeSelector restricts the nodes.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations of taints.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// Affinity of the pods. They are spread over zones and nodes in any case.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	// PriorityClassName of the pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+	// ImagePullSecrets to fetch the image with.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	ImagePullSecrets []SecretName `json:"imagePullSecrets,omitempty"`
+	// LogLevel is the least level that the relay logs.
+	// +optional
+	// +kubebuilder:default=info
+	// +kubebuilder:validation:Enum=debug;info;warn;error
+	LogLevel string `json:"logLevel,omitempty"`
+}
+
+// SecretName names a Secret in the RelayPool's namespace.
+type SecretName struct {
+	// Name is the Secret's.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
