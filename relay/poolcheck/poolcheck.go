@@ -1,0 +1,191 @@
+// Package poolcheck tells whether a shielded pool is on the declared chain, is
+// what the profile says, and takes transactions. Observe reads, in one call for
+// all accounts, over the small interface Reader; Evaluate decides and is pure.
+// Relay, operator and relay probe use the same checks, each with a reader of its
+// own.
+//
+// Nothing here writes: a pool is initialised by its program's authority.
+package poolcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// MaxAccounts is how many accounts one call of Reader.Accounts is asked for
+// (getMultipleAccounts).
+const MaxAccounts = 100
+
+// Account is an account of the chain.
+type Account struct {
+	Owner      solana.PublicKey
+	Lamports   uint64
+	Executable bool
+	Data       []byte
+}
+
+// Reader reads the chain. Its errors say which endpoint did not answer and in
+// what way, and hold no URL: they are shown to people.
+type Reader interface {
+	// Accounts reads up to MaxAccounts accounts, all at the slot that it returns;
+	// the entry of one that does not exist is nil.
+	Accounts(ctx context.Context, keys []solana.PublicKey) (slot uint64, accounts []*Account, err error)
+	// GenesisHash tells the chain from others.
+	GenesisHash(ctx context.Context) (solana.Hash, error)
+}
+
+// Key is what the checks need of a verifying key.
+type Key struct {
+	// Publics is the number of its circuit's public signals.
+	Publics int
+	// Hash is that of groth16.Key.
+	Hash [32]byte
+}
+
+// ParseKey reads snarkjs' verification_key.json. Its errors name the member at
+// fault. It takes about 20 ms: keep the result.
+func ParseKey(snarkjsJSON []byte) (*Key, error) {
+	k, err := groth16.ParseKey(snarkjsJSON)
+	if err != nil {
+		return nil, err
+	}
+	return KeyOf(k), nil
+}
+
+// KeyOf is the key in short.
+func KeyOf(k *groth16.Key) *Key { return &Key{Publics: k.NPublic(), Hash: k.Hash()} }
+
+// Target is the pool as it is declared.
+type Target struct {
+	// Profile with its program id, mints and ring as declared. Nil leaves all checks
+	// unknown.
+	Profile *shieldpool.Profile
+	// Genesis is the hash that the chain must have; zero takes any.
+	Genesis solana.Hash
+	// Key is the verifying key; nil leaves its check unknown.
+	Key *Key
+	// Extra accounts are read beside the pool's, for their balances: fee payers.
+	Extra []solana.PublicKey
+}
+
+// Pools are the pools of the profile's mints, each once: one for all of them
+// unless the profile's seeds name the mint. It refuses a profile without mints.
+func Pools(p *shieldpool.Profile) ([]*shieldpool.Pool, error) {
+	if len(p.Mints) == 0 {
+		return nil, errors.New("the profile names no mint: expected at least one")
+	}
+	var pools []*shieldpool.Pool
+	seen := map[solana.PublicKey]bool{}
+	for _, m := range p.Mints {
+		pool, err := p.Pool(m)
+		if err != nil {
+			return nil, err
+		}
+		if !seen[pool.MerkleTree] {
+			seen[pool.MerkleTree] = true
+			pools = append(pools, pool)
+		}
+	}
+	return pools, nil
+}
+
+// Facts are what was read of a target. What could not be read is unknown, which
+// is neither failure nor zero.
+type Facts struct {
+	Target Target
+	// Genesis is zero, and GenesisErr says why, when it could not be read.
+	Genesis    solana.Hash
+	GenesisErr error
+	// Slot is that of the pool's accounts.
+	Slot uint64
+	// Accounts that were read; nil for one that does not exist.
+	Accounts map[solana.PublicKey]*Account
+	// AccountsErr says why accounts are missing in Accounts; nil when none is.
+	AccountsErr error
+}
+
+// errForeign leaves the accounts of another chain unread.
+var errForeign = errors.New("the accounts of another chain are not read")
+
+// ErrIncomplete marks an endpoint that does not have an account which is on
+// every chain, so that nothing it says to be missing is known to be.
+var ErrIncomplete = errors.New("the endpoint's state is incomplete: it does not have the system program's account, which every chain has")
+
+// Observe reads what the checks need: the genesis hash, and the accounts in one
+// call as long as they are at most MaxAccounts, the pool's always together.
+func Observe(ctx context.Context, r Reader, t Target) Facts {
+	f := Facts{Target: t}
+	f.Genesis, f.GenesisErr = r.GenesisHash(ctx)
+	f.Read(ctx, r)
+	return f
+}
+
+// Read reads the accounts for who knows the genesis hash already, and has put it
+// into the facts.
+func (f *Facts) Read(ctx context.Context, r Reader) {
+	f.Accounts = map[solana.PublicKey]*Account{}
+	if f.GenesisErr == nil && !f.Target.Genesis.IsZero() && f.Genesis != f.Target.Genesis {
+		f.AccountsErr = errForeign
+		return
+	}
+	keys, err := f.Target.keys()
+	if err != nil {
+		f.AccountsErr = err
+		return
+	}
+	for first := 0; first < len(keys); first += MaxAccounts {
+		some := keys[first:min(first+MaxAccounts, len(keys))]
+		slot, accounts, err := r.Accounts(ctx, some)
+		if err == nil && len(accounts) != len(some) {
+			err = fmt.Errorf("received %d accounts, expected %d", len(accounts), len(some))
+		}
+		if err == nil && first == 0 && accounts[0] == nil {
+			err = ErrIncomplete
+		}
+		if err != nil {
+			f.AccountsErr = err
+			return
+		}
+		if first == 0 {
+			f.Slot = slot
+		}
+		for i, key := range some {
+			f.Accounts[key] = accounts[i]
+		}
+	}
+}
+
+// keys are the accounts to read, each once: the system program's first, by which
+// an endpoint without state is known, then the pool's.
+func (t *Target) keys() ([]solana.PublicKey, error) {
+	keys := []solana.PublicKey{solana.SystemProgramID}
+	if t.Profile != nil {
+		pools, err := Pools(t.Profile)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, t.Profile.ProgramID)
+		for _, p := range pools {
+			keys = append(keys, p.Address, p.MerkleTree, p.Treasury)
+		}
+		for _, m := range t.Profile.Mints {
+			keys = append(keys, m.Address)
+		}
+	}
+	keys = append(keys, t.Extra...)
+	seen := map[solana.PublicKey]bool{}
+	once := keys[:0]
+	for _, key := range keys {
+		if !seen[key] {
+			seen[key] = true
+			once = append(once, key)
+		}
+	}
+	return once, nil
+}

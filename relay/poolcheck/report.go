@@ -1,0 +1,170 @@
+package poolcheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// State is what a check found.
+type State string
+
+// The states. Unknown is neither of the others: what it needs could not be read.
+const (
+	OK      State = "ok"
+	Failed  State = "failed"
+	Unknown State = "unknown"
+)
+
+// Reason is a stable code, the same as of the RelayPool's condition.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonInitialised: every check is ok.
+	ReasonInitialised Reason = "Initialised"
+	// ReasonNotChecked: nothing has been read yet.
+	ReasonNotChecked Reason = "NotChecked"
+	// ReasonChainUnavailable: no endpoint answers.
+	ReasonChainUnavailable Reason = "ChainUnavailable"
+	// ReasonConfigurationIncomplete: the target lacks what a check needs.
+	ReasonConfigurationIncomplete Reason = "ConfigurationIncomplete"
+	// ReasonWrongCluster: the chain's genesis hash is not the declared one.
+	ReasonWrongCluster Reason = "WrongCluster"
+	// ReasonProgramMissing: no executable program has the address.
+	ReasonProgramMissing Reason = "ProgramMissing"
+	// ReasonAccountMissing: pool, tree or treasury has not been made.
+	ReasonAccountMissing Reason = "AccountMissing"
+	// ReasonAccountForeign: another program owns one of them.
+	ReasonAccountForeign Reason = "AccountForeign"
+	// ReasonTreeMismatch: the tree account does not agree with itself under the profile.
+	ReasonTreeMismatch Reason = "TreeMismatch"
+	// ReasonTreeFull: the tree has hardly a leaf left.
+	ReasonTreeFull Reason = "TreeFull"
+	// ReasonMintUnknown: a declared mint is no mint of the SPL Token program.
+	ReasonMintUnknown Reason = "MintUnknown"
+	// ReasonVerifyingKeyUnfit: the verifying key is not of the pool's circuit, or
+	// must not be used on this chain.
+	ReasonVerifyingKeyUnfit Reason = "VerifyingKeyUnfit"
+)
+
+// The names of checks.
+const (
+	CheckGenesis      = "genesis"
+	CheckVerifyingKey = "verifying_key"
+	CheckProgram      = "program"
+	CheckPool         = "pool"
+	CheckMerkleTree   = "merkle_tree"
+	CheckTreasury     = "treasury"
+	CheckSelfCheck    = "tree_self_check"
+	CheckRoom         = "tree_room"
+	CheckMint         = "mint"
+)
+
+// Check is one thing that was looked at. Its texts are for people, stable while
+// nothing changes, and hold no secret.
+type Check struct {
+	// Name is of the list above.
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Reason is empty for a check that is ok.
+	Reason Reason `json:"reason,omitempty"`
+	// Subject is the account's address in base58; empty where there is none.
+	Subject  string `json:"subject,omitempty"`
+	Expected string `json:"expected"`
+	Found    string `json:"found"`
+	// Remedy says what to do; empty for a check that is ok.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// String is the check as one sentence and what to do.
+func (c Check) String() string {
+	subject := strings.ReplaceAll(c.Name, "_", " ")
+	if c.Subject != "" {
+		subject += " " + c.Subject
+	}
+	if c.State == OK {
+		return subject + ": " + c.Found
+	}
+	text := fmt.Sprintf("%s: expected %s, found %s", subject, c.Expected, c.Found)
+	if c.Remedy != "" {
+		text += ": " + c.Remedy
+	}
+	return text
+}
+
+// PoolFacts are one pool's accounts and what its tree says.
+type PoolFacts struct {
+	Mint       solana.PublicKey `json:"mint"`
+	Address    solana.PublicKey `json:"pool"`
+	MerkleTree solana.PublicKey `json:"merkle_tree"`
+	Treasury   solana.PublicKey `json:"treasury"`
+	// NextIndex is how many leaves the tree has; nil when it is not known.
+	NextIndex *uint64 `json:"next_index,omitempty"`
+}
+
+// Report is what the checks found.
+type Report struct {
+	// Checks are in a fixed order.
+	Checks []Check `json:"checks"`
+	// Slot at which the accounts were read; 0 when none were.
+	Slot uint64 `json:"slot,omitempty"`
+	// Pools of the profile, the one of its first mint first.
+	Pools []PoolFacts `json:"pools,omitempty"`
+	// Balances of the target's extra accounts, in lamports: 0 for one that does not
+	// exist, no entry for one that was not read.
+	Balances map[solana.PublicKey]uint64 `json:"-"`
+}
+
+// Summary is the report in one state and reason: failed when a check is, else
+// unknown when one is. The checks are those with that state, in their order, and
+// the reason is the first one's.
+func (r *Report) Summary() (state State, reason Reason, checks []Check) {
+	if len(r.Checks) == 0 {
+		return Unknown, ReasonNotChecked, nil
+	}
+	for _, state := range []State{Failed, Unknown} {
+		for i := range r.Checks {
+			if r.Checks[i].State == state {
+				checks = append(checks, r.Checks[i])
+			}
+		}
+		if len(checks) > 0 {
+			return state, checks[0].Reason, checks
+		}
+	}
+	return OK, ReasonInitialised, slices.Clone(r.Checks)
+}
+
+// Message is the summary for a person: what is wrong and what to do. It says
+// the same as long as nothing changes.
+func (r *Report) Message() string {
+	state, _, checks := r.Summary()
+	if state == OK {
+		return "the pool is initialised and is what the profile says"
+	}
+	if len(checks) == 0 {
+		return "the pool has not been checked yet"
+	}
+	var parts []string
+	for _, c := range checks {
+		// What one cause makes unknown is told once.
+		if text := c.String(); state == Failed {
+			parts = append(parts, text)
+		} else if !slices.Contains(parts, c.Found) {
+			parts = append(parts, c.Found)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// NextIndex is how many leaves the tree of the profile's first mint has; ok is
+// false when it is not known.
+func (r *Report) NextIndex() (n uint64, ok bool) {
+	if len(r.Pools) == 0 || r.Pools[0].NextIndex == nil {
+		return 0, false
+	}
+	return *r.Pools[0].NextIndex, true
+}
