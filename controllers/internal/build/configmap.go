@@ -1,0 +1,62 @@
+package build
+
+import (
+	"path"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// endpoint is an item of the relay's list of endpoints.
+type endpoint struct {
+	Name              string          `json:"name"`
+	URL               string          `json:"url,omitempty"`
+	URLFile           string          `json:"urlFile,omitempty"`
+	WebSocketURL      string          `json:"websocketURL,omitempty"`
+	Roles             []v1alpha1.Role `json:"roles,omitempty"`
+	RequestsPerSecond int32           `json:"requestsPerSecond,omitempty"`
+}
+
+// noWebSocket in place of a URL tells the relay that an endpoint has no notifications.
+const noWebSocket = "none"
+
+// configMap holds the files that are no secret. A URL from a Secret is in it by
+// the name of the file that it is mounted as.
+func configMap(in Input) Object {
+	name := in.Pool.Name
+	return Object{KindConfigMap, name, corev1ac.ConfigMap(name, in.Pool.Namespace).
+		WithLabels(Labels(name)).
+		WithData(configFiles(in.Pool))}
+}
+
+// configFiles gives the content of each file of the ConfigMap by its name.
+func configFiles(pool *v1alpha1.RelayPool) map[string]string {
+	endpoints := make([]endpoint, 0, len(pool.Spec.Solana.Endpoints))
+	for _, e := range pool.Spec.Solana.Endpoints {
+		item := endpoint{Name: e.Name, URL: e.URL, Roles: e.Roles, RequestsPerSecond: e.RequestsPerSecond}
+		if e.URLFrom != nil {
+			item.URLFile = contract.EndpointURLFile(e.Name)
+		}
+		if e.WebSocket == string(v1alpha1.Disabled) {
+			item.WebSocketURL = noWebSocket
+		}
+		endpoints = append(endpoints, item)
+	}
+	files := map[string]string{path.Base(contract.EndpointsFile): marshal(endpoints)}
+	if messages := pool.Spec.ViewingKeys.Messages; len(messages) > 0 {
+		files[path.Base(contract.SignInMessagesFile)] = marshal(messages)
+	}
+	return files
+}
+
+// marshal gives a value as YAML.
+func marshal(value any) string {
+	content, err := yaml.Marshal(value)
+	if err != nil {
+		panic("build: strings and numbers cannot be written as YAML: " + err.Error())
+	}
+	return string(content)
+}

@@ -1,0 +1,59 @@
+package build
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// Names of the container's ports, by which Services, probes and monitors find them.
+const (
+	portAPI        = "api"
+	portOperations = "operations"
+)
+
+// serviceAccount gives pods a name of their own. They never talk to the API
+// server, so no token is mounted.
+func serviceAccount(in Input) Object {
+	name := in.Pool.Name
+	return Object{KindServiceAccount, name, corev1ac.ServiceAccount(name, in.Pool.Namespace).
+		WithLabels(Labels(name)).
+		WithAutomountServiceAccountToken(false)}
+}
+
+// service leads clients to the pods that are ready. The operations port is not
+// among its ports: metrics and the backlog are not for clients.
+func service(in Input) Object {
+	name := in.Pool.Name
+	return Object{KindService, name, corev1ac.Service(name, in.Pool.Namespace).
+		WithLabels(Labels(name)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(Selector(name)).
+			WithPorts(servicePort(portAPI, contract.APIPort)))}
+}
+
+// operationsService is what KEDA asks for the backlog. The API's own /backlog
+// would do, were it not behind clients' rate limit and keys. It is headless,
+// for nobody balances load over it: any pod's answer is that of the fleet.
+func operationsService(in Input) Object {
+	name := OperationsServiceName(in.Pool.Name)
+	return Object{KindService, name, corev1ac.Service(name, in.Pool.Namespace).
+		WithLabels(Labels(in.Pool.Name)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithClusterIP(corev1.ClusterIPNone).
+			WithSelector(Selector(in.Pool.Name)).
+			WithPorts(servicePort(portOperations, contract.OperationsPort)))}
+}
+
+func servicePort(name string, port int32) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().
+		WithName(name).
+		WithProtocol(corev1.ProtocolTCP).
+		WithPort(port).
+		WithTargetPort(intstr.FromString(name))
+}
