@@ -48,6 +48,7 @@ const (
 	EnvRateLimit               = "RELAYPOOL_RATE_LIMIT"
 	EnvClientIPHeader          = "RELAYPOOL_CLIENT_IP_HEADER"
 	EnvCORSOrigins             = "RELAYPOOL_CORS_ORIGINS"
+	EnvAPIKeysFile             = "RELAYPOOL_API_KEYS_FILE"
 	EnvLogLevel                = "RELAYPOOL_LOG_LEVEL"
 	EnvLogFormat               = "RELAYPOOL_LOG_FORMAT"
 )
@@ -96,6 +97,7 @@ func EnvironmentVariables() []string {
 		EnvRateLimit,
 		EnvClientIPHeader,
 		EnvCORSOrigins,
+		EnvAPIKeysFile,
 		EnvLogLevel,
 		EnvLogFormat,
 	}

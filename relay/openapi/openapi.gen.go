@@ -80,6 +80,7 @@ const (
 	ErrorCodeSpendCapReached           ErrorCode = "spend_cap_reached"
 	ErrorCodeSwapRefunded              ErrorCode = "swap_refunded"
 	ErrorCodeTooManyNotes              ErrorCode = "too_many_notes"
+	ErrorCodeUnauthorized              ErrorCode = "unauthorized"
 	ErrorCodeUnknownMint               ErrorCode = "unknown_mint"
 	ErrorCodeUnsupportedMediaType      ErrorCode = "unsupported_media_type"
 	ErrorCodeWithdrawalRequired        ErrorCode = "withdrawal_required"
@@ -173,6 +174,8 @@ func (e ErrorCode) Valid() bool {
 	case ErrorCodeSwapRefunded:
 		return true
 	case ErrorCodeTooManyNotes:
+		return true
+	case ErrorCodeUnauthorized:
 		return true
 	case ErrorCodeUnknownMint:
 		return true
@@ -1089,6 +1092,9 @@ type ProgramError = Error
 
 // RateLimited The envelope of every error.
 type RateLimited = Error
+
+// Unauthorized The envelope of every error.
+type Unauthorized = Error
 
 // Unavailable The envelope of every error.
 type Unavailable = Error
@@ -2541,6 +2547,12 @@ type GetServiceInfoResponse200Headers struct {
 	XRequestID string
 }
 
+// GetServiceInfoResponse401Headers the declared response headers of an HTTP 401 response for GetServiceInfo
+type GetServiceInfoResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetServiceInfoResponse429Headers the declared response headers of an HTTP 429 response for GetServiceInfo
 type GetServiceInfoResponse429Headers struct {
 	RetryAfter int
@@ -2557,12 +2569,16 @@ type GetServiceInfoResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ServiceInfo
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *Internal
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetServiceInfoResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetServiceInfoResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetServiceInfoResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -2572,6 +2588,11 @@ type GetServiceInfoResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetServiceInfoResponse) GetJSON200() *ServiceInfo {
 	return r.JSON200
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetServiceInfoResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -2618,6 +2639,12 @@ type GetBacklogResponse200Headers struct {
 	XRequestID string
 }
 
+// GetBacklogResponse401Headers the declared response headers of an HTTP 401 response for GetBacklog
+type GetBacklogResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetBacklogResponse429Headers the declared response headers of an HTTP 429 response for GetBacklog
 type GetBacklogResponse429Headers struct {
 	RetryAfter int
@@ -2640,6 +2667,8 @@ type GetBacklogResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Backlog
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -2648,6 +2677,8 @@ type GetBacklogResponse struct {
 	JSON503 *Unavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetBacklogResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetBacklogResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetBacklogResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -2659,6 +2690,11 @@ type GetBacklogResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetBacklogResponse) GetJSON200() *Backlog {
 	return r.JSON200
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetBacklogResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -2715,6 +2751,12 @@ type ListCommitmentsResponse400Headers struct {
 	XRequestID string
 }
 
+// ListCommitmentsResponse401Headers the declared response headers of an HTTP 401 response for ListCommitments
+type ListCommitmentsResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // ListCommitmentsResponse429Headers the declared response headers of an HTTP 429 response for ListCommitments
 type ListCommitmentsResponse429Headers struct {
 	RetryAfter int
@@ -2739,6 +2781,8 @@ type ListCommitmentsResponse struct {
 	JSON200 *CommitmentList
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -2749,6 +2793,8 @@ type ListCommitmentsResponse struct {
 	Headers200 *ListCommitmentsResponse200Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
 	Headers400 *ListCommitmentsResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListCommitmentsResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListCommitmentsResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -2765,6 +2811,11 @@ func (r ListCommitmentsResponse) GetJSON200() *CommitmentList {
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
 func (r ListCommitmentsResponse) GetJSON400() *BadRequest {
 	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r ListCommitmentsResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -2816,6 +2867,12 @@ type GetComplianceKeyResponse200Headers struct {
 	XRequestID string
 }
 
+// GetComplianceKeyResponse401Headers the declared response headers of an HTTP 401 response for GetComplianceKey
+type GetComplianceKeyResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetComplianceKeyResponse429Headers the declared response headers of an HTTP 429 response for GetComplianceKey
 type GetComplianceKeyResponse429Headers struct {
 	RetryAfter int
@@ -2832,12 +2889,16 @@ type GetComplianceKeyResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ComplianceKey
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
 	JSON500 *Internal
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *GetComplianceKeyResponse200Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetComplianceKeyResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetComplianceKeyResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -2847,6 +2908,11 @@ type GetComplianceKeyResponse struct {
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r GetComplianceKeyResponse) GetJSON200() *ComplianceKey {
 	return r.JSON200
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetComplianceKeyResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -2989,6 +3055,12 @@ type GetMerkleRootResponse400Headers struct {
 	XRequestID string
 }
 
+// GetMerkleRootResponse401Headers the declared response headers of an HTTP 401 response for GetMerkleRoot
+type GetMerkleRootResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetMerkleRootResponse429Headers the declared response headers of an HTTP 429 response for GetMerkleRoot
 type GetMerkleRootResponse429Headers struct {
 	RetryAfter int
@@ -3013,6 +3085,8 @@ type GetMerkleRootResponse struct {
 	JSON200 *MerkleRoot
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *RateLimited
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -3023,6 +3097,8 @@ type GetMerkleRootResponse struct {
 	Headers200 *GetMerkleRootResponse200Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
 	Headers400 *GetMerkleRootResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetMerkleRootResponse401Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *GetMerkleRootResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -3039,6 +3115,11 @@ func (r GetMerkleRootResponse) GetJSON200() *MerkleRoot {
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
 func (r GetMerkleRootResponse) GetJSON400() *BadRequest {
 	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetMerkleRootResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -3095,6 +3176,12 @@ type GetStatusResponse400Headers struct {
 	XRequestID string
 }
 
+// GetStatusResponse401Headers the declared response headers of an HTTP 401 response for GetStatus
+type GetStatusResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // GetStatusResponse404Headers the declared response headers of an HTTP 404 response for GetStatus
 type GetStatusResponse404Headers struct {
 	XRequestID string
@@ -3124,6 +3211,8 @@ type GetStatusResponse struct {
 	JSON200 *StatusAnswer
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON429 the response for an HTTP 429 `application/json` response
@@ -3136,6 +3225,8 @@ type GetStatusResponse struct {
 	Headers200 *GetStatusResponse200Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
 	Headers400 *GetStatusResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *GetStatusResponse401Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *GetStatusResponse404Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
@@ -3154,6 +3245,11 @@ func (r GetStatusResponse) GetJSON200() *StatusAnswer {
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
 func (r GetStatusResponse) GetJSON400() *BadRequest {
 	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r GetStatusResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -3223,6 +3319,12 @@ type TransactResponse400Headers struct {
 	XRequestID string
 }
 
+// TransactResponse401Headers the declared response headers of an HTTP 401 response for Transact
+type TransactResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // TransactResponse409Headers the declared response headers of an HTTP 409 response for Transact
 type TransactResponse409Headers struct {
 	XRequestID string
@@ -3269,6 +3371,8 @@ type TransactResponse struct {
 	JSON202 *SubmissionAnswer
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON409 the response for an HTTP 409 `application/json` response
 	JSON409 *Conflict
 	// JSON413 the response for an HTTP 413 `application/json` response
@@ -3289,6 +3393,8 @@ type TransactResponse struct {
 	Headers202 *TransactResponse202Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
 	Headers400 *TransactResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *TransactResponse401Headers
 	// Headers409 the parsed response headers for an HTTP 409 response
 	Headers409 *TransactResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
@@ -3318,6 +3424,11 @@ func (r TransactResponse) GetJSON202() *SubmissionAnswer {
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
 func (r TransactResponse) GetJSON400() *BadRequest {
 	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r TransactResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON409 returns the response for an HTTP 409 `application/json` response
@@ -3403,6 +3514,12 @@ type TransactSwapResponse400Headers struct {
 	XRequestID string
 }
 
+// TransactSwapResponse401Headers the declared response headers of an HTTP 401 response for TransactSwap
+type TransactSwapResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // TransactSwapResponse409Headers the declared response headers of an HTTP 409 response for TransactSwap
 type TransactSwapResponse409Headers struct {
 	XRequestID string
@@ -3454,6 +3571,8 @@ type TransactSwapResponse struct {
 	JSON202 *SwapAnswer
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON409 the response for an HTTP 409 `application/json` response
 	JSON409 *Conflict
 	// JSON413 the response for an HTTP 413 `application/json` response
@@ -3476,6 +3595,8 @@ type TransactSwapResponse struct {
 	Headers202 *TransactSwapResponse202Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
 	Headers400 *TransactSwapResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *TransactSwapResponse401Headers
 	// Headers409 the parsed response headers for an HTTP 409 response
 	Headers409 *TransactSwapResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
@@ -3507,6 +3628,11 @@ func (r TransactSwapResponse) GetJSON202() *SwapAnswer {
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
 func (r TransactSwapResponse) GetJSON400() *BadRequest {
 	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r TransactSwapResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON409 returns the response for an HTTP 409 `application/json` response
@@ -3751,6 +3877,12 @@ type WithdrawResponse400Headers struct {
 	XRequestID string
 }
 
+// WithdrawResponse401Headers the declared response headers of an HTTP 401 response for Withdraw
+type WithdrawResponse401Headers struct {
+	WWWAuthenticate *string
+	XRequestID      string
+}
+
 // WithdrawResponse409Headers the declared response headers of an HTTP 409 response for Withdraw
 type WithdrawResponse409Headers struct {
 	XRequestID string
@@ -3795,6 +3927,8 @@ type WithdrawResponse struct {
 	JSON202 *WithdrawAnswer
 	// JSON400 the response for an HTTP 400 `application/json` response
 	JSON400 *BadRequest
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthorized
 	// JSON409 the response for an HTTP 409 `application/json` response
 	JSON409 *Conflict
 	// JSON413 the response for an HTTP 413 `application/json` response
@@ -3813,6 +3947,8 @@ type WithdrawResponse struct {
 	Headers202 *WithdrawResponse202Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
 	Headers400 *WithdrawResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *WithdrawResponse401Headers
 	// Headers409 the parsed response headers for an HTTP 409 response
 	Headers409 *WithdrawResponse409Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
@@ -3837,6 +3973,11 @@ func (r WithdrawResponse) GetJSON202() *WithdrawAnswer {
 // GetJSON400 returns the response for an HTTP 400 `application/json` response
 func (r WithdrawResponse) GetJSON400() *BadRequest {
 	return r.JSON400
+}
+
+// GetJSON401 returns the response for an HTTP 401 `application/json` response
+func (r WithdrawResponse) GetJSON401() *Unauthorized {
+	return r.JSON401
 }
 
 // GetJSON409 returns the response for an HTTP 409 `application/json` response
@@ -4200,6 +4341,13 @@ func ParseGetServiceInfoResponse(rsp *http.Response) (*GetServiceInfoResponse, e
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest RateLimited
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4227,6 +4375,23 @@ func ParseGetServiceInfoResponse(rsp *http.Response) (*GetServiceInfoResponse, e
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetServiceInfoResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetServiceInfoResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -4280,6 +4445,13 @@ func ParseGetBacklogResponse(rsp *http.Response) (*GetBacklogResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest RateLimited
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4314,6 +4486,23 @@ func ParseGetBacklogResponse(rsp *http.Response) (*GetBacklogResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetBacklogResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetBacklogResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -4391,6 +4580,13 @@ func ParseListCommitmentsResponse(rsp *http.Response) (*ListCommitmentsResponse,
 		}
 		response.JSON400 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest RateLimited
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4435,6 +4631,23 @@ func ParseListCommitmentsResponse(rsp *http.Response) (*ListCommitmentsResponse,
 			headers.XRequestID = value
 		}
 		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListCommitmentsResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListCommitmentsResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -4505,6 +4718,13 @@ func ParseGetComplianceKeyResponse(rsp *http.Response) (*GetComplianceKeyRespons
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest RateLimited
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4532,6 +4752,23 @@ func ParseGetComplianceKeyResponse(rsp *http.Response) (*GetComplianceKeyRespons
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetComplianceKeyResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetComplianceKeyResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -4689,6 +4926,13 @@ func ParseGetMerkleRootResponse(rsp *http.Response) (*GetMerkleRootResponse, err
 		}
 		response.JSON400 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest RateLimited
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4733,6 +4977,23 @@ func ParseGetMerkleRootResponse(rsp *http.Response) (*GetMerkleRootResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetMerkleRootResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 429:
 		var headers GetMerkleRootResponse429Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
@@ -4810,6 +5071,13 @@ func ParseGetStatusResponse(rsp *http.Response) (*GetStatusResponse, error) {
 		}
 		response.JSON400 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4861,6 +5129,23 @@ func ParseGetStatusResponse(rsp *http.Response) (*GetStatusResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers GetStatusResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 404:
 		var headers GetStatusResponse404Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -4954,6 +5239,13 @@ func ParseTransactResponse(rsp *http.Response) (*TransactResponse, error) {
 			return nil, err
 		}
 		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Conflict
@@ -5058,6 +5350,23 @@ func ParseTransactResponse(rsp *http.Response) (*TransactResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers TransactResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 409:
 		var headers TransactResponse409Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -5182,6 +5491,13 @@ func ParseTransactSwapResponse(rsp *http.Response) (*TransactSwapResponse, error
 		}
 		response.JSON400 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Conflict
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -5299,6 +5615,23 @@ func ParseTransactSwapResponse(rsp *http.Response) (*TransactSwapResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers TransactSwapResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 409:
 		var headers TransactSwapResponse409Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -5615,6 +5948,13 @@ func ParseWithdrawResponse(rsp *http.Response) (*WithdrawResponse, error) {
 		}
 		response.JSON400 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthorized
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Conflict
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -5694,6 +6034,23 @@ func ParseWithdrawResponse(rsp *http.Response) (*WithdrawResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers WithdrawResponse401Headers
+		if values := rsp.Header.Values("WWW-Authenticate"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "WWW-Authenticate", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WWWAuthenticate = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
 	case rsp.StatusCode == 409:
 		var headers WithdrawResponse409Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {

@@ -45,6 +45,8 @@ const (
 	LegacyWithdrawRetired     Code = "legacy_withdraw_retired"
 
 	InvalidSignature Code = "invalid_signature"
+	// Unauthorized: the relay serves only clients with an API key.
+	Unauthorized Code = "unauthorized"
 
 	NotFound             Code = "not_found"
 	RouteNotFound        Code = "route_not_found"
@@ -100,6 +102,7 @@ var statuses = map[Code]int{
 	InvalidIdentifier:         http.StatusBadRequest,
 	LegacyWithdrawRetired:     http.StatusBadRequest,
 	InvalidSignature:          http.StatusUnauthorized,
+	Unauthorized:              http.StatusUnauthorized,
 	NotFound:                  http.StatusNotFound,
 	RouteNotFound:             http.StatusNotFound,
 	MethodNotAllowed:          http.StatusMethodNotAllowed,

@@ -204,7 +204,7 @@ func (a *App) openServers(ctx context.Context) error {
 			NoteBounds: a.gate.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
-		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins,
+		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins, APIKeys: c.APIKeys,
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"time"
@@ -59,6 +60,7 @@ type Serve struct {
 	RateLimit      int           `default:"600" env:"RELAYPOOL_RATE_LIMIT" placeholder:"REQUESTS" group:"Clients" help:"Requests a minute from one client address; 0 for no limit. Behind a proxy, set the client IP header as well, or all clients share one limit."`
 	ClientIPHeader string        `env:"RELAYPOOL_CLIENT_IP_HEADER" placeholder:"NAME" group:"Clients" help:"Header in which the proxy in front writes the client's address, such as X-Real-IP. Empty takes the connection's. Without such a proxy clients could write it themselves and evade the limit."`
 	CORSOrigins    []string      `env:"RELAYPOOL_CORS_ORIGINS" placeholder:"ORIGIN" group:"Clients" help:"Origins of web pages that may call the interface, such as https://app.example, or *. Several with commas between them. Empty for none."`
+	APIKeysFile    string        `env:"RELAYPOOL_API_KEYS_FILE" placeholder:"FILE" group:"Clients" help:"File of API keys, a line each; lines that are empty or begin with # do not count. Every route but GET /health then wants one of them as Authorization: Bearer KEY. Read at start. Empty serves everybody."`
 
 	Logging `embed:"" prefix:"log-"`
 
@@ -104,6 +106,8 @@ type Config struct {
 	// LookupTable is zero for none.
 	LookupTable         solana.PublicKey
 	CompliancePublicKey [32]byte
+	// APIKeys are the hashes of the keys that clients present; none serves everybody.
+	APIKeys [][sha256.Size]byte
 }
 
 // Load checks everything and reads the files, but for the fee payers' keys,
@@ -135,6 +139,8 @@ func (s Serve) Load() (*Config, error) {
 	c.Swaps, found = s.swaps()
 	problems = append(problems, found...)
 	c.LookupTable, err = s.lookupTable()
+	note(err)
+	c.APIKeys, err = s.apiKeys()
 	note(err)
 	problems = append(problems, s.checkKeyFiles()...)
 	problems = append(problems, s.checkNumbers()...)

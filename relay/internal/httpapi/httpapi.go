@@ -6,6 +6,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -130,6 +131,9 @@ type Options struct {
 	// CORSOrigins are the browser origins that may call, such as
 	// https://app.example or *; none for no CORS at all.
 	CORSOrigins []string
+	// APIKeys are the SHA-256 hashes of the keys of which a request must present
+	// one; none serves everybody.
+	APIKeys [][sha256.Size]byte
 }
 
 func (o *Options) validate() error {
@@ -212,8 +216,12 @@ func New(o Options) (*API, error) {
 	backlog := a.router()
 	backlog.Use(middleware.GetHead)
 	backlog.Get(contract.BacklogPath, a.GetBacklog)
+	served := openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}
+	if len(o.APIKeys) > 0 {
+		served.Middlewares = []openapi.MiddlewareFunc{a.requireKey}
+	}
 	return &API{
-		Handler: openapi.HandlerWithOptions(a, openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}),
+		Handler: openapi.HandlerWithOptions(a, served),
 		backlog: backlog,
 	}, nil
 }

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +19,7 @@ import (
 	"github.com/go-chi/cors"
 	"github.com/go-chi/httprate"
 
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -176,7 +179,7 @@ func allowOrigins(origins []string) func(http.Handler) http.Handler {
 	return cors.Handler(cors.Options{
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},
-		AllowedHeaders: []string{"Content-Type", "Prefer", "Idempotency-Key", requestIDHeader},
+		AllowedHeaders: []string{"Authorization", "Content-Type", "Prefer", "Idempotency-Key", requestIDHeader},
 		ExposedHeaders: []string{"Location", "Retry-After", "Preference-Applied", requestIDHeader},
 		MaxAge:         corsMaxAge,
 	})
@@ -194,6 +197,45 @@ func (a *api) limitRate() func(http.Handler) http.Handler {
 	}
 	return httprate.LimitBy(a.RatePerMinute, window, byAddress,
 		httprate.WithLimitHandler(refuse), httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
+}
+
+// requireKey refuses requests without an API key. GET /health is for load
+// balancers, which have none.
+func (a *api) requireKey(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == contract.HealthPath || a.knowsKey(r.Header.Get("Authorization")) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		a.refuse(w, r, refusal.New(refusal.Unauthorized,
+			"this relay serves clients with an API key: expected the header Authorization with the word Bearer and a key, received %s; ask the relay's operator for a key", authorizationKind(r.Header)))
+	})
+}
+
+// knowsKey compares with every key, so that the time it takes tells nothing.
+func (a *api) knowsKey(header string) bool {
+	scheme, key, _ := strings.Cut(header, " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(key)))
+	known := 0
+	for i := range a.APIKeys {
+		known |= subtle.ConstantTimeCompare(a.APIKeys[i][:], sum[:])
+	}
+	return known == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// authorizationKind says what a refused request had, without its value.
+func authorizationKind(h http.Header) string {
+	header := h.Get("Authorization")
+	scheme, _, _ := strings.Cut(header, " ")
+	switch {
+	case header == "":
+		return "none"
+	case !strings.EqualFold(scheme, "Bearer"):
+		return "another scheme"
+	default:
+		return "a key that it does not know"
+	}
 }
 
 // clientIP is the last address in the header, the one that the nearest proxy

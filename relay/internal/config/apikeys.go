@@ -1,0 +1,37 @@
+package config
+
+import (
+	"crypto/sha256"
+	"strings"
+)
+
+// Lengths of an API key, in characters: one that is shorter can be guessed.
+const minAPIKey, maxAPIKey = 16, 256
+
+// apiKeys reads the hashes of the API keys; none without a file.
+func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
+	const flag = "api-keys-file"
+	if s.APIKeysFile == "" {
+		return nil, nil
+	}
+	content, err := readFile(flag, s.APIKeysFile, "write a key of 16 characters or more on a line of it, or leave the setting out to serve everybody")
+	if err != nil {
+		return nil, err
+	}
+	number := 0
+	for line := range strings.Lines(string(content)) {
+		number++
+		key := strings.TrimSpace(line)
+		if key == "" || strings.HasPrefix(key, "#") {
+			continue
+		}
+		if len(key) < minAPIKey || len(key) > maxAPIKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, problem(flag, "line %d: expected a key of %d to %d visible ASCII characters without spaces, received %d characters", number, minAPIKey, maxAPIKey, len(key))
+		}
+		keys = append(keys, sha256.Sum256([]byte(key)))
+	}
+	if len(keys) == 0 {
+		return nil, problem(flag, "the file has no key: write one on a line, or leave the setting out to serve everybody")
+	}
+	return keys, nil
+}

@@ -1,0 +1,65 @@
+package httpapi_test
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/internal/httpapi"
+)
+
+func TestAPIKeys(t *testing.T) {
+	t.Parallel()
+	const first, second, unknown = "first-key-0123456789", "second-key-0123456789", "canary-key-0123456789"
+	demanded := func(o *httpapi.Options) {
+		o.APIKeys = [][sha256.Size]byte{sha256.Sum256([]byte(first)), sha256.Sum256([]byte(second))}
+	}
+	tests := map[string]struct {
+		path, authorization string
+		want                int
+		message             string
+	}{
+		"a key is served":                            {"/", "Bearer " + first, http.StatusOK, ""},
+		"another key is served":                      {"/", "Bearer " + second, http.StatusOK, ""},
+		"the scheme's case does not count":           {"/", "bearer " + first, http.StatusOK, ""},
+		"no key":                                     {"/", "", http.StatusUnauthorized, "received none"},
+		"a key that is not known":                    {"/", "Bearer " + unknown, http.StatusUnauthorized, "received a key that it does not know"},
+		"the beginning of a key":                     {"/", "Bearer " + first[:8], http.StatusUnauthorized, "received a key that it does not know"},
+		"the word alone":                             {"/", "Bearer", http.StatusUnauthorized, "received a key that it does not know"},
+		"another scheme with a key":                  {"/", "Basic " + first, http.StatusUnauthorized, "received another scheme"},
+		"a key without the word":                     {"/", first, http.StatusUnauthorized, "received another scheme"},
+		"which routes there are is no secret":        {"/nowhere", "", http.StatusNotFound, ""},
+		"load balancers have no key":                 {"/health", "", http.StatusOK, ""},
+		"a submission's status is not for everybody": {"/status/5f0c1c66-6d5b-4a6c-8d4b-0f2f0b8a5a11", "", http.StatusUnauthorized, "received none"},
+		"a key does not help where no route is":      {"/nowhere", "Bearer " + first, http.StatusNotFound, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, &domains{health: healthy}, demanded)
+			r := get(tc.path)
+			if tc.authorization != "" {
+				r.Header.Set("Authorization", tc.authorization)
+			}
+			resp, raw := f.do(t, r)
+			body := object(t, raw)
+			if resp.StatusCode != tc.want {
+				t.Fatalf("status %d, want %d: %s", resp.StatusCode, tc.want, raw)
+			}
+			if tc.want == http.StatusUnauthorized {
+				if body["code"] != "unauthorized" || resp.Header.Get("Www-Authenticate") != "Bearer" {
+					t.Errorf("code %v with %v, want unauthorized and the scheme", body["code"], resp.Header)
+				}
+			}
+			if message, _ := body["message"].(string); !strings.Contains(message, tc.message) {
+				t.Errorf("message %q, want %q in it", message, tc.message)
+			}
+			for _, key := range []string{first, second, unknown} {
+				if strings.Contains(f.log.String(), key) || strings.Contains(string(raw), key) {
+					t.Error("a key is told")
+				}
+			}
+		})
+	}
+}
