@@ -1,0 +1,175 @@
+// Package apiservertest gives tests a real API server: one for all tests of a
+// package, with the project's resources installed and a namespace for each
+// test, or one of a test's own that it may kill and restart.
+//
+// A package that uses it has
+//
+//	func TestMain(m *testing.M) { apiservertest.Main(m) }
+//
+// A server that does not start fails the tests; nothing is skipped.
+package apiservertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/relaypool/relaypool/hack/apiserver"
+)
+
+// folderVariable carries the server's folder from Main to the tests.
+const folderVariable = "RELAYPOOL_TEST_APISERVER"
+
+// startTimeout covers the first build on two slow cores.
+const startTimeout = 30 * time.Minute
+
+// Main runs the package's tests with an API server that has the project's
+// CRDs, and exits with their code.
+func Main(m *testing.M) { os.Exit(Run(m, apiserver.Options{})) }
+
+// Run is Main for a package with a TestMain of its own, or with options: it
+// returns the exit code. Options.Log is standard error unless it is set.
+func Run(m *testing.M, opts apiserver.Options) int {
+	code, err := run(m, opts)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "apiservertest: %v\n", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+func run(m *testing.M, opts apiserver.Options) (code int, err error) {
+	if opts.Log == nil {
+		opts.Log = os.Stderr
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	server, err := start(ctx, opts)
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	if err := os.Setenv(folderVariable, server.Dir()); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+func start(ctx context.Context, opts apiserver.Options) (*apiserver.Server, error) {
+	crds, err := apiserver.OwnCRDs()
+	if err != nil {
+		return nil, err
+	}
+	server, err := apiserver.Start(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := server.Install(ctx, crds...); err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return server, nil
+}
+
+// Start starts a server for this test alone, with the project's CRDs, which
+// the test may kill and restart. It is stopped after the test.
+func Start(t testing.TB, opts apiserver.Options) *apiserver.Server {
+	t.Helper()
+	if opts.Log == nil {
+		opts.Log = t.Output()
+	}
+	server, err := start(t.Context(), opts)
+	if err != nil {
+		t.Fatalf("apiservertest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("apiservertest: %v", err)
+		}
+	})
+	return server
+}
+
+// Access is that to the package's server, for users other than the
+// administrator and for more CRDs.
+func Access(t testing.TB) *apiserver.Access {
+	t.Helper()
+	dir := os.Getenv(folderVariable)
+	if dir == "" {
+		t.Fatal("apiservertest: no server: the package needs func TestMain(m *testing.M) { apiservertest.Main(m) }")
+	}
+	access, err := apiserver.Open(dir)
+	if err != nil {
+		t.Fatalf("apiservertest: %v", err)
+	}
+	return access
+}
+
+// Config is the administrator's configuration for the package's server.
+func Config(t testing.TB) *rest.Config {
+	t.Helper()
+	config, err := Access(t).Config()
+	if err != nil {
+		t.Fatalf("apiservertest: %v", err)
+	}
+	return config
+}
+
+// Namespace makes a namespace for this test on the package's server and
+// returns its name. As in a careful cluster it takes only pods that meet the
+// restricted Pod Security Standard. It stays until the server ends: nobody
+// empties namespaces here.
+func Namespace(t testing.TB) string {
+	t.Helper()
+	return NamespaceOn(t, Config(t))
+}
+
+// NamespaceOn is Namespace on the server of that configuration.
+func NamespaceOn(t testing.TB, config *rest.Config) string {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatalf("apiservertest: make a client: %v", err)
+	}
+	made, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "test-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("apiservertest: make the test's namespace: %v", err)
+	}
+	return made.Name
+}
+
+// ForeignCRD is a definition of somebody else's namespaced resource, such as a
+// PodMonitor, that takes any spec and status: enough to see what is applied,
+// not whether its owner would take it.
+func ForeignCRD(kind schema.GroupVersionKind, plural string) *apiextensionsv1.CustomResourceDefinition {
+	anything := true
+	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: kind.Group,
+			Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: plural},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: kind.Version, Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type:       "object",
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open},
+				}},
+			}},
+		},
+	}
+}
