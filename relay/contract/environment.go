@@ -41,6 +41,7 @@ const (
 	EnvCompliancePublicKey     = "RELAYPOOL_COMPLIANCE_PUBLIC_KEY"
 	EnvCompliancePublicKeyFile = "RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE"
 	EnvSignInMessages          = "RELAYPOOL_SIGN_IN_MESSAGES"
+	EnvSignInMessagesFile      = "RELAYPOOL_SIGN_IN_MESSAGES_FILE"
 	EnvConcurrency             = "RELAYPOOL_CONCURRENCY"
 	EnvRetention               = "RELAYPOOL_RETENTION"
 	EnvWait                    = "RELAYPOOL_WAIT"
@@ -90,6 +91,7 @@ func EnvironmentVariables() []string {
 		EnvCompliancePublicKey,
 		EnvCompliancePublicKeyFile,
 		EnvSignInMessages,
+		EnvSignInMessagesFile,
 		EnvConcurrency,
 		EnvRetention,
 		EnvWait,

@@ -155,11 +155,12 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 		p.RootHistory = s.RootRing
 	}
 	p.AllowOffCurveRecipient = s.AllowOffCurveRecipient
-	if len(s.SignInMessages) > 0 {
-		p.SignInMessages = slices.Clone(s.SignInMessages)
-	}
-	if slices.Contains(p.SignInMessages, "") {
-		note("sign-in-messages", "a message is empty: give its text, or leave it out for the profile's")
+	messages, err := s.signInMessages()
+	switch {
+	case err != nil:
+		problems = append(problems, err)
+	case len(messages) > 0:
+		p.SignInMessages = messages
 	}
 	return p, problems
 }

@@ -52,6 +52,7 @@ type Serve struct {
 	CompliancePublicKey     string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY" placeholder:"HEX" group:"Viewing keys" help:"Public key that viewing keys are sealed to: 64 hexadecimal digits, made by relay compliance keygen on the officer's own machine. Required, here or in a file."`
 	CompliancePublicKeyFile string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE" placeholder:"FILE" group:"Viewing keys" help:"File of the compliance public key, instead of the key itself."`
 	SignInMessages          []string `env:"RELAYPOOL_SIGN_IN_MESSAGES" sep:"none" placeholder:"TEXT" group:"Viewing keys" help:"Text whose signature by a wallet admits its viewing key. May be repeated; the variable holds one. Empty takes the profile's."`
+	SignInMessagesFile      string   `env:"RELAYPOOL_SIGN_IN_MESSAGES_FILE" placeholder:"FILE" group:"Viewing keys" help:"YAML or JSON file with a list of such texts, instead of the texts themselves."`
 
 	Concurrency    int           `default:"256" env:"RELAYPOOL_CONCURRENCY" placeholder:"NUMBER" help:"Submissions that this process has in flight at once."`
 	Retention      time.Duration `default:"168h" env:"RELAYPOOL_RETENTION" placeholder:"DURATION" help:"How long a finished submission can be asked for at GET /status, at least 24h, which is how long an Idempotency-Key replays its outcome. The nullifiers of what landed stay reserved for good."`

@@ -1,0 +1,31 @@
+package config
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// signInMessages are the texts that are set, none to take the profile's. A
+// variable holds one text, because texts have lines and commas of their own; a
+// file holds several.
+func (s Serve) signInMessages() ([]string, error) {
+	flag, messages := "sign-in-messages", slices.Clone(s.SignInMessages)
+	if s.SignInMessagesFile != "" {
+		if len(messages) > 0 {
+			return nil, problem(flag, "is set, and so is %s: give one", setting("sign-in-messages-file"))
+		}
+		flag = "sign-in-messages-file"
+		content, err := readFile(flag, s.SignInMessagesFile, "list the messages in it")
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.Unmarshal(jsonAsYAML(content), &messages); err != nil || len(messages) == 0 { // its error repeats what it met
+			return nil, problem(flag, "its content of %d bytes is no list: expected a YAML or JSON list of texts, at least one", len(content))
+		}
+	}
+	if i := slices.Index(messages, ""); i >= 0 {
+		return nil, problem(flag, "message %d of %d is empty: give its text, or leave it out for the profile's", i+1, len(messages))
+	}
+	return messages, nil
+}
