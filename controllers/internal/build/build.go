@@ -61,10 +61,9 @@ type Object struct {
 // Objects gives everything that the RelayPool is to own, rotation Jobs apart,
 // in the order in which it is best applied: what pods need first.
 func Objects(in Input) []Object {
-	objects := []Object{
-		serviceAccount(in),
-		configMap(in),
-		service(in),
-	}
-	return objects
+	objects := []Object{serviceAccount(in), configMap(in), service(in)}
+	objects = append(objects, networkPolicy(in)...)
+	objects = append(objects, podDisruptionBudget(in), deployment(in))
+	objects = append(objects, scaler(in)...)
+	return append(objects, monitoring(in)...)
 }

@@ -1,10 +1,117 @@
 package build
 
+import (
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
 // Rotation is one step of a rotation that a Job does.
 type Rotation struct {
 	Step Step
 	// Revision that the rotation leads to.
 	Revision int32
-	// From are the old payers' keys, To the new ones'.
+	// From are the old payers' keys, To the new ones'. Draining needs From alone.
 	From, To []PayerMount
+}
+
+const (
+	// jobRetries is how many pods may fail before a person decides.
+	jobRetries = 6
+	// jobGrace lets a step end what it has sent; it may be killed all the same.
+	jobGraceSeconds = 30
+)
+
+// RotationJob makes the Job that does a step of a rotation. A Job's template
+// cannot change: an existing one is for its maker to leave or to delete.
+func RotationJob(in Input, r Rotation) Object {
+	name := JobName(in.Pool.Name, r.Revision, r.Step)
+	labels := jobLabels(in.Pool.Name)
+	pod := podSpec(in, sweepContainer(in, r), sweepFiles(in, r)).
+		// A pod that failed stays to be read, and its successor is a new one.
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithTerminationGracePeriodSeconds(jobGraceSeconds)
+	return Object{KindJob, name, batchv1ac.Job(name, in.Pool.Namespace).
+		WithLabels(labels).
+		WithSpec(batchv1ac.JobSpec().
+			WithCompletions(1).
+			WithParallelism(1).
+			WithBackoffLimit(jobRetries).
+			// Never two at once: a new pod waits until the old one has ended.
+			WithPodReplacementPolicy(batchv1.Failed).
+			WithTemplate(corev1ac.PodTemplateSpec().
+				WithLabels(merge(in.Pool.Spec.Template.Labels, labels)).
+				WithAnnotations(in.Pool.Spec.Template.Annotations).
+				WithSpec(pod)))}
+}
+
+func jobLabels(pool string) map[string]string {
+	labels := Labels(pool)
+	labels[LabelComponent] = ComponentRotation
+	return labels
+}
+
+func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration {
+	var e environment
+	e.shared(&in.Pool.Spec)
+	return corev1ac.Container().
+		WithName(RelayContainer).
+		WithArgs(sweepArgs(in, r)...).
+		WithEnv(e...).
+		// It signs a handful of transactions: what the fleet needs would only keep it
+		// from being scheduled.
+		WithResources(corev1ac.ResourceRequirements().
+			WithRequests(corev1.ResourceList{
+				corev1.ResourceCPU:    resource.MustParse("50m"),
+				corev1.ResourceMemory: resource.MustParse("64Mi"),
+			}).
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}))
+}
+
+// sweepArgs are the command line of relay sweep.
+func sweepArgs(in Input, r Rotation) []string {
+	var args []string
+	each := func(flag string, mounts []PayerMount) {
+		for _, file := range payerFiles(mounts) {
+			args = append(args, flag+"="+file)
+		}
+	}
+	payers := in.Pool.Spec.FeePayers
+	switch r.Step {
+	case StepFund:
+		args = append(args, "sweep", "fund")
+		each("--from", r.From)
+		each("--to", r.To)
+		if payers.TargetBalance != nil {
+			args = append(args, "--target="+strconv.FormatInt(*payers.TargetBalance, 10))
+		}
+		if payers.MinimumBalance != nil {
+			args = append(args, "--keep="+strconv.FormatInt(*payers.MinimumBalance, 10))
+		}
+	case StepDrain:
+		args = append(args, "sweep", "drain")
+		each("--from", r.From)
+	case StepSweep:
+		args = append(args, "sweep", "all")
+		each("--from", r.From)
+		each("--to", r.To)
+	}
+	return append(args, "--termination-log="+contract.TerminationLog)
+}
+
+func sweepFiles(in Input, r Rotation) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
+	var f files
+	f.shared(in.Pool)
+	mounts := r.From
+	if r.Step != StepDrain {
+		mounts = append(mounts[:len(mounts):len(mounts)], r.To...)
+	}
+	f.payers(mounts)
+	return f.volume()
 }

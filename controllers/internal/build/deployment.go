@@ -1,0 +1,135 @@
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// revisionHistory is how many old ReplicaSets are kept to go back to by hand.
+	revisionHistory = 3
+	// progressDeadline is how long a roll-out may stand still before the Deployment
+	// says that it failed.
+	progressDeadline = 10 * time.Minute
+)
+
+// deployment is the fleet.
+func deployment(in Input) Object {
+	name, template := in.Pool.Name, &in.Pool.Spec.Template
+	spec := appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))).
+		WithMinReadySeconds(0). // a pod that is ready has its database and its schema
+		WithProgressDeadlineSeconds(int32(progressDeadline / time.Second)).
+		WithRevisionHistoryLimit(revisionHistory).
+		// One more pod at a time and none fewer: a roll-out takes no capacity away.
+		WithStrategy(appsv1ac.DeploymentStrategy().
+			WithType(appsv1.RollingUpdateDeploymentStrategyType).
+			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+				WithMaxSurge(intstr.FromInt32(1)).
+				WithMaxUnavailable(intstr.FromInt32(0)))).
+		WithTemplate(corev1ac.PodTemplateSpec().
+			WithLabels(merge(template.Labels, Labels(name))).
+			WithAnnotations(merge(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
+			WithSpec(podSpec(in, relayContainer(in), serveFiles(in)).
+				WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace / time.Second)).
+				WithTopologySpreadConstraints(
+					spread(name, corev1.LabelTopologyZone),
+					spread(name, corev1.LabelHostname))))
+	switch {
+	case in.Held:
+		spec.WithReplicas(0)
+	case in.Replicas != nil:
+		spec.WithReplicas(*in.Replicas)
+	}
+	return Object{KindDeployment, name, appsv1ac.Deployment(name, in.Pool.Namespace).
+		WithLabels(Labels(name)).
+		WithSpec(spec)}
+}
+
+func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(RelayContainer).
+		WithArgs("serve").
+		WithEnv(serveEnvironment(in)...).
+		WithResources(resources(in.Pool.Spec.Template.Resources)).
+		WithPorts(
+			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),
+			corev1ac.ContainerPort().WithName(portOperations).WithContainerPort(contract.OperationsPort).WithProtocol(corev1.ProtocolTCP)).
+		// The operations port answers before anything else is open, so that no start
+		// takes too long for the liveness probe. It is patient all the same: a restart
+		// costs more than a slow answer.
+		WithLivenessProbe(probe(contract.LivenessPath).
+			WithPeriodSeconds(10).
+			WithTimeoutSeconds(5).
+			WithFailureThreshold(6)).
+		WithReadinessProbe(probe(contract.ReadinessPath).
+			WithPeriodSeconds(5).
+			WithTimeoutSeconds(3).
+			WithFailureThreshold(2)).
+		WithLifecycle(corev1ac.Lifecycle().
+			WithPreStop(corev1ac.LifecycleHandler().
+				WithSleep(corev1ac.SleepAction().WithSeconds(int64(contract.PreStop / time.Second)))))
+}
+
+func probe(path string) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().
+		WithPath(path).
+		WithPort(intstr.FromString(portOperations)).
+		WithScheme(corev1.URISchemeHTTP))
+}
+
+// spread keeps the pods of one roll-out apart. It is a wish: a fleet that cannot
+// be spread still serves.
+func spread(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
+	return corev1ac.TopologySpreadConstraint().
+		WithTopologyKey(over).
+		WithMaxSkew(1).
+		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
+		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(pool))).
+		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
+}
+
+// rolloutHash changes when pods would read something else at their start. A
+// ConfigMap's or Secret's update reaches their files by itself, but they read
+// them once.
+func rolloutHash(in Input) string {
+	seen := slices.Sorted(slices.Values(in.Rollout))
+	config := configFiles(in.Pool)
+	parts := [][]string{slices.Compact(seen)}
+	for _, name := range slices.Sorted(maps.Keys(config)) {
+		parts = append(parts, []string{name, config[name]})
+	}
+	content, err := json.Marshal(parts) // quotes keep one list from reading like another
+	if err != nil {
+		panic("build: strings cannot be written as JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:16])
+}
+
+// podDisruptionBudget lets a node's drain take one pod at a time, and any that
+// serves nobody.
+func podDisruptionBudget(in Input) Object {
+	name := in.Pool.Name
+	return Object{KindPodDisruptionBudget, name, policyv1ac.PodDisruptionBudget(name, in.Pool.Namespace).
+		WithLabels(Labels(name)).
+		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))))}
+}

@@ -1,0 +1,149 @@
+package build
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// environment collects variables in the order in which they are set.
+type environment []*corev1ac.EnvVarApplyConfiguration
+
+func (e *environment) set(name, value string) {
+	*e = append(*e, corev1ac.EnvVar().WithName(name).WithValue(value))
+}
+
+// unless leaves a variable out while the value is empty: the relay's own
+// default holds then.
+func (e *environment) unless(name, value string) {
+	if value != "" {
+		e.set(name, value)
+	}
+}
+
+// number leaves a variable out while the number is 0, which the API server's
+// defaults make of none.
+func (e *environment) number(name string, n int64) {
+	if n != 0 {
+		e.set(name, strconv.FormatInt(n, 10))
+	}
+}
+
+// pointed leaves a variable out while there is no number; 0 is one.
+func pointed[N int32 | int64](e *environment, name string, n *N) {
+	if n != nil {
+		e.set(name, strconv.FormatInt(int64(*n), 10))
+	}
+}
+
+// serveEnvironment is what relay serve is told.
+func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
+	spec := &in.Pool.Spec
+	var e environment
+	e.set(contract.EnvListen, ":"+strconv.Itoa(contract.APIPort))
+	e.set(contract.EnvOperationsListen, ":"+strconv.Itoa(contract.OperationsPort))
+	e.shared(spec)
+	e.pool(&spec.Pool)
+	e.payers(in.Payers, &spec.FeePayers)
+	e.unless(contract.EnvLookupTable, spec.Solana.LookupTable)
+	e.swap(spec.Swap)
+	e.set(contract.EnvCompliancePublicKey, spec.ViewingKeys.CompliancePublicKey)
+	if len(spec.ViewingKeys.Messages) > 0 {
+		e.set(contract.EnvSignInMessagesFile, contract.SignInMessagesFile)
+	}
+	e.number(contract.EnvConcurrency, int64(spec.Concurrency))
+	e.clients(&spec.API)
+	e.memory(resources(spec.Template.Resources))
+	return e
+}
+
+// shared is what every command of the relay is told that reaches database and chain.
+func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
+	e.set(contract.EnvDatabaseURLFile, contract.DatabaseURLFile)
+	e.number(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))
+	e.set(contract.EnvRPCEndpointsFile, contract.EndpointsFile)
+	e.set(contract.EnvGenesisHash, contract.GenesisHash(spec.Solana.Cluster))
+	pointed(e, contract.EnvPriorityFloor, spec.Solana.PriorityFee.Floor)
+	pointed(e, contract.EnvPriorityCap, spec.Solana.PriorityFee.Cap)
+	pointed(e, contract.EnvPriorityPercentile, spec.Solana.PriorityFee.Percentile)
+	e.unless(contract.EnvLogLevel, spec.Template.LogLevel)
+	e.set(contract.EnvLogFormat, "json")
+}
+
+func (e *environment) pool(pool *v1alpha1.Pool) {
+	e.unless(contract.EnvProfile, pool.Profile.Name)
+	if pool.Profile.ConfigMap != nil {
+		e.set(envProfileFile, contract.ProfileFile)
+	}
+	e.unless(contract.EnvProgramID, pool.ProgramID)
+	e.number(contract.EnvRootRing, int64(pool.RootRing))
+	mints := make([]string, len(pool.Mints))
+	for i, m := range pool.Mints {
+		mints[i] = m.Address + "=" + m.Field
+	}
+	e.unless(envMint, strings.Join(mints, ","))
+	e.set(contract.EnvVerifyingKey, contract.VerifyingKeyFile)
+	e.unless(contract.EnvProofA, pool.ProofA)
+	if pool.OffCurveRecipients == "Allow" {
+		e.set(contract.EnvOffCurveRecipient, "true")
+	}
+}
+
+func (e *environment) payers(mounts []PayerMount, payers *v1alpha1.FeePayers) {
+	e.set(contract.EnvFeePayerKeyFile, strings.Join(payerFiles(mounts), ","))
+	pointed(e, contract.EnvFeePayerMinBalance, payers.MinimumBalance)
+	e.number(contract.EnvSpendCapHour, payers.SpendCaps.Hour)
+	e.number(contract.EnvSpendCapDay, payers.SpendCaps.Day)
+	e.number(contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDay)
+}
+
+func (e *environment) swap(swap *v1alpha1.Swap) {
+	if swap == nil {
+		return
+	}
+	e.unless(contract.EnvRouterURL, swap.Router.URL)
+	if swap.Router.URLFrom != nil {
+		e.set(contract.EnvRouterURLFile, contract.RouterURLFile)
+	}
+	if swap.Router.APIKeyFrom != nil {
+		e.set(contract.EnvRouterAPIKeyFile, contract.RouterAPIKeyFile)
+	}
+	e.unless(contract.EnvRouterProgram, swap.Router.Program)
+	if ms := swap.Router.TimeoutMilliseconds; ms != 0 {
+		e.set(contract.EnvRouterTimeout, (time.Duration(ms) * time.Millisecond).String())
+	}
+	pointed(e, contract.EnvRouterRequests, swap.Router.RequestsPerSecond)
+	e.number(contract.EnvSwapSlippage, int64(swap.SlippageBps))
+	e.number(contract.EnvSwapConcurrency, int64(swap.Concurrency))
+}
+
+func (e *environment) clients(api *v1alpha1.API) {
+	if h := api.RetentionHours; h != 0 {
+		e.set(contract.EnvRetention, strconv.Itoa(int(h))+"h")
+	}
+	if s := api.WaitSeconds; s != nil {
+		e.set(contract.EnvWait, strconv.Itoa(int(*s))+"s")
+	}
+	pointed(e, contract.EnvRateLimit, api.RequestsPerMinute)
+	e.unless(contract.EnvClientIPHeader, api.ClientIPHeader)
+	e.unless(contract.EnvCORSOrigins, strings.Join(api.CORSOrigins, ","))
+	if api.KeysFrom != nil {
+		e.set(envAPIKeysFile, contract.APIKeysFile)
+	}
+}
+
+// memory lets the garbage collector work harder before the kernel kills the
+// process: nine tenths of the limit leave room for what Go does not count. The
+// number of processors needs no variable, since Go reads the limit by itself.
+func (e *environment) memory(r *corev1ac.ResourceRequirementsApplyConfiguration) {
+	limit, ok := ptr.Deref(r.Limits, nil)["memory"]
+	if ok {
+		e.number("GOMEMLIMIT", limit.Value()/10*9)
+	}
+}

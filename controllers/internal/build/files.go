@@ -1,0 +1,97 @@
+package build
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// files is one volume with everything below contract.Root: a source for each
+// value, by which no value is mounted that the relay does not need.
+type files struct {
+	sources []*corev1ac.VolumeProjectionApplyConfiguration
+}
+
+func (f *files) secret(name, key, file string) {
+	f.sources = append(f.sources, corev1ac.VolumeProjection().
+		WithSecret(corev1ac.SecretProjection().WithName(name).WithItems(item(key, file))))
+}
+
+// secretKey adds nothing for a value that the RelayPool leaves out.
+func (f *files) secretKey(from *v1alpha1.SecretKey, file string) {
+	if from != nil {
+		f.secret(from.Name, from.Key, file)
+	}
+}
+
+func (f *files) configMap(name, key, file string) {
+	f.sources = append(f.sources, corev1ac.VolumeProjection().
+		WithConfigMap(corev1ac.ConfigMapProjection().WithName(name).WithItems(item(key, file))))
+}
+
+func (f *files) volume() *corev1ac.ProjectedVolumeSourceApplyConfiguration {
+	return corev1ac.ProjectedVolumeSource().WithSources(f.sources...)
+}
+
+func item(key, file string) *corev1ac.KeyToPathApplyConfiguration {
+	return corev1ac.KeyToPath().WithKey(key).WithPath(strings.TrimPrefix(file, contract.Root+"/"))
+}
+
+// serveFiles are those of relay serve.
+func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
+	var f files
+	spec := &in.Pool.Spec
+	f.shared(in.Pool)
+	if len(spec.ViewingKeys.Messages) > 0 {
+		f.configMap(in.Pool.Name, path.Base(contract.SignInMessagesFile), contract.SignInMessagesFile)
+	}
+	if from := spec.Pool.Profile.ConfigMap; from != nil {
+		f.configMap(from.Name, from.Key, contract.ProfileFile)
+	}
+	f.configMap(spec.Pool.VerifyingKey.Name, spec.Pool.VerifyingKey.Key, contract.VerifyingKeyFile)
+	if swap := spec.Swap; swap != nil {
+		f.secretKey(swap.Router.URLFrom, contract.RouterURLFile)
+		f.secretKey(swap.Router.APIKeyFrom, contract.RouterAPIKeyFile)
+	}
+	f.secretKey(spec.API.KeysFrom, contract.APIKeysFile)
+	f.payers(in.Payers)
+	return f.volume()
+}
+
+// shared are those by which every command reaches database and chain.
+func (f *files) shared(pool *v1alpha1.RelayPool) {
+	f.configMap(pool.Name, path.Base(contract.EndpointsFile), contract.EndpointsFile)
+	f.secretKey(&pool.Spec.Database.URLFrom, contract.DatabaseURLFile)
+	for _, e := range pool.Spec.Solana.Endpoints {
+		f.secretKey(e.URLFrom, contract.EndpointURLFile(e.Name))
+	}
+}
+
+func (f *files) payers(mounts []PayerMount) {
+	for _, m := range sorted(mounts) {
+		f.secret(m.Secret, m.Key, contract.PayerFile(m.Secret, m.Key))
+	}
+}
+
+// payerFiles are the paths of the payers' keys in the pod.
+func payerFiles(mounts []PayerMount) []string {
+	var paths []string
+	for _, m := range sorted(mounts) {
+		paths = append(paths, contract.PayerFile(m.Secret, m.Key))
+	}
+	return paths
+}
+
+// sorted makes the order not count, and no key be mounted twice at one path.
+func sorted(mounts []PayerMount) []PayerMount {
+	s := slices.SortedFunc(slices.Values(mounts), func(a, b PayerMount) int {
+		return cmp.Or(strings.Compare(a.Secret, b.Secret), strings.Compare(a.Key, b.Key))
+	})
+	return slices.Compact(s)
+}

@@ -1,0 +1,76 @@
+package build
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// pollingSeconds is how often KEDA asks for the backlog.
+	pollingSeconds = 15
+	// failuresBeforeFallback of those questions make it give up on the backlog.
+	failuresBeforeFallback = 4
+)
+
+// Fields of GET /backlog that say what HorizontalPodAutoscalers learn from
+// metrics.
+const (
+	backlogJobsField = "due_count"
+	backlogAgeField  = "oldest_due_age_seconds"
+)
+
+// scaledObject has KEDA scale by GET /backlog. The figures are the fleet's and
+// any pod's answer is right, so endpoints are not aggregated.
+func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
+	name := in.Pool.Name
+	url := fmt.Sprintf("http://%s.%s.svc:%d%s", OperationsServiceName(name), in.Pool.Namespace, contract.OperationsPort, contract.BacklogPath)
+	triggers := []any{trigger("backlog", "AverageValue", url, backlogJobsField, jobsPerReplica(a))}
+	if a.OldestAgeSeconds > 0 {
+		triggers = append(triggers, trigger("age", "Value", url, backlogAgeField, int64(a.OldestAgeSeconds)))
+	}
+	return optional(in, KindScaledObject, nil, map[string]any{
+		"scaleTargetRef": map[string]any{
+			"apiVersion": KindDeployment.GroupVersion().String(),
+			"kind":       KindDeployment.Kind,
+			"name":       name,
+		},
+		"minReplicaCount": int64(leastReplicas(a)),
+		"maxReplicaCount": int64(a.MaxReplicas),
+		"pollingInterval": int64(pollingSeconds),
+		// Not knowing the backlog takes no pod away.
+		"fallback": map[string]any{
+			"failureThreshold": int64(failuresBeforeFallback),
+			"replicas":         int64(leastReplicas(a)),
+			"behavior":         "currentReplicasIfHigher",
+		},
+		"advanced": map[string]any{"horizontalPodAutoscalerConfig": map[string]any{"behavior": map[string]any{
+			"scaleUp":   scalingRules(0, a.MaxReplicas, 15),
+			"scaleDown": scalingRules(calmSeconds, 1, goneSeconds),
+		}}},
+		"triggers": triggers,
+	})
+}
+
+func trigger(name, metricType, url, field string, target int64) map[string]any {
+	return map[string]any{
+		"type":       "metrics-api",
+		"name":       name,
+		"metricType": metricType,
+		"metadata": map[string]any{
+			"url":           url,
+			"valueLocation": field,
+			"targetValue":   strconv.FormatInt(target, 10),
+		},
+	}
+}
+
+func scalingRules(window, pods, seconds int32) map[string]any {
+	return map[string]any{
+		"stabilizationWindowSeconds": int64(window),
+		"selectPolicy":               "Max",
+		"policies":                   []any{map[string]any{"type": "Pods", "value": int64(pods), "periodSeconds": int64(seconds)}},
+	}
+}

@@ -1,0 +1,81 @@
+package build
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// Labels by which the fleet's metrics are told from another's: Prometheus adds
+// the namespace, the PodMonitor the pool.
+const (
+	labelNamespace = "namespace"
+	labelPool      = "pool"
+)
+
+const defaultScrapeSeconds = 15
+
+// monitoring is what the Prometheus operator is given, where it is installed.
+func monitoring(in Input) []Object {
+	var objects []Object
+	m := in.Pool.Spec.Monitoring
+	if m.PodMonitor != v1alpha1.Disabled && in.Capabilities.PodMonitor {
+		objects = append(objects, podMonitor(in))
+	}
+	if m.PrometheusRule != v1alpha1.Disabled && in.Capabilities.PrometheusRule {
+		objects = append(objects, prometheusRule(in))
+	}
+	return objects
+}
+
+func podMonitor(in Input) Object {
+	m := in.Pool.Spec.Monitoring
+	return optional(in, KindPodMonitor, m.Labels, map[string]any{
+		"selector": map[string]any{"matchLabels": anyMap(Selector(in.Pool.Name))},
+		"podMetricsEndpoints": []any{map[string]any{
+			"port":     portOperations,
+			"path":     contract.MetricsPath,
+			"interval": fmt.Sprintf("%ds", cmp.Or(m.IntervalSeconds, defaultScrapeSeconds)),
+			"relabelings": []any{map[string]any{
+				"sourceLabels": []any{"__meta_kubernetes_pod_label_relaypool_dev_pool"},
+				"targetLabel":  labelPool,
+			}},
+		}},
+	})
+}
+
+func prometheusRule(in Input) Object {
+	var rules []any
+	for _, a := range alerts(in) {
+		rules = append(rules, a.rule(in))
+	}
+	return optional(in, KindPrometheusRule, in.Pool.Spec.Monitoring.Labels, map[string]any{
+		"groups": []any{map[string]any{"name": in.Pool.Namespace + "." + in.Pool.Name + ".relaypool", "rules": rules}},
+	})
+}
+
+// optional makes an object of a kind that no Go types of ours describe.
+func optional(in Input, kind schema.GroupVersionKind, labels map[string]string, spec map[string]any) Object {
+	name := in.Pool.Name
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(kind)
+	u.SetName(name)
+	u.SetNamespace(in.Pool.Namespace)
+	u.SetLabels(merge(labels, Labels(name)))
+	return Object{kind, name, client.ApplyConfigurationFromUnstructured(u)}
+}
+
+func anyMap(from map[string]string) map[string]any {
+	to := make(map[string]any, len(from))
+	for k, v := range maps.All(from) {
+		to[k] = v
+	}
+	return to
+}

@@ -1,0 +1,8 @@
+package build
+
+// Variables that relay/contract does not have yet.
+const (
+	envProfileFile = "RELAYPOOL_PROFILE_FILE"
+	envMint        = "RELAYPOOL_MINT"
+	envAPIKeysFile = "RELAYPOOL_API_KEYS_FILE"
+)

@@ -1,0 +1,117 @@
+package build
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// nonRoot is the user and group of the image, and the group of mounted files.
+	nonRoot = 65532
+	// fileMode lets that group read, and nobody else.
+	fileMode = 0o440
+	// filesVolume is the only volume.
+	filesVolume = "files"
+)
+
+// podSpec is what the fleet's pods and those of rotation Jobs have in common:
+// the restricted pod security standard, a root file system that nobody writes
+// to, no token, and where to run.
+func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *corev1ac.ProjectedVolumeSourceApplyConfiguration) *corev1ac.PodSpecApplyConfiguration {
+	template := &in.Pool.Spec.Template
+	spec := corev1ac.PodSpec().
+		WithServiceAccountName(in.Pool.Name).
+		WithAutomountServiceAccountToken(false).
+		// Kubernetes would otherwise set variables named after Services, and those of
+		// one that is called relaypool would begin like the relay's own.
+		WithEnableServiceLinks(false).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(nonRoot).
+			WithRunAsGroup(nonRoot).
+			WithFSGroup(nonRoot).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(container.
+			WithImage(image(in)).
+			WithTerminationMessagePath(contract.TerminationLog).
+			WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+			WithVolumeMounts(corev1ac.VolumeMount().WithName(filesVolume).WithMountPath(contract.Root).WithReadOnly(true)).
+			WithSecurityContext(corev1ac.SecurityContext().
+				WithAllowPrivilegeEscalation(false).
+				WithReadOnlyRootFilesystem(true).
+				WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))).
+		WithVolumes(corev1ac.Volume().WithName(filesVolume).WithProjected(files.WithDefaultMode(fileMode)))
+	schedule(spec, template)
+	return spec
+}
+
+func schedule(spec *corev1ac.PodSpecApplyConfiguration, template *v1alpha1.Template) {
+	if len(template.NodeSelector) > 0 {
+		spec.WithNodeSelector(template.NodeSelector)
+	}
+	for _, t := range template.Tolerations {
+		spec.WithTolerations(convert[corev1ac.TolerationApplyConfiguration](t))
+	}
+	if template.Affinity != nil {
+		spec.WithAffinity(convert[corev1ac.AffinityApplyConfiguration](template.Affinity))
+	}
+	if template.PriorityClassName != "" {
+		spec.WithPriorityClassName(template.PriorityClassName)
+	}
+	for _, s := range template.ImagePullSecrets {
+		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(s.Name))
+	}
+}
+
+func image(in Input) string {
+	if in.Pool.Spec.Image != "" {
+		return in.Pool.Spec.Image
+	}
+	return in.Image
+}
+
+// resources gives those of the template, or the documented default: room for
+// the verifier's tables and some hundred submissions in flight.
+func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if r != nil {
+		return convert[corev1ac.ResourceRequirementsApplyConfiguration](r)
+	}
+	return corev1ac.ResourceRequirements().
+		WithRequests(corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("250m"),
+			corev1.ResourceMemory: resource.MustParse("256Mi"),
+		}).
+		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
+}
+
+// merge gives the user's entries under ours, which win.
+func merge(users, ours map[string]string) map[string]string {
+	merged := maps.Clone(users)
+	if merged == nil {
+		merged = make(map[string]string, len(ours))
+	}
+	maps.Copy(merged, ours)
+	return merged
+}
+
+// convert gives an API type that a user wrote as its apply configuration, which
+// has the same JSON.
+func convert[T any](from any) *T {
+	to := new(T)
+	content, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(content, to)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("build: %T has other JSON than %T: %v", from, to, err))
+	}
+	return to
+}

@@ -1,0 +1,95 @@
+package build
+
+import (
+	"cmp"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// defaultJobs is the backlog that justifies a pod where the RelayPool says none.
+	defaultJobs = 64
+	// calmSeconds is how long fewer pods must have been enough before one goes, and
+	// goneSeconds how long after it the next may: a pod that goes hands work over.
+	calmSeconds, goneSeconds = 300, 60
+)
+
+// scaler is the autoscaler that the RelayPool wants, if any.
+func scaler(in Input) []Object {
+	a := in.Pool.Spec.Autoscaling
+	switch {
+	case a == nil || in.Held:
+		return nil
+	case a.Provider != v1alpha1.ProviderKEDA:
+		return []Object{horizontalPodAutoscaler(in, a)}
+	case in.Capabilities.ScaledObject:
+		return []Object{operationsService(in), scaledObject(in, a)}
+	default:
+		return nil
+	}
+}
+
+// horizontalPodAutoscaler scales by external metrics, which whoever serves that
+// API finds by namespace and pool.
+func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
+	name := in.Pool.Name
+	spec := autoscalingv2ac.HorizontalPodAutoscalerSpec().
+		WithScaleTargetRef(autoscalingv2ac.CrossVersionObjectReference().
+			WithAPIVersion(KindDeployment.GroupVersion().String()).
+			WithKind(KindDeployment.Kind).
+			WithName(name)).
+		WithMinReplicas(leastReplicas(a)).
+		WithMaxReplicas(a.MaxReplicas).
+		WithMetrics(external(in, contract.MetricBacklog, autoscalingv2ac.MetricTarget().
+			WithType(autoscalingv2.AverageValueMetricType).
+			WithAverageValue(*resource.NewQuantity(jobsPerReplica(a), resource.DecimalSI)))).
+		WithBehavior(autoscalingv2ac.HorizontalPodAutoscalerBehavior().
+			WithScaleUp(autoscalingv2ac.HPAScalingRules().
+				WithStabilizationWindowSeconds(0).
+				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
+				WithPolicies(policy(a.MaxReplicas, 15))).
+			WithScaleDown(autoscalingv2ac.HPAScalingRules().
+				WithStabilizationWindowSeconds(calmSeconds).
+				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
+				WithPolicies(policy(1, goneSeconds))))
+	if a.OldestAgeSeconds > 0 {
+		// An age is no sum over the pods: twice the age wanted means twice the pods.
+		spec.WithMetrics(external(in, contract.MetricBacklogAge, autoscalingv2ac.MetricTarget().
+			WithType(autoscalingv2.ValueMetricType).
+			WithValue(*resource.NewQuantity(int64(a.OldestAgeSeconds), resource.DecimalSI))))
+	}
+	return Object{KindHorizontalPodAutoscaler, name, autoscalingv2ac.HorizontalPodAutoscaler(name, in.Pool.Namespace).
+		WithLabels(Labels(name)).
+		WithSpec(spec)}
+}
+
+// leastReplicas is never 0: without a pod nobody would see work come.
+func leastReplicas(a *v1alpha1.Autoscaling) int32 { return max(a.MinReplicas, 1) }
+
+func jobsPerReplica(a *v1alpha1.Autoscaling) int64 { return int64(cmp.Or(a.JobsPerReplica, defaultJobs)) }
+
+func external(in Input, metric contract.Metric, target *autoscalingv2ac.MetricTargetApplyConfiguration) *autoscalingv2ac.MetricSpecApplyConfiguration {
+	return autoscalingv2ac.MetricSpec().
+		WithType(autoscalingv2.ExternalMetricSourceType).
+		WithExternal(autoscalingv2ac.ExternalMetricSource().
+			WithMetric(autoscalingv2ac.MetricIdentifier().
+				WithName(metric.Name).
+				WithSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{
+					labelNamespace: in.Pool.Namespace, labelPool: in.Pool.Name,
+				}))).
+			WithTarget(target))
+}
+
+// policy admits so many pods more or less in so many seconds.
+func policy(pods, seconds int32) *autoscalingv2ac.HPAScalingPolicyApplyConfiguration {
+	return autoscalingv2ac.HPAScalingPolicy().
+		WithType(autoscalingv2.PodsScalingPolicy).
+		WithValue(pods).
+		WithPeriodSeconds(seconds)
+}
