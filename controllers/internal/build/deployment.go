@@ -46,7 +46,7 @@ func deployment(in Input) Object {
 			WithLabels(merge(template.Labels, Labels(name))).
 			WithAnnotations(merge(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
 			WithSpec(podSpec(in, relayContainer(in), serveFiles(in)).
-				WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace / time.Second)).
+				WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace/time.Second)).
 				WithTopologySpreadConstraints(
 					spread(name, corev1.LabelTopologyZone),
 					spread(name, corev1.LabelHostname))))

@@ -72,7 +72,9 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 // leastReplicas is never 0: without a pod nobody would see work come.
 func leastReplicas(a *v1alpha1.Autoscaling) int32 { return max(a.MinReplicas, 1) }
 
-func jobsPerReplica(a *v1alpha1.Autoscaling) int64 { return int64(cmp.Or(a.JobsPerReplica, defaultJobs)) }
+func jobsPerReplica(a *v1alpha1.Autoscaling) int64 {
+	return int64(cmp.Or(a.JobsPerReplica, defaultJobs))
+}
 
 func external(in Input, metric contract.Metric, target *autoscalingv2ac.MetricTargetApplyConfiguration) *autoscalingv2ac.MetricSpecApplyConfiguration {
 	return autoscalingv2ac.MetricSpec().

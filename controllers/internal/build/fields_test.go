@@ -1,0 +1,198 @@
+package build_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// elsewhere are the fields that no object is made from, and who follows them.
+// A field in neither place would be ignored by all, which whoever sets it would
+// never learn.
+func elsewhere() map[string]string {
+	return map[string]string{
+		"Replicas":                    "the reconciler hands Input.Replicas over, which it takes from here or from the live count",
+		"Paused":                      "the reconciler applies nothing while it holds",
+		"Pool.Gate":                   "the reconciler hands Input.Held over",
+		"Pool.CheckIntervalSeconds":   "is the operator's own: how often it looks at the chain",
+		"Solana.Commitment":           "is the operator's own: the level at which it looks at the chain",
+		"FeePayers.Secrets[].Name":    "Input.Payers has the keys that are in use, whoever made them",
+		"FeePayers.Secrets[].Key":     "Input.Payers has the keys that are in use, whoever made them",
+		"FeePayers.Generate.Count":    "is for who makes the keys, and comes back as Input.Payers",
+		"FeePayers.Rotation.Revision": "is for who rotates the keys, and comes back as Input.Payers and a Rotation",
+	}
+}
+
+func TestNoFieldOfTheSpecIsIgnored(t *testing.T) {
+	t.Parallel()
+	exceptions := elsewhere()
+	inputs := fixtures(t)
+	paths := leaves(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")
+	if len(paths) < 80 {
+		t.Fatalf("%d fields were found, which cannot be all: %v", len(paths), paths)
+	}
+	for _, path := range paths {
+		reached, changed := false, false
+		for _, in := range inputs {
+			before := everything(t, in)
+			forEachChange(in.Pool, path, func(pool *v1alpha1.RelayPool) {
+				reached = true
+				other := in
+				other.Pool = pool
+				changed = changed || everything(t, other) != before
+			})
+		}
+		reason, excepted := exceptions[path]
+		switch {
+		case !reached:
+			t.Errorf("spec.%s: no fixture has the field or what it is in: add it to one below testdata", path)
+		case changed && excepted:
+			t.Errorf("spec.%s changes objects, although it is listed as followed elsewhere (%s): take it off the list", path, reason)
+		case !changed && !excepted:
+			t.Errorf("spec.%s changes no object: make objects from it, or list here who follows it", path)
+		}
+		delete(exceptions, path)
+	}
+	for path := range exceptions {
+		t.Errorf("spec.%s is no field: take it off the list", path)
+	}
+}
+
+// everything is all that is made from an input, as one text.
+func everything(t *testing.T, in build.Input) string {
+	t.Helper()
+	objects := build.Objects(in)
+	for _, step := range []build.Step{build.StepFund, build.StepDrain, build.StepSweep} {
+		objects = append(objects, build.RotationJob(in, build.Rotation{Step: step, Revision: 1, From: in.Payers, To: in.Payers}))
+	}
+	content, err := json.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+var ownTypes = reflect.TypeFor[v1alpha1.RelayPoolSpec]().PkgPath()
+
+// leaves lists the fields of our own types, down to those of other types.
+func leaves(of reflect.Type, path string) []string {
+	switch {
+	case of.Kind() == reflect.Pointer:
+		return leaves(of.Elem(), path)
+	case of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct && of.Elem().PkgPath() == ownTypes:
+		return leaves(of.Elem(), path+"[]")
+	case of.Kind() != reflect.Struct || of.PkgPath() != ownTypes:
+		return []string{path}
+	}
+	var list []string
+	for i := range of.NumField() {
+		list = append(list, leaves(of.Field(i).Type, strings.TrimPrefix(path+"."+of.Field(i).Name, "."))...)
+	}
+	return list
+}
+
+// forEachChange calls visit with copies of the pool in which the field at path,
+// of the first item of each list, has other values; not at all when a part of
+// the path is left out.
+func forEachChange(pool *v1alpha1.RelayPool, path string, visit func(*v1alpha1.RelayPool)) {
+	for n := 0; ; n++ {
+		other := pool.DeepCopy()
+		field, ok := find(reflect.ValueOf(&other.Spec).Elem(), path)
+		if !ok || !change(field, n) {
+			return
+		}
+		visit(other)
+	}
+}
+
+func find(in reflect.Value, path string) (reflect.Value, bool) {
+	for _, name := range strings.Split(path, ".") {
+		name, list := strings.CutSuffix(name, "[]")
+		if in.Kind() == reflect.Pointer {
+			if in.IsNil() {
+				return reflect.Value{}, false
+			}
+			in = in.Elem()
+		}
+		in = in.FieldByName(name)
+		if list {
+			if in.Len() == 0 {
+				return reflect.Value{}, false
+			}
+			in = in.Index(0)
+		}
+	}
+	return in, true
+}
+
+// change sets the nth other value; false when there are no more.
+func change(field reflect.Value, n int) bool {
+	if field.Kind() != reflect.String {
+		if n == 0 {
+			changeOnce(field)
+		}
+		return n == 0
+	}
+	// A word may have a meaning, so those that any field knows are tried too.
+	words := []string{field.String() + "x", "", "Enabled", "Disabled", "Allow", "Refuse", "HPA", "KEDA", "Hold", "Warn"}
+	if n < len(words) {
+		field.SetString(words[n])
+	}
+	return n < len(words)
+}
+
+func changeOnce(field reflect.Value) {
+	switch field.Kind() {
+	case reflect.Bool:
+		field.SetBool(!field.Bool())
+	case reflect.Int32, reflect.Int64:
+		field.SetInt(field.Int() + 1)
+	case reflect.Slice:
+		field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))
+	case reflect.Map:
+		if field.IsNil() {
+			field.Set(reflect.MakeMap(field.Type()))
+		}
+		field.SetMapIndex(reflect.ValueOf("another"), reflect.ValueOf("value"))
+	case reflect.Pointer:
+		changePointer(field)
+	default:
+		panic(fmt.Sprintf("a field of kind %s cannot be changed: say how", field.Kind()))
+	}
+}
+
+func changePointer(field reflect.Value) {
+	switch elem := field.Type().Elem(); {
+	case elem.Kind() == reflect.Int32 || elem.Kind() == reflect.Int64:
+		next := reflect.New(elem)
+		if !field.IsNil() {
+			next.Elem().SetInt(field.Elem().Int() + 1)
+		}
+		field.Set(next)
+	case field.IsNil():
+		field.Set(reflect.New(elem))
+	default:
+		field.SetZero()
+	}
+}
+
+// The walk finds what it is meant to find.
+func TestEveryKindOfFieldIsWalked(t *testing.T) {
+	t.Parallel()
+	paths := leaves(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")
+	for _, want := range []string{
+		"Image", "Paused", "Pool.Profile.ConfigMap.Key", "Pool.Mints[].Field", "Solana.Endpoints[].URLFrom.Name", "Solana.Endpoints[].Roles",
+		"FeePayers.MinimumBalance", "Swap.Router.APIKeyFrom.Key", "API.CORSOrigins", "Autoscaling.Provider",
+		"NetworkPolicy.APIFrom", "NetworkPolicy.RPC[].Port", "Template.Resources", "Template.ImagePullSecrets[].Name",
+	} {
+		if !slices.Contains(paths, want) {
+			t.Errorf("%s is not among the fields %v", want, paths)
+		}
+	}
+}

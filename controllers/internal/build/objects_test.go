@@ -1,0 +1,360 @@
+package build_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	psa "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// template is a pod template under the name of the golden that it is in.
+type template struct {
+	metadata map[string]string
+	spec     corev1.PodSpec
+}
+
+func templates(t *testing.T) map[string]template {
+	t.Helper()
+	all := map[string]template{}
+	for name, in := range fixtures(t) {
+		pod := into[appsv1.Deployment](t, the(t, build.Objects(in), "Deployment")).Spec.Template
+		all[name] = template{pod.Labels, pod.Spec}
+	}
+	for _, o := range rotation(t) {
+		pod := into[batchv1.Job](t, o).Spec.Template
+		all[o.Name] = template{pod.Labels, pod.Spec}
+	}
+	return all
+}
+
+func TestPodsMeetTheRestrictedStandard(t *testing.T) {
+	t.Parallel()
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := psa.LevelVersion{Level: psa.LevelRestricted, Version: psa.LatestVersion()}
+	for name, pod := range templates(t) {
+		for _, result := range evaluator.EvaluatePod(restricted, &metav1.ObjectMeta{}, &pod.spec) {
+			if !result.Allowed {
+				t.Errorf("%s: %s (%s)", name, result.ForbiddenReason, result.ForbiddenDetail)
+			}
+		}
+		if ptr.Deref(pod.spec.AutomountServiceAccountToken, true) {
+			t.Errorf("%s: a token of the service account is mounted", name)
+		}
+		if ptr.Deref(pod.spec.EnableServiceLinks, true) {
+			t.Errorf("%s: Services become variables, and those of one that is called relaypool would begin with %s", name, contract.VariablePrefix)
+		}
+		for _, c := range pod.spec.Containers {
+			if c.SecurityContext == nil || !ptr.Deref(c.SecurityContext.ReadOnlyRootFilesystem, false) {
+				t.Errorf("%s: the root file system can be written to", name)
+			}
+		}
+	}
+}
+
+func TestVariablesAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	// Set by none of the operator's, each for a reason.
+	unused := map[string]string{
+		contract.EnvRPCURL:                  "the list of endpoints holds it",
+		contract.EnvRPCURLFile:              "the list of endpoints names it",
+		contract.EnvCompliancePublicKeyFile: "the key is public and stands in the variable itself",
+		contract.EnvSignInMessages:          "the file holds several",
+		contract.EnvWaitMax:                 "the relay's default is the most that spec.api.waitSeconds may be",
+	}
+	set := map[string]bool{}
+	for name, pod := range templates(t) {
+		seen := map[string]bool{}
+		for _, v := range pod.spec.Containers[0].Env {
+			if seen[v.Name] {
+				t.Errorf("%s: %s is set twice", name, v.Name)
+			}
+			seen[v.Name], set[v.Name] = true, true
+			if !slices.Contains(contract.EnvironmentVariables(), v.Name) && v.Name != "GOMEMLIMIT" {
+				t.Errorf("%s: %s is no variable of the relay", name, v.Name)
+			}
+		}
+	}
+	for _, name := range contract.EnvironmentVariables() {
+		if _, ok := unused[name]; ok == set[name] {
+			t.Errorf("%s: set is %t and the list of those that are not says %t: set it from the spec, or list it with the reason", name, set[name], !ok)
+		}
+	}
+}
+
+// A file that a variable names and that is not mounted, or the other way round,
+// would show only in a cluster.
+func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
+	t.Parallel()
+	for name, pod := range templates(t) {
+		container := pod.spec.Containers[0]
+		named := map[string]bool{}
+		for _, text := range append(values(container.Env), container.Args...) {
+			_, after, found := strings.Cut(text, contract.Root)
+			for found {
+				var path string
+				path, after, _ = strings.Cut(after, ",")
+				named[contract.Root+path] = true
+				_, after, found = strings.Cut(after, contract.Root)
+			}
+		}
+		if !named[contract.EndpointsFile] || !named[contract.DatabaseURLFile] {
+			t.Errorf("%s: the relay is told of the files %v alone", name, named)
+		}
+		mounted := map[string]bool{}
+		for _, source := range pod.spec.Volumes[0].Projected.Sources {
+			for _, item := range items(source) {
+				if mounted[item.Path] {
+					t.Errorf("%s: %s is mounted twice", name, item.Path)
+				}
+				mounted[item.Path] = true
+				file := contract.Root + "/" + item.Path
+				if !named[file] && !strings.HasPrefix(item.Path, "rpc/") { // the list of endpoints names these
+					t.Errorf("%s: %s is mounted and nobody is told", name, file)
+				}
+				delete(named, file)
+			}
+		}
+		for file := range named {
+			t.Errorf("%s: %s is not mounted", name, file)
+		}
+		if mode := ptr.Deref(pod.spec.Volumes[0].Projected.DefaultMode, 0); mode != 0o440 {
+			t.Errorf("%s: files have the mode %o, want 440", name, mode)
+		}
+	}
+}
+
+func items(source corev1.VolumeProjection) []corev1.KeyToPath {
+	if source.Secret != nil {
+		return source.Secret.Items
+	}
+	return source.ConfigMap.Items
+}
+
+func values(env []corev1.EnvVar) []string {
+	var all []string
+	for _, v := range env {
+		all = append(all, v.Value)
+	}
+	return all
+}
+
+// Jobs' pods sign with keys that are going: a Service must not send clients to
+// them, and a Deployment must not count them as its own.
+func TestOnlyTheFleetIsSelected(t *testing.T) {
+	t.Parallel()
+	pods := templates(t)
+	for name, in := range fixtures(t) {
+		selector := labels.SelectorFromSet(build.Selector(in.Pool.Name))
+		for other, pod := range pods {
+			if got := selector.Matches(labels.Set(pod.metadata)); got != (other == name) {
+				t.Errorf("the selector of %s: matches the pods of %s: %t", name, other, got)
+			}
+		}
+	}
+	policyOf := into[networkingv1.NetworkPolicy](t, the(t, build.Objects(fixtures(t)["full"]), "NetworkPolicy"))
+	job := build.RotationJob(fixtures(t)["full"], build.Rotation{Step: build.StepDrain})
+	if !labels.SelectorFromSet(policyOf.Spec.PodSelector.MatchLabels).Matches(labels.Set(into[batchv1.Job](t, job).Spec.Template.Labels)) {
+		t.Error("the network policy does not bind the rotation's pods")
+	}
+}
+
+func TestTheGracePeriodIsTheContracts(t *testing.T) {
+	t.Parallel()
+	pod := templates(t)["minimal"].spec
+	if got := ptr.Deref(pod.TerminationGracePeriodSeconds, 0); got != int64(contract.TerminationGrace/time.Second) {
+		t.Errorf("%d s, want %s", got, contract.TerminationGrace)
+	}
+	if got := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds; got != int64(contract.PreStop/time.Second) {
+		t.Errorf("%d s of sleep before the stop, want %s", got, contract.PreStop)
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		replicas *int32
+		held     bool
+		want     *int32
+	}{
+		"a number is applied":                {ptr.To[int32](3), false, ptr.To[int32](3)},
+		"none leaves the field to others":    {nil, false, nil},
+		"zero is a number":                   {ptr.To[int32](0), false, ptr.To[int32](0)},
+		"a held fleet has none":              {ptr.To[int32](3), true, ptr.To[int32](0)},
+		"and none where others had the word": {nil, true, ptr.To[int32](0)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := fixtures(t)["minimal"]
+			in.Replicas, in.Held = tc.replicas, tc.held
+			got := into[appsv1.Deployment](t, the(t, build.Objects(in), "Deployment")).Spec.Replicas
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("replicas (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestThereIsOneScalerAtMost(t *testing.T) {
+	t.Parallel()
+	all := build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true}
+	tests := map[string]struct {
+		provider     v1alpha1.Provider
+		held         bool
+		capabilities build.Capabilities
+		want         []string
+	}{
+		"an HPA needs nothing":                   {v1alpha1.ProviderHPA, false, build.Capabilities{}, []string{"HorizontalPodAutoscaler"}},
+		"and takes no KEDA although it is there": {v1alpha1.ProviderHPA, false, all, []string{"HorizontalPodAutoscaler"}},
+		"KEDA makes its own HPA":                 {v1alpha1.ProviderKEDA, false, all, []string{"ScaledObject"}},
+		"without KEDA there is none":             {v1alpha1.ProviderKEDA, false, build.Capabilities{}, nil},
+		"a held fleet is not scaled":             {v1alpha1.ProviderHPA, true, all, nil},
+		"nor by KEDA":                            {v1alpha1.ProviderKEDA, true, all, nil},
+		"without autoscaling there is none":      {"", false, all, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := fixtures(t)["full"]
+			in.Held, in.Capabilities = tc.held, tc.capabilities
+			in.Pool.Spec.Autoscaling.Provider = tc.provider
+			if tc.provider == "" {
+				in.Pool.Spec.Autoscaling = nil
+			}
+			var got []string
+			for _, o := range build.Objects(in) {
+				if o.Kind == build.KindHorizontalPodAutoscaler || o.Kind == build.KindScaledObject {
+					got = append(got, o.Kind.Kind)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("scalers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheRolloutHash(t *testing.T) {
+	t.Parallel()
+	hash := func(change func(*build.Input)) string {
+		in := fixtures(t)["full"]
+		change(&in)
+		return into[appsv1.Deployment](t, the(t, build.Objects(in), "Deployment")).Spec.Template.Annotations[build.AnnotationRollout]
+	}
+	same := hash(func(*build.Input) {})
+	tests := map[string]struct {
+		change func(*build.Input)
+		equal  bool
+	}{
+		"does not depend on order":                 {func(in *build.Input) { slices.Reverse(in.Rollout) }, true},
+		"nor on repetitions":                       {func(in *build.Input) { in.Rollout = append(in.Rollout, in.Rollout[0]) }, true},
+		"nor on what pods do not read":             {func(in *build.Input) { in.Pool.Spec.Concurrency++ }, true},
+		"changes with a Secret's resource version": {func(in *build.Input) { in.Rollout[0] += "8" }, false},
+		"and with one more":                        {func(in *build.Input) { in.Rollout = append(in.Rollout, "Secret/x/y/1") }, false},
+		"one string is not two":                    {func(in *build.Input) { in.Rollout = []string{in.Rollout[1] + in.Rollout[0]} }, false},
+		"and with the list of endpoints":           {func(in *build.Input) { in.Pool.Spec.Solana.Endpoints[0].RequestsPerSecond++ }, false},
+		"and with the messages":                    {func(in *build.Input) { in.Pool.Spec.ViewingKeys.Messages[0] += "." }, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := hash(tc.change) == same; got != tc.equal {
+				t.Errorf("the hash is the same: %t, want %t", got, tc.equal)
+			}
+		})
+	}
+}
+
+func TestTheInputIsNotChanged(t *testing.T) {
+	t.Parallel()
+	for name, in := range fixtures(t) {
+		before := in
+		before.Pool = in.Pool.DeepCopy()
+		before.Payers, before.Rollout = slices.Clone(in.Payers), slices.Clone(in.Rollout)
+		slices.Reverse(before.Payers)
+		slices.Reverse(in.Payers)
+		everything(t, in)
+		if diff := cmp.Diff(before, in); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
+func TestNobodyIsNotEverybody(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*build.Input)
+		// want are the ports that are open, and to how many peers: 0 is to all.
+		want map[int32]int
+	}{
+		"operator and those named reach operations": {func(*build.Input) {}, map[int32]int{8080: 1, 9090: 2}},
+		"without an operator inside, those named":   {func(in *build.Input) { in.OperatorNamespace = "" }, map[int32]int{8080: 1, 9090: 1}},
+		"without anybody, the port is closed": {func(in *build.Input) {
+			in.OperatorNamespace, in.Pool.Spec.NetworkPolicy.OperationsFrom = "", nil
+		}, map[int32]int{8080: 1}},
+		"the API is open to all by default": {func(in *build.Input) { in.Pool.Spec.NetworkPolicy.APIFrom = nil }, map[int32]int{8080: 0, 9090: 2}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := fixtures(t)["full"]
+			tc.change(&in)
+			got := map[int32]int{}
+			for _, rule := range into[networkingv1.NetworkPolicy](t, the(t, build.Objects(in), "NetworkPolicy")).Spec.Ingress {
+				got[rule.Ports[0].Port.IntVal] = len(rule.From)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("ports and peers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryObjectCarriesNameNamespaceAndLabels(t *testing.T) {
+	t.Parallel()
+	for name, in := range fixtures(t) {
+		objects := append(build.Objects(in), build.RotationJob(in, build.Rotation{Step: build.StepFund, Revision: 1}))
+		seen := map[string]bool{}
+		for _, o := range objects {
+			u := asUnstructured(t, o)
+			if u.GroupVersionKind() != o.Kind || u.GetName() != o.Name || u.GetNamespace() != in.Pool.Namespace {
+				t.Errorf("%s: %s %s says that it is %s %s/%s", name, o.Kind.Kind, o.Name, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+			}
+			want := build.Labels(in.Pool.Name)
+			if o.Kind == build.KindJob {
+				want[build.LabelComponent] = build.ComponentRotation
+			}
+			for key, value := range want {
+				if u.GetLabels()[key] != value {
+					t.Errorf("%s: %s: label %s is %q, want %q", name, o.Kind.Kind, key, u.GetLabels()[key], value)
+				}
+			}
+			if !slices.Contains(build.Kinds(), o.Kind) {
+				t.Errorf("%s: %s is not among the kinds, so that it would never be pruned", name, o.Kind)
+			}
+			if id := o.Kind.String() + o.Name; seen[id] {
+				t.Errorf("%s: %s is made twice", name, id)
+			} else {
+				seen[id] = true
+			}
+		}
+	}
+}
