@@ -1,0 +1,124 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// Discovery asks the API server which resources a group and version have;
+// client-go's discovery client is one.
+type Discovery interface {
+	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// Capabilities tells which optional kinds the cluster has. It asks at most once
+// in an interval, so that CRDs that appear later are used and those that vanish
+// are given up. It is safe for concurrent use.
+type Capabilities struct {
+	discovery Discovery
+	now       func() time.Time
+	interval  time.Duration
+
+	mutex   sync.Mutex
+	checked time.Time
+	kinds   map[schema.GroupVersionKind]bool
+}
+
+// NewCapabilities makes Capabilities that ask anew after interval, or after
+// DefaultCapabilityInterval when that is 0.
+func NewCapabilities(discovery Discovery, now func() time.Time, interval time.Duration) (*Capabilities, error) {
+	if discovery == nil || now == nil {
+		return nil, errors.New("apply: capabilities need a discovery client and a clock")
+	}
+	if interval == 0 {
+		interval = DefaultCapabilityInterval
+	}
+	return &Capabilities{discovery: discovery, now: now, interval: interval}, nil
+}
+
+// Has tells whether the cluster has an optional kind. When the API server cannot
+// be asked, the last answer stands; without one it is the error.
+func (c *Capabilities) Has(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+	kinds, err := c.Kinds(ctx)
+	if err != nil {
+		return false, err
+	}
+	return kinds[kind], nil
+}
+
+// Kinds gives each optional kind and whether the cluster has it.
+func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]bool, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.kinds != nil && c.now().Sub(c.checked) < c.interval {
+		return c.kinds, nil
+	}
+	kinds, err := c.ask(ctx)
+	if err != nil {
+		if c.kinds == nil {
+			return nil, err
+		}
+		// What was there is probably there still; ask again after the interval.
+		c.checked = c.now()
+		return c.kinds, nil
+	}
+	c.kinds, c.checked = kinds, c.now()
+	return kinds, nil
+}
+
+// Build gives the answer in the builders' form.
+func (c *Capabilities) Build(ctx context.Context) (build.Capabilities, error) {
+	kinds, err := c.Kinds(ctx)
+	return build.Capabilities{
+		PodMonitor:     kinds[build.KindPodMonitor],
+		PrometheusRule: kinds[build.KindPrometheusRule],
+		ScaledObject:   kinds[build.KindScaledObject],
+	}, err
+}
+
+// Invalidate makes the next question go to the API server.
+func (c *Capabilities) Invalidate() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.checked = time.Time{}
+}
+
+func (c *Capabilities) ask(ctx context.Context) (map[schema.GroupVersionKind]bool, error) {
+	lists := map[schema.GroupVersion]*metav1.APIResourceList{}
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, kind := range build.OptionalKinds() {
+		gv := kind.GroupVersion()
+		list, asked := lists[gv]
+		if !asked {
+			var err error
+			list, err = c.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
+			if err != nil && !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("discover %s: %w", gv, err)
+			}
+			lists[gv] = list
+		}
+		kinds[kind] = offers(list, kind.Kind)
+	}
+	return kinds, nil
+}
+
+func offers(list *metav1.APIResourceList, kind string) bool {
+	if list == nil {
+		return false
+	}
+	for i := range list.APIResources {
+		if list.APIResources[i].Kind == kind {
+			return true
+		}
+	}
+	return false
+}

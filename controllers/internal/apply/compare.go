@@ -1,0 +1,315 @@
+package apply
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// fieldTree is a fieldsV1 of metadata.managedFields: the fields that a manager
+// owns, as the API server wrote them down. Its keys are f:<name> for a field,
+// k:<json> for the element of a list with these keys, v:<json> for an element
+// of a set, and "." for the node itself. A node without children is a leaf:
+// owned as a whole.
+type fieldTree map[string]fieldTree
+
+// ownedFields gives the fields that manager owns by applying, and false when it
+// has applied nothing, or in another version of the API.
+func ownedFields(entries []metav1.ManagedFieldsEntry, manager, apiVersion string) (fieldTree, bool, error) {
+	var found *metav1.ManagedFieldsEntry
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" {
+			continue
+		}
+		if e.APIVersion != apiVersion || found != nil {
+			return nil, false, nil
+		}
+		found = e
+	}
+	if found == nil || found.FieldsV1 == nil {
+		return nil, false, nil
+	}
+	tree, err := parseFields(found.FieldsV1)
+	return tree, err == nil, err
+}
+
+func parseFields(fields *metav1.FieldsV1) (fieldTree, error) {
+	var tree fieldTree
+	if err := json.Unmarshal(fields.Raw, &tree); err != nil {
+		return nil, fmt.Errorf("read managed fields: %w", err)
+	}
+	return tree, nil
+}
+
+// path leads to a field, in the words of a fieldTree.
+type path []string
+
+func (p path) to(step string) path { return append(slices.Clone(p), step) }
+
+// has tells whether the manager owns the field, or something in it.
+func (t fieldTree) has(p path) bool {
+	for _, step := range p {
+		next, ok := t[step]
+		if !ok {
+			return false
+		}
+		t = next
+	}
+	return true
+}
+
+// differences gives the fields at which applying wanted would change something:
+// those whose value is not what is wanted, and those where what is wanted and
+// what the manager owns part. None means that applying would change nothing.
+// Some may be wrong where the API server stores a value in another form; then
+// the apply that follows changes nothing.
+func differences(wanted, live map[string]any, owned fieldTree) []path {
+	// Nobody owns these.
+	top := withoutKeys(wanted, "apiVersion", "kind")
+	if metadata, ok := top["metadata"].(map[string]any); ok {
+		top["metadata"] = withoutKeys(metadata, "name", "namespace", "uid", "resourceVersion")
+	}
+	d := &difference{}
+	d.maps(nil, top, live, owned)
+	return d.paths
+}
+
+func withoutKeys(m map[string]any, keys ...string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if !slices.Contains(keys, k) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// difference collects paths.
+type difference struct{ paths []path }
+
+func (d *difference) at(p path) { d.paths = append(d.paths, p) }
+
+// value compares one field. One that is owned as a whole is compared as a whole.
+func (d *difference) value(at path, wanted, live any, owned fieldTree) {
+	children := len(owned)
+	if _, itself := owned["."]; itself {
+		children--
+	}
+	if children == 0 {
+		if !reflect.DeepEqual(wanted, live) {
+			d.at(at)
+		}
+		return
+	}
+	switch w := wanted.(type) {
+	case map[string]any:
+		if l, ok := live.(map[string]any); ok {
+			d.maps(at, w, l, owned)
+			return
+		}
+	case []any:
+		if l, ok := live.([]any); ok {
+			d.lists(at, w, l, owned)
+			return
+		}
+	}
+	d.at(at)
+}
+
+func (d *difference) maps(at path, wanted, live map[string]any, owned fieldTree) {
+	for step := range owned {
+		name, field := strings.CutPrefix(step, "f:")
+		if _, ok := wanted[name]; step != "." && (!field || !ok) {
+			d.at(at.to(step)) // no longer wanted
+		}
+	}
+	for name, w := range wanted {
+		step := "f:" + name
+		node, ok := owned[step]
+		l, there := live[name]
+		if !ok || !there {
+			d.at(at.to(step))
+			continue
+		}
+		d.value(at.to(step), w, l, node)
+	}
+}
+
+func (d *difference) lists(at path, wanted, live []any, owned fieldTree) {
+	met := make([]bool, len(wanted))
+	for step, node := range owned {
+		if step == "." {
+			continue
+		}
+		w, l := elements(step, wanted, live)
+		if w < 0 || l < 0 || met[w] {
+			d.at(at.to(step))
+			continue
+		}
+		met[w] = true
+		d.value(at.to(step), wanted[w], live[l], node)
+	}
+	if slices.Contains(met, false) {
+		d.at(at)
+	}
+}
+
+// elements finds the element that step means in both lists; -1 where it is not.
+func elements(step string, wanted, live []any) (inWanted, inLive int) {
+	if len(step) < 2 {
+		return -1, -1
+	}
+	value, err := decode([]byte(step[2:]))
+	if err != nil {
+		return -1, -1
+	}
+	switch step[:2] {
+	case "k:":
+		return elementByKeys(wanted, value, true), elementByKeys(live, value, false)
+	case "v:":
+		same := func(e any) bool { return reflect.DeepEqual(e, value) }
+		return slices.IndexFunc(wanted, same), slices.IndexFunc(live, same)
+	default:
+		return -1, -1
+	}
+}
+
+// takenByOthers tells whether another manager owns one of the fields: somebody
+// else wrote it. Those that the API server keeps for its own controllers'
+// subresources count too: kubectl scale is one.
+func takenByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == FieldOwner || e.FieldsV1 == nil {
+			continue
+		}
+		tree, err := parseFields(e.FieldsV1)
+		if err == nil && slices.ContainsFunc(paths, tree.has) {
+			return true
+		}
+	}
+	return false
+}
+
+// elementByKeys finds the one element with these keys, or gives -1. What is
+// wanted may leave a key out that the API server has defaulted: a port's
+// protocol.
+func elementByKeys(list []any, keys any, defaulted bool) int {
+	want, ok := keys.(map[string]any)
+	if !ok {
+		return -1
+	}
+	found := -1
+	for i, e := range list {
+		element, isMap := e.(map[string]any)
+		if !isMap || !hasKeys(element, want, defaulted) {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}
+
+func hasKeys(element, keys map[string]any, defaulted bool) bool {
+	for k, v := range keys {
+		got, ok := element[k]
+		if !ok && defaulted {
+			continue
+		}
+		if !ok || !reflect.DeepEqual(got, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// decode reads JSON as the API machinery does: whole numbers as int64.
+func decode(raw []byte) (any, error) {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("read JSON of %d bytes: %w", len(raw), err)
+	}
+	return numbers(value), nil
+}
+
+func numbers(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		if whole, err := v.Int64(); err == nil {
+			return whole
+		}
+		if real, err := v.Float64(); err == nil {
+			return real
+		}
+		return v.String()
+	case map[string]any:
+		for k := range v {
+			v[k] = numbers(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i])
+		}
+	}
+	return value
+}
+
+// canonical brings wanted into the form in which the API server stores a
+// built-in kind: a quantity of 1000m is 1 there, and a false that is the
+// default is left out. typed is an empty object of the kind.
+func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, error) {
+	converter := runtime.DefaultUnstructuredConverter
+	if err := converter.FromUnstructured(wanted, typed); err != nil {
+		return nil, fmt.Errorf("read as %T: %w", typed, err)
+	}
+	stored, err := converter.ToUnstructured(typed)
+	if err != nil {
+		return nil, fmt.Errorf("write as %T: %w", typed, err)
+	}
+	return restrict(wanted, stored), nil
+}
+
+// restrict takes from stored what wanted names, recursively.
+func restrict(wanted, stored map[string]any) map[string]any {
+	out := make(map[string]any, len(wanted))
+	for k, w := range wanted {
+		s, ok := stored[k]
+		if !ok {
+			continue
+		}
+		out[k] = restrictValue(w, s)
+	}
+	return out
+}
+
+func restrictValue(wanted, stored any) any {
+	switch w := wanted.(type) {
+	case map[string]any:
+		if s, ok := stored.(map[string]any); ok {
+			return restrict(w, s)
+		}
+	case []any:
+		s, ok := stored.([]any)
+		if !ok || len(s) != len(w) {
+			return stored
+		}
+		out := make([]any, len(w))
+		for i := range w {
+			out[i] = restrictValue(w[i], s[i])
+		}
+		return out
+	}
+	return stored
+}

@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// found is an object that is there.
+type found struct {
+	object  metav1.Object
+	content map[string]any
+}
+
+func (f *found) uid() types.UID                       { return f.object.GetUID() }
+func (f *found) version() string                      { return f.object.GetResourceVersion() }
+func (f *found) managed() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
+
+// find reads an object, and gives nil when there is none. The cache may be
+// limited to objects with the label of their pool, so what it does not have is
+// looked for at the API server: it may be somebody else's.
+func (p *pass) find(ctx context.Context, ref Ref) (*found, error) {
+	key := client.ObjectKey{Namespace: p.owner.Namespace, Name: ref.Name}
+	object := typedObject(ref.Kind)
+	if object == nil {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(ref.Kind)
+		if err := p.options.Live.Get(ctx, key, u); err != nil {
+			return nil, absentOr(err)
+		}
+		return &found{object: u, content: u.Object}, nil
+	}
+	err := p.options.Client.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		err = p.options.Live.Get(ctx, key, object)
+	}
+	if err != nil {
+		return nil, absentOr(err)
+	}
+	return typedFound(ref, object)
+}
+
+func typedFound(ref Ref, object client.Object) (*found, error) {
+	// Cached objects are shared: the converter copies.
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("read as fields: %w", err)
+	}
+	// The typed client leaves these empty.
+	content["apiVersion"], content["kind"] = ref.Kind.GroupVersion().String(), ref.Kind.Kind
+	return &found{object: object, content: content}, nil
+}
+
+func absentOr(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("read: %w", err)
+}
+
+type belonging int
+
+const (
+	foreign belonging = iota // somebody else's
+	leaving                  // being deleted, or about to be
+	ours
+)
+
+// belongs tells whose the object is. Without a controller it is ours only if
+// the operator applied it: somebody removed the reference, or deleted an
+// earlier RelayPool and kept its objects.
+func (f *found) belongs(owner *v1alpha1.RelayPool) belonging {
+	deleted := f.object.GetDeletionTimestamp() != nil
+	controller := metav1.GetControllerOf(f.object)
+	switch {
+	case controller == nil:
+		if !appliedByUs(f.managed()) {
+			return foreign
+		}
+	case controller.UID == owner.UID:
+	case controller.Kind == v1alpha1.Kind && controller.Name == owner.Name && isOurGroup(controller.APIVersion):
+		// Of an earlier RelayPool of the name: the garbage collector takes it.
+		return leaving
+	default:
+		return foreign
+	}
+	if deleted {
+		return leaving
+	}
+	return ours
+}
+
+func isOurGroup(apiVersion string) bool {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	return err == nil && gv.Group == v1alpha1.Group
+}
+
+func appliedByUs(entries []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == FieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	})
+}

@@ -1,0 +1,123 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// handOverAttempts bounds how often a hand-over is tried again because the
+// Deployment changed under it.
+const handOverAttempts = 5
+
+// replicasPath is where a Deployment has its count.
+func replicasPath() path { return path{"f:spec", "f:replicas"} }
+
+// HandOver makes HandOverFieldOwner hold a Deployment's replicas at the count
+// that is live, so that FieldOwner can stop applying the field without it
+// falling back to its default of 1. Apply does this by itself when the wanted
+// Deployment leaves replicas out that FieldOwner has; what it needs is that the
+// Deployment is the RelayPool's own. It fails with a conflict when the count
+// changes again and again meanwhile.
+func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error {
+	var err error
+	for range handOverAttempts {
+		var live appsv1.Deployment
+		// Read from the API server: a cache may not have the newest count.
+		if err := a.options.Live.Get(ctx, key, &live); err != nil {
+			return fmt.Errorf("read Deployment %s: %w", key.Name, err)
+		}
+		replicas := int32(1)
+		if live.Spec.Replicas != nil {
+			replicas = *live.Spec.Replicas
+		}
+		config := handOverConfig(&live)
+		// Somebody who scales meanwhile is not overruled.
+		config.SetResourceVersion(live.ResourceVersion)
+		config.Object["spec"] = map[string]any{"replicas": int64(replicas)}
+		if err = a.applyHandOver(ctx, config); !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("hand over replicas of Deployment %s: %w", key.Name, err)
+	}
+	return nil
+}
+
+func handOverConfig(live metav1.Object) *unstructured.Unstructured {
+	config := &unstructured.Unstructured{}
+	config.SetGroupVersionKind(build.KindDeployment)
+	config.SetNamespace(live.GetNamespace())
+	config.SetName(live.GetName())
+	config.SetUID(live.GetUID())
+	return config
+}
+
+func (a *Applier) applyHandOver(ctx context.Context, config *unstructured.Unstructured) error {
+	return a.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config),
+		client.FieldOwner(HandOverFieldOwner), client.ForceOwnership)
+}
+
+func namesReplicas(deployment map[string]any) bool {
+	spec, _ := deployment["spec"].(map[string]any)
+	_, named := spec["replicas"]
+	return named
+}
+
+// handOverDropped hands replicas over when the operator has them and what is
+// wanted no longer names them.
+func (p *pass) handOverDropped(ctx context.Context, t target, owned fieldTree) error {
+	if namesReplicas(t.wanted) || !owned.has(replicasPath()) {
+		return nil
+	}
+	if err := p.HandOver(ctx, types.NamespacedName{Namespace: p.owner.Namespace, Name: t.ref.Name}); err != nil {
+		return err
+	}
+	p.result.HandedOver = true
+	return nil
+}
+
+// release ends a hand-over once somebody else has the field: the operator
+// again, or the autoscaler that has scaled. Before that the field would go.
+func (p *pass) release(ctx context.Context, t target) error {
+	if t.ref.Kind != build.KindDeployment {
+		return nil
+	}
+	held, claimed := false, false
+	entries := t.live.managed()
+	for i := range entries {
+		e := &entries[i]
+		if e.FieldsV1 == nil {
+			continue
+		}
+		tree, err := parseFields(e.FieldsV1)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.Manager == HandOverFieldOwner:
+			held = true
+			claimed = claimed || !tree.has(replicasPath())
+		case tree.has(replicasPath()):
+			claimed = true
+		}
+	}
+	if !held || !claimed {
+		return nil
+	}
+	config := handOverConfig(t.live.object)
+	config.SetResourceVersion(t.live.version())
+	if err := p.applyHandOver(ctx, config); err != nil {
+		return fmt.Errorf("end the hand-over of replicas: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// OwnedTypes gives an empty object of each kind of owned objects that every
+// cluster has: what the operator watches, and what its cache holds. Those of
+// optional kinds are read from the API server.
+func OwnedTypes() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{},
+		&policyv1.PodDisruptionBudget{}, &autoscalingv2.HorizontalPodAutoscaler{}, &networkingv1.NetworkPolicy{},
+	}
+}
+
+// typedObject gives an empty object of a kind of OwnedTypes, and nil for others.
+func typedObject(kind schema.GroupVersionKind) client.Object {
+	switch kind {
+	case build.KindDeployment:
+		return &appsv1.Deployment{}
+	case build.KindJob:
+		return &batchv1.Job{}
+	case build.KindConfigMap:
+		return &corev1.ConfigMap{}
+	case build.KindService:
+		return &corev1.Service{}
+	case build.KindServiceAccount:
+		return &corev1.ServiceAccount{}
+	case build.KindPodDisruptionBudget:
+		return &policyv1.PodDisruptionBudget{}
+	case build.KindHorizontalPodAutoscaler:
+		return &autoscalingv2.HorizontalPodAutoscaler{}
+	case build.KindNetworkPolicy:
+		return &networkingv1.NetworkPolicy{}
+	default:
+		return nil
+	}
+}
+
+// typedList gives an empty list for the kinds of OwnedTypes, and nil for others.
+func typedList(kind schema.GroupVersionKind) client.ObjectList {
+	switch kind {
+	case build.KindDeployment:
+		return &appsv1.DeploymentList{}
+	case build.KindJob:
+		return &batchv1.JobList{}
+	case build.KindConfigMap:
+		return &corev1.ConfigMapList{}
+	case build.KindService:
+		return &corev1.ServiceList{}
+	case build.KindServiceAccount:
+		return &corev1.ServiceAccountList{}
+	case build.KindPodDisruptionBudget:
+		return &policyv1.PodDisruptionBudgetList{}
+	case build.KindHorizontalPodAutoscaler:
+		return &autoscalingv2.HorizontalPodAutoscalerList{}
+	case build.KindNetworkPolicy:
+		return &networkingv1.NetworkPolicyList{}
+	default:
+		return nil
+	}
+}
+
+func optional(kind schema.GroupVersionKind) bool {
+	return slices.Contains(build.OptionalKinds(), kind)
+}
+
+// rival gives the kind that must be gone before one of kind is made: two
+// autoscalers of one Deployment would fight.
+func rival(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
+	switch kind {
+	case build.KindHorizontalPodAutoscaler:
+		return build.KindScaledObject, true
+	case build.KindScaledObject:
+		return build.KindHorizontalPodAutoscaler, true
+	default:
+		return schema.GroupVersionKind{}, false
+	}
+}

@@ -1,0 +1,86 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// memory is what the Applier remembers of one RelayPool's objects. It only saves
+// calls and tells drift from a change of what is wanted: without it, after a
+// start, objects are compared field by field.
+type memory struct {
+	mutex   sync.Mutex // held for a pass
+	owner   types.UID
+	objects map[Ref]*entry
+	// clean are the optional kinds of which the RelayPool is known to own none.
+	clean map[schema.GroupVersionKind]bool
+}
+
+// entry is what is remembered of one object.
+type entry struct {
+	// wanted is the digest of what was last found or made right, and which state
+	// of which object that was.
+	wanted          digest
+	uid             types.UID
+	resourceVersion string
+	// checked is when an object of an optional kind was last compared.
+	checked time.Time
+
+	// refused is the digest of what the API server refused, when, and its words.
+	refused   digest
+	refusedAt time.Time
+	refusal   Refusal
+
+	repairs *rate.Limiter
+}
+
+type digest [sha256.Size]byte
+
+// digestOf gives the digest of an object's content; keys are sorted, so it is
+// the same for the same content.
+func digestOf(wanted map[string]any) (digest, error) {
+	raw, err := json.Marshal(wanted)
+	if err != nil {
+		return digest{}, fmt.Errorf("write as JSON: %w", err)
+	}
+	return sha256.Sum256(raw), nil
+}
+
+func (m *memory) entry(ref Ref) *entry {
+	e := m.objects[ref]
+	if e == nil {
+		e = &entry{repairs: rate.NewLimiter(rate.Every(repairInterval), repairBurst)}
+		m.objects[ref] = e
+	}
+	return e
+}
+
+// knows tells whether this content was right at some time.
+func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.wanted == wanted }
+
+// remember says that the object was right in this state.
+func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
+	e.wanted, e.uid, e.resourceVersion = wanted, uid, resourceVersion
+	e.refused = digest{}
+}
+
+// settled tells that nothing has happened to the object since it was right, or
+// that the cache has not yet seen our own last write of it.
+func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bool {
+	if !e.knows(wanted) || e.uid != uid {
+		return false
+	}
+	if e.resourceVersion == resourceVersion {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(resourceVersion, e.resourceVersion)
+	return err == nil && order < 0
+}

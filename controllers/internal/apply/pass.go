@@ -1,0 +1,301 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// pass is one application of one RelayPool's objects.
+type pass struct {
+	*Applier
+	owner        *v1alpha1.RelayPool
+	memory       *memory
+	keep         func(Ref) bool
+	deploymentAt string
+	result       Result
+}
+
+// Apply makes the owner's objects what objects says, in their order, after
+// deleting the owner's objects that are not among them. Every object is tried;
+// the error joins what failed for a reason other than the object itself, and is
+// worth trying again. A conflict among them (apierrors.IsConflict) is a race.
+func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
+	p := &pass{Applier: a, owner: owner, memory: a.remembered(owner)}
+	for _, o := range opts {
+		o(p)
+	}
+	p.memory.mutex.Lock()
+	defer p.memory.mutex.Unlock()
+
+	wanted := map[Ref]bool{}
+	for _, o := range objects {
+		wanted[Ref{o.Kind, o.Name}] = true
+	}
+	// First, because one autoscaler must have gone before the other comes.
+	errs := []error{p.prune(ctx, wanted)}
+	for _, o := range objects {
+		ref := Ref{o.Kind, o.Name}
+		if err := p.object(ctx, ref, o); err != nil {
+			errs = append(errs, fmt.Errorf("apply %s: %w", ref, err))
+		}
+	}
+	return p.result, errors.Join(errs...)
+}
+
+func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
+	if optional(ref.Kind) {
+		has, err := p.options.Capabilities.Has(ctx, ref.Kind)
+		if err != nil {
+			return err
+		}
+		if !has {
+			p.missing(ref)
+			return nil
+		}
+	}
+	wanted, err := p.content(ref, o)
+	if err != nil {
+		return err
+	}
+	sum, err := digestOf(wanted)
+	if err != nil {
+		return err
+	}
+	entry := p.memory.entry(ref)
+	if p.lookedAt(ref, entry, sum) {
+		return nil
+	}
+	live, err := p.find(ctx, ref)
+	if err != nil {
+		return p.vanished(ref, err)
+	}
+	entry.checked = p.options.Now()
+	if ready, err := p.clear(ctx, ref, live); err != nil || !ready {
+		return err
+	}
+	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
+}
+
+// target is one object that may be written: there is none of the name, or it is
+// the RelayPool's.
+type target struct {
+	ref    Ref
+	wanted map[string]any
+	digest digest
+	entry  *entry
+	live   *found // nil when there is none
+}
+
+// compare writes the object unless it is right already.
+func (p *pass) compare(ctx context.Context, t target) error {
+	if t.live == nil {
+		// One that was right before was deleted by somebody else.
+		return p.change(ctx, t, t.entry.knows(t.digest))
+	}
+	if t.ref.Kind == build.KindJob {
+		// A Job is made once: its pods' template cannot change.
+		return nil
+	}
+	if t.entry.settled(t.digest, t.live.uid(), t.live.version()) {
+		return nil
+	}
+	canon, err := p.canonical(t.ref, t.wanted)
+	if err != nil {
+		return err
+	}
+	owned, ok, err := ownedFields(t.live.managed(), FieldOwner, t.wanted["apiVersion"].(string))
+	if err != nil {
+		return err
+	}
+	lost := differences(canon, t.live.content, owned)
+	if ok && len(lost) == 0 {
+		if err := p.release(ctx, t); err != nil {
+			return err
+		}
+		t.entry.remember(t.digest, t.live.uid(), t.live.version())
+		return nil
+	}
+	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && takenByOthers(t.live.managed(), lost)
+	if t.ref.Kind == build.KindDeployment && ok {
+		if err := p.handOverDropped(ctx, t, owned); err != nil {
+			return err
+		}
+	}
+	return p.change(ctx, t, drifted)
+}
+
+// change applies the object, unless it was refused before or is fought over.
+func (p *pass) change(ctx context.Context, t target, drifted bool) error {
+	now := p.options.Now()
+	if t.entry.refused == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
+		p.result.Refused = append(p.result.Refused, t.entry.refusal)
+		p.result.retry(p.options.RefusalInterval - now.Sub(t.entry.refusedAt))
+		return nil
+	}
+	if drifted {
+		reservation := t.entry.repairs.ReserveN(now, 1)
+		if delay := reservation.DelayFrom(now); delay > 0 {
+			reservation.CancelAt(now)
+			p.result.Contested = append(p.result.Contested, t.ref)
+			p.result.retry(delay)
+			return nil
+		}
+	}
+	out := &unstructured.Unstructured{Object: copyOf(t.wanted)}
+	before := ""
+	if t.live != nil {
+		// Names what the guard saw: another object of the name is not taken over.
+		out.SetUID(t.live.uid())
+		before = t.live.version()
+		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && namesReplicas(t.wanted) {
+			out.SetResourceVersion(p.deploymentAt)
+		}
+	}
+	err := p.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if err != nil {
+		return p.refusedOr(t, err)
+	}
+	t.entry.remember(t.digest, out.GetUID(), out.GetResourceVersion())
+	delete(p.memory.clean, t.ref.Kind)
+	switch {
+	case out.GetResourceVersion() == before:
+	case drifted:
+		p.result.Repaired = append(p.result.Repaired, t.ref)
+	default:
+		p.result.Applied = append(p.result.Applied, t.ref)
+	}
+	return nil
+}
+
+func (p *pass) refusedOr(t target, err error) error {
+	if refused, ok := refusal(t.ref, err); ok {
+		t.entry.refused, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
+		p.result.Refused = append(p.result.Refused, refused)
+		p.result.retry(p.options.RefusalInterval)
+		return nil
+	}
+	return p.vanished(t.ref, err)
+}
+
+// lookedAt tells that an object of an optional kind was compared a short while
+// ago: each look is a call.
+func (p *pass) lookedAt(ref Ref, e *entry, sum digest) bool {
+	return optional(ref.Kind) && e.knows(sum) &&
+		p.options.Now().Sub(e.checked) < p.options.OptionalInterval
+}
+
+// clear tells whether the way is free to write the object: what is there is the
+// RelayPool's and stays, and no rival of it is left.
+func (p *pass) clear(ctx context.Context, ref Ref, live *found) (bool, error) {
+	if live == nil {
+		return p.rivalGone(ctx, ref)
+	}
+	switch live.belongs(p.owner) {
+	case foreign:
+		p.result.Foreign = append(p.result.Foreign, ref)
+		return false, nil
+	case leaving:
+		p.wait(ref)
+		return false, nil
+	case ours:
+	}
+	return true, nil
+}
+
+func (p *pass) wait(ref Ref) {
+	p.result.Waiting = append(p.result.Waiting, ref)
+	p.result.retry(goneInterval)
+}
+
+// rivalGone tells whether the other autoscaler of the Deployment has gone.
+func (p *pass) rivalGone(ctx context.Context, ref Ref) (bool, error) {
+	kind, ok := rival(ref.Kind)
+	if !ok {
+		return true, nil
+	}
+	if optional(kind) {
+		if has, err := p.options.Capabilities.Has(ctx, kind); err != nil || !has {
+			return err == nil, err
+		}
+	}
+	other, err := p.find(ctx, Ref{kind, ref.Name})
+	if err != nil {
+		return false, err
+	}
+	if other != nil && other.belongs(p.owner) != foreign {
+		p.wait(ref)
+		return false, nil
+	}
+	return true, nil
+}
+
+func (p *pass) missing(ref Ref) {
+	delete(p.memory.objects, ref)
+	delete(p.memory.clean, ref.Kind)
+	if !slices.Contains(p.result.MissingKinds, ref.Kind) {
+		p.result.MissingKinds = append(p.result.MissingKinds, ref.Kind)
+	}
+}
+
+// vanished takes an optional kind whose CRD has just gone for a missing one; any
+// other error stays.
+func (p *pass) vanished(ref Ref, err error) error {
+	if optional(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
+		p.options.Capabilities.Invalidate()
+		p.missing(ref)
+		p.result.retry(goneInterval)
+		return nil
+	}
+	return err
+}
+
+// content is what is to be applied: what the builder says, in the RelayPool's
+// namespace and owned by it.
+func (p *pass) content(ref Ref, o build.Object) (map[string]any, error) {
+	raw, err := json.Marshal(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("write as JSON: %w", err)
+	}
+	value, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	content, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("the builder's configuration is no object")
+	}
+	u := unstructured.Unstructured{Object: content}
+	if u.GroupVersionKind() != ref.Kind || u.GetName() != ref.Name {
+		return nil, fmt.Errorf("the builder's configuration is of %s, name %q", u.GroupVersionKind(), u.GetName())
+	}
+	u.SetNamespace(p.owner.Namespace)
+	u.SetOwnerReferences([]metav1.OwnerReference{
+		*metav1.NewControllerRef(p.owner, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind)),
+	})
+	return u.Object, nil
+}
+
+// canonical is wanted as the API server stores it.
+func (p *pass) canonical(ref Ref, wanted map[string]any) (map[string]any, error) {
+	typed := typedObject(ref.Kind)
+	if typed == nil {
+		return wanted, nil
+	}
+	return canonical(wanted, typed)
+}
+
+func copyOf(content map[string]any) map[string]any {
+	return (&unstructured.Unstructured{Object: content}).DeepCopy().Object
+}

@@ -1,0 +1,125 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// prune deletes the RelayPool's objects that are not wanted. Every kind is
+// tried.
+func (p *pass) prune(ctx context.Context, wanted map[Ref]bool) error {
+	var errs []error
+	for _, kind := range build.Kinds() {
+		if err := p.pruneKind(ctx, kind, wanted); err != nil {
+			errs = append(errs, fmt.Errorf("prune %s: %w", kind.Kind, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
+	if optional(kind) {
+		return p.pruneOptional(ctx, kind, wanted)
+	}
+	list := typedList(kind)
+	if err := p.options.Client.List(ctx, list, p.selection()...); err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	_, err := p.pruneList(ctx, kind, list, wanted)
+	return err
+}
+
+// pruneOptional looks at a kind that no cache holds: only until it is known that
+// none is left, since each look is a call.
+func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
+	for ref := range wanted {
+		if ref.Kind == kind {
+			return nil // names are the pool's own, so there is no second one
+		}
+	}
+	has, err := p.options.Capabilities.Has(ctx, kind)
+	if err != nil {
+		return err
+	}
+	if !has {
+		delete(p.memory.clean, kind)
+		return nil
+	}
+	if p.memory.clean[kind] {
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err = p.options.Live.List(ctx, list, p.selection()...)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		p.options.Capabilities.Invalidate()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	left, err := p.pruneList(ctx, kind, list, wanted)
+	p.memory.clean[kind] = err == nil && left == 0
+	return err
+}
+
+func (p *pass) selection() []client.ListOption {
+	return []client.ListOption{client.InNamespace(p.owner.Namespace), client.MatchingLabels{build.LabelPool: p.owner.Name}}
+}
+
+// pruneList deletes what is not wanted of a list, and tells how many of the
+// RelayPool's are left in it, those being deleted included.
+func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, wanted map[Ref]bool) (int, error) {
+	left := 0
+	var errs []error
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", item)
+		}
+		ref := Ref{kind, object.GetName()}
+		if wanted[ref] || !metav1.IsControlledBy(object, p.owner) {
+			return nil
+		}
+		left++
+		if object.GetDeletionTimestamp() != nil || p.kept(ref) {
+			return nil
+		}
+		if err := p.remove(ctx, ref, object); err != nil {
+			errs = append(errs, fmt.Errorf("delete %s: %w", ref, err))
+		}
+		return nil
+	})
+	return left, errors.Join(append(errs, err)...)
+}
+
+func (p *pass) kept(ref Ref) bool {
+	return ref.Kind == build.KindJob && (p.keep == nil || p.keep(ref))
+}
+
+func (p *pass) remove(ctx context.Context, ref Ref, object client.Object) error {
+	uid := object.GetUID()
+	err := p.options.Client.Delete(ctx, object,
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// Gone already, or another one by now: the next pass looks again.
+		return nil
+	case err != nil:
+		return err
+	}
+	delete(p.memory.objects, ref)
+	p.result.Pruned = append(p.result.Pruned, ref)
+	return nil
+}

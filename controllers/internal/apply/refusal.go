@@ -1,0 +1,149 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxRefusal bounds the message of a Refusal; conditions hold it.
+const maxRefusal = 512
+
+// refusal tells whether err is the API server's refusal of what the object is,
+// rather than a failure to answer or a race, and what it says.
+func refusal(ref Ref, err error) (Refusal, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return Refusal{}, false
+	}
+	s := status.Status()
+	switch s.Code {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+	default:
+		return Refusal{}, false
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || changedHands(&s) {
+		return Refusal{}, false
+	}
+	reason := string(s.Reason)
+	if reason == "" {
+		reason = http.StatusText(int(s.Code))
+	}
+	return Refusal{Ref: ref, Reason: reason, Message: bounded(refusalMessage(&s))}, true
+}
+
+// changedHands tells whether the object was deleted and made anew by somebody
+// else between our look and our apply, which names the identity that we saw.
+func changedHands(s *metav1.Status) bool {
+	if s.Details == nil {
+		return false
+	}
+	for _, c := range s.Details.Causes {
+		if c.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}
+
+func refusalMessage(s *metav1.Status) string {
+	if s.Details != nil && s.Reason == metav1.StatusReasonInvalid {
+		var parts []string
+		for _, c := range s.Details.Causes {
+			if c.Field == "" && c.Type == "" {
+				continue
+			}
+			parts = append(parts, causeMessage(c))
+		}
+		if len(parts) > 0 {
+			return strings.Join(parts, "; ")
+		}
+	}
+	return withoutUsage(withoutPreamble(s.Message))
+}
+
+// causeMessage leaves the field's value out: it is anybody's, and may change.
+func causeMessage(c metav1.StatusCause) string {
+	message := c.Message
+	if kind, rest, ok := strings.Cut(message, ": "); ok && strings.HasPrefix(kind, "Invalid value") ||
+		strings.HasPrefix(kind, "Unsupported value") || strings.HasPrefix(kind, "Duplicate value") ||
+		strings.HasPrefix(kind, "Not found") || strings.HasPrefix(kind, "Too many") {
+		message = kind
+		if detail := afterValue(rest); detail != "" {
+			message += ": " + detail
+		}
+	}
+	if c.Field == "" || c.Field == "<nil>" {
+		return message
+	}
+	return c.Field + ": " + message
+}
+
+// afterValue gives what follows the value in "value: detail", and nothing when
+// that cannot be told apart.
+func afterValue(rest string) string {
+	end := -1
+	switch {
+	case rest == "":
+	case rest[0] == '"':
+		if quoted, err := strconv.QuotedPrefix(rest); err == nil {
+			end = len(quoted)
+		}
+	case rest[0] == '{' || rest[0] == '[':
+		decoder := json.NewDecoder(strings.NewReader(rest))
+		var value json.RawMessage
+		if decoder.Decode(&value) == nil {
+			end = int(decoder.InputOffset())
+		}
+	default:
+		end = strings.Index(rest, ": ")
+	}
+	if end < 0 {
+		return ""
+	}
+	detail, ok := strings.CutPrefix(rest[end:], ": ")
+	if !ok {
+		return ""
+	}
+	return detail
+}
+
+// withoutPreamble drops `deployments.apps "demo" is forbidden: `, which the
+// Refusal's own names say better.
+func withoutPreamble(message string) string {
+	for _, verb := range []string{" is forbidden: ", " is invalid: "} {
+		if _, rest, ok := strings.Cut(message, verb); ok {
+			return rest
+		}
+	}
+	return message
+}
+
+// withoutUsage drops how much of a quota is used: it changes by itself, and a
+// condition that changes is written again.
+func withoutUsage(message string) string {
+	before, rest, ok := strings.Cut(message, ", used: ")
+	if !ok {
+		return message
+	}
+	if _, limited, ok := strings.Cut(rest, ", limited: "); ok {
+		return before + ", limited: " + limited
+	}
+	return before
+}
+
+func bounded(message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) <= maxRefusal {
+		return message
+	}
+	const ellipsis = " …"
+	cut := maxRefusal - len(ellipsis)
+	return strings.ToValidUTF8(message[:cut], "") + ellipsis
+}
