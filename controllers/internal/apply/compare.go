@@ -42,7 +42,7 @@ func ownedFields(entries []metav1.ManagedFieldsEntry, manager, apiVersion string
 
 func parseFields(fields *metav1.FieldsV1) (fieldTree, error) {
 	var tree fieldTree
-	if err := json.Unmarshal(fields.Raw, &tree); err != nil {
+	if err := json.Unmarshal(fields.GetRawBytes(), &tree); err != nil {
 		return nil, fmt.Errorf("read managed fields: %w", err)
 	}
 	return tree, nil
@@ -96,7 +96,9 @@ type difference struct{ paths []path }
 
 func (d *difference) at(p path) { d.paths = append(d.paths, p) }
 
-// value compares one field. One that is owned as a whole is compared as a whole.
+// value compares one field. One that is owned as a whole is compared as a whole,
+// so a builder has to spell out the defaults in it (the version in a fieldRef):
+// what the API server adds there cannot be told from what is to be removed.
 func (d *difference) value(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
 	if _, itself := owned["."]; itself {
@@ -134,6 +136,12 @@ func (d *difference) maps(at path, wanted, live map[string]any, owned fieldTree)
 		step := "f:" + name
 		node, ok := owned[step]
 		l, there := live[name]
+		if w == (empty{}) {
+			if there {
+				d.at(at.to(step))
+			}
+			continue
+		}
 		if !ok || !there {
 			d.at(at.to(step))
 			continue
@@ -250,8 +258,8 @@ func numbers(value any) any {
 		if whole, err := v.Int64(); err == nil {
 			return whole
 		}
-		if real, err := v.Float64(); err == nil {
-			return real
+		if decimal, err := v.Float64(); err == nil {
+			return decimal
 		}
 		return v.String()
 	case map[string]any:
@@ -281,15 +289,20 @@ func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, err
 	return restrict(wanted, stored), nil
 }
 
+// empty stands for a wanted value that the API server does not store: a false
+// or an empty text where that is what the field is without a value. It is owned
+// all the same.
+type empty struct{}
+
 // restrict takes from stored what wanted names, recursively.
 func restrict(wanted, stored map[string]any) map[string]any {
 	out := make(map[string]any, len(wanted))
 	for k, w := range wanted {
-		s, ok := stored[k]
-		if !ok {
-			continue
+		if s, ok := stored[k]; ok {
+			out[k] = restrictValue(w, s)
+		} else {
+			out[k] = empty{}
 		}
-		out[k] = restrictValue(w, s)
 	}
 	return out
 }
