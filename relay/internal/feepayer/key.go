@@ -4,9 +4,7 @@
 package feepayer
 
 import (
-	"bytes"
 	"crypto/ed25519"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,13 +13,11 @@ import (
 	"path/filepath"
 
 	"github.com/gagliardetto/solana-go"
-	"github.com/mr-tron/base58"
+
+	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
 const redacted = "[fee payer key]"
-
-// maxContent is above any way to write 64 numbers, in bytes.
-const maxContent = 4096
 
 // Key is an ed25519 private key that shows itself to nobody: every way to
 // print, log or encode it gives a placeholder. It is a Payer.
@@ -42,52 +38,22 @@ func newKey(private ed25519.PrivateKey) *Key {
 // Generate makes a key from 32 bytes of random, which must be
 // cryptographically secure, such as crypto/rand.Reader.
 func Generate(random io.Reader) (*Key, error) {
-	seed := make([]byte, ed25519.SeedSize)
-	if _, err := io.ReadFull(random, seed); err != nil {
-		return nil, fmt.Errorf("read %d random bytes for a key: %w", len(seed), err)
+	private, err := keyfile.Generate(random)
+	if err != nil {
+		return nil, err
 	}
-	return newKey(ed25519.NewKeyFromSeed(seed)), nil
+	return newKey(private), nil
 }
 
 // Parse decodes a key as Solana's tools write it: a JSON array of 64 numbers,
 // or base58 of 64 bytes; private half first, then public, which must belong to
 // it. Errors hold lengths, never content.
 func Parse(content []byte) (*Key, error) {
-	content = bytes.TrimSpace(content)
-	if len(content) > maxContent {
-		return nil, fmt.Errorf("key has %d bytes: expected a JSON array of 64 numbers or base58 of 64 bytes", len(content))
-	}
-	raw, err := decode(content)
+	private, err := keyfile.Parse(content)
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) != ed25519.PrivateKeySize {
-		return nil, fmt.Errorf("key decodes to %d bytes: expected %d, the private half and the public one, as solana-keygen and relay keygen write it", len(raw), ed25519.PrivateKeySize)
-	}
-	private := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
-	if !bytes.Equal(private, raw) {
-		return nil, errors.New("key's public half does not belong to its private half: the content is damaged or put together by hand; use the original file")
-	}
 	return newKey(private), nil
-}
-
-// decode drops the decoders' errors, which repeat what they met.
-func decode(content []byte) ([]byte, error) {
-	if len(content) == 0 {
-		return nil, errors.New("key is empty: expected a JSON array of 64 numbers or base58 of 64 bytes")
-	}
-	if content[0] != '[' {
-		raw, err := base58.Decode(string(content))
-		if err != nil {
-			return nil, fmt.Errorf("key of %d characters is neither a JSON array of 64 numbers nor base58 of 64 bytes", len(content))
-		}
-		return raw, nil
-	}
-	var numbers []uint8
-	if json.Unmarshal(content, &numbers) != nil {
-		return nil, fmt.Errorf("key of %d characters begins as a JSON array but is none of numbers from 0 to 255: expected 64 of them", len(content))
-	}
-	return numbers, nil
 }
 
 // ReadFile reads a key from a file, in either form that Parse takes.
@@ -107,19 +73,13 @@ func ReadFile(path string) (*Key, error) {
 // alone. It never overwrites: an existing file is an error, because it may be
 // the only copy of a key that holds money.
 func (k *Key) WriteFile(path string) error {
-	numbers := make([]int, 0, ed25519.PrivateKeySize)
-	for _, b := range k.private() {
-		numbers = append(numbers, int(b))
-	}
-	content, err := json.Marshal(numbers)
-	if err != nil {
-		return errors.New("encode fee payer key")
-	}
+	content := keyfile.Format(k.private())
+	defer clear(content)
 	f, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("create key file, which must not exist yet: %w", err)
 	}
-	_, err = f.Write(append(content, '\n'))
+	_, err = f.Write(content)
 	// A key that is funded before it is on the disk can be lost with its money.
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		_ = os.Remove(f.Name()) // made above, and no key: the next try must not meet it

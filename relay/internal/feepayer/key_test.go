@@ -16,6 +16,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/mr-tron/base58"
+
+	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
 func testKey(t *testing.T) *Key {
@@ -96,7 +98,7 @@ func TestParse(t *testing.T) {
 		"a JSON string":                            {content: `"` + base58.Encode(good) + `"`, wantErr: "neither a JSON array"},
 		"another public half":                      {content: numbers(swapped), wantErr: "does not belong"},
 		"base58 with another public half":          {content: base58.Encode(swapped), wantErr: "does not belong"},
-		"a file that is something else altogether": {content: strings.Repeat("2", maxContent+1), wantErr: "4097 bytes"},
+		"a file that is something else altogether": {content: strings.Repeat("2", keyfile.MaxContent+1), wantErr: "4097 bytes"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
