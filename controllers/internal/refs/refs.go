@@ -61,6 +61,8 @@ type Unread struct {
 	Cause string
 	// Since is when it could last be read; zero when it never could.
 	Since time.Time
+	// Err is for the log. It names the object and holds nothing of it.
+	Err error
 }
 
 // Facts are what is known of all that one RelayPool names. Objects that could

@@ -1,0 +1,103 @@
+package refs
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+func trimmed(value []byte) string { return string(bytes.TrimSpace(value)) }
+
+// look says what an object that was read means for one need of it.
+func look(n need, values map[string][]byte, about Object, now time.Time) finding {
+	f := finding{at: now, object: about}
+	if about.UID == "" {
+		f.problem = n.problem(v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonConfigMapNotFound,
+			fmt.Sprintf("does not exist: create it with the key %s, or name another", n.key))
+		return f
+	}
+	value, ok := values[n.key]
+	if !ok {
+		f.problem = n.problem(v1alpha1.ReasonSecretKeyMissing, v1alpha1.ReasonConfigMapKeyMissing,
+			fmt.Sprintf("has no key %s among its %d: expected %s; add it, or name another key", n.key, len(values), n.check.expected()))
+		return f
+	}
+	address, fault := n.check.run(value)
+	if fault != "" {
+		f.problem = n.problem(v1alpha1.ReasonSecretMalformed, v1alpha1.ReasonConfigMapMalformed,
+			fmt.Sprintf("has a key %s whose value %s; correct it", n.key, fault))
+		return f
+	}
+	f.address = address
+	if n.check.keeps() {
+		f.content = bytes.Clone(value)
+	}
+	return f
+}
+
+// problem completes "<field>: <kind> <name> …".
+func (n need) problem(ofSecret, ofConfigMap, what string) *Problem {
+	reason := ofSecret
+	if n.kind == ConfigMap {
+		reason = ofConfigMap
+	}
+	message := fmt.Sprintf("%s %s %s", n.kind, n.name, what)
+	if n.field != "" {
+		message = n.field + ": " + message
+	}
+	return &Problem{Kind: n.kind, Name: n.name, Key: n.key, Reason: reason, Message: message}
+}
+
+// assemble makes facts of the findings, in an order that does not depend on
+// which object was read first.
+func assemble(all []need, found map[need]finding, unread []Unread) Facts {
+	facts := Facts{Unread: unread}
+	seen := map[object]bool{}
+	payers := map[string]need{}
+	for _, n := range all {
+		f := found[n]
+		if f.object.UID != "" && !seen[n.object] {
+			seen[n.object] = true
+			facts.Resolved = append(facts.Resolved, f.object)
+		}
+		if f.problem != nil {
+			facts.Problems = append(facts.Problems, *f.problem)
+			continue
+		}
+		switch {
+		case f.at.IsZero():
+		case n.check == payerKey:
+			if first, twice := payers[f.address]; twice {
+				facts.Problems = append(facts.Problems, duplicate(n, first, f.address))
+				continue
+			}
+			payers[f.address] = n
+			facts.Payers = append(facts.Payers, Payer{Secret: n.name, Key: n.key, Address: f.address})
+		case n.check == verifyingKey:
+			facts.VerifyingKey = f.content
+		case n.check == profile:
+			facts.Profile = f.content
+		}
+	}
+	slices.SortFunc(facts.Resolved, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortStableFunc(facts.Problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+	})
+	slices.SortFunc(facts.Unread, func(a, b Unread) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return facts
+}
+
+func duplicate(n, first need, address string) Problem {
+	p := n.problem(v1alpha1.ReasonDuplicateKey, v1alpha1.ReasonDuplicateKey, fmt.Sprintf(
+		"has in its key %s the fee payer %s, which %s has in %s, key %s, already: name each fee payer once, or the fleet would count its funds twice",
+		n.key, address, first.field, first.name, first.key))
+	return *p
+}

@@ -1,0 +1,243 @@
+package refs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+const (
+	// DefaultInterval is between two readings of what a RelayPool names.
+	DefaultInterval = time.Minute
+	// jitter is the part of the interval by which it varies, so that RelayPools
+	// that were made together are not read together for ever.
+	jitter = 0.1
+	// hurry divides the interval while something is missing: somebody is about to
+	// bring it.
+	hurry = 4
+	// parallel is how many objects of one RelayPool are read at once.
+	parallel = 4
+	// readTimeout bounds the reading of all objects of one RelayPool, for it holds
+	// a worker of the reconciler.
+	readTimeout = 10 * time.Second
+)
+
+// Options make a Resolver.
+type Options struct {
+	// Reader reads from the API server itself, never from a cache, which would
+	// list and watch. Required.
+	Reader client.Reader
+	// Now is the clock. Required.
+	Now func() time.Time
+	// Random gives numbers from 0 up to 1, for the jitter. Required.
+	Random func() float64
+	// Interval between readings. 0 is DefaultInterval.
+	Interval time.Duration
+}
+
+// Resolver reads what RelayPools name and remembers it until the next reading
+// is due. It is safe for concurrent use.
+type Resolver struct {
+	Options
+	mu    sync.Mutex
+	pools map[types.NamespacedName]*memory
+}
+
+// memory is what is kept of one RelayPool.
+type memory struct {
+	uid        types.UID
+	generation int64
+	facts      Facts
+	found      map[need]finding
+}
+
+// finding is what was last known of one need.
+type finding struct {
+	// at is when it was read; zero: never.
+	at      time.Time
+	object  Object // with an empty UID while there is none
+	problem *Problem
+	address string
+	content []byte
+}
+
+// NewResolver checks the options.
+func NewResolver(o Options) (*Resolver, error) {
+	if o.Reader == nil || o.Now == nil || o.Random == nil {
+		return nil, errors.New("make resolver of references: Reader, Now and Random are required")
+	}
+	if o.Interval < 0 {
+		return nil, fmt.Errorf("make resolver of references: Interval is %s, want 0 or more", o.Interval)
+	}
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	return &Resolver{Options: o, pools: map[types.NamespacedName]*memory{}}, nil
+}
+
+// Resolve gives the facts of a RelayPool. It reads when its spec has changed or
+// the interval is over, and else only remembers. An object that cannot be read
+// is no error: see Facts.Unread. The error is that of a context that has ended.
+func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
+	last := r.recall(pool)
+	if last.generation == pool.Generation && r.Now().Before(last.facts.Next) {
+		return last.facts, nil
+	}
+	began := r.Now()
+	all := needs(&pool.Spec)
+	found, unread := r.read(ctx, pool.Namespace, all, last.found, began)
+	if err := ctx.Err(); err != nil {
+		return Facts{}, fmt.Errorf("read what the RelayPool names: %w", err)
+	}
+	facts := assemble(all, found, unread)
+	facts.ReadAt, facts.Next = began, began.Add(r.pause(facts))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pools[client.ObjectKeyFromObject(pool)] = &memory{pool.UID, pool.Generation, facts, found}
+	return facts, nil
+}
+
+// recall gives what is remembered of this very RelayPool, and not of an earlier
+// one of its name.
+func (r *Resolver) recall(pool *v1alpha1.RelayPool) memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.pools[client.ObjectKeyFromObject(pool)]; m != nil && m.uid == pool.UID {
+		return *m
+	}
+	return memory{generation: -1}
+}
+
+// Forget drops what is remembered of a RelayPool that is gone.
+func (r *Resolver) Forget(pool types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pools, pool)
+}
+
+func (r *Resolver) pause(f Facts) time.Duration {
+	interval := r.Interval
+	if !f.Complete() || len(f.Unread) > 0 {
+		interval /= hurry
+	}
+	return time.Duration(float64(interval) * (1 - jitter + 2*jitter*r.Random()))
+}
+
+// read gets each object once, a few at a time. Needs whose object could not be
+// read keep their last finding.
+func (r *Resolver) read(ctx context.Context, namespace string, all []need, last map[need]finding, now time.Time) (map[need]finding, []Unread) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var (
+		mu     sync.Mutex
+		group  sync.WaitGroup
+		found  = make(map[need]finding, len(all))
+		unread []Unread
+		slots  = make(chan struct{}, parallel)
+	)
+	for object, wanted := range byObject(all) {
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			values, about, err := r.get(ctx, namespace, object)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				unread = append(unread, keep(object, wanted, last, found, err))
+				return
+			}
+			for _, n := range wanted {
+				found[n] = look(n, values, about, now)
+			}
+			discard(object.kind, values)
+		})
+	}
+	group.Wait()
+	return found, unread
+}
+
+func byObject(all []need) map[object][]need {
+	grouped := map[object][]need{}
+	for _, n := range all {
+		grouped[n.object] = append(grouped[n.object], n)
+	}
+	return grouped
+}
+
+// keep holds what was last known of an object that cannot be read now.
+func keep(o object, wanted []need, last, found map[need]finding, err error) Unread {
+	u := Unread{Kind: o.kind, Name: o.name, Cause: string(apierrors.ReasonForError(err)), Err: fmt.Errorf("read %s %s: %w", o.kind, o.name, err)}
+	if u.Cause == "" {
+		u.Cause = "Unreachable"
+	}
+	for i, n := range wanted {
+		f := last[n]
+		found[n] = f
+		if i == 0 || f.at.Before(u.Since) {
+			u.Since = f.at
+		}
+	}
+	return u
+}
+
+// get reads one object; values are nil when there is none.
+func (r *Resolver) get(ctx context.Context, namespace string, o object) (values map[string][]byte, about Object, err error) {
+	key := client.ObjectKey{Namespace: namespace, Name: o.name}
+	about = Object{Kind: o.kind, Name: o.name}
+	if o.kind == Secret {
+		var s corev1.Secret
+		if err := r.Reader.Get(ctx, key, &s); err != nil {
+			return nil, about, client.IgnoreNotFound(err)
+		}
+		about.UID, about.ResourceVersion = s.UID, s.ResourceVersion
+		return s.Data, about, nil
+	}
+	var c corev1.ConfigMap
+	if err := r.Reader.Get(ctx, key, &c); err != nil {
+		return nil, about, client.IgnoreNotFound(err)
+	}
+	about.UID, about.ResourceVersion = c.UID, c.ResourceVersion
+	values = make(map[string][]byte, len(c.Data)+len(c.BinaryData))
+	for k, v := range c.Data {
+		values[k] = []byte(v)
+	}
+	for k, v := range c.BinaryData {
+		values[k] = v
+	}
+	return values, about, nil
+}
+
+// discard overwrites a Secret's values as soon as they have been looked at.
+// Copies in the client's buffers are out of reach.
+func discard(kind Kind, values map[string][]byte) {
+	if kind == Secret {
+		for _, v := range values {
+			clear(v)
+		}
+	}
+}
+
+// Value reads one value of a Secret now, without the white space around it, for
+// who needs it at the moment of use. It is the caller's to forget. Errors name
+// Secret and key.
+func (r *Resolver) Value(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (string, error) {
+	values, about, err := r.get(ctx, namespace, object{Secret, ref.Name})
+	if err != nil {
+		return "", fmt.Errorf("read Secret %s: %w", ref.Name, err)
+	}
+	defer discard(Secret, values)
+	n := need{object{Secret, ref.Name}, ref.Key, "", someLine}
+	if p := look(n, values, about, time.Time{}).problem; p != nil {
+		return "", errors.New(p.Message)
+	}
+	return trimmed(values[ref.Key]), nil
+}
