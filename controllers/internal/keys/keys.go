@@ -104,7 +104,8 @@ type Job struct {
 	// Deleting: it is on its way out, and its name is still taken.
 	Deleting bool
 	State    JobState
-	// Inputs is the hash of what the Job was made for: step, keys and request.
+	// Inputs is the hash of what the Job was made for: step and keys, or the
+	// request to sweep retired keys.
 	Inputs string
 	// Token is the annotation's value that the Job answers.
 	Token string
@@ -131,6 +132,9 @@ type Rollout struct {
 // Balance is what a key held when the chain was last read.
 type Balance struct {
 	Lamports uint64
+	// At is when it was read. What a key was swept of is only believed to be there
+	// when it was read after that.
+	At time.Time
 	// RunwayHours is how long it lasts; nil when that is not known.
 	RunwayHours *int64
 }
@@ -173,8 +177,12 @@ type JobWanted struct {
 	Revision int32
 	// From are the keys that are moved away from, To those moved to.
 	From, To []Mount
+	// Inputs is the hash of what the Job is made for.
+	Inputs string
 	// Token is the value of the annotation that the Job answers.
 	Token string
+	// Existing is the Job of that name that is running; nil when there is none.
+	Existing *Job
 }
 
 // Event is emitted once what was decided has been written.
@@ -191,28 +199,34 @@ type Event struct {
 // Plan is what to do about the keys, and what to say of them.
 type Plan struct {
 	// Create are made in their order, then Label written in theirs; the Writer
-	// stops at the first that fails.
+	// stops at the first that fails. A pass that writes either begins anew before
+	// it touches the Deployment.
 	Create []NewKey
 	Label  []LabelChange
 	// Job is the Job that has to be there; nil when none has to. It is made when
 	// it is missing, and replaced while it runs with another spec.
 	Job *JobWanted
-	// DeleteJobs are Jobs in the way of the next, by name. Other Jobs of this
-	// RelayPool's rotations are kept: pruning leaves all of them alone.
-	DeleteJobs []string
+	// DeleteJobs are Jobs in the way of the next. Other Jobs of this RelayPool's
+	// rotations are kept: pruning leaves all of them alone.
+	DeleteJobs []Job
 	// Mounted are the keys that the fleet's pods use. Empty: no key is usable, and
 	// the Deployment is not to be made or changed.
 	Mounted []Mount
-	// Rollout are the objects whose change rolls the pods: those of Mounted.
+	// Rollout are the objects whose change rolls the pods: the generated ones of
+	// Mounted, without resource versions, because only labels of theirs can change.
 	Rollout []refs.Object
 	// Payers is status.feePayers, balances not rounded.
 	Payers []v1alpha1.FeePayerStatus
 	// Rotation is status.rotation; nil when there has been none.
 	Rotation *v1alpha1.RotationStatus
-	// Rotating: a rotation is under way.
-	Rotating bool
+	// Rotating: a rotation is under way. Failed: its step failed, and is not tried
+	// again until a person asks for it.
+	Rotating, Failed bool
 	// Problems are for a person. Reasons: SecretForeign, SecretNotFound for a key
 	// that was there, NoPayers, RotationFailed, RetiredKeyFunded.
 	Problems []refs.Problem
 	Events   []Event
 }
+
+// Writes tells whether keys or labels are to be written.
+func (p Plan) Writes() bool { return len(p.Create)+len(p.Label) > 0 }

@@ -1,0 +1,250 @@
+package keys
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+// Decide says what to do about the keys of a RelayPool, and what to say of
+// them. It is pure, and what it decides next follows from labels, Jobs and the
+// rollout alone; the status only tells what was said before.
+func Decide(in Input) Plan {
+	d := &decision{Input: in, pool: in.Pool.Name}
+	d.plan.Problems = slices.Clone(in.Keys.Problems)
+	if wantedCount(in.Pool) == 0 {
+		d.given()
+	} else {
+		d.generated()
+	}
+	d.sweepUnused()
+	d.payers()
+	d.news()
+	if in.Pool.Spec.Paused {
+		d.plan.Create, d.plan.Label, d.plan.Job, d.plan.DeleteJobs = nil, nil, nil, nil
+	}
+	return d.plan
+}
+
+// decision is one run of Decide.
+type decision struct {
+	Input
+	pool string
+	plan Plan
+	lost []v1alpha1.FeePayerStatus // keys that the status knows and that are gone
+}
+
+// given has the fleet use the Secrets that the user named.
+func (d *decision) given() {
+	for _, p := range d.Refs {
+		d.plan.Mounted = append(d.plan.Mounted, Mount{Secret: p.Secret, Key: p.Key})
+	}
+}
+
+// generated looks how far a rotation has come, by the labels.
+func (d *decision) generated() {
+	d.findLost()
+	d.mount()
+	incoming, active := d.newest(v1alpha1.PayerIncoming), d.newest(v1alpha1.PayerActive)
+	draining := d.newest(v1alpha1.PayerDraining)
+	switch {
+	case incoming >= 0:
+		d.bringIn(incoming)
+	case active < 0 && draining < 0:
+		d.first()
+	case active < 0:
+		d.problem(v1alpha1.ReasonNoPayers, "", fmt.Sprintf(
+			"no generated fee payer key is active, and some are draining: label one that the fleet shall use %s=active", LabelState))
+	case draining >= 0 || d.oldest(v1alpha1.PayerActive) < active:
+		d.cutOver(active)
+	default:
+		d.idle(active)
+	}
+	d.mark()
+	if d.plan.Mounted == nil && d.plan.Create == nil && !d.has(v1alpha1.ReasonNoPayers) {
+		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable fee payer key: the other messages about its Secrets say why")
+	}
+}
+
+// mount has the fleet use one whole revision: the newest with an active key and
+// none that is still incoming. A cut-over that was interrupted half way leaves
+// the older revision in use, of which nothing is draining yet.
+func (d *decision) mount() {
+	mounted := int32(-1)
+	for _, k := range d.Keys.Keys {
+		if k.State == v1alpha1.PayerActive && !d.any(k.Revision, v1alpha1.PayerIncoming) {
+			mounted = max(mounted, k.Revision)
+		}
+	}
+	if mounted < 0 {
+		mounted = d.newest(v1alpha1.PayerActive)
+	}
+	for _, k := range d.Keys.Keys {
+		if k.State == v1alpha1.PayerActive && k.Revision == mounted {
+			d.plan.Mounted = append(d.plan.Mounted, k.mount())
+			d.plan.Rollout = append(d.plan.Rollout, refs.Object{Kind: refs.Secret, Name: k.Secret, UID: k.UID})
+		}
+	}
+}
+
+// mark restores the annotation of an address, by which people might fund a key.
+func (d *decision) mark() {
+	for _, k := range d.Keys.Keys {
+		if k.Unmarked && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
+			d.plan.Label = append(d.plan.Label, LabelChange{Key: k, State: k.State})
+		}
+	}
+}
+
+// first has keys made for a RelayPool that has none in use: at once active, for
+// there is nothing to take over from.
+func (d *decision) first() {
+	wanted, newest := wantedRevision(d.Pool), d.newest(v1alpha1.PayerRetired)
+	if newest >= 0 && wanted <= newest {
+		d.problem(v1alpha1.ReasonNoPayers, "", fmt.Sprintf(
+			"all generated fee payer keys are retired, up to revision %d, and retired keys are not used again: raise spec.feePayers.rotation.revision to %d", newest, newest+1))
+		return
+	}
+	d.create(wanted, v1alpha1.PayerActive)
+}
+
+// idle keeps as many keys as are wanted, and begins a rotation when a higher
+// revision is asked for.
+func (d *decision) idle(active int32) {
+	wanted := wantedRevision(d.Pool)
+	if wanted > active {
+		// One revision at a time, so that no revision is without keys and a search
+		// down from the newest finds all.
+		d.rotate(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", active+1))
+		d.clearJobs(active + 1)
+		d.create(active+1, v1alpha1.PayerIncoming)
+		d.inTheWay(active + 1)
+		return
+	}
+	if d.create(active, v1alpha1.PayerActive) {
+		return
+	}
+	if last := d.Pool.Status.Rotation; d.below(active) || last != nil && last.Revision == active {
+		message := ""
+		if wanted < active {
+			message = fmt.Sprintf("the keys in use have revision %d, which an earlier RelayPool of this name left: "+
+				"spec.feePayers.rotation.revision starts a rotation from %d on", active, active+1)
+		}
+		d.rotate(active, v1alpha1.RotationDone, message)
+		d.plan.Rotating = false
+	}
+}
+
+// create plans the keys of a revision that are missing, and tells whether there
+// are any.
+func (d *decision) create(revision int32, state v1alpha1.FeePayerState) bool {
+	var missing []NewKey
+	for i := range wantedCount(d.Pool) {
+		name := SecretName(d.pool, revision, i)
+		if !d.taken(name) {
+			missing = append(missing, NewKey{Secret: name, Revision: revision, Index: i, State: state})
+		}
+	}
+	d.plan.Create = append(d.plan.Create, missing...)
+	return len(missing) > 0
+}
+
+// inTheWay tells whether a Secret that is no key has the name of one of the
+// revision's keys.
+func (d *decision) inTheWay(revision int32) bool {
+	for i := range wantedCount(d.Pool) {
+		name := SecretName(d.pool, revision, i)
+		if slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) {
+			d.wait("Secret " + name + " is none that the operator made: restore it, or move it out of the way under another name")
+			return true
+		}
+	}
+	return false
+}
+
+// taken tells whether a Secret of the name is there, or was and must not be
+// replaced behind its owner's back.
+func (d *decision) taken(name string) bool {
+	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
+		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
+		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.Secret == name })
+}
+
+// findLost finds keys that the status shows in use and whose Secret is gone. A
+// new key in its place would hide that money was lost. An incoming key that
+// holds nothing yet is made again.
+func (d *decision) findLost() {
+	newest := max(d.newest(v1alpha1.PayerActive), d.newest(v1alpha1.PayerIncoming))
+	for _, p := range d.Pool.Status.FeePayers {
+		revision, _, ok := numbersOf(d.pool, p.Secret)
+		fresh := p.State == v1alpha1.PayerIncoming && (p.BalanceLamports == nil || *p.BalanceLamports == 0)
+		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.taken(p.Secret) || revision < newest {
+			continue
+		}
+		d.lost = append(d.lost, p)
+		d.problem(v1alpha1.ReasonSecretNotFound, p.Secret, fmt.Sprintf(
+			"Secret %s, the generated key of the fee payer %s, is gone, and no other is made under its name: restore it from a backup; "+
+				"if there is none, raise spec.feePayers.rotation.revision to have new keys made", p.Secret, p.Address))
+	}
+}
+
+func (k Key) mount() Mount { return Mount{Secret: k.Secret, Key: DataKey} }
+
+func mounts(keys []Key) []Mount {
+	var all []Mount
+	for _, k := range keys {
+		all = append(all, k.mount())
+	}
+	return all
+}
+
+// pick gives the keys that a test is true of.
+func (d *decision) pick(test func(Key) bool) []Key {
+	var picked []Key
+	for _, k := range d.Keys.Keys {
+		if test(k) {
+			picked = append(picked, k)
+		}
+	}
+	return picked
+}
+
+// newest is the highest revision with a key in the state, -1 without any;
+// oldest the lowest.
+func (d *decision) newest(state v1alpha1.FeePayerState) int32 {
+	for _, k := range slices.Backward(d.Keys.Keys) {
+		if k.State == state {
+			return k.Revision
+		}
+	}
+	return -1
+}
+
+func (d *decision) oldest(state v1alpha1.FeePayerState) int32 {
+	for _, k := range d.Keys.Keys {
+		if k.State == state {
+			return k.Revision
+		}
+	}
+	return -1
+}
+
+// any tells whether the revision has a key in the state.
+func (d *decision) any(revision int32, state v1alpha1.FeePayerState) bool {
+	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Revision == revision && k.State == state })
+}
+
+// below tells whether there is a key of a lower revision.
+func (d *decision) below(revision int32) bool {
+	return len(d.Keys.Keys) > 0 && d.Keys.Keys[0].Revision < revision
+}
+
+func (d *decision) problem(reason, secret, message string) {
+	d.plan.Problems = append(d.plan.Problems, refs.Problem{Kind: refs.Secret, Name: secret, Reason: reason, Message: message})
+}
+
+func (d *decision) has(reason string) bool {
+	return slices.ContainsFunc(d.plan.Problems, func(p refs.Problem) bool { return p.Reason == reason })
+}

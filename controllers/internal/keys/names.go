@@ -1,0 +1,103 @@
+package keys
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// SecretName is the name of a generated key's Secret.
+func SecretName(pool string, revision, index int32) string {
+	return fmt.Sprintf("%s-payer-%d-%d", pool, revision, index)
+}
+
+// numbersOf undoes SecretName. Names that it would not have made are none.
+func numbersOf(pool, secret string) (revision, index int32, ok bool) {
+	rest, ok := strings.CutPrefix(secret, pool+"-payer-")
+	if !ok {
+		return 0, 0, false
+	}
+	first, second, _ := strings.Cut(rest, "-")
+	r, err := strconv.ParseInt(first, 10, 32)
+	if err != nil {
+		return 0, 0, false
+	}
+	i, err := strconv.ParseInt(second, 10, 32)
+	if err != nil {
+		return 0, 0, false
+	}
+	revision, index = int32(r), int32(i)
+	return revision, index, SecretName(pool, revision, index) == secret
+}
+
+// JobName is the name of the Job of a rotation's step.
+func JobName(pool string, revision int32, step v1alpha1.RotationStep) string {
+	return fmt.Sprintf("%s-payer-%d-%s", pool, revision, strings.ToLower(string(step)))
+}
+
+// labelOf is the label's value for a state, and stateOf undoes it.
+func labelOf(state v1alpha1.FeePayerState) string { return strings.ToLower(string(state)) }
+
+func stateOf(label string) (v1alpha1.FeePayerState, bool) {
+	for _, state := range []v1alpha1.FeePayerState{
+		v1alpha1.PayerActive, v1alpha1.PayerIncoming, v1alpha1.PayerDraining, v1alpha1.PayerRetired,
+	} {
+		if label == labelOf(state) {
+			return state, true
+		}
+	}
+	return "", false
+}
+
+// labels are those of a generated key's Secret.
+func labels(pool string, k NewKey) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":       "relaypool",
+		"app.kubernetes.io/instance":   pool,
+		"app.kubernetes.io/component":  "fee-payer",
+		"app.kubernetes.io/managed-by": FieldOwner,
+		LabelPool:                      pool,
+		LabelRevision:                  strconv.Itoa(int(k.Revision)),
+		LabelIndex:                     strconv.Itoa(int(k.Index)),
+		LabelState:                     labelOf(k.State),
+	}
+}
+
+// wantedRevision is the one that the spec asks for.
+func wantedRevision(pool *v1alpha1.RelayPool) int32 {
+	if pool.Spec.FeePayers.Rotation == nil {
+		return 0
+	}
+	return pool.Spec.FeePayers.Rotation.Revision
+}
+
+// wantedCount is how many keys the spec asks for; 0 when none are generated.
+func wantedCount(pool *v1alpha1.RelayPool) int32 {
+	if pool.Spec.FeePayers.Generate == nil {
+		return 0
+	}
+	return pool.Spec.FeePayers.Generate.Count
+}
+
+// secretsOf lists the Secrets that a pod mounts.
+func secretsOf(spec *corev1.PodSpec) []string {
+	var names []string
+	for _, v := range spec.Volumes {
+		if v.Secret != nil {
+			names = append(names, v.Secret.SecretName)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, source := range v.Projected.Sources {
+			if source.Secret != nil {
+				names = append(names, source.Secret.Name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,309 @@
+package keys
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/keyfile"
+)
+
+const (
+	// DefaultInterval is between two readings of a RelayPool's keys when nothing
+	// was written in between.
+	DefaultInterval = 5 * time.Minute
+	// WatchedRevisions is how many revisions below the newest are read: what a
+	// retired key of one of them holds is watched.
+	WatchedRevisions = 5
+	// maxKeys bounds the keys of one revision, as the resource's rule does.
+	maxKeys = 32
+	// maxRevision bounds the search for a revision above the spec's.
+	maxRevision = 1000
+	jitter      = 0.1
+	readTimeout = 20 * time.Second
+)
+
+// ObserverOptions make an Observer.
+type ObserverOptions struct {
+	// Reader reads from the API server itself, never from a cache, which would
+	// list and watch. Required.
+	Reader client.Reader
+	// Now is the clock. Required.
+	Now func() time.Time
+	// Random gives numbers from 0 up to 1, for the jitter. Required.
+	Random func() float64
+	// Interval between readings. 0 is DefaultInterval.
+	Interval time.Duration
+}
+
+// Observer reads generated keys by their names, and remembers their public
+// halves until the next reading is due. It is safe for concurrent use.
+type Observer struct {
+	ObserverOptions
+	mu    sync.Mutex
+	pools map[types.NamespacedName]memory
+}
+
+type memory struct {
+	uid        types.UID
+	generation int64
+	facts      Facts
+}
+
+// NewObserver checks the options.
+func NewObserver(o ObserverOptions) (*Observer, error) {
+	if o.Reader == nil || o.Now == nil || o.Random == nil {
+		return nil, errors.New("make observer of keys: Reader, Now and Random are required")
+	}
+	if o.Interval < 0 {
+		return nil, fmt.Errorf("make observer of keys: Interval is %s, want 0 or more", o.Interval)
+	}
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	return &Observer{ObserverOptions: o, pools: map[types.NamespacedName]memory{}}, nil
+}
+
+// Observe gives the generated keys of a RelayPool that are there. It reads when
+// the spec has changed, something was written (Forget) or the interval is over.
+// With an error nothing is known, and nothing may be decided: a Secret that
+// cannot be read is not a missing one.
+func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
+	name := client.ObjectKeyFromObject(pool)
+	o.mu.Lock()
+	last, known := o.pools[name]
+	o.mu.Unlock()
+	known = known && last.uid == pool.UID
+	if known && last.generation == pool.Generation && o.Now().Before(last.facts.Next) {
+		return last.facts, nil
+	}
+	began := o.Now()
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	s := search{o: o, pool: pool, seen: map[string]bool{}}
+	if err := s.run(ctx, known, last.facts); err != nil {
+		return Facts{}, fmt.Errorf("read fee payers' keys: %w", err)
+	}
+	facts := s.facts()
+	facts.ReadAt = began
+	facts.Next = began.Add(time.Duration(float64(o.Interval) * (1 - jitter + 2*jitter*o.Random())))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pools[name] = memory{pool.UID, pool.Generation, facts}
+	return facts, nil
+}
+
+// Forget has the next Observe read anew. What was known stays known for the
+// search, unless the RelayPool is another one.
+func (o *Observer) Forget(pool types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if m, ok := o.pools[pool]; ok {
+		m.facts.Next = time.Time{}
+		o.pools[pool] = m
+	}
+}
+
+// Drop forgets a RelayPool that is gone.
+func (o *Observer) Drop(pool types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.pools, pool)
+}
+
+// search reads Secrets by their names, each once.
+type search struct {
+	o        *Observer
+	pool     *v1alpha1.RelayPool
+	seen     map[string]bool // whether there is one, by name
+	keys     []Key
+	problems []refs.Problem
+}
+
+func (s *search) run(ctx context.Context, known bool, last Facts) error {
+	// What was there before is read however odd the search below finds it.
+	for _, secret := range s.hints(last) {
+		r, i, _ := numbersOf(s.pool.Name, secret)
+		if _, err := s.exists(ctx, r, i); err != nil {
+			return err
+		}
+	}
+	if wantedCount(s.pool) == 0 {
+		return nil
+	}
+	top, err := s.newest(ctx, known)
+	if err != nil || top < 0 {
+		return err
+	}
+	for r := top; r >= max(0, top-WatchedRevisions); r-- {
+		if err := s.revision(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hints are the Secrets that the last reading or the status knows of.
+func (s *search) hints(last Facts) []string {
+	var names []string
+	for _, k := range last.Keys {
+		names = append(names, k.Secret)
+	}
+	for _, p := range s.pool.Status.FeePayers {
+		if _, _, ok := numbersOf(s.pool.Name, p.Secret); ok {
+			names = append(names, p.Secret)
+		}
+	}
+	return names
+}
+
+// newest gives the highest revision with a key, -1 without any. A RelayPool
+// seen for the first time may have been left keys by an earlier one of its
+// name: of any lower revision, or of higher ones when its spec begins anew.
+func (s *search) newest(ctx context.Context, known bool) (int32, error) {
+	wanted := wantedRevision(s.pool)
+	top := int32(-1)
+	if err := s.revision(ctx, wanted); err != nil {
+		return 0, err
+	}
+	for _, k := range s.keys {
+		top = max(top, k.Revision)
+	}
+	lowest := max(0, wanted-1)
+	if !known {
+		lowest = 0
+	}
+	for r := wanted - 1; top < 0 && r >= lowest; r-- {
+		there, err := s.exists(ctx, r, 0)
+		if err != nil {
+			return 0, err
+		}
+		if there {
+			top = r
+		}
+	}
+	for r := max(top, wanted) + 1; r <= maxRevision; r++ {
+		there, err := s.exists(ctx, r, 0)
+		if err != nil {
+			return 0, err
+		}
+		if !there {
+			break
+		}
+		top = r
+	}
+	return top, nil
+}
+
+// revision reads the keys of one revision: as many as the spec wants, and on
+// until one is missing.
+func (s *search) revision(ctx context.Context, r int32) error {
+	for i := range int32(maxKeys) {
+		there, err := s.exists(ctx, r, i)
+		if err != nil {
+			return err
+		}
+		if !there && i >= wantedCount(s.pool) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// exists reads one Secret, unless that was done, and tells whether there is one.
+func (s *search) exists(ctx context.Context, revision, index int32) (bool, error) {
+	name := SecretName(s.pool.Name, revision, index)
+	if there, ok := s.seen[name]; ok {
+		return there, nil
+	}
+	var secret corev1.Secret
+	err := s.o.Reader.Get(ctx, client.ObjectKey{Namespace: s.pool.Namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		s.seen[name] = false
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Secret %s: %w", name, err)
+	}
+	s.seen[name] = true
+	key, fault := keyOf(s.pool.Name, &secret, revision, index)
+	// Copies in the client's buffers are out of reach.
+	for _, value := range secret.Data {
+		clear(value)
+	}
+	if fault != "" {
+		s.problems = append(s.problems, foreign(name, fault))
+		return true, nil
+	}
+	s.keys = append(s.keys, key)
+	return true, nil
+}
+
+func (s *search) facts() Facts {
+	slices.SortFunc(s.keys, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Index, b.Index))
+	})
+	// Only somebody else's copy can make one address appear twice.
+	first := map[string]string{}
+	s.keys = slices.DeleteFunc(s.keys, func(k Key) bool {
+		other, twice := first[k.Address]
+		if !twice {
+			first[k.Address] = k.Secret
+			return false
+		}
+		s.problems = append(s.problems, foreign(k.Secret, "it holds the same key as Secret "+other))
+		return true
+	})
+	slices.SortFunc(s.problems, func(a, b refs.Problem) int { return cmp.Compare(a.Name, b.Name) })
+	return Facts{Keys: s.keys, Problems: s.problems}
+}
+
+// keyOf derives what is known of a key, or says why the Secret is none of ours.
+func keyOf(pool string, secret *corev1.Secret, revision, index int32) (key Key, fault string) {
+	l := secret.Labels
+	state, ok := stateOf(l[LabelState])
+	switch {
+	case l[LabelPool] != pool, l[LabelRevision] != strconv.Itoa(int(revision)), l[LabelIndex] != strconv.Itoa(int(index)):
+		return Key{}, fmt.Sprintf("its labels %s, %s and %s are not those of fee payer %d of revision %d of the RelayPool %s", LabelPool, LabelRevision, LabelIndex, index, revision, pool)
+	case !ok:
+		return Key{}, fmt.Sprintf("its label %s is none of active, incoming, draining and retired", LabelState)
+	case secret.Immutable == nil || !*secret.Immutable:
+		return Key{}, "it is not immutable"
+	}
+	value, ok := secret.Data[DataKey]
+	if !ok {
+		return Key{}, fmt.Sprintf("it has no key %s", DataKey)
+	}
+	private, err := keyfile.Parse(value)
+	if err != nil {
+		return Key{}, fmt.Sprintf("the value of its key %s is no fee payer key: %v", DataKey, err)
+	}
+	defer clear(private)
+	key = Key{
+		Revision: revision, Index: index,
+		Secret: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion, Created: secret.CreationTimestamp.Time,
+		Address: keyfile.Address(private), State: state,
+	}
+	key.Unmarked = secret.Annotations[AnnotationAddress] != key.Address
+	return key, ""
+}
+
+func foreign(secret, fault string) refs.Problem {
+	return refs.Problem{
+		Kind: refs.Secret, Name: secret, Reason: v1alpha1.ReasonSecretForeign,
+		Message: fmt.Sprintf("Secret %s has the name of a generated fee payer key and is none that the operator made: %s. It was left alone: "+
+			"restore it if it is a damaged key, or move it out of the way under another name", secret, fault),
+	}
+}

@@ -1,0 +1,299 @@
+package keys
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+const (
+	// worthMoving is what a key that is no longer used must hold, in lamports, to
+	// be told of: less does not pay for being moved.
+	worthMoving = 10_000
+	// worthAnEvent is the step in which status shows balances, in lamports: an
+	// event of a smaller balance would come on every pass.
+	worthAnEvent = 10_000_000
+	// defaultMinimum is the resource's default of spec.feePayers.minimumBalance.
+	defaultMinimum = 50_000_000
+	// maxPayers and maxMessage are the resource's bounds, maxSaid that of a Job's
+	// message within ours, and maxNote that of an event.
+	maxPayers  = 128
+	maxMessage = 1024
+	maxSaid    = 300
+	maxNote    = 1000
+	// fewest is how many addresses one message names.
+	fewest = 3
+
+	lamportsPerSOL = 1_000_000_000
+)
+
+// unused gives the generated keys that the fleet does not use any more: those
+// retired, or all of them when the spec names other Secrets now.
+func (d *decision) unused() []Key {
+	return d.pick(func(k Key) bool { return k.State == v1alpha1.PayerRetired || wantedCount(d.Pool) == 0 })
+}
+
+// sweepUnused tells of keys out of use that hold funds, and has these moved
+// when a person asks for it, once for every new value of the annotation.
+func (d *decision) sweepUnused() {
+	unused, token := d.unused(), d.Pool.Annotations[AnnotationSweepRetired]
+	var rich []Key
+	for _, k := range unused {
+		if b, known := d.Balances[k.Address]; known && b.Lamports > worthMoving && d.fresh(b) {
+			rich = append(rich, k)
+		}
+	}
+	if len(rich) > 0 {
+		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.tellRich(rich))
+	}
+	if token == "" || d.plan.Rotating || len(d.plan.Mounted) == 0 || len(unused) == 0 || d.plan.Writes() {
+		return
+	}
+	revision := d.Keys.Keys[len(d.Keys.Keys)-1].Revision
+	want := JobWanted{
+		Name: JobName(d.pool, revision, v1alpha1.RotationSweep), Step: v1alpha1.RotationSweep, Revision: revision,
+		From: mounts(unused), To: d.plan.Mounted, Token: token,
+	}
+	want.Inputs = inputs(want, token)
+	have := d.named(want.Name)
+	answered := have != nil && have.Inputs == want.Inputs
+	if !answered && (len(rich) == 0 || d.stillMounted(unused, true) != "") {
+		return
+	}
+	d.carryOut(want, AnnotationSweepRetired)
+}
+
+// fresh tells whether a balance was read since the rotation's step began, so
+// that it does not show what has just been swept away.
+func (d *decision) fresh(b Balance) bool {
+	now, last := d.plan.Rotation, d.Pool.Status.Rotation
+	switch {
+	case now == nil, b.At.IsZero():
+		return true
+	case last == nil:
+		return !d.plan.Rotating
+	case last.Revision != now.Revision || last.Step != now.Step:
+		return false
+	}
+	// Times in a status are whole seconds.
+	return last.Since == nil || b.At.After(last.Since.Add(time.Second))
+}
+
+func (d *decision) tellRich(rich []Key) string {
+	var told []string
+	for _, k := range rich {
+		told = append(told, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
+	}
+	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
+		few(told), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
+}
+
+// payers gives status.feePayers: the newest revision first.
+func (d *decision) payers() {
+	for _, p := range d.Refs {
+		if wantedCount(d.Pool) == 0 {
+			d.payer(p.Address, p.Secret, v1alpha1.PayerActive)
+		}
+	}
+	keys := slices.Clone(d.Keys.Keys)
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Index, b.Index))
+	})
+	for _, k := range keys {
+		if wantedCount(d.Pool) > 0 {
+			d.payer(k.Address, k.Secret, k.State)
+			continue
+		}
+		// The spec names other Secrets now: these are shown while they hold something.
+		given := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
+		if b, known := d.Balances[k.Address]; !given && (!known || b.Lamports > worthMoving) {
+			d.payer(k.Address, k.Secret, v1alpha1.PayerRetired)
+		}
+	}
+	for _, p := range d.lost {
+		d.payer(p.Address, p.Secret, p.State)
+	}
+	if len(d.plan.Payers) > maxPayers {
+		d.plan.Payers = d.plan.Payers[:maxPayers]
+	}
+}
+
+func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
+	p := v1alpha1.FeePayerStatus{Address: address, Secret: secret, State: state}
+	if b, known := d.Balances[address]; known {
+		lamports := int64(min(b.Lamports, math.MaxInt64))
+		p.BalanceLamports, p.RunwayHours = &lamports, b.RunwayHours
+	}
+	d.plan.Payers = append(d.plan.Payers, p)
+}
+
+// news makes events of what differs from what the status last said, and keeps
+// the time at which the step of a rotation began.
+func (d *decision) news() {
+	before := map[string]v1alpha1.FeePayerStatus{}
+	for _, p := range d.Pool.Status.FeePayers {
+		before[p.Secret] = p
+	}
+	for _, p := range d.plan.Payers {
+		d.newsOf(p, before)
+	}
+	now, last := d.plan.Rotation, d.Pool.Status.Rotation
+	if now == nil {
+		d.plan.Rotation = last.DeepCopy() // the last one stays shown
+		return
+	}
+	if d.Pool.Spec.Paused && d.plan.Rotating {
+		now.Message = "spec.paused holds it"
+	}
+	now.Message = cut(now.Message, maxMessage)
+	if last != nil && last.Revision == now.Revision && last.Step == now.Step {
+		now.Since = last.Since.DeepCopy()
+	} else {
+		now.Since = &metav1.Time{Time: d.Now}
+		if last != nil || d.plan.Rotating {
+			d.event(corev1.EventTypeNormal, v1alpha1.EventRotationStep, string(now.Step),
+				fmt.Sprintf("The rotation of fee payer keys to revision %d came to the step %s", now.Revision, now.Step))
+		}
+	}
+	if d.plan.Failed && (last == nil || last.Message != now.Message) {
+		d.event(corev1.EventTypeWarning, v1alpha1.EventRotationFailed, string(now.Step), now.Message)
+	}
+}
+
+// newsOf compares one payer with what the status said of its Secret.
+func (d *decision) newsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
+	last, known := before[p.Secret]
+	var key *Key
+	for i := range d.Keys.Keys {
+		if d.Keys.Keys[i].Secret == p.Secret {
+			key = &d.Keys.Keys[i]
+		}
+	}
+	switch {
+	case known && last.Address != p.Address && d.alone(p.Secret):
+		d.event(corev1.EventTypeWarning, v1alpha1.EventKeyChanged, "Read",
+			fmt.Sprintf("The key in Secret %s is that of %s, and was that of %s", p.Secret, p.Address, last.Address))
+	case known, key == nil, p.State == v1alpha1.PayerRetired:
+	case key.Created.Before(d.Pool.CreationTimestamp.Time):
+		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt",
+			fmt.Sprintf("The fee payer %s is used again, whose key an earlier RelayPool of this name left in Secret %s", p.Address, p.Secret))
+	default:
+		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate",
+			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.Secret))
+	}
+	if p.State == v1alpha1.PayerRetired && lamports(p) >= worthAnEvent && lamports(last) < worthAnEvent && last.State == v1alpha1.PayerRetired {
+		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read",
+			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.Secret, sol(uint64(lamports(p))))) //nolint:gosec // not negative
+	}
+}
+
+// alone tells whether the Secret holds one payer only, and held one.
+func (d *decision) alone(secret string) bool {
+	count := func(payers []v1alpha1.FeePayerStatus) (n int) {
+		for _, p := range payers {
+			if p.Secret == secret {
+				n++
+			}
+		}
+		return n
+	}
+	return count(d.plan.Payers) == 1 && count(d.Pool.Status.FeePayers) == 1
+}
+
+func (d *decision) event(kind, reason, action, note string) {
+	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: reason, Action: action, Note: cut(note, maxNote)})
+}
+
+func lamports(p v1alpha1.FeePayerStatus) int64 {
+	if p.BalanceLamports == nil {
+		return 0
+	}
+	return max(0, *p.BalanceLamports)
+}
+
+func (d *decision) minimum() uint64 {
+	if m := d.Pool.Spec.FeePayers.MinimumBalance; m != nil && *m > 0 {
+		return uint64(*m)
+	}
+	return defaultMinimum
+}
+
+// allShort tells whether all of the keys are known to hold less than the minimum.
+func (d *decision) allShort(keys []Key) bool {
+	return !slices.ContainsFunc(keys, func(k Key) bool {
+		b, known := d.Balances[k.Address]
+		return !known || b.Lamports >= d.minimum()
+	})
+}
+
+// oneHolds tells whether one of the keys is known to hold the minimum.
+func (d *decision) oneHolds(keys []Key) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool {
+		b, known := d.Balances[k.Address]
+		return known && b.Lamports >= d.minimum()
+	})
+}
+
+// Farewell names the payers that may hold funds when their RelayPool is
+// deleted: the note of an event, empty when all are known to hold nothing. The
+// payers are status.feePayers; a balance that was never read is not zero.
+func Farewell(payers []v1alpha1.FeePayerStatus, balances map[string]Balance) string {
+	var told []string
+	for _, p := range payers {
+		b, known := balances[p.Address]
+		switch {
+		case known && b.Lamports > 0:
+			told = append(told, fmt.Sprintf("%s holds %s SOL (Secret %s)", p.Address, sol(b.Lamports), p.Secret))
+		case known:
+		case p.BalanceLamports == nil:
+			told = append(told, fmt.Sprintf("%s, of unknown balance (Secret %s)", p.Address, p.Secret))
+		case *p.BalanceLamports > 0:
+			told = append(told, fmt.Sprintf("%s held %s SOL (Secret %s)", p.Address, sol(uint64(*p.BalanceLamports)), p.Secret))
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	note := "The fee payers' Secrets stay, and a RelayPool of the same name uses generated ones again: "
+	for i, one := range told {
+		left := fmt.Sprintf("and %d more", len(told)-i)
+		if len(note)+len(one)+len(left)+2 > maxNote {
+			return note + left
+		}
+		note += one
+		if i < len(told)-1 {
+			note += "; "
+		}
+	}
+	return note
+}
+
+// sol writes lamports in SOL, exactly.
+func sol(lamports uint64) string {
+	whole, rest := lamports/lamportsPerSOL, lamports%lamportsPerSOL
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%09d", whole, rest), "0"), ".")
+}
+
+// few names some of many.
+func few(all []string) string {
+	if len(all) <= fewest {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:fewest], ", "), len(all)-fewest)
+}
+
+// cut bounds a text, at a character's end.
+func cut(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	return strings.ToValidUTF8(text[:length-3], "") + "..."
+}

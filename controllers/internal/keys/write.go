@@ -1,0 +1,186 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/keyfile"
+)
+
+// WriterOptions make a Writer.
+type WriterOptions struct {
+	// Client creates and applies Secrets, and creates and deletes Jobs. It is not
+	// asked to read. Required.
+	Client client.Client
+	// Random makes private keys: crypto/rand.Reader, but in tests. Required.
+	Random io.Reader
+	// Log gets what was changed, addresses and names only. Required.
+	Log *slog.Logger
+	// Observer is told that what it remembers is out of date. Required.
+	Observer *Observer
+}
+
+// Writer carries plans out. It is safe for concurrent use on different RelayPools.
+type Writer struct{ WriterOptions }
+
+// NewWriter checks the options.
+func NewWriter(o WriterOptions) (*Writer, error) {
+	if o.Client == nil || o.Random == nil || o.Log == nil || o.Observer == nil {
+		return nil, errors.New("make writer of keys: Client, Random, Log and Observer are required")
+	}
+	return &Writer{o}, nil
+}
+
+// Apply writes what the plan says, in its order, and stops at the first error:
+// a later write may only be right once an earlier one is done. What was written
+// stays, and the next pass goes on from there. job is the object for plan.Job,
+// nil when that is nil.
+func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan, job runtime.ApplyConfiguration) error {
+	if plan.Writes() {
+		// Also after an error: whether a write that failed was made is not known.
+		defer w.Observer.Forget(client.ObjectKeyFromObject(pool))
+	}
+	for _, k := range plan.Create {
+		if err := w.create(ctx, pool, k); err != nil {
+			return err
+		}
+	}
+	for _, l := range plan.Label {
+		if err := w.label(ctx, pool, l); err != nil {
+			return err
+		}
+	}
+	for _, j := range plan.DeleteJobs {
+		if err := w.deleteJob(ctx, pool, j); err != nil {
+			return err
+		}
+	}
+	if plan.Job != nil {
+		return w.job(ctx, pool, plan.Job, job)
+	}
+	return nil
+}
+
+// create makes one key. A Secret that is there already is left as it is: it may
+// be the key that another operator, or this one before it died, has just made,
+// and the next reading takes it over. Nobody is told of an address before its
+// key has been read back.
+func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey) error {
+	private, err := keyfile.Generate(w.Random)
+	if err != nil {
+		return fmt.Errorf("generate fee payer key: %w", err)
+	}
+	defer clear(private)
+	content, address := keyfile.Format(private), keyfile.Address(private)
+	defer clear(content)
+	immutable := true
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pool.Namespace, Name: k.Secret, Labels: labels(pool.Name, k),
+			Annotations: map[string]string{AnnotationAddress: address},
+		},
+		Immutable: &immutable, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{DataKey: content},
+	}
+	err = w.Client.Create(ctx, secret, client.FieldOwner(FieldOwner))
+	for _, value := range secret.Data { // the answer's copy
+		clear(value)
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create Secret %s: %w", k.Secret, withheld(err))
+	}
+	w.Log.InfoContext(ctx, "Created Secret of a fee payer key", "namespace", pool.Namespace, "secret", k.Secret, "address", address)
+	return nil
+}
+
+// label writes the labels and the annotation of one key. The uid and the
+// resource version make it fail when the Secret is another one, is gone or was
+// changed since it was read; it never makes one.
+func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelChange) error {
+	if l.Key.UID == "" || l.Key.ResourceVersion == "" {
+		return fmt.Errorf("label Secret %s: its uid and resource version are not known", l.Key.Secret)
+	}
+	wanted := labels(pool.Name, NewKey{Revision: l.Key.Revision, Index: l.Key.Index, State: l.State})
+	config := corev1ac.Secret(l.Key.Secret, pool.Namespace).
+		WithUID(l.Key.UID).WithResourceVersion(l.Key.ResourceVersion).
+		WithLabels(wanted).WithAnnotations(map[string]string{AnnotationAddress: l.Key.Address})
+	if err := w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("label Secret %s %s: %w", l.Key.Secret, labelOf(l.State), withheld(err))
+	}
+	w.Log.InfoContext(ctx, "Labelled Secret of a fee payer key", "namespace", pool.Namespace, "secret", l.Key.Secret,
+		"address", l.Key.Address, "state", labelOf(l.State))
+	return nil
+}
+
+// job makes the Job of a step, or has one that runs with another spec deleted,
+// which the next pass makes anew. The Job is stopped anywhere without harm.
+func (w *Writer) job(ctx context.Context, pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) error {
+	object, err := jobObject(pool, want, config)
+	if err != nil {
+		return fmt.Errorf("make Job %s: %w", want.Name, err)
+	}
+	if have := want.Existing; have != nil {
+		if have.Spec == object.Annotations[annotationSpec] {
+			return nil
+		}
+		return w.deleteJob(ctx, pool, *have)
+	}
+	err = w.Client.Create(ctx, object, client.FieldOwner(FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the next pass sees whose it is
+	}
+	if err != nil {
+		return fmt.Errorf("create Job %s: %w", want.Name, err)
+	}
+	w.Log.InfoContext(ctx, "Created Job of a key rotation", "namespace", pool.Namespace, "job", want.Name, "step", string(want.Step))
+	return nil
+}
+
+func (w *Writer) deleteJob(ctx context.Context, pool *v1alpha1.RelayPool, j Job) error {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: j.Name}}
+	err := w.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &j.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another one by now
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete Job %s: %w", j.Name, err)
+	}
+	w.Log.InfoContext(ctx, "Deleted Job of a key rotation", "namespace", pool.Namespace, "job", j.Name)
+	return nil
+}
+
+// withheld keeps an API server's error about a Secret to its kind: a refusal,
+// by validation or an admission webhook, may repeat the object.
+func withheld(err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err // the connection's
+	}
+	return &refused{err}
+}
+
+// refused shows an API error's reason only. errors.As still finds the error, so
+// that apierrors.IsConflict and the like work.
+type refused struct{ err error }
+
+// Error gives the reason.
+func (r *refused) Error() string {
+	return fmt.Sprintf("the API server answered %s", apierrors.ReasonForError(r.err))
+}
+
+// Unwrap gives the API server's error.
+func (r *refused) Unwrap() error { return r.err }
