@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
@@ -27,7 +28,7 @@ const DataKey = "key"
 // Labels of a generated key's Secret, and its annotation.
 const (
 	// LabelPool is the RelayPool's name.
-	LabelPool = "relaypool.dev/pool"
+	LabelPool = build.LabelPool
 	// LabelRevision and LabelIndex are the numbers in the Secret's name.
 	LabelRevision = "relaypool.dev/payer-revision"
 	LabelIndex    = "relaypool.dev/payer-index"

@@ -8,7 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
 )
+
+// component is the value of the recommended label on keys' Secrets.
+const component = "fee-payer"
 
 // SecretName is the name of a generated key's Secret.
 func SecretName(pool string, revision, index int32) string {
@@ -36,7 +40,7 @@ func numbersOf(pool, secret string) (revision, index int32, ok bool) {
 
 // JobName is the name of the Job of a rotation's step.
 func JobName(pool string, revision int32, step v1alpha1.RotationStep) string {
-	return fmt.Sprintf("%s-payer-%d-%s", pool, revision, strings.ToLower(string(step)))
+	return build.JobName(pool, revision, build.Step(strings.ToLower(string(step))))
 }
 
 // labelOf is the label's value for a state, and stateOf undoes it.
@@ -56,14 +60,14 @@ func stateOf(label string) (v1alpha1.FeePayerState, bool) {
 // labels are those of a generated key's Secret.
 func labels(pool string, k NewKey) map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/name":       "relaypool",
-		"app.kubernetes.io/instance":   pool,
-		"app.kubernetes.io/component":  "fee-payer",
-		"app.kubernetes.io/managed-by": FieldOwner,
-		LabelPool:                      pool,
-		LabelRevision:                  strconv.Itoa(int(k.Revision)),
-		LabelIndex:                     strconv.Itoa(int(k.Index)),
-		LabelState:                     labelOf(k.State),
+		build.LabelName:      build.Application,
+		build.LabelInstance:  pool,
+		build.LabelComponent: component,
+		build.LabelManagedBy: build.Manager,
+		LabelPool:            pool,
+		LabelRevision:        strconv.Itoa(int(k.Revision)),
+		LabelIndex:           strconv.Itoa(int(k.Index)),
+		LabelState:           labelOf(k.State),
 	}
 }
 

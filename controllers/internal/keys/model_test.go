@@ -1,0 +1,342 @@
+package keys
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// world is a cluster as far as keys go: what it holds can only be reached by
+// single writes, between any two of which the operator may die.
+type world struct {
+	revision, count int32
+	// most bounds how often people raise either.
+	mostRevision, mostCount int32
+	retry                   int // the annotation's value
+	keys                    map[string]Key
+	holds                   map[string]bool // whether a key holds funds, by Secret
+	jobs                    map[string]Job
+	jobKeys                 map[string]JobWanted
+	template                string   // the Deployment's mounts, joined; empty: no Deployment
+	pods                    []string // the pods' mounts
+	made                    int
+}
+
+func newWorld(count, mostCount, mostRevision int32) *world {
+	return &world{count: count, mostCount: mostCount, mostRevision: mostRevision, keys: map[string]Key{}, holds: map[string]bool{}, jobs: map[string]Job{}, jobKeys: map[string]JobWanted{}}
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.keys, c.holds, c.jobs, c.jobKeys = maps.Clone(w.keys), maps.Clone(w.holds), maps.Clone(w.jobs), maps.Clone(w.jobKeys)
+	c.pods = slices.Clone(w.pods)
+	return &c
+}
+
+// id is equal for worlds that nobody can tell apart.
+func (w *world) id() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %d %d|", w.revision, w.count, w.retry)
+	for _, name := range slices.Sorted(maps.Keys(w.keys)) {
+		fmt.Fprintf(&b, "%s %s %t,", name, w.keys[name].State, w.holds[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
+		j := w.jobs[name]
+		fmt.Fprintf(&b, "%s %s %t %s %s,", name, j.State, j.Deleting, j.Inputs, j.Token)
+	}
+	fmt.Fprintf(&b, "|%s|%v", w.template, w.pods)
+	return b.String()
+}
+
+func (w *world) pool() *v1alpha1.RelayPool {
+	p := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", UID: "u"}}
+	p.Spec.FeePayers.Generate = &v1alpha1.GeneratedKeys{Count: w.count}
+	if w.revision > 0 {
+		p.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: w.revision}
+	}
+	if w.retry > 0 {
+		p.Annotations = map[string]string{AnnotationRetry: fmt.Sprint(w.retry)}
+	}
+	return p
+}
+
+func (w *world) input() Input {
+	in := Input{Pool: w.pool(), Now: time.Unix(1e9, 0), Rollout: Rollout{Known: true, Complete: true}}
+	for _, k := range w.keys {
+		in.Keys.Keys = append(in.Keys.Keys, k)
+	}
+	slices.SortFunc(in.Keys.Keys, func(a, b Key) int { return strings.Compare(a.Secret, b.Secret) })
+	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
+		in.Jobs = append(in.Jobs, w.jobs[name])
+	}
+	if w.template != "" {
+		in.Rollout.Template = strings.Split(w.template, ",")
+	}
+	for _, pod := range w.pods {
+		in.Rollout.Pods = append(in.Rollout.Pods, strings.Split(pod, ",")...)
+		in.Rollout.Complete = in.Rollout.Complete && pod == w.template
+	}
+	return in
+}
+
+// writes are the operator's of one pass, one by one and in their order. Each
+// fails when it breaks what must never happen.
+func (w *world) writes() []func(*world) error {
+	plan := Decide(w.input())
+	var all []func(*world) error
+	for _, k := range plan.Create {
+		all = append(all, func(w *world) error { return w.create(k) })
+	}
+	for _, l := range plan.Label {
+		all = append(all, func(w *world) error { return w.label(l) })
+	}
+	for _, j := range plan.DeleteJobs {
+		all = append(all, func(w *world) error {
+			j.Deleting = true
+			w.jobs[j.Name] = j
+			return nil
+		})
+	}
+	if j := plan.Job; j != nil && j.Existing == nil {
+		all = append(all, func(w *world) error { return w.start(*j) })
+	}
+	if !plan.Writes() && len(plan.Mounted) > 0 {
+		var mounted []string
+		for _, m := range plan.Mounted {
+			mounted = append(mounted, m.Secret)
+		}
+		if template := strings.Join(mounted, ","); template != w.template {
+			all = append(all, func(w *world) error { return w.deploy(template) })
+		}
+	}
+	return all
+}
+
+func (w *world) create(k NewKey) error {
+	if _, there := w.keys[k.Secret]; there {
+		return fmt.Errorf("Secret %s would be overwritten", k.Secret)
+	}
+	w.made++
+	w.keys[k.Secret] = Key{Revision: k.Revision, Index: k.Index, Secret: k.Secret, Address: "address-of-" + k.Secret, State: k.State,
+		UID: types.UID("uid-" + k.Secret), ResourceVersion: "1"}
+	w.holds[k.Secret] = k.State == v1alpha1.PayerActive // people fund those at once
+	return nil
+}
+
+func (w *world) label(l LabelChange) error {
+	k, there := w.keys[l.Key.Secret]
+	next := map[v1alpha1.FeePayerState]v1alpha1.FeePayerState{
+		v1alpha1.PayerIncoming: v1alpha1.PayerActive, v1alpha1.PayerActive: v1alpha1.PayerDraining, v1alpha1.PayerDraining: v1alpha1.PayerRetired,
+	}
+	switch {
+	case !there:
+		return fmt.Errorf("Secret %s, which is not there, is labelled", l.Key.Secret)
+	case next[k.State] != l.State:
+		return fmt.Errorf("%s key %s is labelled %s", k.State, k.Secret, l.State)
+	case l.State == v1alpha1.PayerRetired && w.holds[k.Secret]:
+		return fmt.Errorf("key %s is retired and was not swept", k.Secret)
+	case l.State == v1alpha1.PayerRetired && w.mounted(k.Secret):
+		return fmt.Errorf("key %s is retired and pods have it", k.Secret)
+	}
+	k.State = l.State
+	w.keys[k.Secret] = k
+	return nil
+}
+
+func (w *world) mounted(secret string) bool {
+	return slices.ContainsFunc(append([]string{w.template}, w.pods...), func(m string) bool {
+		return slices.Contains(strings.Split(m, ","), secret)
+	})
+}
+
+func (w *world) start(want JobWanted) error {
+	if _, there := w.jobs[want.Name]; there {
+		return fmt.Errorf("Job %s would be made twice", want.Name)
+	}
+	for _, m := range want.From {
+		if want.Step != v1alpha1.RotationFund && w.mounted(m.Secret) {
+			return fmt.Errorf("the step %s begins while pods may sign with %s", want.Step, m.Secret)
+		}
+	}
+	w.jobs[want.Name] = Job{Name: want.Name, State: JobRunning, Inputs: want.Inputs, Token: want.Token}
+	w.jobKeys[want.Name] = want
+	return nil
+}
+
+func (w *world) deploy(template string) error {
+	for _, secret := range strings.Split(template, ",") {
+		if w.keys[secret].State != v1alpha1.PayerActive {
+			return fmt.Errorf("the Deployment gets %s, which is %q", secret, w.keys[secret].State)
+		}
+	}
+	if w.template == "" {
+		w.pods = []string{template, template}
+	}
+	w.template = template
+	return nil
+}
+
+// finish ends a Job, well or not.
+func (w *world) finish(name string, well bool) error {
+	j := w.jobs[name]
+	j.State = JobFailed
+	if well {
+		j.State = JobComplete
+		for _, m := range w.jobKeys[name].To {
+			w.holds[m.Secret] = true
+		}
+		if w.jobKeys[name].Step == v1alpha1.RotationSweep {
+			for _, m := range w.jobKeys[name].From {
+				w.holds[m.Secret] = false
+			}
+		}
+	}
+	w.jobs[name] = j
+	return nil
+}
+
+// others are the steps of everybody but the operator: the Jobs, the
+// Deployment's controller, the garbage collector and people. Those of people
+// that keep a rotation from ever ending are apart.
+func (w *world) others() (fair, unfair []func(*world) error) {
+	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
+		switch j := w.jobs[name]; {
+		case j.Deleting:
+			fair = append(fair, func(w *world) error { delete(w.jobs, name); return nil })
+		case j.State == JobRunning:
+			fair = append(fair, func(w *world) error { return w.finish(name, true) })
+			if w.retry < 1 {
+				unfair = append(unfair, func(w *world) error { return w.finish(name, false) })
+			}
+		case j.State == JobFailed && j.Token == fmt.Sprint(w.retry) || j.State == JobFailed && j.Token == "" && w.retry == 0:
+			fair = append(fair, func(w *world) error { w.retry++; return nil })
+		default: // somebody cleans up
+			unfair = append(unfair, func(w *world) error { delete(w.jobs, name); return nil })
+		}
+	}
+	for i, pod := range w.pods {
+		if pod != w.template {
+			fair = append(fair, func(w *world) error { w.pods[i] = w.template; return nil })
+			break
+		}
+	}
+	if w.revision < w.mostRevision {
+		unfair = append(unfair, func(w *world) error { w.revision++; return nil })
+	}
+	if w.count < w.mostCount {
+		unfair = append(unfair, func(w *world) error { w.count++; return nil })
+	}
+	return fair, unfair
+}
+
+// done tells whether the fleet uses the wanted revision and nothing is left over.
+func (w *world) done() bool {
+	active := 0
+	for _, k := range w.keys {
+		want := v1alpha1.PayerRetired
+		if k.Revision == w.revision {
+			want = v1alpha1.PayerActive
+			active++
+		}
+		if k.State != want || w.holds[k.Secret] != (want == v1alpha1.PayerActive) {
+			return false
+		}
+	}
+	plan := Decide(w.input())
+	return active == int(w.count) && len(w.writes()) == 0 && !plan.Rotating &&
+		!slices.ContainsFunc(w.pods, func(p string) bool { return p != w.template })
+}
+
+// settle has everybody do their part until nothing is left to do, or a world
+// comes that is known to end well. Then all on the way there are.
+func (w *world) settle(well map[string]bool) error {
+	var way []string
+	for range 500 {
+		id := w.id()
+		steps, _ := w.others()
+		steps = append(w.writes(), steps...)
+		if well[id] || len(steps) == 0 && w.done() {
+			for _, id := range append(way, id) {
+				well[id] = true
+			}
+			return nil
+		}
+		if len(steps) == 0 {
+			return fmt.Errorf("it stops at %s", id)
+		}
+		if err := steps[0](w); err != nil {
+			return err
+		}
+		way = append(way, id)
+	}
+	return fmt.Errorf("it never ends: %s", w.id())
+}
+
+// TestEveryInterruptionOfARotationEndsWell goes through every world that can
+// come of one or two keys, of one that becomes two, and of two rotations, with the operator's death between
+// any two writes, failing and vanishing Jobs, pods in any state of a rollout and
+// a revision that is raised at any time. In none of them anything is overwritten,
+// retired unswept or taken from the pods; and from each of them the last
+// rotation comes to its end.
+func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]*world{
+		"one key and two rotations":            newWorld(1, 1, 2),
+		"two keys and a rotation":              newWorld(2, 2, 1),
+		"one key that becomes two, a rotation": newWorld(1, 2, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen, well, queue := map[string]bool{start.id(): true}, map[string]bool{}, []*world{start}
+			deployed := 0
+			for len(queue) > 0 {
+				w := queue[len(queue)-1]
+				queue = queue[:len(queue)-1]
+				if w.template != "" {
+					deployed++
+				}
+				if err := w.clone().settle(well); err != nil {
+					t.Fatalf("from\n%s\n%v", w.id(), err)
+				}
+				fair, unfair := w.others()
+				next := slices.Concat(fair, unfair)
+				// The operator's writes of one pass: the world after each is one in which it may die.
+				if writes := w.writes(); len(writes) > 0 {
+					next = append(next, writes[0])
+					after := w.clone()
+					for i, write := range writes {
+						if err := write(after); err != nil {
+							t.Fatalf("in\n%s\nwrite %d of a pass: %v", w.id(), i, err)
+						}
+						if id := after.id(); !seen[id] {
+							seen[id] = true
+							queue = append(queue, after.clone())
+						}
+					}
+				}
+				for _, step := range next {
+					after := w.clone()
+					if err := step(after); err != nil {
+						t.Fatalf("in\n%s\n%v", w.id(), err)
+					}
+					if id := after.id(); !seen[id] {
+						seen[id] = true
+						queue = append(queue, after)
+					}
+				}
+			}
+			t.Logf("%d worlds, %d of them with a fleet", len(seen), deployed)
+			if len(seen) < 300 || deployed < 200 {
+				t.Errorf("%d worlds, %d with a fleet: the model does not go anywhere", len(seen), deployed)
+			}
+		})
+	}
+}
