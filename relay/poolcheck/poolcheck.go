@@ -134,11 +134,7 @@ func (f *Facts) Read(ctx context.Context, r Reader) {
 		f.AccountsErr = errForeign
 		return
 	}
-	keys, err := f.Target.keys()
-	if err != nil {
-		f.AccountsErr = err
-		return
-	}
+	keys := f.Target.keys()
 	for first := 0; first < len(keys); first += MaxAccounts {
 		some := keys[first:min(first+MaxAccounts, len(keys))]
 		slot, accounts, err := r.Accounts(ctx, some)
@@ -162,15 +158,13 @@ func (f *Facts) Read(ctx context.Context, r Reader) {
 }
 
 // keys are the accounts to read, each once: the system program's first, by which
-// an endpoint without state is known, then the pool's.
-func (t *Target) keys() ([]solana.PublicKey, error) {
+// an endpoint without state is known, then the pool's. Those of a profile from
+// which no addresses follow are left out, which Evaluate tells.
+func (t *Target) keys() []solana.PublicKey {
 	keys := []solana.PublicKey{solana.SystemProgramID}
 	if t.Profile != nil {
-		pools, err := Pools(t.Profile)
-		if err != nil {
-			return nil, err
-		}
 		keys = append(keys, t.Profile.ProgramID)
+		pools, _ := Pools(t.Profile)
 		for _, p := range pools {
 			keys = append(keys, p.Address, p.MerkleTree, p.Treasury)
 		}
@@ -187,5 +181,5 @@ func (t *Target) keys() ([]solana.PublicKey, error) {
 			once = append(once, key)
 		}
 	}
-	return once, nil
+	return once
 }

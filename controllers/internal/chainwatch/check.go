@@ -1,0 +1,161 @@
+package chainwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+const (
+	// genesisAge is how long an endpoint's genesis hash is taken for known.
+	genesisAge = time.Hour
+	// failedAge is for how long an endpoint that failed is tried after the others.
+	failedAge = 10 * time.Minute
+	// behindAllowed is by how many slots an answer may be older than the last one:
+	// two endpoints are never quite at the same slot. behindTrust is how long the
+	// last answer rules older ones out, because a node that told a wrong slot once
+	// must not make all others count as behind for ever.
+	behindAllowed = 150
+	behindTrust   = 2 * time.Minute
+)
+
+// endpointMemory is what is kept of one endpoint between checks.
+type endpointMemory struct {
+	// url is the seeded hash of the URL that genesis was asked of.
+	url       uint64
+	genesis   solana.Hash
+	genesisAt time.Time
+	failedAt  time.Time
+}
+
+// checker makes the checks of one RelayPool, one at a time.
+type checker struct {
+	dial    func(url string, finalized bool) (poolcheck.Reader, error)
+	now     func() time.Time
+	timeout time.Duration
+	seed    maphash.Seed
+	// memory of endpoints by their names.
+	memory map[string]*endpointMemory
+	// slot and slotAt are those of the last good answer.
+	slot   uint64
+	slotAt time.Time
+}
+
+// answer is what one check brought: a report, or why there is none.
+type answer struct {
+	report poolcheck.Report
+	ok     bool
+	why    string
+}
+
+// check asks one endpoint after the other until one answers.
+func (c *checker) check(ctx context.Context, q *Query) answer {
+	target := q.Target
+	target.Extra = q.Payers
+	var failures []string
+	var foreign *poolcheck.Facts
+	answered := 0
+	for _, e := range c.order(q.Endpoints) {
+		facts, err := c.ask(ctx, &e, target, q.Finalized)
+		if err == nil {
+			c.slot, c.slotAt = facts.Slot, c.now()
+			c.of(e.Name).failedAt = time.Time{}
+			return answer{report: poolcheck.Evaluate(facts), ok: true}
+		}
+		if ctx.Err() != nil {
+			return answer{why: "the operator is stopping"}
+		}
+		c.of(e.Name).failedAt = c.now()
+		failures = append(failures, "endpoint "+e.Name+": "+err.Error())
+		if errors.Is(err, errForeign) {
+			foreign = &facts
+			answered++
+		}
+	}
+	if foreign != nil && answered == len(q.Endpoints) {
+		return answer{report: poolcheck.Evaluate(*foreign), ok: true}
+	}
+	if len(failures) == 0 {
+		return answer{why: "no endpoint has the role read"}
+	}
+	return answer{why: "no RPC endpoint answers: " + strings.Join(failures, "; ")}
+}
+
+// order puts endpoints that failed lately behind those that did not.
+func (c *checker) order(all []Endpoint) []Endpoint {
+	now := c.now()
+	failed := func(e Endpoint) int {
+		if m := c.memory[e.Name]; m != nil && !m.failedAt.IsZero() && now.Sub(m.failedAt) < failedAge {
+			return 1
+		}
+		return 0
+	}
+	ordered := slices.Clone(all)
+	slices.SortStableFunc(ordered, func(a, b Endpoint) int { return failed(a) - failed(b) })
+	return ordered
+}
+
+func (c *checker) of(name string) *endpointMemory {
+	if c.memory[name] == nil {
+		c.memory[name] = new(endpointMemory)
+	}
+	return c.memory[name]
+}
+
+var (
+	errForeign = errors.New("serves another chain")
+	errBehind  = errors.New("is far behind what was read before")
+)
+
+// ask reads one endpoint, within the timeout. Of errForeign the facts say which
+// chain it is.
+func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, finalized bool) (poolcheck.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	facts := poolcheck.Facts{Target: t}
+	url, err := e.URL(ctx)
+	if err != nil {
+		return facts, err
+	}
+	r, err := c.dial(url, finalized)
+	if err != nil {
+		return facts, err
+	}
+	if facts.Genesis, err = c.genesis(ctx, e.Name, url, r); err != nil {
+		return facts, err
+	}
+	if !t.Genesis.IsZero() && facts.Genesis != t.Genesis {
+		facts.Read(ctx, r) // which says that nothing was read, and why
+		return facts, fmt.Errorf("%w: its genesis hash is %s", errForeign, facts.Genesis)
+	}
+	facts.Read(ctx, r)
+	if facts.AccountsErr != nil {
+		return facts, facts.AccountsErr
+	}
+	if facts.Slot+behindAllowed < c.slot && c.now().Sub(c.slotAt) < behindTrust {
+		return facts, errBehind
+	}
+	return facts, nil
+}
+
+// genesis asks for the genesis hash once an hour, and anew when the URL is another.
+func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
+	m, hash := c.of(name), maphash.String(c.seed, url)
+	if m.url == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisAge {
+		return m.genesis, nil
+	}
+	genesis, err := r.GenesisHash(ctx)
+	if err != nil {
+		return solana.Hash{}, err
+	}
+	m.url, m.genesis, m.genesisAt = hash, genesis, c.now()
+	return genesis, nil
+}

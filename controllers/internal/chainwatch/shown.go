@@ -1,0 +1,86 @@
+package chainwatch
+
+import (
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+const (
+	// leavesChange is the least change of a tree that is told, in leaves, and
+	// leavesShare as a part of the leaves that were told: one in a hundred.
+	leavesChange = 64
+	leavesShare  = 100
+	// balanceShare of a balance is the least change that is told: 5 %.
+	balanceShare = 20
+	// runwayShare of a runway is the least change that is told: 20 %.
+	runwayShare = 5
+)
+
+// shown is what a status shows of a reading, as the reconciler was last told.
+type shown struct {
+	state    poolcheck.State
+	reason   poolcheck.Reason
+	message  string
+	next     uint64
+	nextSeen bool
+	payers   map[solana.PublicKey]shownPayer
+}
+
+type shownPayer struct {
+	lamports uint64
+	runway   time.Duration
+	runs     bool // the runway is known
+}
+
+func showing(r *Reading) shown {
+	s := shown{payers: make(map[solana.PublicKey]shownPayer, len(r.Payers))}
+	s.state, s.reason, s.message = r.Pool()
+	s.next, s.nextSeen = r.Report.NextIndex()
+	for key, p := range r.Payers {
+		runway, runs := p.Runway()
+		s.payers[key] = shownPayer{p.Lamports, runway, runs}
+	}
+	return s
+}
+
+// differs tells whether next is worth telling to who knows s: a change of the
+// pool's state at once, figures beyond a stated change only.
+func (s *shown) differs(next *shown, thresholds []uint64) bool {
+	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.nextSeen != next.nextSeen {
+		return true
+	}
+	if apart(s.next, next.next) >= max(leavesChange, s.next/leavesShare) {
+		return true
+	}
+	if len(s.payers) != len(next.payers) {
+		return true
+	}
+	for key, p := range next.payers {
+		before, known := s.payers[key]
+		if !known || before.differs(p, thresholds) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p shownPayer) differs(next shownPayer, thresholds []uint64) bool {
+	if change := apart(p.lamports, next.lamports); change > 0 && change >= p.lamports/balanceShare {
+		return true
+	}
+	for _, t := range thresholds {
+		if (p.lamports < t) != (next.lamports < t) {
+			return true
+		}
+	}
+	if p.runs != next.runs {
+		return true
+	}
+	change := max(p.runway, next.runway) - min(p.runway, next.runway)
+	return change > 0 && change >= p.runway/runwayShare
+}
+
+func apart(a, b uint64) uint64 { return max(a, b) - min(a, b) }

@@ -1,0 +1,66 @@
+package chainwatch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// take makes an answer the newest reading. What became worse has to be seen
+// twice: one endpoint's bad moment is not news.
+func (p *pool) take(a answer, now time.Time) {
+	if !a.ok {
+		p.failures++
+		if p.failures == 1 {
+			p.failedAt = now
+		}
+		// Nothing is known yet, so there is nothing to hold on to.
+		if p.reading.Since.IsZero() && (p.failures > 1 || p.reading.At.IsZero()) {
+			p.reading.Since, p.reading.Why = p.failedAt, a.why
+		}
+		return
+	}
+	p.failures = 0
+	p.reading.Since, p.reading.Why = time.Time{}, ""
+	before, _, _ := p.reading.Report.Summary()
+	after, _, _ := a.report.Summary()
+	if before == poolcheck.OK && after != poolcheck.OK && !p.doubtful {
+		p.doubtful = true
+		return
+	}
+	p.doubtful = false
+	p.reading.Report, p.reading.At = a.report, now
+	payers := make(map[solana.PublicKey]Payer, len(p.query.Payers))
+	for _, key := range p.query.Payers {
+		lamports, read := a.report.Balances[key]
+		if !read {
+			if old, ok := p.reading.Payers[key]; ok {
+				payers[key] = old
+			}
+			continue
+		}
+		history := p.history[key]
+		if history == nil {
+			history = new(balances)
+			p.history[key] = history
+		}
+		history.add(now, lamports)
+		payer := Payer{Lamports: lamports, At: now}
+		payer.Spending, payer.Known = history.perHour()
+		payers[key] = payer
+	}
+	p.reading.Payers = payers
+}
+
+// clone is a copy that a check of the old query cannot change.
+func (b *balances) clone() *balances {
+	if b == nil {
+		return new(balances)
+	}
+	c := *b
+	c.samples = slices.Clone(b.samples)
+	return &c
+}

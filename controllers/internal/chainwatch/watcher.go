@@ -1,0 +1,357 @@
+package chainwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+const (
+	defaultInterval = time.Minute
+	defaultTimeout  = 5 * time.Second
+	defaultWorkers  = 16
+	// confirmAfter is when something that became worse is looked at again, before
+	// anybody is told.
+	confirmAfter = 5 * time.Second
+	// jitter is the part of an interval by which checks of pools drift apart.
+	jitter = 0.1
+)
+
+// Options make a Watcher. HTTP, Now and Random are required.
+type Options struct {
+	// HTTP calls the endpoints; NewHTTPClient gives a fit one.
+	HTTP *http.Client
+	Now  func() time.Time
+	// Random is at least 0 and less than 1.
+	Random func() float64
+	// Log is told of changes of pools' states. The zero Logger discards them.
+	Log logr.Logger
+	// Timeout bounds what is asked of one endpoint in one check. 0 is 5 s.
+	Timeout time.Duration
+	// Workers is how many checks run at once of RelayPools whose last check was
+	// answered, and how many of all others: those that wait for dead endpoints
+	// delay each other, and nobody else. 0 is 16.
+	Workers int
+}
+
+// Watcher reads the chain for every RelayPool that it was given. Its methods may
+// be called concurrently, and none waits for the chain.
+type Watcher struct {
+	o      Options
+	dial   func(url string, finalized bool) (poolcheck.Reader, error)
+	events chan event.GenericEvent
+	// wake has the loop look for checks that are due, and tell the teller that
+	// there is somebody to tell of.
+	wake, tell chan struct{}
+
+	mu      sync.Mutex
+	pools   map[types.NamespacedName]*pool
+	running [2]int // checks under way, by lane
+	untold  []types.NamespacedName
+	started bool
+	closed  bool
+	cancel  context.CancelFunc
+	stopped chan struct{}
+}
+
+// The lanes of Options.Workers.
+const (
+	laneAnswered = iota
+	laneOthers
+)
+
+// pool is what the watcher knows of one RelayPool.
+type pool struct {
+	query   *Query
+	checker *checker
+	reading Reading
+	// history of each payer's balance.
+	history map[solana.PublicKey]*balances
+	due     time.Time
+	busy    bool
+	// failures of checks in a row; doubtful is true while a pool that was
+	// initialised, and was then read as not, is to be read once more.
+	failures int
+	failedAt time.Time
+	doubtful bool
+	told     *shown
+}
+
+// New makes a watcher. It reads nothing before Start.
+func New(o Options) (*Watcher, error) {
+	switch {
+	case o.HTTP == nil || o.Now == nil || o.Random == nil:
+		return nil, errors.New("chain watcher needs an HTTP client, a clock and chance")
+	case o.Timeout < 0 || o.Workers < 0:
+		return nil, fmt.Errorf("chain watcher's timeout is %s and its workers are %d: expected positive ones, or 0 for %s and %d", o.Timeout, o.Workers, defaultTimeout, defaultWorkers)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	w := &Watcher{
+		o: o, events: make(chan event.GenericEvent), wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
+		pools: map[types.NamespacedName]*pool{}, stopped: make(chan struct{}),
+	}
+	w.dial = func(url string, finalized bool) (poolcheck.Reader, error) { return dial(o.HTTP, url, finalized) }
+	return w, nil
+}
+
+// Start reads until ctx ends or Close is called, and returns once nothing runs
+// any more. It is a manager.Runnable, for the leader alone. It runs once.
+func (w *Watcher) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.mu.Lock()
+	if w.started || w.closed {
+		w.mu.Unlock()
+		return errors.New("chain watcher was started or closed before: it runs once")
+	}
+	w.started, w.cancel = true, cancel
+	w.mu.Unlock()
+	defer close(w.stopped)
+
+	var wg sync.WaitGroup
+	wg.Go(func() { w.tellAll(ctx) })
+	for {
+		next := w.startDue(ctx, &wg)
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			wg.Wait()
+			return nil
+		case <-w.wake:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// Close ends Start and waits for it.
+func (w *Watcher) Close() {
+	w.mu.Lock()
+	w.closed = true
+	started, cancel := w.started, w.cancel
+	w.mu.Unlock()
+	if !started {
+		return
+	}
+	cancel()
+	<-w.stopped
+}
+
+// Set has a RelayPool read, at once when the query is new or differs from the
+// one before, else when it is due anyway. A reading of another target is
+// forgotten, and balances of payers that are no longer asked for are.
+func (w *Watcher) Set(key types.NamespacedName, q Query) {
+	if q.Interval <= 0 {
+		q.Interval = defaultInterval
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pools[key]
+	if p != nil && sameQuery(p.query, &q) {
+		return
+	}
+	// A check that is under way keeps the query and the checker that it began
+	// with, and what it brings is dropped: the pool is another one by then.
+	next := &pool{
+		query: &q, history: map[solana.PublicKey]*balances{}, due: w.o.Now(),
+		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), memory: map[string]*endpointMemory{}},
+	}
+	if p != nil {
+		next.inherit(p)
+	}
+	w.pools[key] = next
+	nudge(w.wake)
+}
+
+// inherit takes over what stays true under the new query.
+func (p *pool) inherit(old *pool) {
+	p.reading.Payers = map[solana.PublicKey]Payer{}
+	for _, key := range p.query.Payers {
+		if payer, ok := old.reading.Payers[key]; ok {
+			p.reading.Payers[key] = payer
+			p.history[key] = old.history[key].clone()
+		}
+	}
+	// Of another target the reconciler is told anew, whatever it was told before.
+	if reflect.DeepEqual(old.query.Target, p.query.Target) {
+		p.told = old.told
+		p.reading.Report, p.reading.At = old.reading.Report, old.reading.At
+		p.reading.Since, p.reading.Why = old.reading.Since, old.reading.Why
+		p.failures, p.failedAt = old.failures, old.failedAt
+	}
+}
+
+// sameQuery compares all but the functions, for which Identity stands.
+func sameQuery(a, b *Query) bool {
+	return a.Interval == b.Interval && a.Finalized == b.Finalized &&
+		slices.Equal(a.Payers, b.Payers) && slices.Equal(a.Thresholds, b.Thresholds) &&
+		slices.EqualFunc(a.Endpoints, b.Endpoints, func(a, b Endpoint) bool { return a.Name == b.Name && a.Identity == b.Identity }) &&
+		reflect.DeepEqual(a.Target, b.Target)
+}
+
+// Forget stops reading for a RelayPool.
+func (w *Watcher) Forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pools, key)
+}
+
+// Reading gives what is known of a RelayPool; ok is false when it was never Set.
+func (w *Watcher) Reading(key types.NamespacedName) (r Reading, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pools[key]
+	if p == nil {
+		return Reading{}, false
+	}
+	return p.reading, true
+}
+
+// Events gives a RelayPool whenever something that its status shows may have
+// changed. However often that happens before somebody receives, it is one event.
+func (w *Watcher) Events() <-chan event.GenericEvent { return w.events }
+
+// nudge wakes whoever waits for c, once.
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// startDue starts the checks that are due, the longest due first, and gives the
+// time to the next one.
+func (w *Watcher) startDue(ctx context.Context, wg *sync.WaitGroup) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.o.Now()
+	next := now.Add(defaultInterval)
+	var due []types.NamespacedName
+	for key, p := range w.pools {
+		switch {
+		case p.busy:
+		case p.due.After(now):
+			next = earlier(next, p.due)
+		default:
+			due = append(due, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b types.NamespacedName) int { return w.pools[a].due.Compare(w.pools[b].due) })
+	for _, key := range due {
+		p := w.pools[key]
+		lane := p.lane()
+		if w.running[lane] >= w.o.Workers {
+			continue // a check that ends wakes the loop
+		}
+		w.running[lane]++
+		p.busy = true
+		wg.Go(func() { w.run(ctx, key, p, lane) })
+	}
+	return next.Sub(now)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (p *pool) lane() int {
+	if p.reading.At.IsZero() || p.failures > 0 {
+		return laneOthers
+	}
+	return laneAnswered
+}
+
+// run makes one check and takes in what it brought.
+func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, lane int) {
+	a := p.checker.check(ctx, p.query)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running[lane]--
+	p.busy = false
+	nudge(w.wake)
+	if w.pools[key] != p || ctx.Err() != nil {
+		return
+	}
+	now := w.o.Now()
+	p.take(a, now)
+	p.due = now.Add(w.pause(p))
+	next := showing(&p.reading)
+	if p.told != nil && !p.told.differs(&next, p.query.Thresholds) {
+		return
+	}
+	if p.told == nil || p.told.state != next.state || p.told.reason != next.reason {
+		w.o.Log.Info("Read another state of the pool", "relaypool", key, "state", string(next.state), "reason", string(next.reason), "message", next.message)
+	}
+	p.told = &next
+	if !slices.Contains(w.untold, key) {
+		w.untold = append(w.untold, key)
+	}
+	nudge(w.tell)
+}
+
+// pause is the time to the next check.
+func (w *Watcher) pause(p *pool) time.Duration {
+	d := p.query.Interval
+	if p.failures == 1 || p.doubtful {
+		d = min(d, confirmAfter)
+	}
+	return time.Duration(float64(d) * (1 - jitter + 2*jitter*w.o.Random()))
+}
+
+// tellAll sends an event for every RelayPool in untold.
+func (w *Watcher) tellAll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.tell:
+		}
+		for {
+			key, ok := w.nextUntold()
+			if !ok {
+				break
+			}
+			changed := event.GenericEvent{Object: &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}
+			select {
+			case <-ctx.Done():
+				return
+			case w.events <- changed:
+			}
+		}
+	}
+}
+
+func (w *Watcher) nextUntold() (key types.NamespacedName, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.untold) == 0 {
+		return key, false
+	}
+	key = w.untold[0]
+	w.untold = slices.Delete(w.untold, 0, 1)
+	return key, true
+}

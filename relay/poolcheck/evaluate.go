@@ -1,0 +1,271 @@
+package poolcheck
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// treeCapacity is how many leaves a tree takes.
+	treeCapacity = uint64(1) << merkle.Height
+	// NearlyFull is the number of free leaves below which a tree counts as full: a
+	// thousandth of all, which at the chain's most, some 150 transactions a second
+	// of two leaves each, is four hours, and at one a second 24 days.
+	NearlyFull = treeCapacity / 1024
+)
+
+// developmentKeyHash is the hash of the development circuit's verifying key.
+// Its set-up comes from a published seed, so anybody can forge proofs under it.
+const developmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
+
+// DevelopmentKey tells whether hash is that of the development circuit's
+// verifying key, under which anybody can forge proofs.
+func DevelopmentKey(hash [32]byte) bool { return hex.EncodeToString(hash[:]) == developmentKeyHash }
+
+// KeyAllowed tells whether a verifying key of that hash may be used on the chain
+// of that genesis hash: the development key is for the local chain alone.
+func KeyAllowed(hash [32]byte, genesis solana.Hash) bool {
+	return !DevelopmentKey(hash) || genesis == shieldpool.DevelopmentGenesisHash
+}
+
+// Evaluate decides what the facts mean. It is pure.
+func Evaluate(f Facts) Report {
+	r := Report{Slot: f.Slot, Balances: map[solana.PublicKey]uint64{}}
+	for _, key := range f.Target.Extra {
+		if a, read := f.Accounts[key]; read {
+			r.Balances[key] = 0
+			if a != nil {
+				r.Balances[key] = a.Lamports
+			}
+		}
+	}
+	r.Checks = append(r.Checks, f.genesis(), f.verifyingKey())
+	if f.Target.Profile == nil {
+		r.Checks = append(r.Checks, Check{
+			Name: CheckProgram, State: Unknown, Reason: ReasonConfigurationIncomplete,
+			Expected: "a program profile", Found: "the program profile is not known", Remedy: "correct the profile",
+		})
+		return r
+	}
+	pools, err := Pools(f.Target.Profile)
+	if err != nil {
+		r.Checks = append(r.Checks, Check{
+			Name: CheckPool, State: Failed, Reason: ReasonAccountMissing,
+			Expected: "a profile from which the pool's addresses follow", Found: err.Error(), Remedy: "correct the profile",
+		})
+		return r
+	}
+	r.Checks = append(r.Checks, f.program())
+	for _, p := range pools {
+		checks, next := f.pool(p)
+		r.Checks = append(r.Checks, checks...)
+		r.Pools = append(r.Pools, PoolFacts{Mint: p.Mint.Address, Address: p.Address, MerkleTree: p.MerkleTree, Treasury: p.Treasury, NextIndex: next})
+	}
+	for _, m := range f.Target.Profile.Mints {
+		r.Checks = append(r.Checks, f.mint(m.Address))
+	}
+	return r
+}
+
+func (f *Facts) genesis() Check {
+	c := Check{Name: CheckGenesis, State: OK, Expected: "genesis hash " + f.Target.Genesis.String()}
+	if f.Target.Genesis.IsZero() {
+		c.Expected = "any genesis hash, because none is declared"
+	}
+	switch {
+	case f.GenesisErr != nil:
+		c.State, c.Reason = Unknown, ReasonChainUnavailable
+		c.Found, c.Remedy = "the genesis hash could not be read: "+f.GenesisErr.Error(), "check the RPC endpoint and its credentials"
+	case !f.Target.Genesis.IsZero() && f.Genesis != f.Target.Genesis:
+		c.State, c.Reason, c.Found = Failed, ReasonWrongCluster, "genesis hash "+f.Genesis.String()
+		c.Remedy = "correct the RPC endpoint's URL, or the cluster that is declared"
+	default:
+		c.Found = "genesis hash " + f.Genesis.String()
+	}
+	return c
+}
+
+func (f *Facts) verifyingKey() Check {
+	c := Check{Name: CheckVerifyingKey, State: OK, Expected: fmt.Sprintf("a key with %d public signals", shieldpool.SignalCount)}
+	k := f.Target.Key
+	if k == nil {
+		c.State, c.Reason = Unknown, ReasonConfigurationIncomplete
+		c.Found, c.Remedy = "the verifying key is not known", "give snarkjs' verification_key.json of the pool's circuit"
+		return c
+	}
+	c.Found = fmt.Sprintf("a key with %d public signals, hash %s", k.Publics, hex.EncodeToString(k.Hash[:]))
+	switch {
+	case k.Publics != shieldpool.SignalCount:
+		c.State, c.Reason, c.Remedy = Failed, ReasonVerifyingKeyUnfit, "give the key of the pool's circuit"
+	case !DevelopmentKey(k.Hash):
+	case f.GenesisErr != nil:
+		c.State, c.Reason = Unknown, ReasonChainUnavailable
+		c.Found = "the development key, and the genesis hash could not be read"
+	case !KeyAllowed(k.Hash, f.Genesis):
+		c.State, c.Reason = Failed, ReasonVerifyingKeyUnfit
+		c.Expected = "the key of the pool's own circuit"
+		c.Found = "the development key, under which anybody can forge proofs, and which is taken with the local chain's genesis hash " + shieldpool.DevelopmentGenesisHash.String() + " alone"
+		c.Remedy = "give the pool's own verification_key.json"
+	}
+	return c
+}
+
+// unread fills a check in whose account was not read.
+func (f *Facts) unread(c Check) Check {
+	c.State, c.Reason = Unknown, ReasonChainUnavailable
+	c.Found, c.Remedy = "the account has not been read", "check the RPC endpoint"
+	switch {
+	case errors.Is(f.AccountsErr, errForeign):
+		c.Reason, c.Found, c.Remedy = ReasonWrongCluster, f.AccountsErr.Error(), "correct the RPC endpoint's URL, or the cluster that is declared"
+	case f.AccountsErr != nil:
+		c.Found = "accounts could not be read: " + f.AccountsErr.Error()
+	}
+	return c
+}
+
+func (f *Facts) program() Check {
+	program := f.Target.Profile.ProgramID
+	c := Check{Name: CheckProgram, State: OK, Subject: program.String(), Expected: "an executable program"}
+	a, read := f.Accounts[program]
+	switch {
+	case !read:
+		return f.unread(c)
+	case a == nil:
+		c.Found = "no account"
+	case !a.Executable:
+		c.Found = "an account that is not executable"
+	default:
+		c.Found = "an executable program"
+		return c
+	}
+	c.State, c.Reason = Failed, ReasonProgramMissing
+	c.Remedy = "check the program id, and that the RPC endpoint is of the cluster on which the program is deployed"
+	return c
+}
+
+// pool checks the accounts of one pool, and gives the number of its tree's leaves.
+func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
+	checks = []Check{
+		f.owned(CheckPool, p.Address, p), f.owned(CheckMerkleTree, p.MerkleTree, p), f.owned(CheckTreasury, p.Treasury, p),
+	}
+	self := Check{
+		Name: CheckSelfCheck, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
+		Expected: "a root that is the newest of its history and that its frontier gives", Found: "the tree account is not there to be looked at", Remedy: checks[1].Remedy,
+	}
+	room := Check{
+		Name: CheckRoom, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
+		Expected: fmt.Sprintf("at least %d of %d leaves free", NearlyFull, treeCapacity), Found: self.Found, Remedy: checks[1].Remedy,
+	}
+	if checks[1].State != OK {
+		if checks[1].State == Unknown {
+			self.Found, room.Found = checks[1].Found, checks[1].Found
+		}
+		return append(checks, self, room), nil
+	}
+	tree, err := Tree(p, f.Accounts[p.MerkleTree])
+	if tree == nil || err != nil {
+		self.State, self.Reason, self.Found = Failed, ReasonTreeMismatch, err.Error()
+		self.Remedy = fmt.Sprintf("correct profile %s, above all its rootHistory (root ring), which is %d: the program lays its tree out in another way", p.Profile.Name, p.Profile.RootHistory)
+		room.Reason, room.Found, room.Remedy = ReasonTreeMismatch, "the tree account cannot be trusted", self.Remedy
+		return append(checks, self, room), nil
+	}
+	self.State, self.Reason, self.Found, self.Remedy = OK, "", "the root agrees with history and frontier", ""
+	next = &tree.NextIndex
+	room.State, room.Reason, room.Found, room.Remedy = OK, "", "enough leaves are free", ""
+	if treeCapacity-tree.NextIndex < NearlyFull {
+		room.State, room.Reason = Failed, ReasonTreeFull
+		room.Found = "fewer"
+		room.Remedy = "move to a pool with a new tree before this one takes no more transactions"
+	}
+	return append(checks, self, room), next
+}
+
+// Tree decodes a pool's tree account and makes its self-check. The tree is nil
+// when the account is not laid out as the profile says.
+func Tree(p *shieldpool.Pool, a *Account) (*shieldpool.TreeAccount, error) {
+	tree, err := p.Profile.ParseTree(a.Data)
+	if err != nil {
+		return nil, err
+	}
+	return tree, tree.SelfCheck()
+}
+
+// owned checks that an account of the pool is there and the program's.
+func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool) Check {
+	c := Check{Name: name, State: OK, Subject: address.String(), Expected: "an account of program " + p.Profile.ProgramID.String()}
+	a, read := f.Accounts[address]
+	switch {
+	case !read:
+		return f.unread(c)
+	case a == nil:
+		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account", Initialise(p)
+	case a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0:
+		// Anybody can send lamports to an address before the program makes its account.
+		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "lamports that somebody sent there, and no account", Initialise(p)
+	case !a.Owner.Equals(p.Profile.ProgramID):
+		c.State, c.Reason, c.Found = Failed, ReasonAccountForeign, "an account of program "+a.Owner.String()
+		c.Remedy = fmt.Sprintf("correct the program id or the seeds of profile %s: the address is another program's", p.Profile.Name)
+	default:
+		c.Found = c.Expected
+	}
+	return c
+}
+
+// Initialise says how the pool comes to be. The relay and the operator never do
+// it: the first caller becomes the pool's authority.
+func Initialise(p *shieldpool.Pool) string {
+	return fmt.Sprintf("initialise the pool with the program's admin tool, as its authority: instruction Initialize of program %s, data %02x, accounts %s; "+
+		"if it has been initialised, correct the RPC endpoint's cluster, the program id or profile %s",
+		p.Profile.ProgramID, p.Profile.Tags.Initialize, initialiseAccounts(p), p.Profile.Name)
+}
+
+func initialiseAccounts(p *shieldpool.Pool) (list string) {
+	known := map[shieldpool.Role]solana.PublicKey{
+		shieldpool.RolePool: p.Address, shieldpool.RoleMerkleTree: p.MerkleTree, shieldpool.RoleTreasury: p.Treasury, shieldpool.RoleSystemProgram: solana.SystemProgramID,
+	}
+	for i, a := range p.Profile.Accounts.Initialize {
+		if i > 0 {
+			list += ", "
+		}
+		key, ok := known[a.Role]
+		switch {
+		case a.Role == shieldpool.RolePayer:
+			list += "the authority (signer)"
+		case ok:
+			list += key.String()
+		default:
+			list += string(a.Role)
+		}
+	}
+	return list
+}
+
+func (f *Facts) mint(address solana.PublicKey) Check {
+	c := Check{Name: CheckMint, State: OK, Subject: address.String(), Expected: "a mint of the SPL Token program"}
+	a, read := f.Accounts[address]
+	switch {
+	case !read:
+		return f.unread(c)
+	case a == nil:
+		c.Found = "no account"
+	case a.Owner.Equals(solana.Token2022ProgramID):
+		c.Found = "an account of the Token-2022 program, which the pool does not take"
+	case !a.Owner.Equals(solana.TokenProgramID):
+		c.Found = "an account of program " + a.Owner.String()
+	default:
+		err := shieldpool.CheckTokenMint(a.Data)
+		if err == nil {
+			c.Found = "a mint of the SPL Token program"
+			return c
+		}
+		c.Found = err.Error()
+	}
+	c.State, c.Reason, c.Remedy = Failed, ReasonMintUnknown, "correct the list of mints: address and field are those of the pool's own assets"
+	return c
+}
