@@ -1,0 +1,315 @@
+// Package profile reads and writes program profiles as YAML: a built-in profile
+// and what differs from it.
+//
+//	base: shield-pool-v1
+//	name: my-pool
+//	programID: c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp
+//	rootHistory: 128
+//	tags: {transact: 2}
+//	accounts:
+//	  transact:
+//	    - {role: payer, signer: true, writable: true}
+//	    - {role: pool, writable: true}
+//
+// What is left out is the base's. Of tags, seeds, accounts and fees each key
+// stands for itself; every list, and errors, replaces that of the base whole.
+package profile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// maxBytes bounds a document: the built-in profiles have five kilobytes.
+	maxBytes = 1 << 20
+	// MaxMints is how many mints a profile may have.
+	MaxMints = 16
+	// MinRing and MaxRing bound rootHistory: one Transact writes two roots, and an
+	// account holds ten megabytes.
+	MinRing, MaxRing = 2, 300_000
+
+	maxName, maxMessage, maxMessages      = 64, 1024, 8
+	maxAccounts, maxSeeds, maxSeedLiteral = 64, 16, 32
+	maxCodes                              = 4096
+)
+
+// Problems is everything that is wrong with a profile. None repeats a value.
+type Problems []error
+
+// Error lists the problems.
+func (p Problems) Error() string {
+	texts := make([]string, len(p))
+	for i, err := range p {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap gives the problems.
+func (p Problems) Unwrap() []error { return p }
+
+// Parse reads a profile from YAML or JSON. Its error is Problems: every one at
+// once, each by the path of its key.
+func Parse(content []byte) (*shieldpool.Profile, error) {
+	root, err := document(content)
+	if err != nil {
+		return nil, Problems{err}
+	}
+	r := &reader{}
+	p, ok := r.base(root)
+	if !ok {
+		return nil, Problems(r.faults)
+	}
+	r.mapping("", root, r.fields(p))
+	if len(r.faults) > 0 {
+		return nil, Problems(r.faults)
+	}
+	if err := Validate(p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// document gives the only document. The parser's errors repeat what they met,
+// and are dropped.
+func document(content []byte) (*yaml.Node, error) {
+	if len(content) > maxBytes {
+		return nil, fmt.Errorf("profile: expected at most %d bytes, received %d", maxBytes, len(content))
+	}
+	var doc, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	if err := decoder.Decode(&doc); err != nil || len(doc.Content) != 1 {
+		return nil, fmt.Errorf("profile: expected YAML with the keys of a profile, received %d bytes that are none", len(content))
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, errors.New("profile: expected one YAML document, received more")
+	}
+	return doc.Content[0], nil
+}
+
+// base gives the profile that the document starts from.
+func (r *reader) base(root *yaml.Node) (*shieldpool.Profile, bool) {
+	if root.Kind != yaml.MappingNode {
+		r.fault("", root, "expected keys and values, base first, received %s", kind(root))
+		return nil, false
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value != "base" {
+			continue
+		}
+		p, err := shieldpool.BuiltIn(root.Content[i+1].Value)
+		if err != nil {
+			r.fault("base", root.Content[i+1], "expected shield-pool-v1 or development, received %s", kind(root.Content[i+1]))
+			return nil, false
+		}
+		return p, true
+	}
+	r.fault("base", nil, "is missing: expected shield-pool-v1 or development, the built-in profile that this one differs from")
+	return nil, false
+}
+
+// fields are the keys of a profile.
+func (r *reader) fields(p *shieldpool.Profile) map[string]field {
+	return map[string]field{
+		"base": func(string, *yaml.Node) {}, // read before all others
+		"name": func(path string, n *yaml.Node) {
+			if text, ok := r.text(path, n, maxName); ok {
+				p.Name = text
+			}
+		},
+		"programID":              r.address(&p.ProgramID),
+		"tags":                   r.tags(&p.Tags),
+		"seeds":                  r.seeds(&p.Seeds),
+		"accounts":               r.accounts(&p.Accounts),
+		"mints":                  r.mints(&p.Mints),
+		"fees":                   r.fees(&p.Fees),
+		"extData":                oneOf(r, &p.ExtData, []shieldpool.ExtDataRule{shieldpool.ExtDataOpaque, shieldpool.ExtDataSHA256}),
+		"recipientMinimum":       number(r, &p.RecipientMinimum, 0, maxUint64),
+		"swapTimeout":            number(r, &p.SwapTimeout, 1, maxUint64),
+		"rootHistory":            number(r, &p.RootHistory, MinRing, MaxRing),
+		"allowOffCurveRecipient": r.boolean(&p.AllowOffCurveRecipient),
+		"signInMessages": func(path string, n *yaml.Node) {
+			p.SignInMessages = nil
+			r.list(path, n, 1, maxMessages, func(path string, n *yaml.Node) {
+				if text, ok := r.text(path, n, maxMessage); ok {
+					p.SignInMessages = append(p.SignInMessages, text)
+				}
+			})
+		},
+		"errors":  r.names(&p.Errors),
+		"classes": r.classes(&p.Classes),
+	}
+}
+
+const maxUint64 = 1<<64 - 1
+
+func (r *reader) tags(t *shieldpool.Tags) field {
+	tag := func(to *uint8) field { return number(r, to, 0, 255) }
+	return r.group(map[string]field{
+		"transact": tag(&t.Transact), "transactSwap": tag(&t.TransactSwap), "initialize": tag(&t.Initialize),
+		"prepareSwapSol": tag(&t.PrepareSwapSol), "executeSwap": tag(&t.ExecuteSwap), "closeSwapState": tag(&t.CloseSwapState),
+	})
+}
+
+func (r *reader) fees(f *shieldpool.Fees) field {
+	amount := func(to *uint64) field { return number(r, to, 0, maxUint64) }
+	return r.group(map[string]field{
+		"base": amount(&f.Base), "numerator": amount(&f.Numerator), "denominator": number(r, &f.Denominator, 1, maxUint64), "minDeposit": amount(&f.MinDeposit),
+	})
+}
+
+// group is a mapping as the value of a key.
+func (r *reader) group(fields map[string]field) field {
+	return func(path string, n *yaml.Node) { r.mapping(path, n, fields) }
+}
+
+func (r *reader) seeds(s *shieldpool.Seeds) field {
+	seeds := func(to *[]shieldpool.Seed, values ...shieldpool.SeedValue) field {
+		return func(path string, n *yaml.Node) {
+			*to = nil
+			r.list(path, n, 1, maxSeeds, func(path string, n *yaml.Node) {
+				var seed shieldpool.Seed
+				r.mapping(path, n, map[string]field{
+					"literal": func(path string, n *yaml.Node) { seed.Literal, _ = r.text(path, n, maxSeedLiteral) },
+					"value":   oneOf(r, &seed.Value, values),
+				})
+				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, a fault of its value has been told
+					r.fault(path, n, "expected either literal or value, received %s", kind(n))
+				}
+				*to = append(*to, seed)
+			})
+		}
+	}
+	return r.group(map[string]field{
+		"pool":       seeds(&s.Pool, shieldpool.SeedMint),
+		"merkleTree": seeds(&s.MerkleTree, shieldpool.SeedMint, shieldpool.SeedPool),
+		"treasury":   seeds(&s.Treasury, shieldpool.SeedMint, shieldpool.SeedPool),
+		"nullifier":  seeds(&s.Nullifier, shieldpool.SeedMint, shieldpool.SeedPool, shieldpool.SeedNullifier),
+		"swapState":  seeds(&s.SwapState, shieldpool.SeedMint, shieldpool.SeedPool, shieldpool.SeedNullifier),
+	})
+}
+
+func (r *reader) accounts(a *shieldpool.AccountOrders) field {
+	fields := map[string]field{}
+	for _, i := range instructions(a) {
+		fields[i.name] = func(path string, n *yaml.Node) {
+			*i.order = nil
+			r.list(path, n, 1, maxAccounts, func(path string, n *yaml.Node) {
+				var role shieldpool.AccountRole
+				r.mapping(path, n, map[string]field{
+					"role": oneOf(r, &role.Role, i.roles), "signer": r.boolean(&role.Signer), "writable": r.boolean(&role.Writable),
+				})
+				if n.Kind == yaml.MappingNode && role.Role == "" && !has(n, "role") {
+					r.fault(path, n, "role is missing")
+				}
+				*i.order = append(*i.order, role)
+			})
+		}
+	}
+	return r.group(fields)
+}
+
+func has(n *yaml.Node, key string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) mints(to *[]shieldpool.Mint) field {
+	return func(path string, n *yaml.Node) {
+		*to = nil
+		r.list(path, n, 1, MaxMints, func(path string, n *yaml.Node) {
+			var m shieldpool.Mint
+			r.mapping(path, n, map[string]field{
+				"address": r.address(&m.Address),
+				"field": func(path string, n *yaml.Node) {
+					value, ok := parseField(n.Value)
+					if n.Kind != yaml.ScalarNode || !ok {
+						r.fault(path, n, "expected 64 hexadecimal digits, received %s", kind(n))
+						return
+					}
+					m.Field = value
+				},
+			})
+			for _, key := range []string{"address", "field"} {
+				if n.Kind == yaml.MappingNode && !has(n, key) {
+					r.fault(path, n, "%s is missing: a mint is an address and the field element that stands for it", key)
+				}
+			}
+			*to = append(*to, m)
+		})
+	}
+}
+
+// code reads a program error code, in decimal or as 0x and hexadecimal.
+func code(text string) (uint32, bool) {
+	digits, base := text, 10
+	if rest, ok := strings.CutPrefix(text, "0x"); ok {
+		digits, base = rest, 16
+	}
+	v, err := strconv.ParseUint(digits, base, 32)
+	return uint32(v), err == nil
+}
+
+func (r *reader) names(to *map[uint32]string) field {
+	return func(path string, n *yaml.Node) {
+		if n.Kind != yaml.MappingNode || len(n.Content) > 2*maxCodes {
+			r.fault(path, n, "expected codes and their names, at most %d, received %s", maxCodes, kind(n))
+			return
+		}
+		*to = map[uint32]string{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			c, ok := code(key.Value)
+			if !ok || key.Kind != yaml.ScalarNode {
+				r.fault(path, key, "expected a code such as 0x1001 as the key, received %s", kind(key))
+				continue
+			}
+			at := join(path, fmt.Sprintf("0x%x", c))
+			if _, twice := (*to)[c]; twice {
+				r.fault(at, key, "the code is there twice: expected it once")
+			}
+			if text, ok := r.text(at, value, maxName); ok {
+				(*to)[c] = text
+			}
+		}
+	}
+}
+
+func (r *reader) classes(to *[]shieldpool.ClassRange) field {
+	return func(path string, n *yaml.Node) {
+		*to = nil
+		r.list(path, n, 0, maxCodes, func(path string, n *yaml.Node) {
+			var c shieldpool.ClassRange
+			bound := func(to *uint32) field {
+				return func(path string, n *yaml.Node) {
+					v, ok := code(n.Value)
+					if !ok || n.Kind != yaml.ScalarNode {
+						r.fault(path, n, "expected a code such as 0x1001, received %s", kind(n))
+					}
+					*to = v
+				}
+			}
+			r.mapping(path, n, map[string]field{"first": bound(&c.First), "last": bound(&c.Last), "class": oneOf(r, &c.Class, classes())})
+			if n.Kind == yaml.MappingNode && !(has(n, "first") && has(n, "class")) {
+				r.fault(path, n, "expected first, last (first when left out) and class")
+			}
+			if n.Kind == yaml.MappingNode && !has(n, "last") {
+				c.Last = c.First
+			}
+			*to = append(*to, c)
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package profile
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// instruction is one account order with the roles that it may name, and those
+// without which it does nothing.
+type instruction struct {
+	name   string
+	order  *[]shieldpool.AccountRole
+	roles  []shieldpool.Role
+	needed []shieldpool.Role
+}
+
+// instructions are the orders of a, with what the relay has an address for.
+func instructions(a *shieldpool.AccountOrders) []instruction {
+	const (
+		payer, pool, tree, treasury = shieldpool.RolePayer, shieldpool.RolePool, shieldpool.RoleMerkleTree, shieldpool.RoleTreasury
+		nullifier0, nullifier1      = shieldpool.RoleNullifier0, shieldpool.RoleNullifier1
+		recipient, state, system    = shieldpool.RoleRecipient, shieldpool.RoleSwapState, shieldpool.RoleSystemProgram
+		wsol, output, ata           = shieldpool.RoleSwapWSOL, shieldpool.RoleSwapOutput, shieldpool.RoleRecipientATA
+		tokenProgram, routerProgram = shieldpool.RoleTokenProgram, shieldpool.RoleRouterProgram
+	)
+	type roles = []shieldpool.Role
+	// What every instruction of a swap has an address for.
+	swap := roles{payer, pool, state, wsol, output, ata, tokenProgram, system}
+	return []instruction{
+		{"transact", &a.Transact, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, system}, roles{payer, tree, nullifier0, nullifier1, recipient}},
+		{"transactSwap", &a.TransactSwap, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, state, system}, roles{payer, tree, nullifier0, nullifier1, state}},
+		{"initialize", &a.Initialize, roles{payer, pool, treasury, tree, system}, roles{payer, tree}},
+		{"prepareSwapSol", &a.PrepareSwapSol, swap, roles{payer, state, wsol}},
+		{"executeSwap", &a.ExecuteSwap, slices.Concat(swap, roles{routerProgram}), roles{payer, state, wsol, output, ata, routerProgram}},
+		{"closeSwapState", &a.CloseSwapState, slices.Concat(swap, roles{recipient}), roles{payer, state, recipient}},
+		{"closeWrapped", &a.CloseWrapped, slices.Concat(swap, roles{recipient}), roles{wsol}},
+	}
+}
+
+func classes() []shieldpool.Class {
+	return []shieldpool.Class{
+		shieldpool.ClassStaleProof, shieldpool.ClassSpent, shieldpool.ClassBadInput, shieldpool.ClassOperator, shieldpool.ClassPolicy,
+		shieldpool.ClassSwapNotReady, shieldpool.ClassTransient, shieldpool.ClassNotInitialised, shieldpool.ClassFeePayerEmpty,
+		shieldpool.ClassRecipientRent, shieldpool.ClassRaiseCompute, shieldpool.ClassAlreadyProcessed, shieldpool.ClassBlockhash, shieldpool.ClassBug,
+	}
+}
+
+// Validate tells whether a profile holds together, whoever made it. Its error is
+// Problems.
+func Validate(p *shieldpool.Profile) error {
+	r := &reader{}
+	r.validateTags(p.Tags)
+	r.validateSeeds(p.Seeds)
+	r.validateAccounts(&p.Accounts)
+	r.validateMints(p.Mints)
+	if p.Fees.Denominator == 0 || p.Fees.Numerator >= p.Fees.Denominator {
+		r.fault("fees", nil, "expected a numerator below the denominator, received %d and %d: the pool would keep everything", p.Fees.Numerator, p.Fees.Denominator)
+	}
+	for i, c := range p.Classes {
+		if c.First > c.Last {
+			r.fault(fmt.Sprintf("classes[%d]", i), nil, "expected a first code that is not after the last, received 0x%x and 0x%x", c.First, c.Last)
+		}
+	}
+	if len(r.faults) == 0 {
+		if _, err := p.Pool(p.Mints[0]); err != nil {
+			r.fault("seeds", nil, "no address follows from them: %w", err)
+		}
+	}
+	if len(r.faults) > 0 {
+		return Problems(r.faults)
+	}
+	return nil
+}
+
+func (r *reader) validateTags(t shieldpool.Tags) {
+	seen := map[uint8]string{}
+	for _, tag := range []struct {
+		name  string
+		value uint8
+	}{
+		{"transact", t.Transact}, {"transactSwap", t.TransactSwap}, {"initialize", t.Initialize},
+		{"prepareSwapSol", t.PrepareSwapSol}, {"executeSwap", t.ExecuteSwap}, {"closeSwapState", t.CloseSwapState},
+	} {
+		if other, twice := seen[tag.value]; twice {
+			r.fault("tags."+tag.name, nil, "expected a tag of its own, received %d, which is that of %s", tag.value, other)
+		}
+		seen[tag.value] = tag.name
+	}
+}
+
+func (r *reader) validateSeeds(s shieldpool.Seeds) {
+	for _, a := range []struct {
+		name  string
+		seeds []shieldpool.Seed
+		// each nullifier, and each swap, has an account of its own
+		own bool
+	}{{"pool", s.Pool, false}, {"merkleTree", s.MerkleTree, false}, {"treasury", s.Treasury, false}, {"nullifier", s.Nullifier, true}, {"swapState", s.SwapState, true}} {
+		own := slices.ContainsFunc(a.seeds, func(s shieldpool.Seed) bool { return s.Value == shieldpool.SeedNullifier })
+		if len(a.seeds) == 0 || own != a.own {
+			r.fault("seeds."+a.name, nil, "expected seeds, with the value nullifier among those of nullifier and swapState and of no other, received %d", len(a.seeds))
+		}
+	}
+}
+
+func (r *reader) validateAccounts(a *shieldpool.AccountOrders) {
+	for _, i := range instructions(a) {
+		path := "accounts." + i.name
+		for _, needed := range i.needed {
+			n := 0
+			for _, role := range *i.order {
+				if role.Role == needed {
+					n++
+				}
+			}
+			if n != 1 {
+				r.fault(path, nil, "expected the role %s once, received it %d times", needed, n)
+			}
+		}
+		for k, role := range *i.order {
+			at := fmt.Sprintf("%s[%d]", path, k)
+			if !slices.Contains(i.roles, role.Role) {
+				r.fault(at, nil, "the role is none that this instruction can have")
+			}
+			if role.Signer != (role.Role == shieldpool.RolePayer) {
+				r.fault(at, nil, "expected the payer, and nobody else, as signer: the relay has no other key")
+			}
+		}
+	}
+}
+
+func (r *reader) validateMints(mints []shieldpool.Mint) {
+	if len(mints) == 0 || len(mints) > MaxMints {
+		r.fault("mints", nil, "expected 1 to %d, received %d", MaxMints, len(mints))
+	}
+	addresses, fields := map[solana.PublicKey]int{}, map[[32]byte]int{}
+	for i, m := range mints {
+		path := fmt.Sprintf("mints[%d]", i)
+		if first, twice := addresses[m.Address]; twice {
+			r.fault(path+".address", nil, "expected an address of its own, received that of mints[%d]", first)
+		}
+		if first, twice := fields[m.Field]; twice {
+			r.fault(path+".field", nil, "expected a field element of its own, received that of mints[%d]", first)
+		}
+		var e fr.Element
+		if e.SetBytesCanonical(m.Field[:]) != nil {
+			r.fault(path+".field", nil, "expected a field element, received a number that is not below the field's order")
+		}
+		addresses[m.Address], fields[m.Field] = i, i
+	}
+}
+
+func parseField(text string) (f [32]byte, ok bool) {
+	if len(text) != 2*len(f) {
+		return f, false
+	}
+	_, err := hex.Decode(f[:], []byte(text))
+	return f, err == nil
+}
