@@ -16,6 +16,8 @@ const (
 	EnvRPCEndpointsFile        = "RELAYPOOL_RPC_ENDPOINTS_FILE"
 	EnvGenesisHash             = "RELAYPOOL_GENESIS_HASH"
 	EnvProfile                 = "RELAYPOOL_PROFILE"
+	EnvProfileFile             = "RELAYPOOL_PROFILE_FILE"
+	EnvMint                    = "RELAYPOOL_MINT"
 	EnvProgramID               = "RELAYPOOL_PROGRAM_ID"
 	EnvRootRing                = "RELAYPOOL_ROOT_RING"
 	EnvVerifyingKey            = "RELAYPOOL_VERIFYING_KEY"
@@ -66,6 +68,8 @@ func EnvironmentVariables() []string {
 		EnvRPCEndpointsFile,
 		EnvGenesisHash,
 		EnvProfile,
+		EnvProfileFile,
+		EnvMint,
 		EnvProgramID,
 		EnvRootRing,
 		EnvVerifyingKey,

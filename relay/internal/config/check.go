@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/profile"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -29,8 +30,6 @@ const (
 	// maxWait keeps a waiting client below the usual patience of proxies in between.
 	maxWait = 10 * time.Minute
 	maxPort = 1<<16 - 1
-	// minRing: one Transact writes two roots. maxRing: an account holds ten megabytes.
-	minRing, maxRing = 2, 300_000
 	// leastCap pays for one Transact: the rent of two nullifier accounts and a signature.
 	leastCap = 2*890_880 + 5_000
 	// minRetention is how long an idempotency key replays its submission's outcome.
@@ -138,23 +137,29 @@ func (s Serve) genesis() (solana.Hash, error) {
 
 func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
-	p, err := shieldpool.BuiltIn(s.Profile)
-	if err != nil {
-		note("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))
+	p, problems = s.baseProfile()
+	if len(problems) > 0 {
 		p = &shieldpool.Profile{} // the rest is checked all the same
 	}
+	var err error
 	if s.ProgramID != "" {
 		if p.ProgramID, err = solana.PublicKeyFromBase58(s.ProgramID); err != nil {
 			note("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
 		}
 	}
 	if s.RootRing != 0 {
-		if s.RootRing < minRing || s.RootRing > maxRing {
-			note("root-ring", "expected %d to %d roots, or 0 for the profile's, received %d", minRing, maxRing, s.RootRing)
+		if s.RootRing < profile.MinRing || s.RootRing > profile.MaxRing {
+			note("root-ring", "expected %d to %d roots, or 0 for the profile's, received %d", profile.MinRing, profile.MaxRing, s.RootRing)
 		}
 		p.RootHistory = s.RootRing
 	}
-	p.AllowOffCurveRecipient = s.AllowOffCurveRecipient
+	if len(s.Mint) > 0 {
+		if p.Mints, err = profile.ParseMints(s.Mint); err != nil {
+			note("mint", "%w", err)
+		}
+	}
+	// The switch can only turn it on: a profile may say so too.
+	p.AllowOffCurveRecipient = p.AllowOffCurveRecipient || s.AllowOffCurveRecipient
 	messages, err := s.signInMessages()
 	switch {
 	case err != nil:
@@ -163,6 +168,36 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 		p.SignInMessages = messages
 	}
 	return p, problems
+}
+
+// baseProfile is the profile before the flags that change it: of the file, or
+// built in.
+func (s Serve) baseProfile() (*shieldpool.Profile, []error) {
+	const flag = "profile-file"
+	if s.ProfileFile == "" {
+		p, err := shieldpool.BuiltIn(s.Profile)
+		if err != nil {
+			return nil, []error{problem("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))}
+		}
+		return p, nil
+	}
+	content, err := readFile(flag, s.ProfileFile, "write the profile to it, base first")
+	if err != nil {
+		return nil, []error{err}
+	}
+	p, err := profile.Parse(content)
+	var found profile.Problems
+	switch {
+	case errors.As(err, &found):
+		problems := make([]error, len(found))
+		for i, err := range found {
+			problems[i] = problem(flag, "%w", err)
+		}
+		return nil, problems
+	case err != nil:
+		return nil, []error{problem(flag, "%w", err)}
+	}
+	return p, nil
 }
 
 func verifyingKey(path string) (*groth16.Key, error) {

@@ -27,13 +27,15 @@ type Serve struct {
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`
 
-	GenesisHash            string `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Genesis hash that the chain must have. Empty takes the chain as it is, and logs its hash."`
-	Profile                string `default:"shield-pool-v1" env:"RELAYPOOL_PROFILE" placeholder:"NAME" group:"Pool" help:"Program profile: shield-pool-v1 or development."`
-	ProgramID              string `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty takes the profile's."`
-	RootRing               int    `env:"RELAYPOOL_ROOT_RING" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers, 2 to 300000; 0 takes the profile's. Only for a program that was built with another ring than its profile says, such as a local chain: a wrong length makes the tree account fail its self-check."`
-	VerifyingKey           string `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"Required. File of snarkjs' verification_key.json for the pool's circuit."`
-	ProofA                 string `default:"auto" env:"RELAYPOOL_PROOF_A" placeholder:"SIGN" group:"Pool" help:"Sign in which clients send the proof's A: plain, negated, or auto, which takes either until a finalized transaction has shown which one the program takes."`
-	AllowOffCurveRecipient bool   `env:"RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT" group:"Pool" help:"Pay recipients without a private key too, such as multisig vaults."`
+	GenesisHash            string   `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Genesis hash that the chain must have. Empty takes the chain as it is, and logs its hash."`
+	Profile                string   `default:"shield-pool-v1" env:"RELAYPOOL_PROFILE" placeholder:"NAME" group:"Pool" help:"Program profile: shield-pool-v1 or development."`
+	ProfileFile            string   `env:"RELAYPOOL_PROFILE_FILE" placeholder:"FILE" group:"Pool" help:"YAML file of a program profile, instead of a built-in one: base names the built-in profile that it starts from, and every other key what differs."`
+	Mint                   []string `env:"RELAYPOOL_MINT" placeholder:"ADDRESS=FIELD" group:"Pool" help:"Asset of the pool: a mint's address in base58, and the field element that stands for it in public inputs, 64 hexadecimal digits. May be repeated, or several with commas between them; the first one's pool is served. Empty takes the profile's."`
+	ProgramID              string   `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty takes the profile's."`
+	RootRing               int      `env:"RELAYPOOL_ROOT_RING" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers, 2 to 300000; 0 takes the profile's. Only for a program that was built with another ring than its profile says, such as a local chain: a wrong length makes the tree account fail its self-check."`
+	VerifyingKey           string   `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"Required. File of snarkjs' verification_key.json for the pool's circuit."`
+	ProofA                 string   `default:"auto" env:"RELAYPOOL_PROOF_A" placeholder:"SIGN" group:"Pool" help:"Sign in which clients send the proof's A: plain, negated, or auto, which takes either until a finalized transaction has shown which one the program takes."`
+	AllowOffCurveRecipient bool     `env:"RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT" group:"Pool" help:"Pay recipients without a private key too, such as multisig vaults."`
 
 	FeePayerKeyFile       []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"Required. File of a fee payer's secret key, as relay keygen writes it: a JSON array of 64 numbers, or base58. A directory stands for every file in it but those whose names begin with a dot. May be repeated, or name several with commas between them: submissions are spread over all payers that have funds."`
 	FeePayerMinBalance    uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty and is not used; new work is refused while all are. A transaction costs it about 1800000, nearly all of it rent."`

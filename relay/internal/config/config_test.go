@@ -159,6 +159,18 @@ func TestLoad(t *testing.T) {
 			want: program,
 			got:  func(c *config.Config) any { return c.Profile.ProgramID },
 		},
+		"a profile is read from its file, and flags replace its keys": {
+			args: []string{"--profile-file=" + file(t, "base: development\nname: mine\ntags: {transact: 7}\nrootHistory: 64\nallowOffCurveRecipient: true"), "--root-ring=128"},
+			want: []any{"mine", uint8(7), 128, true},
+			got: func(c *config.Config) any {
+				return []any{c.Profile.Name, c.Profile.Tags.Transact, c.Profile.RootHistory, c.Profile.AllowOffCurveRecipient}
+			},
+		},
+		"mints replace the profile's": {
+			args: []string{"--mint=" + program.String() + "=" + strings.Repeat("0", 63) + "1," + solana.WrappedSol.String() + "=" + strings.Repeat("0", 63) + "2"},
+			want: []shieldpool.Mint{{Address: program, Field: [32]byte{31: 1}}, {Address: solana.WrappedSol, Field: [32]byte{31: 2}}},
+			got:  func(c *config.Config) any { return c.Profile.Mints },
+		},
 		"no genesis hash takes any chain": {
 			want: true,
 			got:  func(c *config.Config) any { return c.Genesis.IsZero() },
@@ -367,6 +379,10 @@ func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 		"a switch that is neither on nor off":          {[]string{"--allow-off-curve-recipient=" + canary}, "--allow-off-curve-recipient", "expected true or false, received 12 characters"},
 		"an unknown log level":                         {[]string{"--log-level=" + canary}, "--log-level", "expected debug, info, warn or error"},
 		"an unknown log format":                        {[]string{"--log-format=" + canary}, "--log-format", "expected auto, json or text"},
+		"a profile file that is not there":             {[]string{"--profile-file=" + missing}, "--profile-file", "no such file"},
+		"a profile of an unknown base":                 {[]string{"--profile-file=" + file(t, "base: "+canary)}, "--profile-file", "base (line 1): expected shield-pool-v1 or development, received 12 characters"},
+		"a profile with an unknown key":                {[]string{"--profile-file=" + file(t, "base: development\n"+canary+": 1")}, "--profile-file", "a key of 12 characters is not known"},
+		"a mint without its field":                     {[]string{"--mint=" + canary}, "--mint", "expected address=field"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
