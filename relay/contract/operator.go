@@ -1,0 +1,49 @@
+package contract
+
+// Default ports of the operator.
+const (
+	// OperatorMetricsPort serves the operator's own metrics, at MetricsPath.
+	OperatorMetricsPort = 8443
+	// OperatorHealthPort serves the operator's probes, at LivenessPath and ReadinessPath.
+	OperatorHealthPort = 8081
+)
+
+const (
+	// OperatorLease is the default name of the Lease by which one operator leads.
+	OperatorLease = "relaypool-operator"
+	// OperatorSystemNamespace is where the manifests install the operator.
+	OperatorSystemNamespace = "relaypool-system"
+)
+
+// Names of the environment variables that operator run reads, besides
+// EnvLogLevel and EnvLogFormat. A flag of the same meaning wins.
+const (
+	OperatorEnvKubeconfig           = "RELAYPOOL_KUBECONFIG"
+	OperatorEnvContext              = "RELAYPOOL_CONTEXT"
+	OperatorEnvRelayImage           = "RELAYPOOL_RELAY_IMAGE"
+	OperatorEnvNamespaces           = "RELAYPOOL_NAMESPACES"
+	OperatorEnvOperatorNamespace    = "RELAYPOOL_OPERATOR_NAMESPACE"
+	OperatorEnvConcurrentReconciles = "RELAYPOOL_CONCURRENT_RECONCILES"
+	OperatorEnvCheckWorkers         = "RELAYPOOL_CHECK_WORKERS"
+	OperatorEnvRefsInterval         = "RELAYPOOL_REFS_INTERVAL"
+	OperatorEnvResync               = "RELAYPOOL_RESYNC"
+	OperatorEnvMetricsListen        = "RELAYPOOL_METRICS_LISTEN"
+	OperatorEnvMetricsCertDir       = "RELAYPOOL_METRICS_CERT_DIR"
+	OperatorEnvHealthListen         = "RELAYPOOL_HEALTH_LISTEN"
+	OperatorEnvLeaderElect          = "RELAYPOOL_LEADER_ELECT"
+	OperatorEnvLeaseName            = "RELAYPOOL_LEASE_NAME"
+	OperatorEnvLeaseDuration        = "RELAYPOOL_LEASE_DURATION"
+	OperatorEnvLeaseRenewDeadline   = "RELAYPOOL_LEASE_RENEW_DEADLINE"
+	OperatorEnvLeaseRetryPeriod     = "RELAYPOOL_LEASE_RETRY_PERIOD"
+)
+
+// OperatorEnvironmentVariables lists every variable of operator run.
+func OperatorEnvironmentVariables() []string {
+	return []string{
+		OperatorEnvConcurrentReconciles, OperatorEnvCheckWorkers, OperatorEnvRefsInterval, OperatorEnvResync,
+		OperatorEnvKubeconfig, OperatorEnvContext, OperatorEnvRelayImage, OperatorEnvNamespaces, OperatorEnvOperatorNamespace,
+		OperatorEnvMetricsListen, OperatorEnvMetricsCertDir, OperatorEnvHealthListen,
+		OperatorEnvLeaderElect, OperatorEnvLeaseName, OperatorEnvLeaseDuration, OperatorEnvLeaseRenewDeadline, OperatorEnvLeaseRetryPeriod,
+		EnvLogLevel, EnvLogFormat,
+	}
+}
