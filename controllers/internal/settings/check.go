@@ -1,0 +1,186 @@
+package settings
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// None is the address of what is not served.
+const None = "none"
+
+const (
+	maxAtOnce = 256
+	maxImage  = 512 // spec.image's bound
+	maxPort   = 1<<16 - 1
+)
+
+// Config is a Run that holds together, with the cluster that it is for.
+type Config struct {
+	Run
+	Rest *rest.Config
+}
+
+// Load checks everything and reads the kubeconfig. Its error is Problems: every
+// one at once.
+func (r Run) Load() (*Config, error) { return r.load(serviceAccountNamespace) }
+
+func (r Run) load(namespaceFile string) (*Config, error) {
+	c := &Config{Run: r}
+	c.Found = nil
+	problems := append(Problems{}, r.Found...)
+	var err error
+	if c.Rest, err = r.Cluster.Load(); err != nil {
+		problems = append(problems, err)
+	}
+	if c.OperatorNamespace == "" {
+		c.OperatorNamespace = namespace(namespaceFile)
+	}
+	problems = append(problems, CheckImage(c.RelayImage)...)
+	problems = append(problems, c.checkNamespaces()...)
+	problems = append(problems, c.Work.check()...)
+	problems = append(problems, c.Listening.check()...)
+	problems = append(problems, c.Leading.check()...)
+	problems = append(problems, c.Logging.Check()...)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return c, nil
+}
+
+// CheckImage looks whether an image of the relay is named.
+func CheckImage(image string) []error {
+	switch {
+	case image == "":
+		return []error{problem("relay-image", "is missing: name the relay's image, such as registry.example/relaypool/relay:%s", contract.Version)}
+	case len(image) > maxImage, strings.ContainsFunc(image, unicode.IsSpace):
+		return []error{problem("relay-image", "expected at most %d characters without white space, such as registry.example/relaypool/relay:%s, received %d", maxImage, contract.Version, len(image))}
+	}
+	return nil
+}
+
+func (c *Config) checkNamespaces() (problems []error) {
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	for i, name := range c.Namespaces {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			note("namespaces", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters that are not in name %d of %d", len(name), i+1, len(c.Namespaces))
+		} else if slices.Contains(c.Namespaces[:i], name) {
+			note("namespaces", "name %d of %d is there twice: leave one out", i+1, len(c.Namespaces))
+		}
+	}
+	switch {
+	case c.OperatorNamespace == "" && c.LeaderElect:
+		note("operator-namespace", "is missing: outside a cluster, name the namespace that the operator is installed in (%s with our manifests), so that only one operator acts, or give --leader-elect=false where there is no other", contract.OperatorSystemNamespace)
+	case c.OperatorNamespace != "" && len(validation.IsDNS1123Label(c.OperatorNamespace)) > 0:
+		note("operator-namespace", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters that are not", len(c.OperatorNamespace))
+	}
+	return problems
+}
+
+func (w Work) check() (problems []error) {
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"concurrent-reconciles", w.ConcurrentReconciles}, {"check-workers", w.CheckWorkers}} {
+		if n.value < 1 || n.value > maxAtOnce {
+			note(n.flag, "expected 1 to %d, received %d", maxAtOnce, n.value)
+		}
+	}
+	for _, d := range []struct {
+		flag            string
+		value, min, max time.Duration
+	}{
+		{"refs-interval", w.RefsInterval, time.Second, time.Hour},
+		{"resync", w.Resync, 10 * time.Second, 7 * 24 * time.Hour},
+	} {
+		if d.value < d.min || d.value > d.max {
+			note(d.flag, "expected %s to %s, received %s", d.min, d.max, d.value)
+		}
+	}
+	return problems
+}
+
+func (l Listening) check() (problems []error) {
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	for _, a := range []struct {
+		flag, address string
+		port          int
+	}{{"metrics-listen", l.MetricsListen, contract.OperatorMetricsPort}, {"health-listen", l.HealthListen, contract.OperatorHealthPort}} {
+		if a.address != None && !isAddress(a.address) {
+			note(a.flag, "expected host:port, such as 127.0.0.1:%d, or %s, received %d characters that are not", a.port, None, len(a.address))
+		}
+	}
+	if l.MetricsListen == l.HealthListen && l.MetricsListen != None && !strings.HasSuffix(l.MetricsListen, ":0") {
+		note("health-listen", "is the same address as %s: probes need one of their own", setting("metrics-listen"))
+	}
+	if l.MetricsCertDir != "" {
+		for _, file := range []string{"tls.crt", "tls.key"} {
+			if _, err := os.Stat(filepath.Join(l.MetricsCertDir, file)); err != nil {
+				note("metrics-cert-dir", "the folder has no %s that can be read: put certificate and key there as tls.crt and tls.key, or leave the flag out for a self-signed pair", file)
+			}
+		}
+		if l.Loopback() {
+			note("metrics-cert-dir", "is set, but %s is a loopback address, which is served without TLS: leave one out", setting("metrics-listen"))
+		}
+	}
+	return problems
+}
+
+// Loopback tells whether metrics are served to this machine alone.
+func (l Listening) Loopback() bool {
+	host, _, err := net.SplitHostPort(l.MetricsListen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func isAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 0 && n <= maxPort
+}
+
+func (l Leading) check() (problems []error) {
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	if len(validation.IsDNS1123Subdomain(l.Name)) > 0 {
+		note("lease-name", "expected lower-case letters, digits, hyphens and dots, such as %s, received %d characters that are not", contract.OperatorLease, len(l.Name))
+	}
+	if l.Duration < time.Second || l.Duration > time.Hour || l.Duration%time.Second != 0 {
+		note("lease-duration", "expected whole seconds, 1s to 1h, received %s", l.Duration)
+	}
+	if l.RenewDeadline <= 0 || l.RenewDeadline >= l.Duration {
+		note("lease-renew-deadline", "expected less than %s, which is %s, and more than 0s, received %s: a leader has to give up before another takes over", setting("lease-duration"), l.Duration, l.RenewDeadline)
+	}
+	if most := time.Duration(float64(l.RenewDeadline) / leaderelection.JitterFactor); l.RetryPeriod <= 0 || l.RetryPeriod >= most {
+		note("lease-retry-period", "expected more than 0s and less than %s, which is %s less its jitter, received %s", most, setting("lease-renew-deadline"), l.RetryPeriod)
+	}
+	return problems
+}
+
+// Check gives what is wrong with the flags of the log.
+func (l Logging) Check() (problems []error) {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.Level) {
+		problems = append(problems, problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
+	}
+	if !slices.Contains([]string{"auto", "json", "text"}, l.Format) {
+		problems = append(problems, problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
+	}
+	return problems
+}

@@ -1,0 +1,61 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// serviceAccountNamespace is where a pod finds the name of its own namespace.
+const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Load gives how to reach the cluster. Requests are not limited on this side:
+// the API server's own priority and fairness does that, and knows what else is
+// asked of it.
+func (c Cluster) Load() (*rest.Config, error) {
+	if c.Kubeconfig == "" && c.Context == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		config, err := rest.InClusterConfig()
+		if err == nil {
+			return unlimited(config), nil
+		}
+		if !errors.Is(err, rest.ErrNotInCluster) {
+			return nil, fmt.Errorf("the pod's service account cannot be used: %w; mount its token, or name a file with %s", err, setting("kubeconfig"))
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+	if raw, err := loader.RawConfig(); err == nil && c.Context != "" && raw.Contexts[c.Context] == nil {
+		return nil, problem("context", "the file has no context of that name: kubectl config get-contexts lists them")
+	}
+	config, err := loader.ClientConfig()
+	switch {
+	case err == nil:
+		return unlimited(config), nil
+	case clientcmd.IsEmptyConfig(err):
+		return nil, problem("kubeconfig", "no cluster is known: this is no pod, and neither $%s nor ~/.kube/config names one; name a file that does", clientcmd.RecommendedConfigPathEnvVar)
+	default:
+		return nil, problem("kubeconfig", "the file cannot be used: %w", err)
+	}
+}
+
+func unlimited(config *rest.Config) *rest.Config {
+	config.QPS = -1
+	config.UserAgent = "relaypool-operator/" + contract.Version
+	return config
+}
+
+// namespace is that of the pod's service account, or empty outside a pod.
+func namespace(file string) string {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}

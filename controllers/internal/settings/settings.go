@@ -1,0 +1,80 @@
+// Package settings is everything that can be set about the operator: flags and
+// environment in one struct, validated whole at start.
+//
+// None of it is a secret: what the operator needs to know of endpoints and keys
+// it reads from the Secrets that a RelayPool names.
+package settings
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Run holds the flags of operator run. Defaults are for a machine of one's own:
+// every listening address is loopback.
+type Run struct {
+	Cluster `embed:""`
+
+	RelayImage        string   `env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" group:"Fleets" help:"Required. Image of the relay for every RelayPool without spec.image, with a tag or a digest: registry.example/relaypool/relay:0.1.0."`
+	Namespaces        []string `env:"RELAYPOOL_NAMESPACES" placeholder:"NAMESPACE" group:"Fleets" help:"Namespaces whose RelayPools are looked after; nothing else is read or watched, so that Roles in these suffice. Several with commas between them. Empty for all of the cluster."`
+	LeaderElect       bool     `default:"true" env:"RELAYPOOL_LEADER_ELECT" group:"Leading" help:"Act only while holding the Lease, so that several operators can run and one acts. Turn it off with --leader-elect=false only where no other operator runs."`
+	OperatorNamespace string   `env:"RELAYPOOL_OPERATOR_NAMESPACE" placeholder:"NAMESPACE" group:"Leading" help:"Namespace that the operator is installed in: its Lease is there, and network policies admit it from there. Empty takes that of the pod's service account; outside a cluster it is required while --leader-elect is on."`
+
+	Work      `embed:""`
+	Listening `embed:""`
+	Leading   `embed:"" prefix:"lease-"`
+	Logging   `embed:"" prefix:"log-"`
+
+	// Found are problems known before Load, which lists them with its own.
+	Found []error `kong:"-"`
+}
+
+// Cluster says which cluster is meant.
+type Cluster struct {
+	Kubeconfig string `env:"RELAYPOOL_KUBECONFIG" placeholder:"FILE" group:"Cluster" help:"File that says how to reach the cluster. Empty takes what $KUBECONFIG names, else the pod's own service account, else ~/.kube/config."`
+	Context    string `env:"RELAYPOOL_CONTEXT" placeholder:"NAME" group:"Cluster" help:"Context of that file. Empty takes its current one. With a context the pod's service account is never used."`
+}
+
+// Work says how much is done at once, and how often.
+type Work struct {
+	ConcurrentReconciles int           `default:"8" env:"RELAYPOOL_CONCURRENT_RECONCILES" placeholder:"NUMBER" group:"Fleets" help:"RelayPools that are worked on at once."`
+	CheckWorkers         int           `default:"8" env:"RELAYPOOL_CHECK_WORKERS" placeholder:"NUMBER" group:"Fleets" help:"Pools that are read from their chains at once. A dead endpoint holds one of them for some seconds."`
+	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names are read again, give or take a fifth: nothing tells the operator when they change, because it may not watch them."`
+	Resync               time.Duration `default:"10h" env:"RELAYPOOL_RESYNC" placeholder:"DURATION" group:"Fleets" help:"How often every RelayPool is worked on although nothing is known to have changed."`
+}
+
+// Listening says where metrics and probes are served.
+type Listening struct {
+	MetricsListen  string `default:"127.0.0.1:8443" env:"RELAYPOOL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"Serving" help:"Address that serves /metrics, or none. On a loopback address it is plain HTTP for everybody there; on any other it is HTTPS for those whom the cluster knows and allows to get /metrics."`
+	MetricsCertDir string `env:"RELAYPOOL_METRICS_CERT_DIR" placeholder:"FOLDER" group:"Serving" help:"Folder of tls.crt and tls.key for HTTPS, read again when they change. Empty for a self-signed certificate, made anew at each start."`
+	HealthListen   string `default:"127.0.0.1:8081" env:"RELAYPOOL_HEALTH_LISTEN" placeholder:"HOST:PORT" group:"Serving" help:"Address that serves /livez and /readyz, or none."`
+}
+
+// Leading says how one of several operators comes to lead.
+type Leading struct {
+	Name          string        `default:"relaypool-operator" env:"RELAYPOOL_LEASE_NAME" placeholder:"NAME" group:"Leading" help:"Name of the Lease."`
+	Duration      time.Duration `default:"15s" env:"RELAYPOOL_LEASE_DURATION" placeholder:"DURATION" group:"Leading" help:"How long the others wait after the leader's last sign of life before one takes over. A leader that is stopped hands over at once."`
+	RenewDeadline time.Duration `default:"10s" env:"RELAYPOOL_LEASE_RENEW_DEADLINE" placeholder:"DURATION" group:"Leading" help:"How long a leader that cannot renew tries on before it ends itself. Shorter than --lease-duration."`
+	RetryPeriod   time.Duration `default:"2s" env:"RELAYPOOL_LEASE_RETRY_PERIOD" placeholder:"DURATION" group:"Leading" help:"Time between tries to get or renew the Lease. Shorter than --lease-renew-deadline."`
+}
+
+// Logging says how to log.
+type Logging struct {
+	Level  string `default:"info" env:"RELAYPOOL_LOG_LEVEL" placeholder:"LEVEL" group:"Log" help:"Least level that is logged: debug, info, warn or error."`
+	Format string `default:"auto" env:"RELAYPOOL_LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"json, text, or auto: text on a terminal, else json."`
+}
+
+// LogValue shows every flag, and of the cluster nothing else: how to reach it
+// may hold credentials.
+func (c *Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("relay_image", c.RelayImage),
+		slog.Any("namespaces", c.Namespaces),
+		slog.String("operator_namespace", c.OperatorNamespace),
+		slog.Bool("leader_elect", c.LeaderElect),
+		slog.Any("work", c.Work),
+		slog.Any("listening", c.Listening),
+		slog.Any("leading", c.Leading),
+		slog.Any("logging", c.Logging),
+	)
+}

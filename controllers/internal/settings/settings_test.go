@@ -1,0 +1,214 @@
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// canary stands for what somebody sets by mistake and should not find in a log.
+const canary = "canary-value"
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: ` + canary + `}}]
+contexts: [{name: here, context: {cluster: c, user: u}}]
+current-context: here
+`
+
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// load parses a command line and checks it, as a pod whose namespace is in
+// namespaceFile, or outside of one when that is empty.
+func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
+	t.Helper()
+	var flags Run
+	malformed := NewMalformed()
+	parser, err := kong.New(&flags, append(malformed.Options(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { t.Error("exited") }))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags.Found = malformed.Of(parsed.Flags())
+	return flags.load(namespaceFile)
+}
+
+// sound is a command line without a fault.
+func sound(t *testing.T, more ...string) []string {
+	t.Helper()
+	return append([]string{"--kubeconfig=" + file(t, "config", kubeconfig), "--relay-image=registry.example/relay:1", "--operator-namespace=here"}, more...)
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		flag       string
+		want       string
+		wantAbsent string
+	}{
+		"a kubeconfig that is not there":         {"--kubeconfig=/nowhere/" + canary, "--kubeconfig ($RELAYPOOL_KUBECONFIG): the file cannot be used", ""},
+		"a context that the file lacks":          {"--context=" + canary, "--context ($RELAYPOOL_CONTEXT): the file has no context of that name", canary},
+		"an image with a space":                  {"--relay-image=a " + canary, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512 characters without white space", canary},
+		"a namespace in capitals":                {"--namespaces=one,Two" + canary, "received 15 characters that are not in name 2 of 2", canary},
+		"a namespace named twice":                {"--namespaces=one,two,one", "name 3 of 3 is there twice", ""},
+		"an operator's namespace with a slash":   {"--operator-namespace=a/" + canary, "--operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE): expected a namespace", canary},
+		"no pass at all":                         {"--concurrent-reconciles=0", "--concurrent-reconciles ($RELAYPOOL_CONCURRENT_RECONCILES): expected 1 to 256, received 0", ""},
+		"a number in words":                      {"--check-workers=" + canary, "--check-workers ($RELAYPOOL_CHECK_WORKERS): expected a whole number, received 12 characters that are not", canary},
+		"a duration without a unit":              {"--refs-interval=30", "--refs-interval ($RELAYPOOL_REFS_INTERVAL): expected a duration such as 30s", ""},
+		"references that are read all the time":  {"--refs-interval=1ms", "expected 1s to 1h0m0s, received 1ms", ""},
+		"a resync that is hardly one":            {"--resync=1000h", "--resync ($RELAYPOOL_RESYNC): expected 10s to 168h0m0s, received 1000h0m0s", ""},
+		"metrics on a port without a host":       {"--metrics-listen=8443", "--metrics-listen ($RELAYPOOL_METRICS_LISTEN): expected host:port, such as 127.0.0.1:8443, or none, received 4 characters", ""},
+		"probes on a port that is none":          {"--health-listen=:70000", "--health-listen ($RELAYPOOL_HEALTH_LISTEN): expected host:port", ""},
+		"probes where metrics are":               {"--health-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
+		"a folder without a certificate":         {"--metrics-cert-dir=/nowhere", "the folder has no tls.crt that can be read", ""},
+		"a certificate for plain metrics":        {"--metrics-cert-dir=/nowhere", "is a loopback address, which is served without TLS", ""},
+		"a lease's name with a space":            {"--lease-name=a " + canary, "--lease-name ($RELAYPOOL_LEASE_NAME): expected lower-case letters", canary},
+		"a lease of half a second":               {"--lease-duration=500ms", "--lease-duration ($RELAYPOOL_LEASE_DURATION): expected whole seconds, 1s to 1h, received 500ms", ""},
+		"a leader that tries on for too long":    {"--lease-renew-deadline=15s", "expected less than --lease-duration ($RELAYPOOL_LEASE_DURATION), which is 15s", ""},
+		"a leader that does not try again":       {"--lease-retry-period=10s", "--lease-retry-period ($RELAYPOOL_LEASE_RETRY_PERIOD): expected more than 0s and less than 8.333333333s", ""},
+		"a level that is none":                   {"--log-level=" + canary, "--log-level ($RELAYPOOL_LOG_LEVEL): expected debug, info, warn or error, received 12 characters", canary},
+		"a format that is none":                  {"--log-format=" + canary, "--log-format ($RELAYPOOL_LOG_FORMAT): expected auto, json or text", canary},
+		"leading that is neither true nor false": {"--leader-elect=" + canary, "--leader-elect ($RELAYPOOL_LEADER_ELECT): expected true or false, received 12 characters", canary},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, "", sound(t, tt.flag)...)
+			var problems Problems
+			if !errors.As(err, &problems) || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("error is %v, want %q in it", err, tt.want)
+			}
+			if tt.wantAbsent != "" && strings.Contains(err.Error(), tt.wantAbsent) {
+				t.Errorf("the value is in %v", err)
+			}
+		})
+	}
+}
+
+func TestEveryFaultIsToldAtOnce(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	_, err := load(t, "", "--check-workers=many", "--resync=1s", "--log-level=loud")
+	var problems Problems
+	if !errors.As(err, &problems) {
+		t.Fatalf("error is %v, want Problems", err)
+	}
+	for _, flag := range []string{"kubeconfig", "relay-image", "operator-namespace", "check-workers", "resync", "log-level"} {
+		if !slices.ContainsFunc(problems, func(p error) bool { return strings.HasPrefix(p.Error(), setting(flag)+": ") }) {
+			t.Errorf("nothing is said of --%s: %v", flag, err)
+		}
+	}
+	if want := "the configuration has 6 problems:\n"; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error begins %q, want %q", err.Error()[:len(want)], want)
+	}
+}
+
+func TestNamespaceOfTheOperator(t *testing.T) {
+	t.Parallel()
+	without := []string{"--kubeconfig=" + file(t, "config", kubeconfig), "--relay-image=registry.example/relay:1"}
+	pod := file(t, "namespace", "of-the-pod\n")
+	tests := map[string]struct {
+		namespaceFile string
+		args          []string
+		want          string
+		wantErr       bool
+	}{
+		"a pod takes its own":               {pod, without, "of-the-pod", false},
+		"the flag wins":                     {pod, append(slices.Clone(without), "--operator-namespace=other"), "other", false},
+		"outside it has to be named":        {"", without, "", true},
+		"but not where nobody has to lead":  {"", append(slices.Clone(without), "--leader-elect=false"), "", false},
+		"a pod may be told not to lead too": {pod, append(slices.Clone(without), "--leader-elect=false"), "of-the-pod", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := load(t, tt.namespaceFile, tt.args...)
+			if tt.wantErr {
+				if err == nil || !strings.Contains(err.Error(), "--operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE): is missing") {
+					t.Errorf("error is %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cfg.OperatorNamespace != tt.want {
+				t.Errorf("namespace is %q, want %q", cfg.OperatorNamespace, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheClusterIsThatOfTheFile(t *testing.T) {
+	t.Parallel()
+	cfg, err := load(t, "", sound(t)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Rest.Host != "https://127.0.0.1:1" || cfg.Rest.QPS != -1 || !strings.HasPrefix(cfg.Rest.UserAgent, "relaypool-operator/") {
+		t.Errorf("host %q, rate %v, user agent %q", cfg.Rest.Host, cfg.Rest.QPS, cfg.Rest.UserAgent)
+	}
+}
+
+// What reaches the cluster may hold credentials, so that the log shows all else.
+func TestTheLogShowsNoCredentials(t *testing.T) {
+	t.Parallel()
+	cfg, err := load(t, "", sound(t, "--namespaces=one,two")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("Loaded configuration", "config", cfg)
+	if strings.Contains(out.String(), canary) || strings.Contains(out.String(), "127.0.0.1:1\"") {
+		t.Errorf("the log has %s", out.String())
+	}
+	for _, want := range []string{"registry.example/relay:1", `"one"`, "relaypool-operator", "127.0.0.1:8443"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, out.String())
+		}
+	}
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	parser, err := kong.New(&Run{}, NewMalformed().Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variables []string
+	for _, f := range parser.Model.Flags {
+		if f.Name == "help" {
+			continue
+		}
+		if want := contract.VariablePrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); !reflect.DeepEqual(f.Envs, []string{want}) {
+			t.Errorf("--%s is read from %v, want %s", f.Name, f.Envs, want)
+		}
+		variables = append(variables, f.Envs...)
+	}
+	slices.Sort(variables)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(contract.OperatorEnvironmentVariables())), variables); diff != "" {
+		t.Errorf("variables (-contract +flags):\n%s", diff)
+	}
+}
