@@ -1,0 +1,128 @@
+// Package manager makes the operator's process: what is cached and for whom,
+// how one of several operators leads, what is served to probes and Prometheus,
+// and how it ends.
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// reconcileTimeout bounds one pass. A pass makes some dozens of short calls;
+	// one that takes longer waits for a server that hangs, and is done again.
+	reconcileTimeout = time.Minute
+	// shutdownTimeout is for passes that are under way when the process is told
+	// to stop. It stays below a pod's usual grace period of 30 s.
+	shutdownTimeout = 20 * time.Second
+	// syncTimeout is how long the caches may take to fill at start.
+	syncTimeout = 2 * time.Minute
+)
+
+// Options is what a Manager needs.
+type Options struct {
+	Config *settings.Config
+	Log    *slog.Logger
+}
+
+// Component is a part that the manager runs, such as a reconciler.
+type Component interface {
+	SetupWithManager(ctrl.Manager) error
+}
+
+// Manager is the operator's process, without its parts: those are set up with it
+// before Run.
+type Manager struct{ ctrl.Manager }
+
+// New makes a Manager. It asks the API server what it has, so that a cluster
+// that cannot be reached, or has no RelayPools, is an error here.
+func New(o Options) (*Manager, error) {
+	if o.Config == nil || o.Log == nil {
+		return nil, errors.New("manager: an option is not set: Config and Log are required")
+	}
+	s, err := scheme()
+	if err != nil {
+		return nil, err
+	}
+	cfg := o.Config
+	inner, err := ctrl.NewManager(cfg.Rest, ctrl.Options{
+		Scheme:                        s,
+		Logger:                        logr.FromSlogHandler(o.Log.Handler()),
+		Cache:                         cacheOptions(cfg.Namespaces, cfg.Resync),
+		Client:                        clientOptions(),
+		Metrics:                       metricsOptions(cfg.Listening),
+		HealthProbeBindAddress:        bindAddress(cfg.HealthListen),
+		LivenessEndpointName:          contract.LivenessPath,
+		ReadinessEndpointName:         contract.ReadinessPath,
+		LeaderElection:                cfg.LeaderElect,
+		LeaderElectionID:              cfg.Leading.Name,
+		LeaderElectionNamespace:       cfg.OperatorNamespace,
+		LeaderElectionReleaseOnCancel: true, // safe, for the process ends as soon as Run returns
+		LeaseDuration:                 new(cfg.Duration),
+		RenewDeadline:                 new(cfg.RenewDeadline),
+		RetryPeriod:                   new(cfg.RetryPeriod),
+		GracefulShutdownTimeout:       new(shutdownTimeout),
+		Controller: config.Controller{
+			MaxConcurrentReconciles: cfg.ConcurrentReconciles,
+			ReconciliationTimeout:   reconcileTimeout,
+			CacheSyncTimeout:        syncTimeout,
+			// What a follower has cached, it need not read when it takes over.
+			EnableWarmup: new(true),
+		},
+	})
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, errors.New("the cluster knows no RelayPool: install the resource with kubectl apply --server-side -f config/crd, or by the chart")
+	case err != nil:
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	m := &Manager{inner}
+	if err := m.addChecks(); err != nil {
+		return nil, err
+	}
+	metrics.RegisterRESTClientMetrics(metrics.MetricRequestLatency, metrics.MetricRequestRetry)
+	return m, nil
+}
+
+// Add sets components up, in their order.
+func (m *Manager) Add(components ...Component) error {
+	for _, c := range components {
+		if err := c.SetupWithManager(m.Manager); err != nil {
+			return fmt.Errorf("set up %T: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// Run works until ctx ends, or the Lease is lost. The process must end as soon
+// as it returns: another operator may lead from then on.
+func (m *Manager) Run(ctx context.Context) error {
+	if err := m.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+// scheme knows Kubernetes' own kinds and ours.
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		return nil, fmt.Errorf("make the scheme: %w", err)
+	}
+	return s, nil
+}

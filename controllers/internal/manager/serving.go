@@ -1,0 +1,67 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/relaypool/relaypool/controllers/internal/settings"
+)
+
+// unserved is controller-runtime's address of what is not served.
+const unserved = "0"
+
+// probeWait is less than a probe's usual timeout of a second.
+const probeWait = 500 * time.Millisecond
+
+func bindAddress(address string) string {
+	if address == settings.None {
+		return unserved
+	}
+	return address
+}
+
+// metricsOptions serve metrics plainly to the machine itself, and to everybody
+// else over TLS once the API server has said who they are and that they may.
+func metricsOptions(l settings.Listening) metricsserver.Options {
+	o := metricsserver.Options{BindAddress: bindAddress(l.MetricsListen)}
+	if l.Loopback() || o.BindAddress == unserved {
+		return o
+	}
+	o.SecureServing = true
+	o.FilterProvider = filters.WithAuthenticationAndAuthorization
+	o.CertDir = l.MetricsCertDir
+	o.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = tls.VersionTLS12
+		// HTTP/2 gives a scrape nothing, and a stranger ways to exhaust the server.
+		c.NextProtos = []string{"http/1.1"}
+	}}
+	return o
+}
+
+// addChecks makes the process alive while it answers, and ready once its caches
+// are full, so that a roll-out does not end the old operator before the new one
+// can take over.
+func (m *Manager) addChecks() error {
+	err := errors.Join(
+		m.AddHealthzCheck("ping", healthz.Ping),
+		m.AddReadyzCheck("caches", func(r *http.Request) error {
+			ctx, cancel := context.WithTimeout(r.Context(), probeWait)
+			defer cancel()
+			if !m.GetCache().WaitForCacheSync(ctx) {
+				return errors.New("the caches are not full yet")
+			}
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("add health checks: %w", err)
+	}
+	return nil
+}
