@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/admit"
+	"github.com/relaypool/relaypool/controllers/internal/settings"
+)
+
+type planCmd struct {
+	File       string `required:"" short:"f" placeholder:"FILE" help:"Required. File of RelayPools, YAML or JSON, or - for standard input. Other kinds in it are left out."`
+	Namespace  string `default:"default" short:"n" placeholder:"NAMESPACE" help:"Namespace of RelayPools that name none."`
+	RelayImage string `default:"relaypool/relay" env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" help:"Image of the relay for RelayPools without spec.image, as operator run is given it."`
+}
+
+// Run prints what would be applied.
+func (c *planCmd) Run(env *environment) error {
+	problems := append(settings.Problems{}, env.malformed...)
+	problems = append(problems, settings.CheckImage(c.RelayImage)...)
+	if len(problems) > 0 {
+		return problems
+	}
+	pools, err := c.read(env)
+	if err != nil {
+		return err
+	}
+	for _, pool := range pools {
+		for _, object := range render(pool, c.RelayImage) {
+			if err := writeYAML(env.out, object); err != nil {
+				return err
+			}
+		}
+		remark(env.err, pool)
+	}
+	return nil
+}
+
+// read gives the file's RelayPools as the API server would take them in.
+func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
+	in := env.in
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --file: %w", errUsage, err)
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		in = f
+	}
+	reader, err := admit.New()
+	if err != nil {
+		return nil, err
+	}
+	pools, others, err := reader.Read(env, io.LimitReader(in, maxFile), c.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if others > 0 {
+		fmt.Fprintf(env.err, "left out %d documents that are no RelayPool of %s\n", others, v1alpha1.SchemeGroupVersion)
+	}
+	if len(pools) == 0 {
+		return nil, fmt.Errorf("%w: --file: expected a RelayPool of %s, found none", errUsage, v1alpha1.SchemeGroupVersion)
+	}
+	return pools, nil
+}
+
+// maxFile bounds what is read, far above what a person writes.
+const maxFile = 64 << 20

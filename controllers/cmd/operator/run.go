@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/relaypool/relaypool/controllers/internal/manager"
+	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+type runCmd struct {
+	Settings settings.Run `embed:""`
+}
+
+// Run works until the process is told to stop.
+func (c *runCmd) Run(env *environment) error {
+	c.Settings.Found = env.malformed
+	cfg, err := c.Settings.Load()
+	if err != nil {
+		return err
+	}
+	log, err := manager.NewLog(env.err, c.Settings.Logging)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	manager.Redirect(log)
+	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", built(), "config", cfg)
+	m, err := manager.New(manager.Options{Config: cfg, Log: log})
+	if err != nil {
+		return err
+	}
+	return m.Run(env)
+}
