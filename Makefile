@@ -51,8 +51,9 @@ drill: ## Break relays, database and endpoints under load, then account for ever
 	bin/drill/drill -seed $(SEED) -duration $(DURATION) $(ARGS)
 
 .PHONY: build
-build: ## Build the relay into bin/.
+build: ## Build relay and operator into bin/.
 	go build -trimpath -o bin/relay ./relay/cmd/relay
+	go build -trimpath -o bin/operator ./controllers/cmd/operator
 
 .PHONY: test
 test: ## Run every test under the race detector, on one private Postgres and real API servers.

@@ -166,7 +166,7 @@ func TestNamesExist(t *testing.T) {
 		pattern string
 		exists  func(name string) bool
 	}{
-		"environment variables": {`(RELAYPOOL_[A-Z0-9_]+)`, among(append(contract.EnvironmentVariables(), postgres.TestURLVariable))},
+		"environment variables": {`(RELAYPOOL_[A-Z0-9_]+)`, among(slices.Concat(contract.EnvironmentVariables(), contract.OperatorEnvironmentVariables(), []string{postgres.TestURLVariable}))},
 		"metrics":               {`\b(relaypool_[a-z0-9_]+)`, isMetric},
 		"make targets":          {"`make ([a-z-]+)", among(targets(t))},
 		"paths": {"`((?:relay|hack|docs|\\.ci)/[A-Za-z0-9_./-]+)`", func(path string) bool {

@@ -42,6 +42,11 @@ var (
 	// testSupport is outside _test.go files but never in a program.
 	testSupport = []string{"./relay/internal/pgtest"}
 	wiring      = []string{"./relay/internal/app/...", "./relay/cmd/..."}
+	// shared is what the operator has of the relay: what both must see alike.
+	shared = []string{
+		"./relay/contract", "./relay/shieldpool", "./relay/poolcheck",
+		"./relay/refusal", "./relay/merkle", "./relay/groth16",
+	}
 	// impure reaches the network, the machine, a database, a clock's log or
 	// chance. Dependencies may link some of these; our own files must not.
 	impure = []string{
@@ -55,8 +60,43 @@ func rules() map[string]rule {
 	all := map[string]rule{
 		"the relay never links Kubernetes' client": {
 			of: []string{"./relay/..."}, reach: links,
-			forbid: []string{"k8s.io/client-go/..."},
+			forbid: []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./api/...", "./controllers/..."},
 			why:    "the operator talks to the cluster, a relay pod has no token for it",
+		},
+		"the operator knows what relays show of themselves": {
+			of: []string{"./controllers/..."}, reach: links,
+			forbid: []string{"./..."}, allow: slices.Concat(shared, []string{"./api/...", "./config/crd", "./controllers/..."}),
+			why: "it starts relays by their image and speaks to them over HTTP; what both need has a package of its own in relay/",
+		},
+		"the operator never links a database": {
+			of: []string{"./controllers/..."}, reach: links,
+			forbid: []string{"github.com/jackc/pgx/v5/...", "github.com/riverqueue/river/..."},
+			why:    "Postgres is the relays': the operator works while it is away, and holds no connection to what it does not need",
+		},
+		"the operator starts no programs": {
+			of: []string{"./controllers/..."}, reach: imports,
+			forbid: []string{"os/exec"},
+			why:    "its image has no other program, and the linter does not look for tainted commands",
+		},
+		"the builders are pure": {
+			of: []string{"./controllers/internal/build"}, reach: imports,
+			forbid: impure,
+			why:    "the same RelayPool must give the same objects everywhere: pass in what comes from outside",
+		},
+		"the resource is its types": {
+			of: []string{"./api/..."}, except: []string{"./api/v1alpha1/applyconfiguration/..."}, reach: imports,
+			// k8s.io/api has the types that a pod's template takes as they are, such as
+			// tolerations, and nothing that talks to anybody.
+			forbid: []string{"all"}, allow: []string{"std", "./api/...", "k8s.io/apimachinery/...", "k8s.io/api/..."},
+			why: "clients of the resource import it, and should not have to link an operator or a client with it",
+		},
+		"the resource's apply configurations are generated types too": {
+			of: []string{"./api/v1alpha1/applyconfiguration/..."}, reach: imports,
+			forbid: []string{"all"}, allow: []string{
+				"std", "./api/...", "k8s.io/apimachinery/...", "k8s.io/api/...",
+				"k8s.io/client-go/applyconfigurations/...", "sigs.k8s.io/structured-merge-diff/...",
+			},
+			why: "they add how to name some fields only, and nothing that talks to anybody",
 		},
 		"the relay never links what is for development": {
 			of: []string{"./relay/..."}, except: testSupport, reach: links,
