@@ -37,6 +37,7 @@ var (
 		"./relay/internal/spending",
 		"./relay/internal/submission",
 		"./relay/internal/swap",
+		"./relay/internal/sweep",
 		"./relay/internal/viewingkey",
 	}
 	// testSupport is outside _test.go files but never in a program.

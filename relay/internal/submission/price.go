@@ -88,7 +88,7 @@ type priceCache struct {
 }
 
 func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
-	return &priceCache{rule: rule, now: now, price: rule.of(nil)}
+	return &priceCache{rule: rule, now: now, price: rule.Of(nil)}
 }
 
 // current is the price in micro-lamports. When the chain does not say, the last
@@ -107,7 +107,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, pool *shieldpool.
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.price = p.rule.of(fees)
+	p.price = p.rule.Of(fees)
 	return p.price
 }
 
@@ -121,8 +121,9 @@ func (p *priceCache) last() (price uint64, old bool) {
 	return p.price, old
 }
 
-// of picks the percentile of the fees within floor and cap.
-func (r PriceRule) of(fees []uint64) uint64 {
+// Of picks the percentile of the fees within floor and cap, all in micro-lamports
+// a compute unit; without fees it is the floor.
+func (r PriceRule) Of(fees []uint64) uint64 {
 	price := r.Floor
 	if len(fees) > 0 {
 		sorted := slices.Sorted(slices.Values(fees))

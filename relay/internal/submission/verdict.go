@@ -6,36 +6,18 @@ import (
 )
 
 // verdict is what one look at the chain says about one attempt.
-type verdict int
+type verdict = ledger.Fate
 
 const (
-	mayLand verdict = iota
-	landed
-	failedOnChain
-	// expired: it is not on the chain and can never be.
-	expired
-	// forgotten: it cannot land any more, and the endpoint's history is too short
-	// to tell whether it has.
-	forgotten
+	mayLand       = ledger.MayLand
+	landed        = ledger.Landed
+	failedOnChain = ledger.FailedOnChain
+	expired       = ledger.Expired
+	forgotten     = ledger.Forgotten
 )
 
-// judge is the one place that decides whether an attempt is dead. Failure on
-// the chain counts once it is finalized, because the same bytes can succeed on
-// another fork. Absence counts only from an endpoint whose history reaches back
-// to the attempt and whose finalized height is past the attempt's last one.
 func judge(a *Attempt, st *ledger.Status, l *ledger.Look) verdict {
-	switch {
-	case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
-		return landed
-	case st != nil && st.Err != nil && st.Confirmation.AtLeast(ledger.Finalized):
-		return failedOnChain
-	case st != nil || l.FinalizedHeight <= a.LastValidBlockHeight:
-		return mayLand
-	case l.FirstAvailable > a.BlockhashSlot:
-		return forgotten
-	default:
-		return expired
-	}
+	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight)
 }
 
 // noteFact is what is known of a submission's nullifiers.

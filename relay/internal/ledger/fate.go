@@ -1,0 +1,39 @@
+package ledger
+
+// Fate is what one look at the chain says about one signed transaction.
+type Fate int
+
+// The fates.
+const (
+	MayLand Fate = iota
+	// Landed: it is confirmed at least, and succeeded.
+	Landed
+	// FailedOnChain: it landed with an error, and that is final.
+	FailedOnChain
+	// Expired: it is not on the chain and can never be.
+	Expired
+	// Forgotten: it cannot land any more, and the endpoint's history is too short
+	// to tell whether it has.
+	Forgotten
+)
+
+// Fate is the one place that decides whether a signed transaction is dead. st is
+// the look's status of it, nil for none; its blockhash was read at blockhashSlot
+// and dies after lastValidBlockHeight. Failure on the chain counts once it is
+// finalized, because the same bytes can succeed on another fork. Absence counts
+// only from an endpoint whose history reaches back to the transaction and whose
+// finalized height is past its last one.
+func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64) Fate {
+	switch {
+	case st != nil && st.Err == nil && st.Confirmation.AtLeast(Confirmed):
+		return Landed
+	case st != nil && st.Err != nil && st.Confirmation.AtLeast(Finalized):
+		return FailedOnChain
+	case st != nil || l.FinalizedHeight <= lastValidBlockHeight:
+		return MayLand
+	case l.FirstAvailable > blockhashSlot:
+		return Forgotten
+	default:
+		return Expired
+	}
+}
