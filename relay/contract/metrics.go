@@ -94,7 +94,7 @@ var (
 		"None; what a swap costs for good is its rent less this.", nil}
 	MetricReceived = Metric{"relaypool_received_lamports_total", "Lamports that the payers received, by the finalized chain.",
 		"None; it shows funding.", nil}
-	MetricLedgerEntries = Metric{"relaypool_ledger_entries_total", "Transactions that this process entered into the ledger, by kind: transfer, withdrawal, swap, failed, received, unknown.",
+	MetricLedgerEntries = Metric{"relaypool_ledger_entries_total", "Transactions that this process entered into the ledger, by kind: transfer, withdrawal, swap, sweep (relay sweep moved lamports between keys of yours), failed, received, unknown.",
 		"unknown: see relaypool_ledger_unknown_signatures.", []string{"kind"}}
 	MetricLedgerUnknown = Metric{"relaypool_ledger_unknown_signatures", "Transactions on the chain that a payer of ours signed and the database does not know.",
 		"Above 0: somebody else holds the key, or rows were lost. Move the funds to a new key first, then look.", nil}

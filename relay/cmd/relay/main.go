@@ -29,6 +29,7 @@ type cli struct {
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema up to date. relay serve does so at start as well."`
 	Ledger     ledgerCmd     `cmd:"" help:"Print what the fee payers spent, by day and kind, from the chain's own history; with an RPC endpoint, bring the ledger up to the chain first and compare the balances. Ends with 1 when a lamport is not accounted for."`
 	Swaps      swapsCmd      `cmd:"" help:"List the swaps whose second leg is under way: how far each is, when it times out, and what it waits for. With an RPC endpoint the chain's slot is asked for, else it is reckoned from the newest that the fleet has seen."`
+	Sweep      sweepCmd      `cmd:"" help:"Move fee payers' own lamports to other keys, when keys are rotated."`
 	Keygen     keygenCmd     `cmd:"" help:"Make a fee payer's key file and print its address."`
 	Compliance complianceCmd `cmd:"" help:"The compliance officer's half: keys, and what was sealed to them."`
 	Version    versionCmd    `cmd:"" help:"Print version and build."`
@@ -74,9 +75,13 @@ func run(env *environment, args []string) int {
 		err = command.Run(env)
 	}
 	var problems config.Problems
+	var own interface{ ExitCode() int }
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &own):
+		fmt.Fprintln(env.err, "relay:", err)
+		return own.ExitCode()
 	case errors.As(err, &problems), errors.Is(err, errUsage):
 		fmt.Fprintln(env.err, "relay:", err)
 		return exitUsage

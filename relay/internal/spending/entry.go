@@ -20,6 +20,9 @@ const (
 	KindTransfer   = Kind(shieldpool.KindTransfer)
 	KindWithdrawal = Kind(shieldpool.KindWithdrawal)
 	KindSwap       = Kind(shieldpool.KindSwap)
+	// KindSweep: relay sweep moved lamports between keys of the operator's own; it
+	// has an entry with each payer that it left or reached.
+	KindSweep Kind = "sweep"
 	// KindFailed: ours, landed with an error; it cost its fee.
 	KindFailed Kind = "failed"
 	// KindReceived: somebody else's, which brought lamports.
@@ -31,7 +34,7 @@ const (
 
 // Kinds are all kinds, in the order in which they are shown.
 func Kinds() []Kind {
-	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindFailed, KindReceived, KindUnknown}
+	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindSweep, KindFailed, KindReceived, KindUnknown}
 }
 
 // What the accounts cost that a transaction of the relay's makes, in lamports: a
@@ -47,30 +50,33 @@ const (
 // the transaction made, less what came back of those that it closed, which is
 // Returned: below zero when a swap was executed. Other is what left the account
 // for no reason that the relay knows, and has to be 0 but in unknown
-// transactions. Received is what came in from others.
+// transactions. Moved is what a sweep took to another key of the operator's own,
+// below zero what one brought: it is not spent, and not received. Received is
+// what came in from others.
 type Amounts struct {
 	Fee         uint64 `json:"fee"`
 	PriorityFee uint64 `json:"priority_fee"`
 	Rent        int64  `json:"rent"`
 	Returned    uint64 `json:"returned"`
 	Other       int64  `json:"other"`
+	Moved       int64  `json:"moved"`
 	Received    uint64 `json:"received"`
 }
 
-// Spent is all that left, whatever came in.
+// Spent is all that left, whatever came in, but for what was moved.
 func (a Amounts) Spent() int64 {
 	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // all lamports there are fit 63 bits
 }
 
 // Net is what the account lost; below zero when it gained.
 func (a Amounts) Net() int64 {
-	return a.Spent() - int64(a.Received) //nolint:gosec // all lamports there are fit 63 bits
+	return a.Spent() + a.Moved - int64(a.Received) //nolint:gosec // all lamports there are fit 63 bits
 }
 
 func (a Amounts) plus(b Amounts) Amounts {
 	return Amounts{
 		Fee: a.Fee + b.Fee, PriorityFee: a.PriorityFee + b.PriorityFee, Rent: a.Rent + b.Rent, Returned: a.Returned + b.Returned,
-		Other: a.Other + b.Other, Received: a.Received + b.Received,
+		Other: a.Other + b.Other, Moved: a.Moved + b.Moved, Received: a.Received + b.Received,
 	}
 }
 
@@ -82,7 +88,7 @@ type Entry struct {
 	// At is the block's time, or that of reading when the chain does not tell.
 	At   time.Time
 	Kind Kind
-	// Submission is the one whose attempt it was; nil for none.
+	// Submission is the one whose attempt it was; nil for none, as of a sweep.
 	Submission *uuid.UUID
 	Amounts
 	// After are the payer's lamports after it.
@@ -91,11 +97,17 @@ type Entry struct {
 
 // Attempt is a transaction that the database knows.
 type Attempt struct {
-	// Submission is the one that the client knows: of both legs of a swap, the first.
+	// Submission is the one that the client knows: of both legs of a swap, the
+	// first. It is zero for a sweep.
 	Submission uuid.UUID
-	Kind       shieldpool.Kind
-	Purpose    submission.Purpose
+	// Kind is the submission's, or KindSweep.
+	Kind    shieldpool.Kind
+	Purpose submission.Purpose
+	// Moved is what a sweep takes from its fee payer beyond the fee, in lamports.
+	Moved uint64
 }
+
+func (a *Attempt) sweeps() bool { return a != nil && Kind(a.Kind) == KindSweep }
 
 // enter judges a payment; attempt is nil when the database knows of none. ok is
 // false when nothing happened to the payer: anybody may name its address.
@@ -113,17 +125,22 @@ func enter(p *ledger.Payment, payer solana.PublicKey, attempt *Attempt, now time
 	switch {
 	case p.FeePayer != payer && lost == 0:
 		return e, false
+	case p.FeePayer != payer && lost < 0 && attempt.sweeps():
+		e.Kind, e.Moved = KindSweep, lost
 	case p.FeePayer != payer && lost < 0:
 		e.Kind, e.Received = KindReceived, uint64(-lost)
 	case p.FeePayer != payer || attempt == nil:
 		e.Kind, e.Other = KindUnknown, lost
 	case p.Failed:
 		e.Kind, e.Other = KindFailed, lost
+	case attempt.sweeps():
+		e.Kind, e.Moved = KindSweep, int64(attempt.Moved) //nolint:gosec // all lamports there are fit 63 bits
+		e.Other = lost - e.Moved
 	default:
 		e.Kind = Kind(attempt.Kind)
 		e.Amounts = e.explain(lost, attempt)
 	}
-	if attempt != nil {
+	if attempt != nil && !attempt.sweeps() {
 		e.Submission = &attempt.Submission
 	}
 	return e, true

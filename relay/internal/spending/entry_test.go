@@ -27,6 +27,7 @@ func TestEnter(t *testing.T) {
 	leg := func(p submission.Purpose) *Attempt {
 		return &Attempt{Submission: id, Kind: shieldpool.KindSwap, Purpose: p}
 	}
+	moved := &Attempt{Kind: shieldpool.Kind(KindSweep), Moved: 4_000_000}
 	tests := map[string]struct {
 		payer         solana.PublicKey
 		failed        bool
@@ -116,6 +117,27 @@ func TestEnter(t *testing.T) {
 			payer: us, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),
 			want: KindFailed, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
+		"a sweep of ours moves lamports and spends its fee": {
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 4_000_000, attempt: moved,
+			want: KindSweep, amounts: Amounts{Fee: 5000, PriorityFee: 300, Moved: 4_000_000},
+		},
+		"what a sweep takes beyond what it was to move is unexplained": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 4_000_001, attempt: moved,
+			want: KindSweep, amounts: Amounts{Fee: 5000, Moved: 4_000_000, Other: 1},
+		},
+		"a sweep of another key of ours brings lamports that nobody gave": {
+			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 10_000 + 3_000_000, attempt: moved,
+			want: KindSweep, amounts: Amounts{Moved: -3_000_000},
+		},
+		"a sweep that failed cost its fee": {
+			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: moved,
+			want: KindFailed, amounts: Amounts{Fee: 5000},
+		},
+		"a sweep to us that failed is a mention": {payer: somebody, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 10_000, attempt: moved},
+		"a sweep of somebody else's fee payer that takes from us: our key signed": {
+			payer: somebody, fee: 5000, sigs: 5000, before: 10_000, after: 1000, attempt: moved,
+			want: KindUnknown, amounts: Amounts{Other: 9000},
+		},
 		"signed by our key and unknown to the database": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000, after: 1000,
 			want: KindUnknown, amounts: Amounts{Fee: 5000, Other: 4000},
@@ -150,7 +172,7 @@ func TestEnter(t *testing.T) {
 				return
 			}
 			want := Entry{Signature: solana.Signature{7}, Payer: us, Slot: 9, At: now, Kind: test.want, Amounts: test.amounts, After: test.after}
-			if test.attempt != nil {
+			if test.attempt != nil && test.attempt != moved {
 				want.Submission = &id
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

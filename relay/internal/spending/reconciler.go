@@ -311,6 +311,8 @@ func (r *Reconciler) tell(ctx context.Context, from *Cursor, b *balance) {
 		case e.Other != 0:
 			r.Log.ErrorContext(ctx, "Found lamports that a transaction of ours cost beyond fee and rent",
 				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Other)
+		case e.Kind == KindSweep:
+			r.Log.InfoContext(ctx, "Moved lamports between keys of the operator's", "payer", e.Payer, "lamports", e.Moved)
 		case e.Kind == KindReceived:
 			r.Log.InfoContext(ctx, "Received lamports", "payer", e.Payer, "lamports", e.Received)
 		}

@@ -100,15 +100,19 @@ type KindLine struct {
 type PayerLine struct {
 	Payer   solana.PublicKey `json:"payer"`
 	Opening uint64           `json:"opening"`
-	// Spent is all that left but for what came in, which is Received.
+	// Spent is all that left but for what came in, which is Received, and for what
+	// sweeps took to other keys of the operator's, which is Moved: below zero when
+	// they brought more.
 	Spent    int64  `json:"spent"`
+	Moved    int64  `json:"moved"`
 	Received uint64 `json:"received"`
 	// Gaps counts places where history is missing, Missing is what they brought.
 	Gaps    uint64 `json:"gaps"`
 	Missing int64  `json:"missing"`
 	// Closing is what the payer held after the last transaction that was read.
 	Closing uint64 `json:"closing"`
-	// Unexplained is what Closing is above opening less spent plus received and missing: 0.
+	// Unexplained is what Closing is above opening less spent and moved plus received
+	// and missing: 0.
 	Unexplained int64 `json:"unexplained"`
 	// Chain is what it holds now, and Difference what that is above Closing: the
 	// transactions that are not final yet. Nil when the chain was not asked.
@@ -178,6 +182,7 @@ func (l *Ledger) payers() []PayerLine {
 				continue
 			}
 			line.Spent += s.Spent()
+			line.Moved += s.Moved
 			line.Received += s.Received
 			if s.Kind == KindUnknown {
 				line.Unknown += s.Transactions
@@ -185,7 +190,7 @@ func (l *Ledger) payers() []PayerLine {
 				line.Other += s.Other
 			}
 		}
-		line.Unexplained = int64(c.After) - (int64(c.Opening) - line.Spent + int64(line.Received) + c.Missing) //nolint:gosec // all lamports there are fit 63 bits
+		line.Unexplained = int64(c.After) - (int64(c.Opening) - line.Spent - line.Moved + int64(line.Received) + c.Missing) //nolint:gosec // all lamports there are fit 63 bits
 		lines[i] = line
 	}
 	return lines
@@ -220,25 +225,25 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	}
 	fmt.Fprintln(w, "\nLamports, but for the last column. The same days by what was put on the chain; rent is less by what came back of it, which is returned:")
 	fmt.Fprintln(w)
-	fmt.Fprintln(table, "kind\ttransactions\tfee\tpriority fee\trent\treturned\tother\treceived\tspent\t")
+	fmt.Fprintln(table, "kind\ttransactions\tfee\tpriority fee\trent\treturned\tother\tmoved\treceived\tspent\t")
 	for _, k := range s.byKind() {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
-			k.Kind, k.Transactions, k.Fee, k.PriorityFee, k.Rent, k.Returned, k.Other, k.Received, k.Amounts.Spent())
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
+			k.Kind, k.Transactions, k.Fee, k.PriorityFee, k.Rent, k.Returned, k.Other, k.Moved, k.Received, k.Amounts.Spent())
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "\nSince the ledger began:")
 	fmt.Fprintln(w)
-	fmt.Fprintln(table, "fee payer\topening\tspent\treceived\tgaps\tclosing\tchain now\tdifference\tunknown\tunexplained\t")
+	fmt.Fprintln(table, "fee payer\topening\tspent\tmoved\treceived\tgaps\tclosing\tchain now\tdifference\tunknown\tunexplained\t")
 	for i := range s.Payers {
 		p := &s.Payers[i]
 		chain, difference := "-", "-"
 		if p.Chain != nil {
 			chain, difference = fmt.Sprint(*p.Chain), fmt.Sprint(*p.Difference)
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t\n",
-			p.Payer, p.Opening, p.Spent, p.Received, p.Missing, p.Closing, chain, difference, p.Unknown, p.Unexplained+p.Other)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t\n",
+			p.Payer, p.Opening, p.Spent, p.Moved, p.Received, p.Missing, p.Closing, chain, difference, p.Unknown, p.Unexplained+p.Other)
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -20,6 +20,8 @@ func book() *Ledger {
 		{date(20), us, KindTransfer, 1, Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760}},
 		{date(20), somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
 		{date(21), somebody, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
+		{date(21), us, KindSweep, 1, Amounts{Fee: 5000, Moved: 900_000_000}},
+		{date(21), somebody, KindSweep, 1, Amounts{Moved: -900_000_000}},
 	}
 	return &Ledger{
 		Days: days, Totals: []Sum{
@@ -27,39 +29,42 @@ func book() *Ledger {
 			{time.Time{}, us, KindReceived, 1, Amounts{Received: 2_000_000_000}},
 			{time.Time{}, somebody, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
 			{time.Time{}, somebody, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
+			{time.Time{}, us, KindSweep, 1, Amounts{Fee: 5000, Moved: 900_000_000}},
+			{time.Time{}, somebody, KindSweep, 1, Amounts{Moved: -900_000_000}},
 		},
 		Cursors: []Cursor{
-			{Payer: us, Slot: 900, After: 2_000_000_000 - 15_900 - 3*1_781_760, CheckedAt: date(21).Add(time.Hour)},
-			{Payer: somebody, Opening: 5_000_000, Slot: 800, After: 5_000_000 - 5300 - 15_000 - 3_821_040 + 7, CheckedAt: date(21)},
+			{Payer: us, Slot: 900, After: 2_000_000_000 - 15_900 - 3*1_781_760 - 5000 - 900_000_000, CheckedAt: date(21).Add(time.Hour)},
+			{Payer: somebody, Opening: 5_000_000, Slot: 800, After: 5_000_000 - 5300 - 15_000 - 3_821_040 + 7 + 900_000_000, CheckedAt: date(21)},
 		},
 	}
 }
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
-	s := book().Statement(map[solana.PublicKey]uint64{us: 1_994_638_820, somebody: 1_158_667})
+	s := book().Statement(map[solana.PublicKey]uint64{us: 1_094_633_820, somebody: 901_158_667})
 	var out strings.Builder
 	if err := s.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
 	const want = `   day (UTC)  transactions    fee  priority fee     rent  other    received    spent   spent, SOL
   2026-11-20             3  10000           600  1781760      0  2000000000  1792360  0.001792360
-  2026-11-21             5  25000           600  7384560      0           7  7410160  0.007410160
-         all             8  35000          1200  9166320      0  2000000007  9202520  0.009202520
+  2026-11-21             7  30000           600  7384560      0           7  7415160  0.007415160
+         all            10  40000          1200  9166320      0  2000000007  9207520  0.009207520
 
 Lamports, but for the last column. The same days by what was put on the chain; rent is less by what came back of it, which is returned:
 
-      kind  transactions    fee  priority fee     rent  returned  other    received    spent
-  transfer             3  15000           900  5345280         0      0           0  5361180
-      swap             3  15000             0  3821040   6090000      0           7  3836040
-    failed             1   5000           300        0         0      0           0     5300
-  received             1      0             0        0         0      0  2000000000        0
+      kind  transactions    fee  priority fee     rent  returned  other  moved    received    spent
+  transfer             3  15000           900  5345280         0      0      0           0  5361180
+      swap             3  15000             0  3821040   6090000      0      0           7  3836040
+     sweep             2   5000             0        0         0      0      0           0     5000
+    failed             1   5000           300        0         0      0      0           0     5300
+  received             1      0             0        0         0      0      0  2000000000        0
 
 Since the ledger began:
 
-                                    fee payer  opening    spent    received  gaps     closing   chain now  difference  unknown  unexplained
-  4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM        0  5361180  2000000000     0  1994638820  1994638820           0        0            0
-  8opHzTAnfzRpPEx21XtnrVTX28YQuCpAjcn1PczScKh  5000000  3841340           7     0     1158667     1158667           0        0            0
+                                    fee payer  opening    spent       moved    received  gaps     closing   chain now  difference  unknown  unexplained
+  4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM        0  5366180   900000000  2000000000     0  1094633820  1094633820           0        0            0
+  8opHzTAnfzRpPEx21XtnrVTX28YQuCpAjcn1PczScKh  5000000  3841340  -900000000           7     0   901158667   901158667           0        0            0
 
 Agrees: every lamport is accounted for.
 `
@@ -87,21 +92,21 @@ func TestTheJSONForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"day": "2026-11-21", "transactions": 5.0, "fee": 25_000.0, "priority_fee": 600.0, "rent": 7_384_560.0, "returned": 6_090_000.0, "other": 0.0,
-		"received": 7.0, "spent": 7_410_160.0, "spent_sol": "0.007410160",
+		"day": "2026-11-21", "transactions": 7.0, "fee": 30_000.0, "priority_fee": 600.0, "rent": 7_384_560.0, "returned": 6_090_000.0, "other": 0.0,
+		"moved": 0.0, "received": 7.0, "spent": 7_415_160.0, "spent_sol": "0.007415160",
 	}
 	if diff := cmp.Diff(want, got.Days[1]); diff != "" {
 		t.Errorf("day differs (-want +got):\n%s", diff)
 	}
 	want = map[string]any{
 		"day": "2026-11-20", "payer": us.String(), "kind": "received", "transactions": 1.0,
-		"fee": 0.0, "priority_fee": 0.0, "rent": 0.0, "returned": 0.0, "other": 0.0, "received": 2e9,
+		"fee": 0.0, "priority_fee": 0.0, "rent": 0.0, "returned": 0.0, "other": 0.0, "moved": 0.0, "received": 2e9,
 	}
 	if diff := cmp.Diff(want, got.Kinds[1]); diff != "" {
 		t.Errorf("kind differs (-want +got):\n%s", diff)
 	}
 	want = map[string]any{
-		"payer": somebody.String(), "opening": 5_000_000.0, "spent": 3_841_340.0, "received": 7.0, "gaps": 0.0, "missing": 0.0, "closing": 1_158_667.0,
+		"payer": somebody.String(), "opening": 5_000_000.0, "spent": 3_841_340.0, "moved": -900_000_000.0, "received": 7.0, "gaps": 0.0, "missing": 0.0, "closing": 901_158_667.0,
 		"unexplained": 0.0, "unknown": 0.0, "other": 0.0, "slot": 800.0, "checked_at": "2026-11-21T00:00:00Z",
 	}
 	if diff := cmp.Diff(want, got.Payers[1]); diff != "" {
@@ -119,7 +124,7 @@ func TestWhatDoesNotAgree(t *testing.T) {
 	}{
 		"nothing":              {agrees: true, verdict: "Agrees: every"},
 		"no payer yet":         {change: func(l *Ledger) { *l = Ledger{} }, agrees: true, verdict: "has not begun"},
-		"the chain holds less": {chain: 1_994_638_819, verdict: "not final or not read yet"},
+		"the chain holds less": {chain: 1_094_633_819, verdict: "not final or not read yet"},
 		"an unknown signature": {change: func(l *Ledger) { l.Totals[0].Kind = KindUnknown }, verdict: "the key is in other hands"},
 		"lamports for nothing": {change: func(l *Ledger) { l.Totals[0].Rent--; l.Totals[0].Other++ }, verdict: "the relay did not do"},
 		"a gap":                {change: func(l *Ledger) { l.Cursors[0].Gaps = 1 }, verdict: "history is missing"},
@@ -157,7 +162,7 @@ func TestFigures(t *testing.T) {
 	l.Days = l.Days[:1]
 	want := Figures{
 		Today: Amounts{Fee: 10_000, PriorityFee: 600, Rent: 3_563_520},
-		Total: Amounts{Fee: 35_000, PriorityFee: 1200, Rent: 9_166_320, Returned: 6_090_000, Received: 2_000_000_007}, Checked: date(21),
+		Total: Amounts{Fee: 40_000, PriorityFee: 1200, Rent: 9_166_320, Returned: 6_090_000, Received: 2_000_000_007}, Checked: date(21),
 	}
 	if diff := cmp.Diff(want, l.Figures()); diff != "" {
 		t.Errorf("figures differ (-want +got):\n%s", diff)

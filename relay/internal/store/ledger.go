@@ -52,9 +52,11 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*spending.
 }
 
 // attemptsSQL tells of both legs of a swap as of one submission, the one that
-// the client knows.
-const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'settlement' THEN 'swap' ELSE s.kind END, a.purpose
-	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)`
+// the client knows, and of sweeps as of no submission.
+const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'settlement' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
+	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)
+	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint
+	FROM sweeps WHERE signature = ANY($1)`
 
 // Attempts implements spending.Store.
 func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]spending.Attempt, error) {
@@ -72,7 +74,7 @@ func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (m
 	}
 	var sig []byte
 	var a spending.Attempt
-	_, err = pgx.ForEachRow(rows, []any{&sig, &a.Submission, &a.Kind, &a.Purpose}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&sig, &a.Submission, &a.Kind, &a.Purpose, &a.Moved}, func() error {
 		found[solana.SignatureFromBytes(sig)] = a
 		return nil
 	})
@@ -125,27 +127,29 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) err
 	signatures, payers := make([][]byte, n), make([][]byte, n)
 	slots, afters := make([]uint64, n), make([]uint64, n)
 	fees, priority, received := make([]uint64, n), make([]uint64, n), make([]uint64, n)
-	rent, other := make([]int64, n), make([]int64, n)
+	rent, other, moved := make([]int64, n), make([]int64, n), make([]int64, n)
 	times, ids, kinds := make([]time.Time, n), make([]*uuid.UUID, n), make([]string, n)
 	for i := range entries {
 		e := &entries[i]
 		signatures[i], payers[i], slots[i], afters[i] = e.Signature[:], e.Payer.Bytes(), e.Slot, e.After
 		times[i], ids[i], kinds[i] = e.At, e.Submission, string(e.Kind)
 		fees[i], priority[i], rent[i], other[i], received[i] = e.Fee, e.PriorityFee, e.Rent, e.Other, e.Received
+		moved[i] = e.Moved
 	}
 	_, err := tx.Exec(ctx, `WITH new AS (
-			INSERT INTO ledger (signature, payer, slot, at, submission_id, kind, fee, priority_fee, rent, other, received, after)
+			INSERT INTO ledger (signature, payer, slot, at, submission_id, kind, fee, priority_fee, rent, other, received, after, moved)
 			SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::timestamptz[], $5::uuid[], $6::text[],
-				$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
+				$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[])
 			ON CONFLICT DO NOTHING
-			RETURNING (at AT TIME ZONE 'UTC')::date AS day, payer, kind, fee, priority_fee, rent, other, received)
-		INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, returned, other, received)
-		SELECT day, payer, kind, count(*), sum(fee), sum(priority_fee), sum(rent), sum(greatest(-rent, 0)), sum(other), sum(received) FROM new GROUP BY day, payer, kind
+			RETURNING (at AT TIME ZONE 'UTC')::date AS day, payer, kind, fee, priority_fee, rent, other, moved, received)
+		INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, returned, other, moved, received)
+		SELECT day, payer, kind, count(*), sum(fee), sum(priority_fee), sum(rent), sum(greatest(-rent, 0)), sum(other), sum(moved), sum(received) FROM new GROUP BY day, payer, kind
 		ON CONFLICT (day, payer, kind) DO UPDATE SET transactions = ledger_days.transactions + EXCLUDED.transactions,
 			fee = ledger_days.fee + EXCLUDED.fee, priority_fee = ledger_days.priority_fee + EXCLUDED.priority_fee,
 			rent = ledger_days.rent + EXCLUDED.rent,
-			returned = ledger_days.returned + EXCLUDED.returned, other = ledger_days.other + EXCLUDED.other, received = ledger_days.received + EXCLUDED.received`,
-		signatures, payers, slots, times, ids, kinds, fees, priority, rent, other, received, afters)
+			returned = ledger_days.returned + EXCLUDED.returned, other = ledger_days.other + EXCLUDED.other,
+			moved = ledger_days.moved + EXCLUDED.moved, received = ledger_days.received + EXCLUDED.received`,
+		signatures, payers, slots, times, ids, kinds, fees, priority, rent, other, received, afters, moved)
 	if err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
@@ -157,13 +161,13 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []spending.Entry) err
 func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*spending.Ledger, error) {
 	var out spending.Ledger
 	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		const sums = `transactions, fee, priority_fee, rent, returned, other, received`
+		const sums = `transactions, fee, priority_fee, rent, returned, other, moved, received`
 		if out.Days, err = readSums(ctx, tx, `SELECT day, payer, kind, `+sums+` FROM ledger_days
 			WHERE day BETWEEN $1::date AND $2::date ORDER BY day, payer, kind`, first.UTC().Format(time.DateOnly), last.UTC().Format(time.DateOnly)); err != nil {
 			return err
 		}
 		if out.Totals, err = readSums(ctx, tx, `SELECT NULL::date, payer, kind, sum(transactions)::bigint, sum(fee)::bigint, sum(priority_fee)::bigint,
-			sum(rent)::bigint, sum(returned)::bigint, sum(other)::bigint, sum(received)::bigint FROM ledger_days GROUP BY payer, kind ORDER BY payer, kind`); err != nil {
+			sum(rent)::bigint, sum(returned)::bigint, sum(other)::bigint, sum(moved)::bigint, sum(received)::bigint FROM ledger_days GROUP BY payer, kind ORDER BY payer, kind`); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `SELECT `+cursorColumns+` FROM ledger_cursors ORDER BY payer`)
@@ -187,7 +191,7 @@ func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]spendi
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s spending.Sum, err error) {
 		var day *time.Time
 		var payer []byte
-		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Rent, &s.Returned, &s.Other, &s.Received)
+		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Rent, &s.Returned, &s.Other, &s.Moved, &s.Received)
 		if err != nil {
 			return s, err
 		}

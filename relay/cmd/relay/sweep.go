@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/relay/internal/app"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
+)
+
+// Exit codes of relay sweep, beside those of every command.
+const (
+	// exitUnfinished: its time was over, or it was told to stop. Run again, it goes on.
+	exitUnfinished = 3
+	// exitShort: lamports are missing, and whoever runs it has to send some.
+	exitShort = 4
+)
+
+const (
+	// containerLog is where Kubernetes reads a container's last word.
+	containerLog = "/dev/termination-log"
+	// maxTermination is how much of it Kubernetes keeps, in bytes.
+	maxTermination = 4096
+	// flushPatience is above the time after which a send gives up by itself.
+	flushPatience = 6 * time.Second
+)
+
+// sweepCmd moves a fee payer's own lamports when keys are rotated.
+type sweepCmd struct {
+	Fund  sweepFundCmd  `cmd:"" help:"Send lamports from old fee payers to new ones, until each new one holds the target, or all that the old ones hold above what they keep is shared equally. They may be at work meanwhile. Ends with 0 when all is finalized, 3 when it is not done yet, 4 when lamports are missing; run again, it moves nothing twice."`
+	Drain sweepDrainCmd `cmd:"" help:"Wait until nothing that old fee payers signed can land any more, by the database, which a relay that serves keeps. Ends with 0 when that is so, 3 when it is not yet."`
+	All   sweepAllCmd   `cmd:"" help:"Drain, then send everything that old fee payers hold to one address, down to 0 lamports, and complete their ledger. No relay may use them any more. Ends with 0 when all is finalized, 3 when it is not done yet, 4 when lamports are missing; run again, it moves nothing twice."`
+}
+
+type sweepFundCmd struct {
+	config.Sweep
+	From   []string `required:"" placeholder:"FILE" help:"Required. Key file of an old fee payer, or a directory of such. May be repeated, or name several with commas between them."`
+	To     []string `required:"" placeholder:"FILE|ADDRESS" help:"Required. Address of a new fee payer, its key file, or a directory of such. May be repeated, or name several with commas between them."`
+	Target uint64   `required:"" placeholder:"LAMPORTS" help:"Required. Lamports that each new fee payer is to hold."`
+	Keep   uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports that each old fee payer keeps at least: below the relay's minimum it would not be used. Nothing is sent when the new ones would hold less than that each."`
+}
+
+// Run funds the new payers.
+func (c *sweepFundCmd) Run(env *environment) error {
+	from, fromErr := keysOf("from", c.From)
+	to, toErr := addressesOf("to", c.To)
+	more := []error{fromErr, toErr, config.CheckBalance("target", c.Target), apart(from, to)}
+	return runSweep(env, &c.Sweep, "fund", more, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
+		return s.Fund(ctx, sweep.FundOrder{From: from, To: to, Target: c.Target, Keep: c.Keep})
+	})
+}
+
+type sweepDrainCmd struct {
+	config.Sweep
+	From []string `required:"" placeholder:"FILE|ADDRESS" help:"Required. Address of an old fee payer, its key file, or a directory of such. May be repeated, or name several with commas between them."`
+}
+
+// Run waits for the old payers.
+func (c *sweepDrainCmd) Run(env *environment) error {
+	from, err := addressesOf("from", c.From)
+	return runSweep(env, &c.Sweep, "drain", []error{err}, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
+		return s.Drain(ctx, from)
+	})
+}
+
+type sweepAllCmd struct {
+	config.Sweep
+	From []string `required:"" placeholder:"FILE" help:"Required. Key file of an old fee payer, or a directory of such. May be repeated, or name several with commas between them."`
+	To   string   `required:"" placeholder:"FILE|ADDRESS" help:"Required. Where the lamports go: an address, or a key file."`
+}
+
+// Run moves everything off the old payers.
+func (c *sweepAllCmd) Run(env *environment) error {
+	from, fromErr := keysOf("from", c.From)
+	to, toErr := addressesOf("to", []string{c.To})
+	if toErr == nil && len(to) != 1 {
+		toErr = fmt.Errorf("--to: expected one address or key file, received a directory of %d", len(to))
+	}
+	return runSweep(env, &c.Sweep, "all", []error{fromErr, toErr, apart(from, to)}, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
+		return s.All(ctx, from, to[0])
+	})
+}
+
+// coded is an error with an exit code of its own.
+type coded struct {
+	error
+	code int
+}
+
+// ExitCode is what the process ends with.
+func (e *coded) ExitCode() int { return e.code }
+
+// Unwrap gives the error.
+func (e *coded) Unwrap() error { return e.error }
+
+// withCode gives errors of a sweep their exit codes.
+func withCode(err error) error {
+	var unfinished *sweep.Unfinished
+	var short *sweep.Short
+	switch {
+	case errors.As(err, &unfinished):
+		return &coded{err, exitUnfinished}
+	case errors.As(err, &short):
+		return &coded{err, exitShort}
+	case store.Unmigrated(err):
+		return fmt.Errorf("the database's schema is older than this release: run relay migrate: %w", err)
+	default:
+		return err
+	}
+}
+
+// runSweep runs a step and writes its last word.
+func runSweep(env *environment, c *config.Sweep, step string, problems []error, do func(context.Context, *sweep.Sweeper) (sweep.Result, error)) error {
+	result, err := sweepNow(env, c, problems, do)
+	err = withCode(err)
+	line := fmt.Sprintf("%s is done: %s", step, result)
+	if err != nil {
+		line = fmt.Sprintf("%s is not done: %s", step, err)
+		if result.Transactions > 0 {
+			line += "; it " + result.String()
+		}
+	} else {
+		fmt.Fprintln(env.out, line)
+	}
+	return errors.Join(err, terminate(c.TerminationLog, line))
+}
+
+// terminate writes the last word to where Kubernetes looks for it.
+func terminate(path, line string) error {
+	if path == "" {
+		if _, err := os.Stat(containerLog); err != nil {
+			return nil
+		}
+		path = containerLog
+	}
+	line = strings.Join(strings.Fields(line), " ")
+	if err := os.WriteFile(path, []byte(line[:min(len(line), maxTermination)]), 0o600); err != nil {
+		return fmt.Errorf("--termination-log: %w", err)
+	}
+	return nil
+}
+
+func sweepNow(env *environment, c *config.Sweep, problems []error, do func(context.Context, *sweep.Sweeper) (sweep.Result, error)) (result sweep.Result, err error) {
+	c.Found = env.malformed
+	m, err := c.Load(problems...)
+	if err != nil {
+		return result, err
+	}
+	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
+	if err != nil {
+		return result, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	endpoints, err := app.Endpoints(m.Endpoints, chain.EndpointsOptions{Genesis: m.Genesis, Log: log})
+	if err != nil {
+		return result, err
+	}
+	defer endpoints.Close()
+	defer flush(env, endpoints, log)
+	ctx, cancel := context.WithTimeout(env, c.Timeout)
+	defer cancel()
+	if err := rightChain(ctx, endpoints, log); err != nil {
+		return result, err
+	}
+	err = withDatabase(env, m.DatabaseURL, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		sweeper, err := sweep.New(sweep.Options{
+			Chain: endpoints, Store: s.Sweeps(), Books: &sweepBooks{ledger: s.Ledger(), endpoints: endpoints, log: log}, Log: log, Now: time.Now,
+			Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
+		})
+		if err != nil {
+			return err
+		}
+		result, err = do(ctx, sweeper)
+		return err
+	})
+	return result, err
+}
+
+// flush lets sends under way end: one that is cut off may or may not have put its
+// transaction on the chain.
+func flush(env *environment, endpoints *chain.Endpoints, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(env), flushPatience)
+	defer cancel()
+	if err := endpoints.Flush(ctx); err != nil {
+		log.WarnContext(ctx, "Cut off sends that did not end", "error", err)
+	}
+}
+
+// rightChain makes sure, before anything is signed, that an endpoint serves the
+// chain that was named. Those that do not are never used.
+func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logger) error {
+	for told := false; ; told = true {
+		_, err := endpoints.GenesisHash(ctx)
+		var foreign *chain.GenesisError
+		if errors.As(err, &foreign) && !slices.ContainsFunc(endpoints.Status(), func(e chain.EndpointStatus) bool { return !e.Foreign }) {
+			return fmt.Errorf("%w: the RPC endpoints serve another chain: %w, or --genesis-hash", errUsage, err)
+		}
+		// The hash was given, so it is known before any endpoint has answered.
+		if _, err = endpoints.Slot(ctx, ledger.Confirmed); err == nil {
+			return nil
+		}
+		if !told && ctx.Err() == nil {
+			log.WarnContext(ctx, "Could not reach the chain; asking until it answers", "error", err)
+		}
+		if !pause(ctx, time.Second) {
+			return &sweep.Unfinished{Waits: fmt.Sprintf("no RPC endpoint answered (%v)", err), Err: ctx.Err()}
+		}
+	}
+}
+
+// apart refuses keys that lamports would be moved from and to.
+func apart(from []sweep.Key, to []solana.PublicKey) error {
+	for _, k := range from {
+		if slices.Contains(to, k.PublicKey()) {
+			return fmt.Errorf("--to: %s is among --from too: expected other keys", k.PublicKey())
+		}
+	}
+	return nil
+}

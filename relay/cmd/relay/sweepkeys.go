@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/sweep"
+)
+
+// maxSwept is how many keys one sweep takes: what one question for statuses may
+// name, with much room.
+const maxSwept = 100
+
+// keysOf reads the keys that a flag's files and directories hold.
+func keysOf(flag string, paths []string) ([]sweep.Key, error) {
+	if err := config.CheckKeyPaths(flag, paths); err != nil {
+		return nil, err
+	}
+	read, err := feepayer.ReadKeys(paths)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	if len(read) > maxSwept {
+		return nil, fmt.Errorf("--%s: expected at most %d keys, received %d", flag, maxSwept, len(read))
+	}
+	keys := make([]sweep.Key, len(read))
+	for i := range read {
+		keys[i] = read[i]
+	}
+	return keys, nil
+}
+
+// addressesOf gives the addresses that a flag names, by themselves or by the
+// files of their keys.
+func addressesOf(flag string, values []string) ([]solana.PublicKey, error) {
+	var out []solana.PublicKey
+	for _, value := range values {
+		if _, err := os.Stat(value); err == nil {
+			keys, err := keysOf(flag, []string{value})
+			if err != nil {
+				return nil, err
+			}
+			for _, k := range keys {
+				out = append(out, k.PublicKey())
+			}
+			continue
+		}
+		address, err := config.ParseAddress(flag, value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, address)
+	}
+	for i, address := range out {
+		if slices.Contains(out[:i], address) {
+			return nil, fmt.Errorf("--%s: %s is there twice: give each once", flag, address)
+		}
+	}
+	if len(out) > maxSwept {
+		return nil, fmt.Errorf("--%s: expected at most %d keys, received %d", flag, maxSwept, len(out))
+	}
+	return out, nil
+}
+
+// ledgerPatience is how long a sweep asks for history that must be there before
+// its ledger goes on without it.
+const ledgerPatience = time.Minute
+
+// sweepBooks bring the ledger of keys up to the chain. It implements sweep.Books.
+type sweepBooks struct {
+	ledger    *store.Ledger
+	endpoints *chain.Endpoints
+	log       *slog.Logger
+
+	reconciler *spending.Reconciler // made once: it knows since when history is missing
+}
+
+// Complete implements sweep.Books.
+func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (bool, error) {
+	if b.reconciler == nil {
+		reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{
+			Payers: payers, Store: b.ledger, Chain: b.endpoints, Observer: unobserved{}, Log: b.log, Now: time.Now, Patience: ledgerPatience,
+		})
+		if err != nil {
+			return false, err
+		}
+		b.reconciler = reconciler
+	}
+	began := time.Now().Add(-time.Millisecond) // the database keeps times less exactly
+	if err := b.reconciler.Pass(ctx); err != nil {
+		if errors.Is(err, spending.ErrMoved) {
+			return false, nil // another process reads it too
+		}
+		return false, err
+	}
+	for _, payer := range payers {
+		cursor, err := b.ledger.Cursor(ctx, payer)
+		if err != nil {
+			return false, err
+		}
+		if cursor == nil {
+			cursor = &spending.Cursor{} // nothing has ever happened to it
+		}
+		accounts, _, err := b.endpoints.Accounts(ctx, []solana.PublicKey{payer}, ledger.Finalized, cursor.Slot)
+		if err != nil {
+			return false, err
+		}
+		var lamports uint64
+		if accounts[0] != nil {
+			lamports = accounts[0].Lamports
+		}
+		if lamports != cursor.After || !cursor.Payer.IsZero() && cursor.CheckedAt.Before(began) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

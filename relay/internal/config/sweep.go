@@ -1,0 +1,121 @@
+package config
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// leastBalance is what an account without data has to hold to exist, in lamports.
+const leastBalance = 890_880
+
+// Sweep holds the flags that all steps of relay sweep have. Those that relay
+// serve has too mean the same, but for the genesis hash, which is required.
+type Sweep struct {
+	Database `embed:"" prefix:"database-"`
+	RPC      `embed:"" prefix:"rpc-"`
+	Logging  `embed:"" prefix:"log-"`
+
+	GenesisHash           string        `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Required. Genesis hash that the chain must have: nothing is signed for another. relay serve logs that of its chain at start."`
+	PriorityFeeFloor      uint64        `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
+	PriorityFeeCap        uint64        `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit. A sweep asks for 6000 units."`
+	PriorityFeePercentile int           `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
+	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long it tries and waits before it ends with code 3. Run it again: it goes on from there."`
+	TerminationLog        string        `placeholder:"FILE" help:"File to write one line on the outcome to. Empty takes /dev/termination-log if there is one, as in a Kubernetes container."`
+
+	// Found are problems known before Load, which lists them with its own.
+	Found []error `kong:"-"`
+}
+
+// Move is what a step of relay sweep works with.
+type Move struct {
+	DatabaseURL Secret
+	Endpoints   []Endpoint
+	Genesis     solana.Hash
+}
+
+// Load checks the flags and reads the files; more are problems of the step's own
+// flags. Its error is Problems.
+func (s Sweep) Load(more ...error) (*Move, error) {
+	problems := append(Problems{}, s.Found...)
+	m, err := new(Move), error(nil)
+	if m.DatabaseURL, err = s.Database.Load(); err != nil {
+		problems = append(problems, err)
+	}
+	endpoints, found := s.RPC.Load()
+	m.Endpoints, problems = endpoints, append(problems, found...)
+	if s.GenesisHash == "" {
+		problems = append(problems, problem("genesis-hash", "is missing: give that of the chain on which the keys hold lamports; relay serve logs it at start"))
+	} else if m.Genesis, err = (Serve{GenesisHash: s.GenesisHash}).genesis(); err != nil {
+		problems = append(problems, err)
+	}
+	if s.PriorityFeeFloor > s.PriorityFeeCap {
+		problems = append(problems, problem("priority-fee-floor", "expected at most %s, which is %d, received %d", setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor))
+	}
+	if s.PriorityFeePercentile < 0 || s.PriorityFeePercentile > 100 {
+		problems = append(problems, problem("priority-fee-percentile", "expected 0 to 100, received %d", s.PriorityFeePercentile))
+	}
+	if s.Timeout <= 0 {
+		problems = append(problems, flagProblem("timeout", "expected more than 0s, received %s", s.Timeout))
+	}
+	problems = append(problems, s.Logging.check()...)
+	for _, p := range more {
+		if p != nil {
+			problems = append(problems, p)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return m, nil
+}
+
+// CheckBalance refuses an amount of lamports that no account may hold.
+func CheckBalance(flag string, lamports uint64) error {
+	if lamports < leastBalance {
+		return flagProblem(flag, "expected at least the %d lamports that an account has to hold to exist, received %d", leastBalance, lamports)
+	}
+	return nil
+}
+
+// CheckKeyPaths looks whether there is something to read in each file or
+// directory that a flag names; the keys are for who uses them. Its errors leave
+// the path out: who gives a key instead would find it in the log.
+func CheckKeyPaths(flag string, paths []string) error {
+	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, which its commas have split
+		return flagProblem(flag, "begins as a JSON array: it takes a path, not the content")
+	}
+	for i, path := range paths {
+		entries, err := os.ReadDir(path)
+		if err == nil {
+			if !slices.ContainsFunc(entries, isKeyFile) {
+				return flagProblem(flag, "directory %d of %d has no file, those whose names begin with a dot apart", i+1, len(paths))
+			}
+			continue
+		}
+		content, err := readContent(path)
+		switch {
+		case err != nil:
+			return flagProblem(flag, "file %d of %d %w", i+1, len(paths), err)
+		case content == "":
+			return flagProblem(flag, "file %d of %d is empty: expected a key as relay keygen writes it", i+1, len(paths))
+		}
+	}
+	return nil
+}
+
+// ParseAddress reads the address of a key. Its error gives the length alone: who
+// gives a secret key instead would find it in the log.
+func ParseAddress(flag, text string) (solana.PublicKey, error) {
+	key, err := solana.PublicKeyFromBase58(text)
+	switch {
+	case err != nil:
+		return key, flagProblem(flag, "expected an address in base58 or the file of a key, received %d characters that are neither", len(text))
+	case key.IsZero() || !key.IsOnCurve():
+		return key, flagProblem(flag, "expected the address of a key, received one that belongs to none: nobody could spend what it holds")
+	}
+	return key, nil
+}

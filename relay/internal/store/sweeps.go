@@ -1,0 +1,199 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/sweep"
+)
+
+const (
+	// sweepLock begins the keys of the advisory locks of accounts.
+	sweepLock = "relaypool sweep "
+	// sessionIdle is after how long the server ends a session that says nothing:
+	// that of a process whose machine is gone would hold its locks for hours.
+	sessionIdle = time.Minute
+	// sessionBeat is how often a session says something.
+	sessionBeat = 10 * time.Second
+)
+
+// Sweeps keeps transactions that move lamports between keys of the operator's.
+// It implements sweep.Store.
+type Sweeps struct{ store *Store }
+
+var _ sweep.Store = (*Sweeps)(nil)
+
+// Sweeps gives the fleet's sweeps.
+func (s *Store) Sweeps() *Sweeps { return &Sweeps{s} }
+
+// Lock implements sweep.Store. The locks are of the session, so that they are
+// gone with its connection, and with them all that could be written through it.
+func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.Session, error) {
+	pooled, err := w.store.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("connect to lock keys: %w", err))
+	}
+	s := &session{conn: pooled.Hijack(), stopped: make(chan struct{})}
+	if err := s.lock(ctx, accounts); err != nil {
+		_ = s.conn.Close(context.WithoutCancel(ctx)) // the error tells more
+		return nil, err
+	}
+	s.beating.Go(s.beat) //nolint:contextcheck // it lasts as long as the session
+	return s, nil
+}
+
+// session is one connection, which is not for concurrent use.
+type session struct {
+	mu      sync.Mutex
+	conn    *pgx.Conn
+	stopped chan struct{}
+	beating sync.WaitGroup
+}
+
+// lock takes the accounts' locks in their order.
+func (s *session) lock(ctx context.Context, accounts []solana.PublicKey) error {
+	if _, err := s.conn.Exec(ctx, fmt.Sprintf("SET idle_session_timeout = '%dms'", sessionIdle.Milliseconds())); err != nil {
+		return unavailable(fmt.Errorf("prepare to lock keys: %w", err))
+	}
+	sorted := slices.SortedFunc(slices.Values(accounts), func(a, b solana.PublicKey) int { return cmp.Compare(a.String(), b.String()) })
+	for _, account := range slices.Compact(sorted) {
+		var free bool
+		err := s.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended(current_schema() || $1, 0))", sweepLock+account.String()).Scan(&free)
+		if err != nil {
+			return unavailable(fmt.Errorf("lock keys: %w", err))
+		}
+		if !free {
+			return sweep.ErrLocked
+		}
+	}
+	return nil
+}
+
+// beat keeps the session from being taken for a dead one.
+func (s *session) beat() {
+	tick := time.NewTicker(sessionBeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stopped:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), sessionBeat)
+		_ = s.exec(ctx, "keep the keys locked", "SELECT 1") // the next write finds out
+		cancel()
+	}
+}
+
+func (s *session) exec(ctx context.Context, what, sql string, args ...any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.conn.Exec(ctx, sql, args...); err != nil {
+		return unavailable(fmt.Errorf("%s: %w", what, err))
+	}
+	return nil
+}
+
+// Close implements sweep.Session: the locks go with the connection.
+func (s *session) Close() {
+	close(s.stopped)
+	s.beating.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), sessionBeat)
+	defer cancel()
+	_ = s.conn.Close(ctx) // what was written is committed
+}
+
+const (
+	openSweepsSQL = `SELECT signature, step, payer, recipients, lamports, fee, raw, blockhash, blockhash_slot, last_valid_block_height
+		FROM sweeps WHERE state = 'open' AND payer = ANY ($1) ORDER BY created_at, signature`
+	newestSweepSQL = `SELECT COALESCE(max(slot), 0) FROM sweeps WHERE state = 'landed' AND (payer = ANY ($1) OR recipients && $1)`
+
+	recordSweepSQL = `INSERT INTO sweeps (signature, step, payer, recipients, lamports, fee, raw, blockhash, blockhash_slot, last_valid_block_height)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	settleSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), settled_at = now() WHERE signature = $1 AND state = 'open'`
+
+	// unsettledSQL goes by the few submissions under way, however many have been
+	// finished: attempts have no index by payer, which every one would have to keep
+	// up to date.
+	unsettledSQL = `
+WITH unfinished AS MATERIALIZED (
+	SELECT id, state FROM submissions WHERE state IN ('pending', 'processing')
+	UNION SELECT id, state FROM submissions WHERE state = 'completed' AND NOT finalized AND lease_owner IS NULL
+	UNION SELECT id, state FROM submissions WHERE lease_owner IS NOT NULL AND NOT finalized
+)
+SELECT count(*) FILTER (WHERE u.state <> 'completed'), count(*) FILTER (WHERE u.state = 'completed'),
+	COALESCE(EXTRACT(epoch FROM now() - min(a.created_at)) * 1000000000, 0)::bigint
+FROM unfinished u JOIN attempts a ON a.submission_id = u.id
+WHERE a.fee_payer = ANY ($1) AND NOT a.dead`
+)
+
+// Unsettled implements sweep.Store.
+func (w *Sweeps) Unsettled(ctx context.Context, payers []solana.PublicKey) (u sweep.Unsettled, err error) {
+	err = w.store.Pool.QueryRow(ctx, unsettledSQL, rawKeys(payers)).Scan(&u.Open, &u.Unfinalized, &u.Oldest)
+	if err != nil {
+		return u, unavailable(fmt.Errorf("count unsettled attempts: %w", err))
+	}
+	return u, nil
+}
+
+// Open implements sweep.Session.
+func (s *session) Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []sweep.Attempt, newest uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows, err := s.conn.Query(ctx, openSweepsSQL, rawKeys(payers))
+	if err != nil {
+		return nil, 0, unavailable(fmt.Errorf("read open sweeps: %w", err))
+	}
+	if attempts, err = pgx.CollectRows(rows, scanSweep); err != nil {
+		return nil, 0, unavailable(fmt.Errorf("read open sweeps: %w", err))
+	}
+	if err := s.conn.QueryRow(ctx, newestSweepSQL, rawKeys(accounts)).Scan(&newest); err != nil {
+		return nil, 0, unavailable(fmt.Errorf("read the newest sweep: %w", err))
+	}
+	return attempts, newest, nil
+}
+
+func scanSweep(row pgx.CollectableRow) (a sweep.Attempt, err error) {
+	var signature, payer, blockhash []byte
+	var recipients [][]byte
+	var lamports []uint64
+	err = row.Scan(&signature, &a.Step, &payer, &recipients, &lamports, &a.Fee, &a.Raw, &blockhash, &a.BlockhashSlot, &a.LastValidBlockHeight)
+	if err != nil {
+		return a, err
+	}
+	a.Signature, a.Payer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
+	for i := range recipients {
+		a.Transfers = append(a.Transfers, sweep.Transfer{To: solana.PublicKeyFromBytes(recipients[i]), Lamports: lamports[i]})
+	}
+	return a, nil
+}
+
+// Record implements sweep.Session.
+func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
+	recipients, lamports := make([][]byte, len(a.Transfers)), make([]uint64, len(a.Transfers))
+	for i, t := range a.Transfers {
+		recipients[i], lamports[i] = t.To.Bytes(), t.Lamports
+	}
+	return s.exec(ctx, "record sweep", recordSweepSQL, a.Signature[:], string(a.Step), a.Payer.Bytes(), recipients, lamports, a.Fee, a.Raw,
+		a.Blockhash[:], a.BlockhashSlot, a.LastValidBlockHeight)
+}
+
+// Settle implements sweep.Session. Once settled, a sweep stays so.
+func (s *session) Settle(ctx context.Context, signature solana.Signature, end sweep.End, slot uint64) error {
+	return s.exec(ctx, "settle sweep", settleSweepSQL, signature[:], string(end), slot)
+}
+
+func rawKeys(keys []solana.PublicKey) [][]byte {
+	raw := make([][]byte, len(keys))
+	for i := range keys {
+		raw[i] = keys[i].Bytes()
+	}
+	return raw
+}

@@ -1,0 +1,344 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// maxFailures is after how many transactions that failed on the chain a run gives
+// up: each costs a fee, and something is not understood.
+const maxFailures = 5
+
+// tellEvery is how often a run that waits says so.
+const tellEvery = 30 * time.Second
+
+// FundOrder says whom to fund. All amounts are lamports.
+type FundOrder struct {
+	From []Key
+	To   []solana.PublicKey
+	// Target is what each of To is to hold, Keep what each of From keeps at least.
+	Target, Keep uint64
+}
+
+// Fund brings the new payers to the target each, or to equal shares of what the
+// old ones hold above what they keep. It returns once all is finalized. Its
+// errors are *Short, when the shares would make no payer usable, *Unfinished
+// when ctx ends, and those of store and keys.
+func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
+	r := &run{Sweeper: s, step: StepFund, from: o.From, to: o.To}
+	r.plan = func(from, to []holding, price uint64) ([]move, uint64, *Short) {
+		moves, short := fundPlan(from, to, &o, price)
+		return moves, 0, short
+	}
+	return r.do(ctx, slices.Concat(r.payers(), o.To))
+}
+
+// All waits until nothing of the payers can land any more, moves everything that
+// they hold to one address, and brings their ledger up to that. It returns once
+// all is finalized. Its errors are as Fund's.
+func (s *Sweeper) All(ctx context.Context, from []Key, to solana.PublicKey) (Result, error) {
+	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
+	r.plan = func(from, to []holding, price uint64) ([]move, uint64, *Short) {
+		return allPlan(from, to[0], price)
+	}
+	return r.do(ctx, r.payers())
+}
+
+// Drain waits until nothing that the payers signed can land any more, and all of
+// it is final. Its errors are *Unfinished when ctx ends, and the store's.
+func (s *Sweeper) Drain(ctx context.Context, payers []solana.PublicKey) (Result, error) {
+	r := &run{Sweeper: s, addresses: payers}
+	err := r.locked(ctx, payers, func(ctx context.Context) error {
+		if err := r.settleOpen(ctx); err != nil {
+			return err
+		}
+		return r.drain(ctx)
+	})
+	return r.result, err
+}
+
+// run is one run of a step.
+type run struct {
+	*Sweeper
+	step      Step
+	from      []Key
+	addresses []solana.PublicKey // of the payers, when there are no keys
+	to        []solana.PublicKey
+	plan      func(from, to []holding, price uint64) (moves []move, left uint64, short *Short)
+
+	session Session
+	// floor is the newest slot in which a sweep of the accounts landed: a reading
+	// from before it does not show what was moved, and would move it twice.
+	floor uint64
+	// refused are attempts that the endpoints did not take: they are left to die.
+	refused map[solana.Signature]bool
+	// sent is when this run last sent an attempt.
+	sent map[solana.Signature]time.Time
+	// waits is what the run waits for, and told when it last said so.
+	waits  string
+	told   time.Time
+	result Result
+}
+
+func (r *run) payers() []solana.PublicKey {
+	if len(r.from) == 0 {
+		return r.addresses
+	}
+	keys := make([]solana.PublicKey, len(r.from))
+	for i, k := range r.from {
+		keys[i] = k.PublicKey()
+	}
+	return keys
+}
+
+// do runs a step that moves lamports.
+func (r *run) do(ctx context.Context, lock []solana.PublicKey) (Result, error) {
+	for _, to := range r.to {
+		if slices.Contains(r.payers(), to) {
+			return r.result, fmt.Errorf("%s is among the old keys and the new ones: expected others to move lamports to", to)
+		}
+	}
+	err := r.locked(ctx, lock, func(ctx context.Context) error {
+		if err := r.settleOpen(ctx); err != nil {
+			return err
+		}
+		if r.step == StepAll {
+			if err := r.drain(ctx); err != nil {
+				return err
+			}
+		}
+		if err := r.moveAll(ctx); err != nil || r.step != StepAll {
+			return err
+		}
+		return r.close(ctx)
+	})
+	return r.result, err
+}
+
+// locked runs f under the lock of the accounts, which is waited for.
+func (r *run) locked(ctx context.Context, accounts []solana.PublicKey, f func(context.Context) error) error {
+	r.refused, r.sent = map[solana.Signature]bool{}, map[solana.Signature]time.Time{}
+	for {
+		session, err := r.Store.Lock(ctx, accounts)
+		if err == nil {
+			r.session = session
+			break
+		}
+		if !errors.Is(err, ErrLocked) {
+			return r.ended(ctx, fmt.Errorf("lock the keys: %w", err))
+		}
+		if err := r.pause(ctx, err.Error()); err != nil {
+			return err
+		}
+	}
+	defer r.session.Close()
+	return r.ended(ctx, f(ctx))
+}
+
+// ended tells an error that is only the end of ctx from others.
+func (r *run) ended(ctx context.Context, err error) error {
+	var already *Unfinished
+	if err == nil || ctx.Err() == nil || errors.As(err, &already) {
+		return err
+	}
+	if r.waits == "" {
+		r.waits = "it had just begun"
+	}
+	return &Unfinished{Waits: r.waits, Err: ctx.Err()}
+}
+
+// pause waits for one poll, and says what for when that has changed, or long ago.
+func (r *run) pause(ctx context.Context, waits string) error {
+	if now := r.Now(); waits != r.waits || now.Sub(r.told) >= tellEvery {
+		r.waits, r.told = waits, now
+		r.Log.InfoContext(ctx, "Found that it has to wait", "for", waits)
+	}
+	timer := time.NewTimer(r.Poll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return &Unfinished{Waits: waits, Err: ctx.Err()}
+	case <-timer.C:
+		return nil
+	}
+}
+
+// moveAll moves until the plan has nothing to move, by balances that are final.
+func (r *run) moveAll(ctx context.Context) error {
+	for {
+		price := r.price(ctx)
+		commitment := ledger.Confirmed
+		moves, left, short, err := r.planned(ctx, commitment, price)
+		if err != nil {
+			return err
+		}
+		if len(moves) == 0 {
+			// Nothing to do by what may still be undone is no end.
+			commitment = ledger.Finalized
+			var final []move
+			if final, left, short, err = r.planned(ctx, commitment, price); err != nil {
+				return err
+			}
+			if len(final) > 0 {
+				if err := r.pause(ctx, "balances to be finalized"); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if short != nil {
+			return short
+		}
+		if r.result.Left = left; len(moves) == 0 {
+			return nil
+		}
+		if err := r.launchAll(ctx, moves); err != nil {
+			return err
+		}
+		if err := r.settleOpen(ctx); err != nil {
+			return err
+		}
+		if r.result.Failed >= maxFailures {
+			return fmt.Errorf("%d transactions failed on the chain: look at them in an explorer before running it again", r.result.Failed)
+		}
+	}
+}
+
+// planned reads the balances and plans.
+func (r *run) planned(ctx context.Context, c ledger.Commitment, price uint64) ([]move, uint64, *Short, error) {
+	from, err := r.balances(ctx, r.payers(), c)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	to, err := r.balances(ctx, r.to, c)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	moves, left, short := r.plan(from, to, price)
+	return moves, left, short, nil
+}
+
+// balances reads what accounts hold, each by a call of its own: of a single one
+// that does not exist the endpoints ask a second of them. It asks until it is
+// answered: a read that fails is no empty wallet.
+func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c ledger.Commitment) ([]holding, error) {
+	out := make([]holding, len(keys))
+	for i := 0; i < len(keys); {
+		accounts, _, err := r.Chain.Accounts(ctx, keys[i:i+1], c, r.floor)
+		if err != nil {
+			if err := r.retry(ctx, "read a balance", err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		out[i].key = keys[i]
+		if accounts[0] != nil {
+			out[i].lamports = accounts[0].Lamports
+		}
+		i++
+	}
+	return out, nil
+}
+
+// retry waits when err only means that there was no answer, else gives it back.
+func (r *run) retry(ctx context.Context, what string, err error) error {
+	if !errors.Is(err, ledger.ErrUnavailable) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return r.pause(ctx, fmt.Sprintf("the chain, to %s (%v)", what, err))
+}
+
+// price is what a compute unit should cost now, in micro-lamports. When the chain
+// does not say it is the floor: a price is no reason to stop.
+func (r *run) price(ctx context.Context) uint64 {
+	fees, err := r.Chain.PriorityFees(ctx, slices.Concat(r.payers(), r.to))
+	if err != nil {
+		fees = nil
+	}
+	return r.Price.Of(fees)
+}
+
+// launchAll puts one transaction of every payer on its way.
+func (r *run) launchAll(ctx context.Context, moves []move) error {
+	for i := range moves {
+		if err := r.launch(ctx, &moves[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch simulates, signs, commits and sends. What would fail is not signed, and
+// what could not be asked for is tried again with balances read anew.
+func (r *run) launch(ctx context.Context, m *move) error {
+	draft, err := build(m, solana.Hash{})
+	if err != nil {
+		return err
+	}
+	raw, err := encode(draft)
+	if err != nil {
+		return err
+	}
+	sim, err := r.Chain.Simulate(ctx, raw, true, r.floor)
+	if err != nil {
+		return r.retry(ctx, "simulate a transaction", err)
+	}
+	if sim.Err != nil {
+		return r.pause(ctx, fmt.Sprintf("a transaction of %s that would succeed (it fails with %v): balances are read again", m.from, sim.Err))
+	}
+	hash, err := r.Chain.LatestBlockhash(ctx)
+	if err != nil {
+		return r.retry(ctx, "read a blockhash", err)
+	}
+	a, err := r.signed(m, hash)
+	if err != nil {
+		return err
+	}
+	if err := r.session.Record(ctx, *a); err != nil {
+		return fmt.Errorf("record a transaction: %w", err) // it may be there: the next run finds it
+	}
+	r.Log.InfoContext(ctx, "Signed a transaction", "step", r.step, "payer", a.Payer, "signature", a.Signature, "lamports", a.Lamports(), "recipients", len(a.Transfers), "fee", a.Fee)
+	r.send(ctx, a, true)
+	return nil
+}
+
+func (r *run) signed(m *move, hash ledger.Blockhash) (*Attempt, error) {
+	tx, err := build(m, hash.Hash)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(r.from, func(k Key) bool { return k.PublicKey() == m.from })
+	if err := sign(r.from[i], tx); err != nil {
+		return nil, err
+	}
+	raw, err := encode(tx)
+	if err != nil {
+		return nil, err
+	}
+	return &Attempt{
+		Signature: tx.Signatures[0], Step: r.step, Payer: m.from, Transfers: m.transfers, Fee: feeOf(m.price), Raw: raw,
+		Blockhash: hash.Hash, BlockhashSlot: hash.Slot, LastValidBlockHeight: hash.LastValidBlockHeight,
+	}, nil
+}
+
+// send forwards bytes that are committed. Whatever comes back, they live until
+// they are dead; what every endpoint refuses is not sent again by this run.
+func (r *run) send(ctx context.Context, a *Attempt, first bool) {
+	r.sent[a.Signature] = r.Now()
+	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
+	var refused *ledger.SendError
+	switch {
+	case first && errors.As(err, &refused):
+		r.refused[a.Signature] = true
+		r.Log.WarnContext(ctx, "Sent a transaction that was refused; nothing is signed anew before it is dead", "signature", a.Signature, "error", err)
+	case err != nil:
+		r.Log.DebugContext(ctx, "Sent a transaction to no answer", "signature", a.Signature, "error", err)
+	}
+}

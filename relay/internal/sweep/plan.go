@@ -1,0 +1,147 @@
+package sweep
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+const (
+	// RentExempt is the least that an account without data may hold, in lamports,
+	// unless it holds nothing (Solana: 128 bytes for two years).
+	RentExempt = 890_880
+	// maxTransfers is how many transfers one transaction carries: 1232 bytes hold
+	// some more.
+	maxTransfers = 16
+)
+
+// holding is what an account holds, in lamports.
+type holding struct {
+	key      solana.PublicKey
+	lamports uint64
+}
+
+// move is a transaction to be made: what one payer sends, at a price in
+// micro-lamports a compute unit.
+type move struct {
+	from      solana.PublicKey
+	transfers []Transfer
+	price     uint64
+}
+
+// fundPlan works out what brings the new payers to the target each, the old ones
+// keeping at least keep. When there is not enough for all, the poorest are raised
+// first, so that they end with equal balances, and when those would be below
+// least, which makes no payer usable, nothing is moved and short says so. No moves
+// and no short: there is nothing to do.
+func fundPlan(from, to []holding, o *FundOrder, price uint64) (moves []move, short *Short) {
+	least := min(max(o.Keep, RentExempt), o.Target)
+	sources := slices.Clone(from)
+	var available uint64
+	for i := range sources {
+		sources[i].lamports = minus(sources[i].lamports, max(o.Keep, RentExempt)+feeOf(price))
+		available += sources[i].lamports
+	}
+	slices.SortStableFunc(sources, func(a, b holding) int {
+		return cmp.Or(cmp.Compare(b.lamports, a.lamports), bytes.Compare(a.key[:], b.key[:]))
+	})
+	level := waterLevel(to, available, o.Target)
+	poorest := slices.MinFunc(to, func(a, b holding) int { return cmp.Compare(a.lamports, b.lamports) }).lamports
+	if poorest < least && level < least {
+		return nil, shortOf(to, sources, available, least)
+	}
+	needs := slices.Clone(to)
+	for i := range needs {
+		needs[i].lamports = minus(level, needs[i].lamports)
+		if level < o.Target && needs[i].lamports < RentExempt {
+			needs[i].lamports = 0 // while the old payers work their balances move: shares are not chased for ever
+		}
+	}
+	for _, s := range sources {
+		if m := fill(s, needs, to); len(m.transfers) > 0 {
+			m.price = price
+			moves = append(moves, m)
+		}
+	}
+	if len(moves) == 0 && poorest < least {
+		return nil, shortOf(to, sources, available, least) // many sources of which none can make an account
+	}
+	return moves, nil
+}
+
+// shortOf says what is missing for every new payer to hold least.
+func shortOf(to, sources []holding, available, least uint64) *Short {
+	var need uint64
+	for _, t := range to {
+		need += minus(least, t.lamports)
+	}
+	return &Short{Need: max(need, available+1), Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
+}
+
+// fill takes from the source what the needs take, and lowers them by it. An
+// account that does not exist is not made by less than it may hold: a second
+// source's part could be first on the chain.
+func fill(s holding, needs, to []holding) move {
+	m := move{from: s.key}
+	for i := range needs {
+		part := min(needs[i].lamports, s.lamports)
+		if part == 0 || to[i].lamports+part < RentExempt || len(m.transfers) == maxTransfers {
+			continue
+		}
+		m.transfers = append(m.transfers, Transfer{To: needs[i].key, Lamports: part})
+		needs[i].lamports -= part
+		s.lamports -= part
+	}
+	return m
+}
+
+// waterLevel is the highest balance, up to target, to which available lamports
+// raise all that hold less.
+func waterLevel(to []holding, available, target uint64) uint64 {
+	sorted := slices.Clone(to)
+	slices.SortFunc(sorted, func(a, b holding) int { return cmp.Compare(a.lamports, b.lamports) })
+	var sum uint64
+	for i, h := range sorted {
+		sum += h.lamports
+		n := uint64(i + 1)             //nolint:gosec // an index is not negative
+		level := (sum + available) / n // of the i+1 poorest together
+		if i+1 == len(sorted) || level <= sorted[i+1].lamports {
+			return min(level, target)
+		}
+	}
+	return target
+}
+
+// allPlan works out what takes everything off the payers, to the last lamport; a
+// payer that cannot pay the price goes without a priority fee. left is what
+// cannot be moved, because it pays for no transaction.
+func allPlan(from []holding, to holding, price uint64) (moves []move, left uint64, short *Short) {
+	for _, h := range from {
+		p := price
+		if h.lamports <= feeOf(p) {
+			p = 0
+		}
+		switch part := minus(h.lamports, feeOf(p)); {
+		case part == 0:
+			left += h.lamports
+		case to.lamports+part < RentExempt:
+			short = &Short{Need: RentExempt, Have: to.lamports + part, To: to.key, What: "for the recipient's account to exist"}
+		default:
+			moves = append(moves, move{h.key, []Transfer{{to.key, part}}, p})
+		}
+	}
+	if len(moves) > 0 {
+		short = nil // once these have landed the account is there
+	}
+	return moves, left, short
+}
+
+// minus subtracts, down to zero.
+func minus(a, b uint64) uint64 {
+	if b > a {
+		return 0
+	}
+	return a - b
+}

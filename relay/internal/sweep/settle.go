@@ -1,0 +1,132 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// settleOpen follows the payers' sweeps that are not over, whoever signed them,
+// until all are: the same bytes are sent until they are final on the chain, or
+// can never land.
+func (r *run) settleOpen(ctx context.Context) error {
+	for {
+		open, newest, err := r.session.Open(ctx, r.payers(), append(r.payers(), r.to...))
+		if err != nil {
+			return fmt.Errorf("read sweeps: %w", err)
+		}
+		if r.floor = max(r.floor, newest); len(open) == 0 {
+			return nil
+		}
+		waits, err := r.look(ctx, open)
+		if err != nil {
+			return err
+		}
+		if waits == "" {
+			continue // all are over
+		}
+		if err := r.pause(ctx, waits); err != nil {
+			return err
+		}
+	}
+}
+
+// look judges attempts by one look at the chain, and gives what is waited for;
+// "" when all are over.
+func (r *run) look(ctx context.Context, open []Attempt) (waits string, err error) {
+	signatures := make([]solana.Signature, len(open))
+	for i := range open {
+		signatures[i] = open[i].Signature
+	}
+	look, err := r.Chain.Search(ctx, signatures)
+	if err != nil {
+		// Without an answer nothing is known to be on the chain: what is due is sent again.
+		look = ledger.Look{Statuses: make([]*ledger.Status, len(open))}
+		waits = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
+	}
+	for i := range open {
+		waiting, err := r.judge(ctx, &open[i], &look, look.Statuses[i])
+		if err != nil {
+			return "", err
+		}
+		if waiting != "" && waits == "" {
+			waits = waiting
+		}
+	}
+	return waits, nil
+}
+
+// judge acts on what a look says of one attempt, and gives what is waited for.
+func (r *run) judge(ctx context.Context, a *Attempt, l *ledger.Look, st *ledger.Status) (waits string, err error) {
+	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight); {
+	case fate == ledger.Landed && st.Confirmation.AtLeast(ledger.Finalized):
+		r.result.Transactions++
+		r.result.Lamports += a.Lamports()
+		r.result.Fees += a.Fee
+		return "", r.end(ctx, a, EndLanded, st.Slot)
+	case fate == ledger.FailedOnChain:
+		r.result.Failed++
+		r.result.Fees += a.Fee
+		return "", r.end(ctx, a, EndFailed, st.Slot)
+	case fate == ledger.Expired:
+		r.result.Expired++
+		return "", r.end(ctx, a, EndExpired, 0)
+	case fate == ledger.Forgotten:
+		return fmt.Sprintf("an endpoint whose history reaches back to slot %d, where a transaction of %s was signed: give one with the role archive", a.BlockhashSlot, a.Payer), nil
+	case st != nil:
+		return "transactions to be finalized", nil
+	}
+	if !r.refused[a.Signature] && r.Now().Sub(r.sent[a.Signature]) >= r.Rebroadcast {
+		r.send(ctx, a, false)
+	}
+	return "transactions to land, or to be too old for that", nil
+}
+
+func (r *run) end(ctx context.Context, a *Attempt, end End, slot uint64) error {
+	if err := r.session.Settle(ctx, a.Signature, end, slot); err != nil {
+		return fmt.Errorf("settle a sweep: %w", err)
+	}
+	r.floor = max(r.floor, slot)
+	r.Log.InfoContext(ctx, "Settled a transaction", "payer", a.Payer, "signature", a.Signature, "end", end, "lamports", a.Lamports(), "slot", slot)
+	return nil
+}
+
+// drain waits until the database knows that no attempt of the payers can land
+// any more and that all that did is final.
+func (r *run) drain(ctx context.Context) error {
+	for {
+		u, err := r.Store.Unsettled(ctx, r.payers())
+		if err != nil {
+			return fmt.Errorf("count attempts: %w", err)
+		}
+		if u.Total() == 0 {
+			return nil
+		}
+		waits := fmt.Sprintf("%d attempts of these payers that may still land and %d that are not final, which a relay that serves settles", u.Open, u.Unfinalized)
+		if err := r.pause(ctx, waits); err != nil {
+			return err
+		}
+	}
+}
+
+// close brings the payers' ledger up to the end of their history: no relay that
+// serves has their keys any more, so that none would read it.
+func (r *run) close(ctx context.Context) error {
+	for {
+		complete, err := r.Books.Complete(ctx, r.payers())
+		switch {
+		case err != nil:
+			err = r.retry(ctx, "bring the old payers' ledger up to it", err)
+		case !complete:
+			err = r.pause(ctx, "the old payers' ledger to be brought up to the chain")
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

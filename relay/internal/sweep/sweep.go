@@ -1,0 +1,238 @@
+// Package sweep moves a fee payer's own lamports to other keys of the operator's
+// when keys are rotated: it funds the new ones, waits until nothing that the old
+// ones signed can land any more, and brings what is left on them over.
+//
+// Its transactions follow the rules of all others of the relay: committed before
+// the first send, the same bytes until dead, and no verdict without knowledge.
+// It may be killed at any point and run again. What is still to be moved is
+// worked out anew, from balances that hold all that was moved before.
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// Step is what a transaction belongs to.
+type Step string
+
+// The steps that send transactions.
+const (
+	StepFund Step = "fund"
+	StepAll  Step = "all"
+)
+
+// Transfer is one movement of a transaction, in lamports.
+type Transfer struct {
+	To       solana.PublicKey
+	Lamports uint64
+}
+
+// Attempt is a signed transaction. It is committed before its first send.
+type Attempt struct {
+	Signature solana.Signature
+	Step      Step
+	// Payer signs, pays the fee, and is where the lamports come from.
+	Payer     solana.PublicKey
+	Transfers []Transfer
+	// Fee is the network's, priority fee included, in lamports.
+	Fee uint64
+	// Raw is the signed transaction, sent again byte for byte.
+	Raw []byte
+	// Blockhash was read at BlockhashSlot and dies after LastValidBlockHeight.
+	Blockhash            solana.Hash
+	BlockhashSlot        uint64
+	LastValidBlockHeight uint64
+}
+
+// Lamports is the sum of what it moves, without the fee.
+func (a *Attempt) Lamports() (sum uint64) {
+	for _, t := range a.Transfers {
+		sum += t.Lamports
+	}
+	return sum
+}
+
+// End is what became of an attempt, for good.
+type End string
+
+// The ends. Landed and failed are finalized; an expired one can never land.
+const (
+	EndLanded  End = "landed"
+	EndFailed  End = "failed"
+	EndExpired End = "expired"
+)
+
+// Unsettled is what the database knows of payers' attempts, sweeps apart, that is
+// not over.
+type Unsettled struct {
+	// Open counts attempts that may land; Unfinalized those that landed on a fork
+	// that may still die.
+	Open, Unfinalized int64
+	// Oldest is the age of the oldest of all; 0 without any.
+	Oldest time.Duration
+}
+
+// Total is their number.
+func (u Unsettled) Total() int64 { return u.Open + u.Unfinalized }
+
+// Key signs for a payer.
+type Key interface {
+	PublicKey() solana.PublicKey
+	// Sign signs a serialised message.
+	Sign(message []byte) (solana.Signature, error)
+}
+
+// Chain is what a sweep asks of the RPC. An error that wraps
+// ledger.ErrUnavailable says nothing about what was asked.
+type Chain interface {
+	// Accounts reads up to 100 accounts at the slot that it returns, which is not
+	// before minContextSlot; nil for one that does not exist.
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
+	LatestBlockhash(ctx context.Context) (ledger.Blockhash, error)
+	PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error)
+	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error)
+	// Send gives signed bytes to the endpoints; *ledger.SendError when all that
+	// were asked refused. Once begun it is not cut off by ctx.
+	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
+	// Search looks signatures up in all history of one endpoint.
+	Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error)
+}
+
+// ErrLocked says that another sweep is at work on one of the accounts.
+var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
+
+// Store keeps sweeps.
+type Store interface {
+	// Lock keeps other sweeps from the accounts until the session is closed or its
+	// connection is lost; ErrLocked when another has one of them.
+	Lock(ctx context.Context, accounts []solana.PublicKey) (Session, error)
+	// Unsettled counts the payers' attempts that are not over, sweeps apart.
+	Unsettled(ctx context.Context, payers []solana.PublicKey) (Unsettled, error)
+}
+
+// Session is the database as long as the lock holds: when it is lost, nothing can
+// be written any more, so that no two sweeps ever act on one account.
+type Session interface {
+	// Open gives the payers' attempts that are not over, and the newest slot in
+	// which a sweep from or to any of the accounts landed, 0 for none.
+	Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newest uint64, err error)
+	// Record commits an attempt. A payer has one that is not over at most.
+	Record(ctx context.Context, a Attempt) error
+	// Settle ends an attempt; slot is where it landed, 0 when it did not.
+	Settle(ctx context.Context, signature solana.Signature, end End, slot uint64) error
+	Close()
+}
+
+// Books bring the fleet's ledger of payers up to the chain.
+type Books interface {
+	// Complete reads what is new of the payers' finalized histories and tells
+	// whether that was all, with every lamport up to their present balance.
+	Complete(ctx context.Context, payers []solana.PublicKey) (bool, error)
+}
+
+const (
+	defaultPoll        = time.Second
+	defaultRebroadcast = 2 * time.Second
+)
+
+// Options configure a Sweeper. Chain, Store, Books, Log and Now are needed.
+type Options struct {
+	Chain Chain
+	Store Store
+	Books Books
+	// Price bounds the priority fee.
+	Price submission.PriceRule
+	Log   *slog.Logger
+	Now   func() time.Time
+	// Poll is the pause between looks at chain and database; 0 is a second.
+	// Rebroadcast is that between sends of the same bytes; 0 is two.
+	Poll, Rebroadcast time.Duration
+}
+
+// Sweeper runs the steps of a rotation. One at a time is run of each.
+type Sweeper struct{ Options }
+
+// New makes a Sweeper. It makes no call.
+func New(o Options) (*Sweeper, error) {
+	switch {
+	case o.Chain == nil || o.Store == nil || o.Books == nil || o.Log == nil || o.Now == nil:
+		return nil, errors.New("a sweep needs a chain, a store, the ledger's books, a logger and a clock")
+	case o.Poll < 0 || o.Rebroadcast < 0:
+		return nil, fmt.Errorf("a sweep's pauses are %s and %s: expected none below 0", o.Poll, o.Rebroadcast)
+	}
+	if o.Poll == 0 {
+		o.Poll = defaultPoll
+	}
+	if o.Rebroadcast == 0 {
+		o.Rebroadcast = defaultRebroadcast
+	}
+	return &Sweeper{o}, nil
+}
+
+// Result is what one run did.
+type Result struct {
+	// Transactions landed, those of earlier runs that this one saw landing
+	// included; they moved Lamports and cost Fees. Failed landed with an error, which cost
+	// its fee, and Expired never can.
+	Transactions, Failed, Expired int
+	Lamports, Fees                uint64
+	// Left is what the payers still hold and cannot move, in lamports: less than a fee.
+	Left uint64
+}
+
+// String is one line for a person.
+func (r Result) String() string {
+	text := fmt.Sprintf("moved %d lamports in %d transactions, which cost %d", r.Lamports, r.Transactions, r.Fees)
+	if r.Failed+r.Expired > 0 {
+		text += fmt.Sprintf("; %d more failed on the chain and %d never landed", r.Failed, r.Expired)
+	}
+	if r.Left > 0 {
+		text += fmt.Sprintf("; %d lamports are left, less than a fee", r.Left)
+	}
+	return text
+}
+
+// Unfinished is a step that ended before it was done, because its time was over
+// or it was told to stop. Nothing is lost: run again, it goes on.
+type Unfinished struct {
+	// Waits is what it waited for.
+	Waits string
+	// Err is the context's error.
+	Err error
+}
+
+// Error says what it waited for.
+func (e *Unfinished) Error() string {
+	why := "the time is over"
+	if errors.Is(e.Err, context.Canceled) {
+		why = "it was told to stop"
+	}
+	return fmt.Sprintf("not done, and %s: %s; run it again, it goes on from there", why, e.Waits)
+}
+
+// Unwrap gives the context's error.
+func (e *Unfinished) Unwrap() error { return e.Err }
+
+// Short is what is missing of the lamports that a step needs. It has moved none
+// for want of them.
+type Short struct {
+	// Need is what has to be there, Have what is, and To where more has to be sent.
+	Need, Have uint64
+	To         solana.PublicKey
+	// What says for what.
+	What string
+}
+
+// Error says how much is missing and where to send it.
+func (e *Short) Error() string {
+	return fmt.Sprintf("not enough lamports %s: expected %d, received %d; send at least %d to %s and run it again", e.What, e.Need, e.Have, e.Need-min(e.Have, e.Need), e.To)
+}
