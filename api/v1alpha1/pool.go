@@ -144,7 +144,7 @@ type Router struct {
 	// +optional
 	// +kubebuilder:default=5000
 	// +kubebuilder:validation:Minimum=100
-	// +kubebuilder:validation:Maximum=60000
+	// +kubebuilder:validation:Maximum=30000
 	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
 	// RequestsPerSecond is the router's plan, for each pod. 0 is no limit.
 	// +optional
