@@ -134,7 +134,7 @@ func (e *environment) clients(api *v1alpha1.API) {
 	e.unless(contract.EnvClientIPHeader, api.ClientIPHeader)
 	e.unless(contract.EnvCORSOrigins, strings.Join(api.CORSOrigins, ","))
 	if api.KeysFrom != nil {
-		e.set(envAPIKeysFile, contract.APIKeysFile)
+		e.set(contract.EnvAPIKeysFile, contract.APIKeysFile)
 	}
 }
 

@@ -4,5 +4,4 @@ package build
 const (
 	envProfileFile = "RELAYPOOL_PROFILE_FILE"
 	envMint        = "RELAYPOOL_MINT"
-	envAPIKeysFile = "RELAYPOOL_API_KEYS_FILE"
 )
