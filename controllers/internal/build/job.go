@@ -1,6 +1,7 @@
 package build
 
 import (
+	"slices"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,7 +18,8 @@ type Rotation struct {
 	Step Step
 	// Revision that the rotation leads to.
 	Revision int32
-	// From are the old payers' keys, To the new ones'. Draining needs From alone.
+	// From are the old payers' keys, To the new ones'. Draining needs From alone,
+	// and the sweep goes to the first of To by name.
 	From, To []PayerMount
 }
 
@@ -45,6 +47,20 @@ func RotationJob(in Input, r Rotation) Object {
 			WithBackoffLimit(jobRetries).
 			// Never two at once: a new pod waits until the old one has ended.
 			WithPodReplacementPolicy(batchv1.Failed).
+			// Not done yet is no failure, nor is a node that goes: neither may use the
+			// tries up, for the chain or the database can be away for hours.
+			WithPodFailurePolicy(batchv1ac.PodFailurePolicy().WithRules(
+				batchv1ac.PodFailurePolicyRule().
+					WithAction(batchv1.PodFailurePolicyActionIgnore).
+					WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
+						WithContainerName(RelayContainer).
+						WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).
+						WithValues(contract.ExitUnfinished)),
+				batchv1ac.PodFailurePolicyRule().
+					WithAction(batchv1.PodFailurePolicyActionIgnore).
+					WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
+						WithType(corev1.DisruptionTarget).
+						WithStatus(corev1.ConditionTrue)))).
 			WithTemplate(corev1ac.PodTemplateSpec().
 				WithLabels(merge(in.Pool.Spec.Template.Labels, labels)).
 				WithAnnotations(in.Pool.Spec.Template.Annotations).
@@ -100,7 +116,8 @@ func sweepArgs(in Input, r Rotation) []string {
 	case StepSweep:
 		args = append(args, "sweep", "all")
 		each("--from", r.From)
-		each("--to", r.To)
+		// Everything that is left goes to one address; each has its target already.
+		each("--to", first(r.To))
 	}
 	return append(args, "--termination-log="+contract.TerminationLog)
 }
@@ -109,9 +126,19 @@ func sweepFiles(in Input, r Rotation) *corev1ac.ProjectedVolumeSourceApplyConfig
 	var f files
 	f.shared(in.Pool)
 	mounts := r.From
-	if r.Step != StepDrain {
-		mounts = append(mounts[:len(mounts):len(mounts)], r.To...)
+	switch r.Step {
+	case StepFund:
+		mounts = slices.Concat(r.From, r.To)
+	case StepSweep:
+		mounts = slices.Concat(r.From, first(r.To))
+	case StepDrain:
 	}
 	f.payers(mounts)
 	return f.volume()
+}
+
+// first is the one that comes first in order, whatever order they came in.
+func first(mounts []PayerMount) []PayerMount {
+	s := sorted(mounts)
+	return s[:min(len(s), 1)]
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -25,15 +26,13 @@ import (
 
 // Exit codes of relay sweep, beside those of every command.
 const (
-	// exitUnfinished: its time was over, or it was told to stop. Run again, it goes on.
-	exitUnfinished = 3
-	// exitShort: lamports are missing, and whoever runs it has to send some.
-	exitShort = 4
+	exitUnfinished = contract.ExitUnfinished
+	exitShort      = contract.ExitShort
 )
 
 const (
 	// containerLog is where Kubernetes reads a container's last word.
-	containerLog = "/dev/termination-log"
+	containerLog = contract.TerminationLog
 	// maxTermination is how much of it Kubernetes keeps, in bytes.
 	maxTermination = 4096
 	// flushPatience is above the time after which a send gives up by itself.
