@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/config"
+)
+
+// goldens are the objects that the operator makes.
+const goldens = "../../../controllers/internal/build/testdata/*.golden.yaml"
+
+// manifest is as much of an object as tells what a pod of it runs.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Data     map[string]string
+	Spec     struct {
+		Template struct {
+			Spec struct {
+				Containers []struct {
+					Args []string
+					Env  []struct{ Name, Value string }
+				}
+				Volumes []struct {
+					Projected struct{ Sources []source }
+				}
+			}
+		}
+	}
+}
+
+type source struct {
+	Secret    *projection
+	ConfigMap *projection `yaml:"configMap"`
+}
+
+type projection struct{ Items []struct{ Path string } }
+
+// What the operator tells a relay has to be what this relay takes: each pod's
+// command line, variables and files are read here as that pod would.
+func TestTheRelayTakesWhatTheOperatorGivesIt(t *testing.T) {
+	files, err := filepath.Glob(goldens)
+	if err != nil || len(files) < 6 {
+		t.Fatalf("%d golden files at %s, %v", len(files), goldens, err)
+	}
+	for _, file := range files {
+		data := map[string]string{}
+		for _, m := range manifests(t, file) {
+			if m.Kind == "ConfigMap" {
+				data = m.Data
+			}
+			if m.Kind != "Deployment" && m.Kind != "Job" {
+				continue
+			}
+			t.Run(filepath.Base(file)+" "+m.Kind+" "+m.Metadata.Name, func(t *testing.T) {
+				root := mount(t, &m, data)
+				container := m.Spec.Template.Spec.Containers[0]
+				for _, v := range container.Env {
+					t.Setenv(v.Name, strings.ReplaceAll(v.Value, contract.Root, root))
+				}
+				args := make([]string, len(container.Args))
+				for i, arg := range container.Args {
+					args[i] = strings.ReplaceAll(arg, contract.Root, root)
+				}
+				if err := takes(t, args); err != nil {
+					t.Errorf("relay %s: %v", strings.Join(container.Args, " "), err)
+				}
+			})
+		}
+	}
+}
+
+func manifests(t *testing.T, file string) (all []manifest) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
+		var m manifest
+		switch err := decoder.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return all
+		case err != nil:
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, m)
+	}
+}
+
+// mount writes the files of the pod's volume below a folder and gives that.
+func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	key, err := os.ReadFile(verifyingKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents := map[string]string{
+		contract.VerifyingKeyFile: string(key),
+		contract.DatabaseURLFile:  "postgres://user:password@db.example:5432/relay\n",
+		contract.RouterURLFile:    "https://router.example/swap/v1?key=secret\n",
+		contract.RouterAPIKeyFile: "api-key\n",
+		contract.APIKeysFile:      "the-key-of-a-client\n",
+		contract.ProfileFile:      "base: shield-pool-v1\n",
+		contract.EndpointsFile:    strings.ReplaceAll(data[filepath.Base(contract.EndpointsFile)], contract.Root, root),
+	}
+	if m.Kind == "Job" { // whose ConfigMap is in the golden file of the fleet
+		contents[contract.EndpointsFile] = "[{name: public, url: 'https://rpc.example'}]"
+	}
+	contents[contract.SignInMessagesFile] = data[filepath.Base(contract.SignInMessagesFile)]
+	for _, s := range m.Spec.Template.Spec.Volumes[0].Projected.Sources {
+		from := s.Secret
+		if from == nil {
+			from = s.ConfigMap
+		}
+		for _, item := range from.Items {
+			path := filepath.Join(root, item.Path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			content, known := contents[filepath.Join(contract.Root, item.Path)]
+			switch {
+			case strings.HasPrefix(item.Path, "payers/"):
+				succeed(t, "", "keygen", path)
+				continue
+			case strings.HasPrefix(item.Path, "rpc/"):
+				content = "https://rpc.example/?api-key=secret"
+			case !known:
+				t.Fatalf("%s is mounted, and this test does not know what it holds", item.Path)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return root
+}
+
+// takes reads a command line as far as the command does before it reaches for
+// database and chain.
+func takes(t *testing.T, args []string) error {
+	t.Helper()
+	env := &environment{Context: t.Context(), in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+	malformed := config.NewMalformed()
+	parser, err := newParser(env, malformed, func(int) {})
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	found := malformed.Of(parsed.Flags())
+	switch c := parsed.Selected().Target.Addr().Interface().(type) {
+	case *serveCmd:
+		c.Found = found
+		_, err := c.Load()
+		return errors.Join(err, checkFeePayerKeys(c.FeePayerKeyFile))
+	case *sweepFundCmd:
+		c.Found = found
+		_, err := c.Load(config.CheckBalance("target", c.Target))
+		return errors.Join(err, keysThere(c.From, 1), keysThere(c.To, 1))
+	case *sweepDrainCmd:
+		c.Found = found
+		_, err := c.Load()
+		return errors.Join(err, keysThere(c.From, 1))
+	case *sweepAllCmd:
+		c.Found = found
+		_, err := c.Load()
+		return errors.Join(err, keysThere(c.From, 1), keysThere([]string{c.To}, 1))
+	default:
+		t.Fatalf("%T: how it reads its flags is not known here", c)
+		return nil
+	}
+}
+
+func keysThere(paths []string, want int) error {
+	keys, err := keysOf("from", paths)
+	if err == nil && len(keys) != want {
+		err = errors.New("another number of keys than the operator mounts")
+	}
+	return err
+}
