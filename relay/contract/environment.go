@@ -51,7 +51,7 @@ const (
 	EnvRateLimit               = "RELAYPOOL_RATE_LIMIT"
 	EnvClientIPHeader          = "RELAYPOOL_CLIENT_IP_HEADER"
 	EnvCORSOrigins             = "RELAYPOOL_CORS_ORIGINS"
-	EnvAPIKeysFile             = "RELAYPOOL_API_KEYS_FILE"
+	EnvAPIKeysFile             = "RELAYPOOL_API_KEYS_FILE" //nolint:gosec // a variable's name, no key
 	EnvLogLevel                = "RELAYPOOL_LOG_LEVEL"
 	EnvLogFormat               = "RELAYPOOL_LOG_FORMAT"
 )

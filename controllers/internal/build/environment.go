@@ -79,7 +79,7 @@ func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 func (e *environment) pool(pool *v1alpha1.Pool) {
 	e.unless(contract.EnvProfile, pool.Profile.Name)
 	if pool.Profile.ConfigMap != nil {
-		e.set(envProfileFile, contract.ProfileFile)
+		e.set(contract.EnvProfileFile, contract.ProfileFile)
 	}
 	e.unless(contract.EnvProgramID, pool.ProgramID)
 	e.number(contract.EnvRootRing, int64(pool.RootRing))
@@ -87,7 +87,7 @@ func (e *environment) pool(pool *v1alpha1.Pool) {
 	for i, m := range pool.Mints {
 		mints[i] = m.Address + "=" + m.Field
 	}
-	e.unless(envMint, strings.Join(mints, ","))
+	e.unless(contract.EnvMint, strings.Join(mints, ","))
 	e.set(contract.EnvVerifyingKey, contract.VerifyingKeyFile)
 	e.unless(contract.EnvProofA, pool.ProofA)
 	if pool.OffCurveRecipients == "Allow" {

@@ -1,0 +1,180 @@
+package build_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+type rule struct {
+	name, expr, severity, summary, runbook string
+}
+
+func rules(t *testing.T, in build.Input) []rule {
+	t.Helper()
+	groups, _, err := unstructured.NestedSlice(asUnstructured(t, the(t, build.Objects(in), "PrometheusRule")).Object, "spec", "groups")
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("%d groups, %v", len(groups), err)
+	}
+	var all []rule
+	for _, r := range groups[0].(map[string]any)["rules"].([]any) {
+		text := func(path ...string) string {
+			s, _, err := unstructured.NestedString(r.(map[string]any), path...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		all = append(all, rule{text("alert"), text("expr"), text("labels", "severity"), text("annotations", "summary"), text("annotations", "runbook_url")})
+	}
+	return all
+}
+
+// everyRule has swaps and caps, which some rules are for.
+func everyRule(t *testing.T) build.Input {
+	t.Helper()
+	in := fixtures(t)["full"]
+	in.Pool.Spec.Swap = load(t, "swap").Spec.Swap
+	return in
+}
+
+var (
+	selector = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
+	matcher  = regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)"`)
+	labelUse = regexp.MustCompile(`\$labels\.([a-z_]+)`)
+	grouping = regexp.MustCompile(`by \(([a-z_]+)\)`)
+)
+
+// An alert over a metric that nobody exposes never fires, and nobody notices.
+func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
+	t.Parallel()
+	metrics := map[string]contract.Metric{}
+	for _, m := range contract.Metrics() {
+		metrics[m.Name] = m
+	}
+	for _, r := range rules(t, everyRule(t)) {
+		found := selector.FindAllStringSubmatch(r.expr, -1)
+		if len(found) == 0 || len(found) != strings.Count(r.expr, "relaypool_") {
+			t.Errorf("%s: %d selectors for %d metrics: %s", r.name, len(found), strings.Count(r.expr, "relaypool_"), r.expr)
+		}
+		var labels []string
+		for _, f := range found {
+			metric, known := metrics[f[1]]
+			if !known {
+				t.Errorf("%s: no relay exposes %s", r.name, f[1])
+			}
+			labels = append(labels, metric.Labels...)
+			if !strings.HasPrefix(f[2], `namespace="pools",pool="shielded"`) {
+				t.Errorf("%s: %s{%s} is of every fleet", r.name, f[1], f[2])
+			}
+			for _, m := range matcher.FindAllStringSubmatch(f[2], -1) {
+				if m[1] != "namespace" && m[1] != "pool" && !slices.Contains(metric.Labels, m[1]) {
+					t.Errorf("%s: %s has no label %s", r.name, f[1], m[1])
+				}
+			}
+		}
+		kept := grouping.FindAllStringSubmatch(r.expr, -1)
+		for _, g := range kept {
+			if !slices.Contains(labels, g[1]) {
+				t.Errorf("%s: none of its metrics has the label %s", r.name, g[1])
+			}
+		}
+		for _, l := range labelUse.FindAllStringSubmatch(r.summary, -1) {
+			if !slices.ContainsFunc(kept, func(g []string) bool { return g[1] == l[1] }) {
+				t.Errorf("%s: the summary tells the label %s, which the expression drops", r.name, l[1])
+			}
+		}
+	}
+}
+
+func TestAlertsLeadToAPageThatThereIs(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]bool{}
+	for _, line := range strings.Split(string(content), "\n") {
+		if heading := strings.TrimLeft(line, "#"); heading != line {
+			anchors[strings.ReplaceAll(strings.ToLower(strings.TrimSpace(heading)), " ", "-")] = true
+		}
+	}
+	seen := map[string]bool{}
+	for _, r := range rules(t, everyRule(t)) {
+		anchor, ok := strings.CutPrefix(r.runbook, "docs/operations.md#")
+		if !ok || !anchors[anchor] {
+			t.Errorf("%s: there is no page %s", r.name, r.runbook)
+		}
+		if seen[r.name] {
+			t.Errorf("%s is there twice", r.name)
+		}
+		seen[r.name] = true
+		if !strings.HasPrefix(r.name, "Relaypool") || r.summary == "" || r.severity != "critical" && r.severity != "warning" {
+			t.Errorf("%s: severity %q, summary %q", r.name, r.severity, r.summary)
+		}
+	}
+}
+
+func TestAlertsFollowTheSpec(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*build.Input)
+		alert  string
+		want   bool
+	}{
+		"a fleet that tells nothing is one": {func(*build.Input) {}, "RelaypoolSilent", true},
+		"but not while the gate holds it":   {func(in *build.Input) { in.Held = true }, "RelaypoolSilent", false},
+		"nor while it is to have no pod":    {func(in *build.Input) { in.Replicas = ptr.To[int32](0) }, "RelaypoolSilent", false},
+		"caps that are set are watched":     {func(*build.Input) {}, "RelaypoolSpendCapNear", true},
+		"caps that are not set are not": {func(in *build.Input) {
+			in.Pool.Spec.FeePayers.SpendCaps.Hour, in.Pool.Spec.FeePayers.SpendCaps.Day, in.Pool.Spec.FeePayers.SpendCaps.TransfersDay = 0, 0, 0
+		}, "RelaypoolSpendCapNear", false},
+		"the router is watched":                     {func(*build.Input) {}, "RelaypoolRouterAway", true},
+		"where there is one":                        {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterAway", false},
+		"swaps that are under way are, in any case": {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolSwapOverdue", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := everyRule(t)
+			tc.change(&in)
+			got := slices.ContainsFunc(rules(t, in), func(r rule) bool { return r.name == tc.alert })
+			if got != tc.want {
+				t.Errorf("%s is there: %t, want %t", tc.alert, got, tc.want)
+			}
+		})
+	}
+}
+
+// A payer between minimum and target has funds: the alert must leave a day for
+// sending some, and must not call for them at once.
+func TestAPayerIsLowBetweenMinimumAndTarget(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		minimum, target *int64
+		want            string
+	}{
+		"a fifth of the way":             {ptr.To[int64](50_000_000), ptr.To[int64](1_000_000_000), "< 240000000"},
+		"at the minimum when they agree": {ptr.To[int64](50_000_000), ptr.To[int64](50_000_000), "< 50000000"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := everyRule(t)
+			in.Pool.Spec.FeePayers.MinimumBalance, in.Pool.Spec.FeePayers.TargetBalance = tc.minimum, tc.target
+			all := rules(t, in)
+			i := slices.IndexFunc(all, func(r rule) bool { return r.name == "RelaypoolPayerLow" })
+			if i < 0 || !strings.HasSuffix(all[i].expr, tc.want) {
+				t.Errorf("rule %d of %v, want one that ends %s", i, all, tc.want)
+			}
+		})
+	}
+}
