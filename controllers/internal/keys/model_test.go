@@ -25,19 +25,27 @@ type world struct {
 	holds                   map[string]bool // whether a key holds funds, by Secret
 	jobs                    map[string]Job
 	jobKeys                 map[string]JobWanted
-	template                string   // the Deployment's mounts, joined; empty: no Deployment
-	pods                    []string // the pods' mounts
-	made                    int
+	template                string // the Deployment's mounts, joined; empty: no Deployment
+	replicas                int
+	pods                    []pod
+	terminating             []string // mounts of pods on their way out
 }
 
-func newWorld(count, mostCount, mostRevision int32) *world {
-	return &world{count: count, mostCount: mostCount, mostRevision: mostRevision, keys: map[string]Key{}, holds: map[string]bool{}, jobs: map[string]Job{}, jobKeys: map[string]JobWanted{}}
+// pod is a replica: the mounts of the template that it is made from, and
+// whether it is there or about to be made.
+type pod struct {
+	mounts string
+	there  bool
+}
+
+func newWorld(count, mostCount, mostRevision int32, replicas int) *world {
+	return &world{replicas: replicas, count: count, mostCount: mostCount, mostRevision: mostRevision, keys: map[string]Key{}, holds: map[string]bool{}, jobs: map[string]Job{}, jobKeys: map[string]JobWanted{}}
 }
 
 func (w *world) clone() *world {
 	c := *w
 	c.keys, c.holds, c.jobs, c.jobKeys = maps.Clone(w.keys), maps.Clone(w.holds), maps.Clone(w.jobs), maps.Clone(w.jobKeys)
-	c.pods = slices.Clone(w.pods)
+	c.pods, c.terminating = slices.Clone(w.pods), slices.Clone(w.terminating)
 	return &c
 }
 
@@ -52,7 +60,7 @@ func (w *world) id() string {
 		j := w.jobs[name]
 		fmt.Fprintf(&b, "%s %s %t %s %s,", name, j.State, j.Deleting, j.Inputs, j.Token)
 	}
-	fmt.Fprintf(&b, "|%s|%v", w.template, w.pods)
+	fmt.Fprintf(&b, "|%s|%v|%v", w.template, w.pods, w.terminating)
 	return b.String()
 }
 
@@ -80,11 +88,24 @@ func (w *world) input() Input {
 	if w.template != "" {
 		in.Rollout.Template = strings.Split(w.template, ",")
 	}
-	for _, pod := range w.pods {
-		in.Rollout.Pods = append(in.Rollout.Pods, strings.Split(pod, ",")...)
-		in.Rollout.Complete = in.Rollout.Complete && pod == w.template
+	for _, p := range w.pods {
+		in.Rollout.Complete = in.Rollout.Complete && p.mounts == w.template
+	}
+	for _, mounts := range w.alive() {
+		in.Rollout.Pods = append(in.Rollout.Pods, strings.Split(mounts, ",")...)
 	}
 	return in
+}
+
+// alive gives the mounts of all pods that there are.
+func (w *world) alive() []string {
+	all := slices.Clone(w.terminating)
+	for _, p := range w.pods {
+		if p.there {
+			all = append(all, p.mounts)
+		}
+	}
+	return all
 }
 
 // writes are the operator's of one pass, one by one and in their order. Each
@@ -92,6 +113,9 @@ func (w *world) input() Input {
 func (w *world) writes() []func(*world) error {
 	plan := Decide(w.input())
 	var all []func(*world) error
+	if err := w.whole(plan.Mounted); err != nil {
+		return []func(*world) error{func(*world) error { return err }}
+	}
 	for _, k := range plan.Create {
 		all = append(all, func(w *world) error { return w.create(k) })
 	}
@@ -120,11 +144,26 @@ func (w *world) writes() []func(*world) error {
 	return all
 }
 
+// whole checks that what the pods are to use is not half of a revision, and is
+// nothing only as long as there is no key.
+func (w *world) whole(mounted []Mount) error {
+	if len(mounted) == 0 && len(w.keys) > 0 {
+		return fmt.Errorf("of %d keys none is used", len(w.keys))
+	}
+	for _, m := range mounted {
+		for _, k := range w.keys {
+			if k.Revision == w.keys[m.Secret].Revision && k.State == v1alpha1.PayerIncoming {
+				return fmt.Errorf("%s is used before %s is active", m.Secret, k.Secret)
+			}
+		}
+	}
+	return nil
+}
+
 func (w *world) create(k NewKey) error {
 	if _, there := w.keys[k.Secret]; there {
 		return fmt.Errorf("Secret %s would be overwritten", k.Secret)
 	}
-	w.made++
 	w.keys[k.Secret] = Key{Revision: k.Revision, Index: k.Index, Secret: k.Secret, Address: "address-of-" + k.Secret, State: k.State,
 		UID: types.UID("uid-" + k.Secret), ResourceVersion: "1"}
 	w.holds[k.Secret] = k.State == v1alpha1.PayerActive // people fund those at once
@@ -143,6 +182,8 @@ func (w *world) label(l LabelChange) error {
 		return fmt.Errorf("%s key %s is labelled %s", k.State, k.Secret, l.State)
 	case l.State == v1alpha1.PayerRetired && w.holds[k.Secret]:
 		return fmt.Errorf("key %s is retired and was not swept", k.Secret)
+	case l.State == v1alpha1.PayerDraining && !w.successor(k):
+		return fmt.Errorf("key %s drains before the newer ones are active", k.Secret)
 	case l.State == v1alpha1.PayerRetired && w.mounted(k.Secret):
 		return fmt.Errorf("key %s is retired and pods have it", k.Secret)
 	}
@@ -151,8 +192,27 @@ func (w *world) label(l LabelChange) error {
 	return nil
 }
 
+// successor tells whether newer keys are there, all of them active.
+func (w *world) successor(k Key) bool {
+	newer := 0
+	for _, other := range w.keys {
+		if other.Revision > k.Revision && other.State != v1alpha1.PayerActive {
+			return false
+		}
+		if other.Revision > k.Revision {
+			newer++
+		}
+	}
+	return newer > 0
+}
+
+// mounted tells whether a pod has the key, or may be made with it.
 func (w *world) mounted(secret string) bool {
-	return slices.ContainsFunc(append([]string{w.template}, w.pods...), func(m string) bool {
+	all := append([]string{w.template}, w.alive()...)
+	for _, p := range w.pods {
+		all = append(all, p.mounts)
+	}
+	return slices.ContainsFunc(all, func(m string) bool {
 		return slices.Contains(strings.Split(m, ","), secret)
 	})
 }
@@ -178,7 +238,7 @@ func (w *world) deploy(template string) error {
 		}
 	}
 	if w.template == "" {
-		w.pods = []string{template, template}
+		w.pods = slices.Repeat([]pod{{template, true}}, w.replicas)
 	}
 	w.template = template
 	return nil
@@ -222,10 +282,21 @@ func (w *world) others() (fair, unfair []func(*world) error) {
 			unfair = append(unfair, func(w *world) error { delete(w.jobs, name); return nil })
 		}
 	}
-	for i, pod := range w.pods {
-		if pod != w.template {
-			fair = append(fair, func(w *world) error { w.pods[i] = w.template; return nil })
-			break
+	if len(w.terminating) > 0 {
+		fair = append(fair, func(w *world) error { w.terminating = w.terminating[1:]; return nil })
+	}
+	for i, p := range w.pods {
+		switch {
+		case !p.there:
+			fair = append(fair, func(w *world) error { w.pods[i].there = true; return nil })
+		case p.mounts != w.template:
+			fair = append(fair, func(w *world) error {
+				w.terminating = append(w.terminating, p.mounts)
+				w.pods[i].mounts = w.template
+				return nil
+			})
+			// A node dies, and nothing has made the pod anew yet.
+			unfair = append(unfair, func(w *world) error { w.pods[i].there = false; return nil })
 		}
 	}
 	if w.revision < w.mostRevision {
@@ -252,7 +323,10 @@ func (w *world) done() bool {
 	}
 	plan := Decide(w.input())
 	return active == int(w.count) && len(w.writes()) == 0 && !plan.Rotating &&
-		!slices.ContainsFunc(w.pods, func(p string) bool { return p != w.template })
+		!slices.ContainsFunc(w.pods, func(p pod) bool { return p.mounts != w.template || !p.there }) &&
+		!slices.ContainsFunc(w.input().Jobs, func(j Job) bool {
+			return !strings.HasPrefix(j.Name, fmt.Sprintf("p-payer-%d-", w.revision))
+		})
 }
 
 // settle has everybody do their part until nothing is left to do, or a world
@@ -289,9 +363,10 @@ func (w *world) settle(well map[string]bool) error {
 func TestEveryInterruptionOfARotationEndsWell(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]*world{
-		"one key and two rotations":            newWorld(1, 1, 2),
-		"two keys and a rotation":              newWorld(2, 2, 1),
-		"one key that becomes two, a rotation": newWorld(1, 2, 1),
+		"one key and two rotations, one pod":            newWorld(1, 1, 2, 1),
+		"two keys and a rotation, two pods":             newWorld(2, 2, 1, 2),
+		"one key that becomes two, a rotation, one pod": newWorld(1, 2, 1, 1),
+		"a fleet that is scaled to zero":                newWorld(2, 2, 1, 0),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 func (d *decision) bringIn(target int32) {
 	d.rotate(target, v1alpha1.RotationGenerate, fmt.Sprintf("makes the keys of revision %d", target))
 	old := d.pick(func(k Key) bool { return k.State == v1alpha1.PayerActive && k.Revision < target })
+	d.clearJobs(target)
 	if !d.any(target, v1alpha1.PayerActive) {
 		// Once the Job that funds them is made, the set of keys stands: what it moved
 		// was shared out among these.
