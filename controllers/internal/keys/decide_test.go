@@ -1,0 +1,425 @@
+package keys
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// scene is the input of a decision in one line each.
+type scene struct {
+	revision, count int32
+	keys            []Key
+	change          func(*Input)
+}
+
+func key(revision, index int32, state v1alpha1.FeePayerState) Key {
+	name := SecretName("p", revision, index)
+	return Key{Revision: revision, Index: index, Secret: name, Address: "address-of-" + name, State: state,
+		UID: types.UID("uid-" + name), ResourceVersion: "1", Created: now.Add(-time.Hour)}
+}
+
+func (s scene) input() Input {
+	w := world{revision: s.revision, count: s.count}
+	in := Input{Pool: w.pool(), Keys: Facts{Keys: s.keys}, Rollout: Rollout{Known: true, Complete: true}, Balances: map[string]Balance{}, Now: now}
+	in.Pool.CreationTimestamp = metav1.Time{Time: now.Add(-2 * time.Hour)}
+	if s.change != nil {
+		s.change(&in)
+	}
+	return in
+}
+
+func running(step v1alpha1.RotationStep, revision int32, from, to []Key) Job {
+	want := JobWanted{Step: step, Revision: revision, From: mounts(from), To: mounts(to)}
+	return Job{Name: JobName("p", revision, step), UID: "job", State: JobRunning, Inputs: inputs(want, "")}
+}
+
+func ended(j Job, state JobState, message string) Job {
+	j.State, j.Message = state, message
+	return j
+}
+
+// summary is a plan in words.
+func summary(p Plan) []string {
+	var all []string
+	for _, k := range p.Create {
+		all = append(all, fmt.Sprintf("create %s %s", k.Secret, k.State))
+	}
+	for _, l := range p.Label {
+		all = append(all, fmt.Sprintf("label %s %s", l.Key.Secret, l.State))
+	}
+	for _, j := range p.DeleteJobs {
+		all = append(all, "delete "+j.Name)
+	}
+	if p.Job != nil {
+		verb := "make"
+		if p.Job.Existing != nil {
+			verb = "keep"
+		}
+		all = append(all, verb+" "+p.Job.Name)
+	}
+	for _, m := range p.Mounted {
+		all = append(all, "mount "+m.Secret)
+	}
+	if p.Rotation != nil {
+		all = append(all, fmt.Sprintf("step %s of %d", p.Rotation.Step, p.Rotation.Revision))
+	}
+	for _, problem := range p.Problems {
+		all = append(all, "problem "+problem.Reason)
+	}
+	return all
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	const (
+		active, incoming = v1alpha1.PayerActive, v1alpha1.PayerIncoming
+		draining, gone   = v1alpha1.PayerDraining, v1alpha1.PayerRetired
+		fund, sweep      = v1alpha1.RotationFund, v1alpha1.RotationSweep
+	)
+	old, fresh := key(0, 0, active), key(1, 0, incoming)
+	both := []Key{old, fresh}
+	fundJob := running(fund, 1, []Key{old}, []Key{fresh})
+	tests := map[string]struct {
+		scene
+		want    []string
+		message string // a part of the rotation's message, or of the last problem's
+	}{
+		"a new RelayPool gets its keys, in use at once": {scene: scene{count: 2},
+			want: []string{"create p-payer-0-0 Active", "create p-payer-0-1 Active"}},
+		"a new RelayPool with a revision begins there": {scene: scene{revision: 3, count: 1},
+			want: []string{"create p-payer-3-0 Active"}},
+		"a count that is raised gets the keys that are missing": {scene: scene{count: 2, keys: []Key{old}},
+			want: []string{"create p-payer-0-1 Active", "mount p-payer-0-0"}},
+		"with a smaller count the keys that are there stay in use, for their funds": {
+			scene: scene{count: 1, keys: []Key{old, key(0, 1, active)}},
+			want:  []string{"mount p-payer-0-0", "mount p-payer-0-1"}},
+		"a Secret that is somebody else's is neither used nor replaced": {
+			scene: scene{count: 2, keys: []Key{old}, change: func(in *Input) {
+				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-0-1", Reason: v1alpha1.ReasonSecretForeign}}
+			}},
+			want: []string{"mount p-payer-0-0", "problem SecretForeign"}},
+		"nothing usable is said": {
+			scene: scene{count: 1, change: func(in *Input) {
+				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-0-0", Reason: v1alpha1.ReasonSecretForeign}}
+			}},
+			want: []string{"problem SecretForeign", "problem NoPayers"}},
+		"a key that was lost is not replaced behind anybody's back": {
+			scene: scene{count: 2, keys: []Key{old}, change: func(in *Input) {
+				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", Secret: "p-payer-0-1", State: active}}
+			}},
+			want: []string{"mount p-payer-0-0", "problem SecretNotFound"}, message: "the fee payer lost, is gone"},
+		"an incoming key that was lost before it was funded is made again": {
+			scene: scene{revision: 1, count: 2, keys: both, change: func(in *Input) {
+				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", Secret: "p-payer-1-1", State: incoming}}
+			}},
+			want: []string{"create p-payer-1-1 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
+		"a rotation takes over from keys that are all lost": {
+			scene: scene{revision: 1, count: 1, change: func(in *Input) {
+				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", Secret: "p-payer-0-0", State: active}}
+			}},
+			want: []string{"create p-payer-1-0 Active", "problem SecretNotFound"}},
+		"keys of an earlier RelayPool of a higher revision are used on": {
+			scene: scene{count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}},
+			want:  []string{"mount p-payer-1-0", "step Done of 1"}, message: "starts a rotation from 2 on"},
+		"retired keys are not used again": {
+			scene: scene{count: 1, keys: []Key{key(0, 0, gone)}},
+			want:  []string{"problem NoPayers"}, message: "raise spec.feePayers.rotation.revision to 1"},
+		"a rotation of several revisions goes one by one": {
+			scene: scene{revision: 3, count: 1, keys: []Key{old}},
+			want:  []string{"create p-payer-1-0 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
+		"a rotation waits for a Secret that is in its way": {
+			scene: scene{revision: 1, count: 2, keys: both, change: func(in *Input) {
+				in.Keys.Problems = []refs.Problem{{Kind: refs.Secret, Name: "p-payer-1-1", Reason: v1alpha1.ReasonSecretForeign}}
+			}},
+			want: []string{"mount p-payer-0-0", "step Generate of 1", "problem SecretForeign"}, message: "out of the way"},
+		"a Job is not made while it could only fail": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Blocked = "the database is unknown" }},
+			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "the database is unknown"},
+		"a Job that runs is kept": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Jobs = []Job{fundJob} }},
+			want:  []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "is running"},
+		"a Job for other keys is made anew, though it is complete": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				other := running(fund, 1, []Key{key(0, 5, active)}, []Key{fresh})
+				in.Jobs = []Job{ended(other, JobComplete, "")}
+			}},
+			want: []string{"delete p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}},
+		"a Job of somebody else is left alone": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+				in.Jobs[0].Foreign = true
+			}},
+			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "belongs to somebody else"},
+		"a failed Job waits for a person, whom its message tells why": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobFailed, "the database does not answer")}
+			}},
+			want: []string{"mount p-payer-0-0", "step Fund of 1", "problem RotationFailed"}, message: "the database does not answer"},
+		"a failed Job is tried again when a person says so": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobFailed, "")}
+				in.Pool.Annotations = map[string]string{AnnotationRetry: "1"}
+			}},
+			want: []string{"delete p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}},
+		"the fleet is not handed keys that cannot pay": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000}, Balance{Lamports: 10_000_000}
+			}},
+			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "send SOL to address-of-p-payer-1-0"},
+		"the fleet is handed keys of unknown balance, for their Job says that they are funded": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+				in.Balances[old.Address] = Balance{Lamports: 60_000_000}
+			}},
+			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
+		"a fleet that cannot pay is handed keys that cannot pay either": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{}, Balance{}
+			}},
+			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
+		"pods that could not be read may have the old keys": {
+			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}, change: func(in *Input) {
+				in.Rollout = Rollout{}
+			}},
+			want: []string{"mount p-payer-1-0", "step CutOver of 1"}, message: "could not be read"},
+		"a revision that is raised meanwhile waits for its turn": {
+			scene: scene{revision: 2, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}},
+			want:  []string{"make p-payer-1-drain", "mount p-payer-1-0", "step Drain of 1"}},
+		"a pause holds everything": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Pool.Spec.Paused = true }},
+			want:  []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused holds it"},
+		"an address whose annotation was changed is written again": {
+			scene: scene{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, Unmarked: true}}},
+			want:  []string{"label p-payer-0-0 Active", "mount p-payer-0-0"}},
+		"a retired key that holds funds is told of": {
+			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
+			}},
+			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}, message: "holds 1.5 SOL"},
+		"a balance from before the sweep is no news": {
+			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+				in.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &metav1.Time{Time: now}}
+				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000, At: now.Add(-time.Second)}
+			}},
+			want: []string{"mount p-payer-1-0", "step Done of 1"}},
+		"a retired key is swept again on request": {
+			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
+				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
+				in.Jobs = []Job{ended(running(sweep, 1, []Key{key(0, 0, gone)}, []Key{key(1, 0, active)}), JobComplete, "")}
+			}},
+			want: []string{"delete p-payer-1-sweep", "mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
+		"a request is answered once": {
+			scene: scene{revision: 1, count: 1, keys: []Key{key(0, 0, gone), key(1, 0, active)}, change: func(in *Input) {
+				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
+				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
+				answer := JobWanted{Step: sweep, Revision: 1}
+				in.Jobs = []Job{{Name: "p-payer-1-sweep", State: JobComplete, Inputs: inputs(answer, "1"), Token: "1"}}
+			}},
+			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
+		"named Secrets are all used": {
+			scene: scene{count: 0, change: func(in *Input) {
+				in.Pool.Spec.FeePayers.Generate = nil
+				in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "1"}, {Secret: "a", Key: "y", Address: "2"}}
+			}},
+			want: []string{"mount a", "mount a"}},
+		"generated keys that named ones replaced are swept on request": {
+			scene: scene{count: 0, keys: []Key{old}, change: func(in *Input) {
+				in.Pool.Spec.FeePayers.Generate = nil
+				in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "1"}}
+				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
+				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
+			}},
+			want: []string{"make p-payer-0-sweep", "mount a", "problem RetiredKeyFunded"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := Decide(test.input())
+			if diff := cmp.Diff(test.want, summary(plan)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			told := ""
+			if plan.Rotation != nil {
+				told = plan.Rotation.Message
+			}
+			for _, p := range plan.Problems {
+				told += "\n" + p.Message
+			}
+			if !strings.Contains(told, test.message) {
+				t.Errorf("it says %q, want %q in it", told, test.message)
+			}
+		})
+	}
+}
+
+func TestEventsAreOfWhatTheStatusHasNotSaid(t *testing.T) {
+	t.Parallel()
+	in := scene{revision: 1, count: 1, keys: []Key{key(0, 0, v1alpha1.PayerActive), key(1, 0, v1alpha1.PayerIncoming)}}.input()
+	in.Keys.Keys[0].Created = in.Pool.CreationTimestamp.Add(-time.Second)
+	in.Jobs = []Job{ended(running(v1alpha1.RotationFund, 1, in.Keys.Keys[:1], in.Keys.Keys[1:]), JobFailed, "no answer")}
+	plan := Decide(in)
+	var reasons []string
+	for _, e := range plan.Events {
+		reasons = append(reasons, e.Reason)
+	}
+	want := []string{v1alpha1.EventKeyGenerated, v1alpha1.EventKeyAdopted, v1alpha1.EventRotationStep, v1alpha1.EventRotationFailed}
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if !plan.Rotation.Since.Time.Equal(now) || !plan.Rotating || !plan.Failed {
+		t.Errorf("the step is since %v, rotating %t, failed %t", plan.Rotation.Since, plan.Rotating, plan.Failed)
+	}
+
+	in.Pool.Status.FeePayers, in.Pool.Status.Rotation = plan.Payers, plan.Rotation
+	in.Now = now.Add(time.Minute)
+	again := Decide(in)
+	if len(again.Events) > 0 {
+		t.Errorf("a second pass says again: %v", again.Events)
+	}
+	if diff := cmp.Diff(plan.Rotation, again.Rotation); diff != "" {
+		t.Errorf("the rotation's status changes by itself (-first +second):\n%s", diff)
+	}
+}
+
+func TestASecretWhoseAddressChangedIsAnEvent(t *testing.T) {
+	t.Parallel()
+	in := scene{}.input()
+	in.Pool.Spec.FeePayers.Generate = nil
+	in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "new"}}
+	in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "former", Secret: "a", State: v1alpha1.PayerActive}}
+	events := Decide(in).Events
+	if len(events) != 1 || events[0].Reason != v1alpha1.EventKeyChanged || !strings.Contains(events[0].Note, "new, and was that of former") {
+		t.Errorf("events are %v, want one KeyChanged", events)
+	}
+}
+
+func TestStatusHoldsNoMorePayersThanTheResourceTakes(t *testing.T) {
+	t.Parallel()
+	s := scene{revision: 5, count: 32}
+	for r := range int32(6) {
+		state := v1alpha1.PayerRetired
+		if r == 5 {
+			state = v1alpha1.PayerActive
+		}
+		for i := range int32(32) {
+			s.keys = append(s.keys, key(r, i, state))
+		}
+	}
+	plan := Decide(s.input())
+	if len(plan.Payers) != maxPayers || plan.Payers[31].State != v1alpha1.PayerActive || len(plan.Mounted) != 32 {
+		t.Errorf("%d payers, %d mounted; want %d with the active ones first", len(plan.Payers), len(plan.Mounted), maxPayers)
+	}
+}
+
+func TestFarewell(t *testing.T) {
+	t.Parallel()
+	held := int64(20_000_000)
+	payers := []v1alpha1.FeePayerStatus{
+		{Address: "A", Secret: "a", BalanceLamports: &held}, {Address: "B", Secret: "b"}, {Address: "C", Secret: "c", BalanceLamports: &held},
+	}
+	got := Farewell(payers, map[string]Balance{"A": {Lamports: 1}, "C": {}})
+	want := "The fee payers' Secrets stay, and a RelayPool of the same name uses generated ones again: " +
+		"A holds 0.000000001 SOL (Secret a); B, of unknown balance (Secret b)"
+	if got != want {
+		t.Errorf("farewell is %q, want %q", got, want)
+	}
+	if got := Farewell(payers[2:], map[string]Balance{"C": {}}); got != "" {
+		t.Errorf("farewell from an empty payer is %q, want none", got)
+	}
+	many := make([]v1alpha1.FeePayerStatus, 128)
+	for i := range many {
+		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), Secret: "s"}
+	}
+	if got := Farewell(many, nil); len(got) > maxNote || !strings.Contains(got, "more") {
+		t.Errorf("farewell of %d characters, want at most %d and how many are left out", len(got), maxNote)
+	}
+}
+
+func TestRolloutOf(t *testing.T) {
+	t.Parallel()
+	spec := func(secrets ...string) corev1.PodSpec {
+		source := &corev1.ProjectedVolumeSource{}
+		for _, s := range secrets[1:] {
+			source.Sources = append(source.Sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s}}})
+		}
+		return corev1.PodSpec{Volumes: []corev1.Volume{
+			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secrets[0]}}},
+			{VolumeSource: corev1.VolumeSource{Projected: source}},
+			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		}}
+	}
+	deployment := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: spec("a", "b")}}}
+	deployment.Generation = 2
+	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2}
+	pods := []corev1.Pod{{Spec: spec("a", "c")}, {Spec: spec("d"), Status: corev1.PodStatus{Phase: corev1.PodFailed}}}
+	pods[0].DeletionTimestamp = &metav1.Time{Time: now}
+	want := Rollout{Known: true, Complete: true, Template: []string{"a", "b"}, Pods: []string{"a", "c"}}
+	if diff := cmp.Diff(want, RolloutOf(deployment, pods)); diff != "" {
+		t.Errorf("rollout (-want +got):\n%s", diff)
+	}
+	for name, change := range map[string]func(*appsv1.Deployment){
+		"the controller has not seen the newest template": func(d *appsv1.Deployment) { d.Generation = 3 },
+		"a replica of the old template is left":           func(d *appsv1.Deployment) { d.Status.Replicas = 3 },
+	} {
+		d := deployment.DeepCopy()
+		change(d)
+		if RolloutOf(d, nil).Complete {
+			t.Errorf("the rollout is complete though %s", name)
+		}
+	}
+	if r := RolloutOf(nil, nil); !r.Known || !r.Complete || r.Template != nil {
+		t.Errorf("without a Deployment the rollout is %+v, want known and complete", r)
+	}
+}
+
+func TestJobOf(t *testing.T) {
+	t.Parallel()
+	pool := (&world{count: 1}).pool()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", OwnerReferences: []metav1.OwnerReference{
+		*metav1.NewControllerRef(pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind)),
+	}}}
+	if got := JobOf(pool, job, "said"); got.State != JobRunning || got.Foreign || got.Message != "said" {
+		t.Errorf("a Job without conditions is %+v, want running and ours", got)
+	}
+	for condition, want := range map[batchv1.JobConditionType]JobState{
+		batchv1.JobComplete: JobComplete, batchv1.JobFailed: JobFailed, batchv1.JobSuspended: JobRunning, batchv1.JobFailureTarget: JobRunning,
+	} {
+		job.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue}}
+		if got := JobOf(pool, job, ""); got.State != want {
+			t.Errorf("a Job that is %s is %s, want %s", condition, got.State, want)
+		}
+	}
+	pool.UID = "another"
+	if !JobOf(pool, job, "").Foreign {
+		t.Error("a Job of an earlier RelayPool of the name is taken for ours")
+	}
+}
+
+func TestNamesAreUndone(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"p-payer-0-0": true, "p-payer-12-3": true, "p-payer-01-0": false, "p-payer-1": false, "p-payer--1-0": false,
+		"p-payer-1-sweep": false, "q-payer-0-0": false, "p-payer-1-1-1": false,
+	} {
+		if _, _, ok := numbersOf("p", name); ok != want {
+			t.Errorf("%s is a key's name: %t, want %t", name, ok, want)
+		}
+	}
+}
