@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/relaypool/relaypool/relay/internal/sweep"
 )
@@ -121,7 +123,7 @@ const (
 
 	// unsettledSQL goes by the few submissions under way, however many have been
 	// finished: attempts have no index by payer, which every one would have to keep
-	// up to date.
+	// up to date. OFFSET 0 keeps the planner from reading them all instead.
 	unsettledSQL = `
 WITH unfinished AS MATERIALIZED (
 	SELECT id, state FROM submissions WHERE state IN ('pending', 'processing')
@@ -130,8 +132,8 @@ WITH unfinished AS MATERIALIZED (
 )
 SELECT count(*) FILTER (WHERE u.state <> 'completed'), count(*) FILTER (WHERE u.state = 'completed'),
 	COALESCE(EXTRACT(epoch FROM now() - min(a.created_at)) * 1000000000, 0)::bigint
-FROM unfinished u JOIN attempts a ON a.submission_id = u.id
-WHERE a.fee_payer = ANY ($1) AND NOT a.dead`
+FROM unfinished u CROSS JOIN LATERAL (
+	SELECT created_at FROM attempts WHERE submission_id = u.id AND fee_payer = ANY ($1) AND NOT dead OFFSET 0) a`
 )
 
 // Unsettled implements sweep.Store.
@@ -175,14 +177,19 @@ func scanSweep(row pgx.CollectableRow) (a sweep.Attempt, err error) {
 	return a, nil
 }
 
-// Record implements sweep.Session.
+// Record implements sweep.Session. It goes through the lock's own connection.
 func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
 	recipients, lamports := make([][]byte, len(a.Transfers)), make([]uint64, len(a.Transfers))
 	for i, t := range a.Transfers {
 		recipients[i], lamports[i] = t.To.Bytes(), t.Lamports
 	}
-	return s.exec(ctx, "record sweep", recordSweepSQL, a.Signature[:], string(a.Step), a.Payer.Bytes(), recipients, lamports, a.Fee, a.Raw,
+	err := s.exec(ctx, "record sweep", recordSweepSQL, a.Signature[:], string(a.Step), a.Payer.Bytes(), recipients, lamports, a.Fee, a.Raw,
 		a.Blockhash[:], a.BlockhashSlot, a.LastValidBlockHeight)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.ConstraintName == "sweeps_pkey" {
+		return sweep.ErrTwice
+	}
+	return err
 }
 
 // Settle implements sweep.Session. Once settled, a sweep stays so.

@@ -45,8 +45,9 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 // all is finalized. Its errors are as Fund's.
 func (s *Sweeper) All(ctx context.Context, from []Key, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
-	r.plan = func(from, to []holding, price uint64) ([]move, uint64, *Short) {
-		return allPlan(from, to[0], price)
+	r.plan = func(from, _ []holding, price uint64) ([]move, uint64, *Short) {
+		moves, left := allPlan(from, to, price)
+		return moves, left, nil
 	}
 	return r.do(ctx, r.payers())
 }
@@ -301,7 +302,10 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	if err != nil {
 		return err
 	}
-	if err := r.session.Record(ctx, *a); err != nil {
+	switch err := r.session.Record(ctx, *a); {
+	case errors.Is(err, ErrTwice):
+		return r.pause(ctx, "a newer blockhash")
+	case err != nil:
 		return fmt.Errorf("record a transaction: %w", err) // it may be there: the next run finds it
 	}
 	r.Log.InfoContext(ctx, "Signed a transaction", "step", r.step, "payer", a.Payer, "signature", a.Signature, "lamports", a.Lamports(), "recipients", len(a.Transfers), "fee", a.Fee)

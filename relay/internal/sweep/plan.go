@@ -66,7 +66,7 @@ func fundPlan(from, to []holding, o *FundOrder, price uint64) (moves []move, sho
 		}
 	}
 	if len(moves) == 0 && poorest < least {
-		return nil, shortOf(to, sources, available, least) // many sources of which none can make an account
+		return nil, shortOf(to, sources, sources[0].lamports, least) // many sources of which none can make an account
 	}
 	return moves, nil
 }
@@ -77,7 +77,7 @@ func shortOf(to, sources []holding, available, least uint64) *Short {
 	for _, t := range to {
 		need += minus(least, t.lamports)
 	}
-	return &Short{Need: max(need, available+1), Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
+	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
 }
 
 // fill takes from the source what the needs take, and lowers them by it. An
@@ -116,26 +116,21 @@ func waterLevel(to []holding, available, target uint64) uint64 {
 
 // allPlan works out what takes everything off the payers, to the last lamport; a
 // payer that cannot pay the price goes without a priority fee. left is what
-// cannot be moved, because it pays for no transaction.
-func allPlan(from []holding, to holding, price uint64) (moves []move, left uint64, short *Short) {
+// cannot be moved: the network lets nobody pay whom the fee alone would leave
+// with less than an account may hold.
+func allPlan(from []holding, to solana.PublicKey, price uint64) (moves []move, left uint64) {
 	for _, h := range from {
 		p := price
-		if h.lamports <= feeOf(p) {
+		if h.lamports < RentExempt+feeOf(p) {
 			p = 0
 		}
-		switch part := minus(h.lamports, feeOf(p)); {
-		case part == 0:
+		if part := minus(h.lamports, feeOf(p)); part >= RentExempt {
+			moves = append(moves, move{h.key, []Transfer{{to, part}}, p})
+		} else {
 			left += h.lamports
-		case to.lamports+part < RentExempt:
-			short = &Short{Need: RentExempt, Have: to.lamports + part, To: to.key, What: "for the recipient's account to exist"}
-		default:
-			moves = append(moves, move{h.key, []Transfer{{to.key, part}}, p})
 		}
 	}
-	if len(moves) > 0 {
-		short = nil // once these have landed the account is there
-	}
-	return moves, left, short
+	return moves, left
 }
 
 // minus subtracts, down to zero.

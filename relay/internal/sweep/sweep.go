@@ -110,6 +110,10 @@ type Chain interface {
 // ErrLocked says that another sweep is at work on one of the accounts.
 var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
 
+// ErrTwice says that a transaction is recorded already: the same was signed before
+// with the same blockhash, and is dead.
+var ErrTwice = errors.New("the transaction is recorded already")
+
 // Store keeps sweeps.
 type Store interface {
 	// Lock keeps other sweeps from the accounts until the session is closed or its
@@ -125,7 +129,8 @@ type Session interface {
 	// Open gives the payers' attempts that are not over, and the newest slot in
 	// which a sweep from or to any of the accounts landed, 0 for none.
 	Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newest uint64, err error)
-	// Record commits an attempt. A payer has one that is not over at most.
+	// Record commits an attempt. A payer has one that is not over at most. ErrTwice
+	// when it is there already.
 	Record(ctx context.Context, a Attempt) error
 	// Settle ends an attempt; slot is where it landed, 0 when it did not.
 	Settle(ctx context.Context, signature solana.Signature, end End, slot uint64) error
@@ -185,7 +190,8 @@ type Result struct {
 	// its fee, and Expired never can.
 	Transactions, Failed, Expired int
 	Lamports, Fees                uint64
-	// Left is what the payers still hold and cannot move, in lamports: less than a fee.
+	// Left is what the payers still hold and cannot move, in lamports: of each less
+	// than the fee and what an account has to hold to pay it.
 	Left uint64
 }
 
@@ -196,7 +202,7 @@ func (r Result) String() string {
 		text += fmt.Sprintf("; %d more failed on the chain and %d never landed", r.Failed, r.Expired)
 	}
 	if r.Left > 0 {
-		text += fmt.Sprintf("; %d lamports are left, less than a fee", r.Left)
+		text += fmt.Sprintf("; %d lamports are left, on keys that hold too little to pay a fee", r.Left)
 	}
 	return text
 }

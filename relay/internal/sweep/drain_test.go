@@ -1,0 +1,114 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// signed is a submission in hand whose attempt a payer has signed.
+func (w *world) signed(n byte, payer solana.PublicKey) submission.Lease {
+	w.Helper()
+	ctx, worker := w.Context(), uuid.New()
+	must[bool](w.T)(w.store.Beat(ctx, submission.Worker{ID: worker}, time.Minute))
+	call := &shieldpool.Call{
+		Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: n}}},
+		Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
+	}
+	sub := must[*submission.Submission](w.T)(w.store.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &worker))
+	lease := submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+	err := w.store.RecordAttempt(ctx, lease, submission.Attempt{Signature: solana.Signature{n}, Raw: []byte{n}, FeePayer: payer, LastValidBlockHeight: 9, Purpose: submission.PurposeTransact, Cost: 5, Fee: 5})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return lease
+}
+
+func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	landing := func(w *world, l submission.Lease) []submission.Landing {
+		return []submission.Landing{{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{1}, Slot: 7}}}
+	}
+	tests := map[string]func(w *world, l submission.Lease, waits func(string)){
+		"a transaction that lands": func(w *world, l submission.Lease, waits func(string)) {
+			waits("1 attempts of these payers that may still land and 0 that are not final")
+			must[[]submission.Lease](w.T)(w.store.Complete(w.Context(), landing(w, l)))
+			waits("0 attempts of these payers that may still land and 1 that are not final")
+			must[[]submission.Lease](w.T)(w.store.Finalize(w.Context(), landing(w, l), nil))
+		},
+		"a transaction that dies": func(w *world, l submission.Lease, waits func(string)) {
+			waits("1 attempts of these payers that may still land")
+			if err := w.store.BuryAttempts(w.Context(), l, []submission.Burial{{Signature: solana.Signature{1}}}); err != nil {
+				w.Fatal(err)
+			}
+		},
+	}
+	for name, end := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			old, to := w.key("old", 2*sol), w.key("new", sol)
+			lease := w.signed(1, old.PublicKey())
+			w.signed(2, to.PublicKey()) // another payer's holds nothing up
+			s := w.sweeper(w.endpoints())
+			short := func() (context.Context, context.CancelFunc) {
+				return context.WithTimeout(t.Context(), 300*time.Millisecond)
+			}
+			end(w, lease, func(why string) {
+				t.Helper()
+				ctx, cancel := short()
+				defer cancel()
+				_, drainErr := s.Drain(ctx, addresses(old))
+				ctx, cancel = short()
+				defer cancel()
+				_, allErr := s.All(ctx, signers(old), to.PublicKey())
+				for what, err := range map[string]error{"drain": drainErr, "all": allErr} {
+					var unfinished *sweep.Unfinished
+					if !errors.As(err, &unfinished) || !strings.Contains(err.Error(), why) {
+						t.Errorf("%s ends with %v, want %q", what, err, why)
+					}
+				}
+				w.want(map[string]uint64{"old": 2 * sol, "new": sol})
+			})
+			if _, err := s.Drain(w.context(), addresses(old)); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.All(w.context(), signers(old), to.PublicKey()); err != nil {
+				t.Error(err)
+			}
+			w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
+		})
+	}
+}
+
+func TestADrainGoesOnWhileItIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.key("old", sol)
+	lease := w.signed(1, old.PublicKey())
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.sweeper(w.endpoints()).Drain(w.context(), addresses(old))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("it ended with %v while a transaction was in flight", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := w.store.BuryAttempts(t.Context(), lease, []submission.Burial{{Signature: solana.Signature{1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,207 @@
+package sweep
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func key(n byte) solana.PublicKey { return solana.PublicKey{n} }
+
+func holdings(first byte, lamports ...uint64) []holding {
+	out := make([]holding, len(lamports))
+	for i := range lamports {
+		out[i] = holding{key(first + byte(i)), lamports[i]}
+	}
+	return out
+}
+
+const (
+	sol     = 1_000_000_000
+	minimum = sol / 20
+	free    = signatureFee // of a transaction without priority fee
+)
+
+func TestFundPlan(t *testing.T) {
+	t.Parallel()
+	one := func(from byte, to byte, lamports uint64) move {
+		return move{from: key(from), transfers: []Transfer{{key(to), lamports}}}
+	}
+	tests := map[string]struct {
+		from, to     []uint64
+		target, keep uint64
+		want         []move
+		short        uint64 // what is missing; 0 for nothing
+	}{
+		"one funds one":                           {[]uint64{2 * sol}, []uint64{0}, sol, minimum, []move{one(1, 11, sol)}, 0},
+		"what a new one holds counts":             {[]uint64{2 * sol}, []uint64{sol / 4}, sol, minimum, []move{one(1, 11, sol*3/4)}, 0},
+		"nothing is to be done":                   {[]uint64{2 * sol}, []uint64{sol, 2 * sol}, sol, minimum, nil, 0},
+		"nothing is to be done by who has none":   {[]uint64{0}, []uint64{sol}, sol, minimum, nil, 0},
+		"a lamport is missing":                    {[]uint64{2 * sol}, []uint64{sol - 1}, sol, minimum, []move{one(1, 11, 1)}, 0},
+		"one funds two":                           {[]uint64{3 * sol}, []uint64{0, sol / 2}, sol, minimum, []move{{from: key(1), transfers: []Transfer{{key(11), sol}, {key(12), sol / 2}}}}, 0},
+		"two fund one, the richer first":          {[]uint64{minimum + free + sol/4, sol}, []uint64{0}, sol, minimum, []move{one(2, 11, sol-minimum-free), one(1, 11, minimum+free)}, 0},
+		"too little is shared equally":            {[]uint64{minimum + free + sol}, []uint64{0, 0}, sol, minimum, []move{{from: key(1), transfers: []Transfer{{key(11), sol / 2}, {key(12), sol / 2}}}}, 0},
+		"the poorest is raised first":             {[]uint64{minimum + free + sol/2}, []uint64{sol / 2, 0, 3 * sol}, sol, minimum, []move{one(1, 12, sol/2)}, 0},
+		"what was shared is not shared again":     {[]uint64{minimum + free}, []uint64{sol / 2, sol/2 - 1}, sol, minimum, nil, 0},
+		"crumbs are not shared":                   {[]uint64{minimum + free + 2*RentExempt - 2}, []uint64{sol / 2, sol / 2}, sol, minimum, nil, 0},
+		"the last crumbs to the target are":       {[]uint64{sol}, []uint64{sol/2 - 1}, sol / 2, minimum, []move{one(1, 11, 1)}, 0},
+		"shares that make nobody usable":          {[]uint64{minimum + free + minimum}, []uint64{0, 0}, sol, minimum, nil, minimum},
+		"nobody has anything to spare":            {[]uint64{minimum, 0}, []uint64{0}, sol, minimum, nil, minimum},
+		"a target below the minimum is enough":    {[]uint64{sol}, []uint64{0}, RentExempt, minimum, []move{one(1, 11, RentExempt)}, 0},
+		"to keep nothing is to exist":             {[]uint64{RentExempt + free + sol}, []uint64{0}, 2 * sol, 0, []move{one(1, 11, sol)}, 0},
+		"many that cannot make an account":        {[]uint64{RentExempt + free + 500_000, RentExempt + free + 500_000}, []uint64{0}, RentExempt, 0, nil, RentExempt - 500_000},
+		"a part that makes no account goes later": {[]uint64{minimum + free + 500_000, minimum + free + sol - 500_000}, []uint64{0}, sol, minimum, []move{one(2, 11, sol-500_000)}, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, short := fundPlan(holdings(1, test.from...), holdings(11, test.to...), &FundOrder{Target: test.target, Keep: test.keep}, 0)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(move{})); diff != "" {
+				t.Errorf("plan differs (-want +got):\n%s", diff)
+			}
+			if missing := missing(short); missing != test.short {
+				t.Errorf("%d lamports are missing (%v), want %d", missing, short, test.short)
+			}
+		})
+	}
+}
+
+func missing(s *Short) uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.Need - s.Have
+}
+
+// TestFundingEndsAndKeepsWhatItShould runs plans until there is nothing to do,
+// each time with some of the moves lost, as after a death.
+func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) (out []uint64) {
+		for range n {
+			out = append(out, uint64(random.IntN(4))*uint64(random.IntN(sol)))
+		}
+		return out
+	}
+	for n := range 3000 {
+		o := FundOrder{Target: RentExempt + uint64(random.IntN(2*sol)), Keep: uint64(random.IntN(sol / 10))}
+		price := uint64(random.IntN(2)) * 900_000
+		from, to := holdings(1, draw(1+random.IntN(4))...), holdings(101, draw(1+random.IntN(20))...)
+		paid, before := uint64(0), sum(from)+sum(to)
+		started := map[solana.PublicKey]uint64{}
+		for _, h := range slices.Concat(from, to) {
+			started[h.key] = h.lamports
+		}
+		for round := 0; ; round++ {
+			moves, short := fundPlan(from, to, &o, price)
+			if len(moves) == 0 {
+				break
+			}
+			if short != nil || round > 50 {
+				t.Fatalf("case %d: in round %d it plans %v, short %v", n, round, moves, short)
+			}
+			for _, m := range moves {
+				if round < 10 && random.IntN(2) == 0 {
+					continue // it never landed
+				}
+				paid += feeOf(price)
+				land(t, from, to, &m)
+			}
+		}
+		if sum(from)+sum(to)+paid != before {
+			t.Fatalf("case %d: lamports were made or lost", n)
+		}
+		for _, h := range from {
+			if h.lamports < max(o.Keep, RentExempt) && h.lamports != started[h.key] {
+				t.Fatalf("case %d: an old payer was left with %d, below the %d that it keeps", n, h.lamports, o.Keep)
+			}
+		}
+		for _, h := range to {
+			if h.lamports > max(o.Target, started[h.key]) {
+				t.Fatalf("case %d: a new payer was given %d, above the target of %d", n, h.lamports, o.Target)
+			}
+		}
+	}
+}
+
+// kept tells an account that exists.
+func kept(h holding) bool { return h.lamports >= RentExempt }
+
+func sum(of []holding) (n uint64) {
+	for _, h := range of {
+		n += h.lamports
+	}
+	return n
+}
+
+// land does what the chain does, and fails where it would.
+func land(t *testing.T, from, to []holding, m *move) {
+	t.Helper()
+	source := &from[m.from[0]-1]
+	cost := feeOf(m.price)
+	for _, tr := range m.transfers {
+		to := &to[tr.To[0]-101]
+		cost, to.lamports = cost+tr.Lamports, to.lamports+tr.Lamports
+		if tr.Lamports == 0 || !kept(*to) {
+			t.Fatalf("the chain refuses %+v", m)
+		}
+	}
+	if source.lamports < cost+RentExempt || len(m.transfers) > maxTransfers {
+		t.Fatalf("%+v takes more than %d holds", m, source.lamports)
+	}
+	source.lamports -= cost
+}
+
+func TestAllPlan(t *testing.T) {
+	t.Parallel()
+	const price, fee = 1_000_000, signatureFee + computeLimit
+	to := func(from byte, lamports, price uint64) move {
+		return move{key(from), []Transfer{{key(11), lamports}}, price}
+	}
+	tests := map[string]struct {
+		from []uint64
+		want []move
+		left uint64
+	}{
+		"everything but the fee":                      {[]uint64{sol, 2 * sol}, []move{to(1, sol-fee, price), to(2, 2*sol-fee, price)}, 0},
+		"nothing":                                     {[]uint64{0, 0}, nil, 0},
+		"the least that can pay the price":            {[]uint64{RentExempt + fee}, []move{to(1, RentExempt, price)}, 0},
+		"a lamport less, and it pays no price":        {[]uint64{RentExempt + fee - 1}, []move{to(1, RentExempt+computeLimit-1, 0)}, 0},
+		"the least that can pay at all":               {[]uint64{RentExempt + free}, []move{to(1, RentExempt, 0)}, 0},
+		"a lamport less, and it stays; others do not": {[]uint64{RentExempt + free - 1, sol}, []move{to(2, sol-fee, price)}, RentExempt + free - 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, left := allPlan(holdings(1, test.from...), key(11), price)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(move{})); diff != "" || left != test.left {
+				t.Errorf("%d are left, want %d; plan differs (-want +got):\n%s", left, test.left, diff)
+			}
+		})
+	}
+}
+
+func TestTheLargestTransactionFitsAPacket(t *testing.T) {
+	t.Parallel()
+	m := move{from: key(1), price: 1}
+	for i := range maxTransfers {
+		m.transfers = append(m.transfers, Transfer{key(byte(10 + i)), sol})
+	}
+	tx, err := build(&m, solana.Hash{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := encode(tx)
+	if err != nil || len(raw) > shieldpool.MaxTransactionSize {
+		t.Errorf("it has %d bytes (%v), want at most %d", len(raw), err, shieldpool.MaxTransactionSize)
+	}
+	if tx.Message.Header.NumRequiredSignatures != 1 || tx.Message.AccountKeys[0] != m.from {
+		t.Error("it is not signed by the old payer alone")
+	}
+}

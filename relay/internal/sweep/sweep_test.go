@@ -1,0 +1,269 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/sweep"
+)
+
+func TestAFundingThatIsRunAgainMovesNothingTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b, n1, n2 := w.key("old a", 2*sol), w.key("old b", sol), w.key("new 1", 0), w.key("new 2", sol/4)
+	s := w.sweeper(w.endpoints())
+	order := sweep.FundOrder{From: signers(a, b), To: addresses(n1, n2), Target: sol, Keep: keep}
+	r, err := s.Fund(w.context(), order)
+	if err != nil || r.Transactions != 1 || r.Lamports != sol+sol*3/4 || r.Fees != fee {
+		t.Errorf("it did %+v (%v)", r, err)
+	}
+	after := map[string]uint64{"old a": sol/4 - fee, "old b": sol, "new 1": sol, "new 2": sol}
+	w.want(after)
+	if r, err = s.Fund(w.context(), order); err != nil || r.Transactions != 0 {
+		t.Errorf("again it did %+v (%v)", r, err)
+	}
+	w.want(after)
+}
+
+func TestEverythingIsMovedToTheLastLamport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b, empty, to := w.key("old a", 2*sol+7), w.key("old b", sweep.RentExempt+fee), w.key("empty", 0), w.key("new", sol)
+	s := w.sweeper(w.endpoints())
+	r, err := s.All(w.context(), signers(a, b, empty), to.PublicKey())
+	if err != nil || r.Transactions != 2 || r.Fees != 2*fee || r.Left != 0 {
+		t.Errorf("it did %+v (%v)", r, err)
+	}
+	after := map[string]uint64{"old a": 0, "old b": 0, "empty": 0, "new": 3*sol + 7 + sweep.RentExempt - fee}
+	w.want(after)
+	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{}) {
+		t.Errorf("again it did %+v (%v)", r, err)
+	}
+	w.want(after)
+	// What cannot pay a fee stays, and is said to.
+	w.fund(b.PublicKey(), sweep.RentExempt)
+	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{Left: sweep.RentExempt}) {
+		t.Errorf("of what cannot pay a fee it did %+v (%v)", r, err)
+	}
+	// A retired key that is given lamports again is swept again.
+	w.fund(a.PublicKey(), sol)
+	if r, err = s.All(w.context(), signers(a), to.PublicKey()); err != nil || r.Lamports != sol-fee {
+		t.Errorf("after another deposit it did %+v (%v)", r, err)
+	}
+	w.want(map[string]uint64{"old a": 0, "new": 4*sol + 7 + sweep.RentExempt - 2*fee})
+}
+
+func TestSweepsOnEndpointsThatMisbehave(t *testing.T) {
+	t.Parallel()
+	const odds = 0.3
+	tests := map[string][][]fault.Rule{
+		"sends that land and are answered with an error": {{{Method: "sendTransaction", AfterActing: true, Status: http.StatusInternalServerError}}},
+		"sends that are cut after they landed":           {{{Method: "sendTransaction", AfterActing: true, Cut: true}}},
+		"sends that are forgotten half of the time":      {{{Method: "sendTransaction", Drop: true, Probability: 0.5}}},
+		"any call fails at times":                        {{{Status: http.StatusBadGateway, Probability: odds}}, {{Cut: true, Probability: odds}}},
+		"balances that cannot be read at times":          {{{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable, Probability: 0.7}}},
+		"one of two that has lost every account":         {{{Method: "getMultipleAccounts", Empty: true}}, nil},
+		"one of two that lags":                           {{{Lag: 20}}, nil},
+		"both lag at times":                              {{{Lag: 15, Probability: odds}}, {{Lag: 25, Probability: odds}}},
+	}
+	for name, faults := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			old, n1, n2 := w.key("old", 3*sol), w.key("new 1", 0), w.key("new 2", 0)
+			s := w.sweeper(w.endpoints(faults...))
+			funded, err := s.Fund(w.context(), sweep.FundOrder{From: signers(old), To: addresses(n1, n2), Target: sol, Keep: keep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.want(map[string]uint64{"old": sol - funded.Fees, "new 1": sol, "new 2": sol})
+			all, err := s.All(w.context(), signers(old), n1.PublicKey())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.want(map[string]uint64{"old": 0, "new 1": 2*sol - funded.Fees - all.Fees, "new 2": sol})
+			if funded.Transactions != 1 || all.Transactions != 1 {
+				t.Errorf("it funded by %+v and swept by %+v, want one transaction each", funded, all)
+			}
+		})
+	}
+}
+
+// TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead loses all sends until
+// the first transaction has expired.
+func TestATransactionThatNeverLandsIsSignedAnewOnceItIsDead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, to := w.key("old", 2*sol), w.key("new", sol)
+	c := &watched{Chain: w.endpoints([]fault.Rule{{Method: "sendTransaction", Drop: true}})}
+	c.onBlockhash = func(n int) {
+		if n == 2 {
+			if expired := w.count(`SELECT count(*) FROM sweeps WHERE state = 'expired'`); expired != 1 {
+				t.Errorf("%d transactions are dead when the second is signed, want the first", expired)
+			}
+			if err := w.net.Endpoint("faulty-a").SetFaults(nil); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r, err := w.sweeper(c).All(w.context(), signers(old), to.PublicKey())
+	if err != nil || r.Expired != 1 || r.Transactions != 1 {
+		t.Errorf("it did %+v (%v), want one that expired and one that landed", r, err)
+	}
+	w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
+}
+
+// watched tells a test of calls as they are made.
+type watched struct {
+	sweep.Chain
+	mu          sync.Mutex
+	blockhashes int
+	onBlockhash func(n int)
+	onSend      func(raw []byte)
+	onSearch    func(ledger.Look)
+}
+
+func (c *watched) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
+	c.mu.Lock()
+	c.blockhashes++
+	n := c.blockhashes
+	c.mu.Unlock()
+	if c.onBlockhash != nil {
+		c.onBlockhash(n)
+	}
+	return c.Chain.LatestBlockhash(ctx)
+}
+
+func (c *watched) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+	if c.onSend != nil {
+		c.onSend(raw)
+	}
+	return c.Chain.Send(ctx, raw, first, minContextSlot)
+}
+
+func (c *watched) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	look, err := c.Chain.Search(ctx, signatures)
+	if err == nil && c.onSearch != nil {
+		c.onSearch(look)
+	}
+	return look, err
+}
+
+func TestAForkThatLosesATransactionLosesNoLamport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, to := w.key("old", 2*sol), w.key("new", sol)
+	c := &watched{Chain: w.endpoints()}
+	forks := 0
+	c.onSearch = func(l ledger.Look) {
+		if st := l.Statuses[0]; st != nil && st.Confirmation == ledger.Confirmed && forks < 3 {
+			if _, err := w.net.ForkFrom(st.Slot, nil); err == nil { // it may be final by now
+				forks++
+			}
+		}
+	}
+	r, err := w.sweeper(c).Fund(w.context(), sweep.FundOrder{From: signers(old), To: addresses(to), Target: 2 * sol, Keep: keep})
+	if err != nil || r.Transactions != 1 || forks == 0 {
+		t.Errorf("after %d forks it did %+v (%v)", forks, r, err)
+	}
+	w.want(map[string]uint64{"old": sol - r.Fees, "new": 2 * sol})
+}
+
+func TestADepositBetweenReadingAndLandingIsSweptToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, to := w.key("old", 2*sol), w.key("new", sol)
+	c := &watched{Chain: w.endpoints()}
+	var once sync.Once
+	c.onSend = func([]byte) {
+		// A lamport would leave the account with too little to exist: the transaction fails.
+		once.Do(func() { w.fund(old.PublicKey(), 1) })
+	}
+	r, err := w.sweeper(c).All(w.context(), signers(old), to.PublicKey())
+	if err != nil || r.Transactions != 1 || r.Failed+r.Expired == 0 {
+		t.Errorf("it did %+v (%v), want one that failed and one that landed", r, err)
+	}
+	w.want(map[string]uint64{"old": 0, "new": 3*sol + 1 - r.Fees})
+}
+
+func TestLamportsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, n1, n2 := w.key("old", keep+sol/20), w.key("new 1", 0), w.key("new 2", 0)
+	s := w.sweeper(w.endpoints())
+	order := sweep.FundOrder{From: signers(old), To: addresses(n1, n2), Target: sol, Keep: keep}
+	var short *sweep.Short
+	if _, err := s.Fund(w.context(), order); !errors.As(err, &short) || short.To != old.PublicKey() || short.Need != 2*keep || short.Have != sol/20-fee || !strings.Contains(err.Error(), old.PublicKey().String()) {
+		t.Errorf("error is %v, want that some are missing, and where", err)
+	}
+	w.want(map[string]uint64{"old": keep + sol/20, "new 1": 0, "new 2": 0})
+	w.fund(short.To, short.Need-short.Have)
+	if r, err := s.Fund(w.context(), order); err != nil || r.Lamports != 2*keep {
+		t.Errorf("with what was missing it did %+v (%v)", r, err)
+	}
+	w.want(map[string]uint64{"old": keep, "new 1": keep, "new 2": keep})
+	if _, err := s.All(w.context(), signers(old), old.PublicKey()); err == nil {
+		t.Error("a key is swept to itself")
+	}
+	made := w.key("made", 0)
+	if _, err := s.Fund(w.context(), sweep.FundOrder{From: signers(made), To: addresses(old), Target: sol, Keep: keep}); err != nil {
+		t.Errorf("there is nothing to fund from, the new one is usable, and the error is %v", err)
+	}
+}
+
+func TestATransactionThatNoHistoryTellsOfIsNotSignedAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, to := w.key("old", 2*sol), w.key("new", sol)
+	// It never lands, and once it is dead no endpoint has a history that reaches back.
+	c := w.endpoints([]fault.Rule{{Method: "sendTransaction", Drop: true}, {History: 20}})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := w.sweeper(c).All(ctx, signers(old), to.PublicKey())
+	var unfinished *sweep.Unfinished
+	if !errors.As(err, &unfinished) || !strings.Contains(err.Error(), "role archive") || w.count(`SELECT count(*) FROM sweeps`) != 1 {
+		t.Errorf("error is %v, want that the history is too short, and one transaction", err)
+	}
+	// With an endpoint that has it, it goes on.
+	if r, err := w.sweeper(w.endpoints(nil)).All(w.context(), signers(old), to.PublicKey()); err != nil || r.Expired != 1 || r.Transactions != 1 {
+		t.Errorf("with a whole history it did %+v (%v)", r, err)
+	}
+	w.want(map[string]uint64{"old": 0, "new": 3*sol - fee})
+}
+
+func TestTwoSweepsOfOneKeyWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, n1, n2 := w.key("old", 3*sol), w.key("new 1", 0), w.key("new 2", 0)
+	e := w.endpoints()
+	var both sync.WaitGroup
+	for range 3 {
+		both.Go(func() {
+			if _, err := w.sweeper(e).Fund(w.context(), sweep.FundOrder{From: signers(old), To: addresses(n1, n2), Target: sol, Keep: keep}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	w.want(map[string]uint64{"old": sol - fee, "new 1": sol, "new 2": sol})
+
+	held, err := w.store.Sweeps().Lock(t.Context(), addresses(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := w.sweeper(e).All(ctx, signers(old), n1.PublicKey()); err == nil || !strings.Contains(err.Error(), "another relay sweep") {
+		t.Errorf("error is %v, want that another sweep is at work", err)
+	}
+}

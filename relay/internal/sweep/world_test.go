@@ -1,0 +1,182 @@
+package sweep_test
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	sol      = solana.LAMPORTS_PER_SOL
+	keep     = sol / 20
+	patience = time.Minute
+	// fee of each sweep: no priority fee is asked for.
+	fee = 5000
+)
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// world is a chain whose slots pass quickly, and a database.
+type world struct {
+	*testing.T
+	net   *localnet.Chain
+	store *store.Store
+	rpc   *rpc.Client
+	keys  map[string]*feepayer.Key
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	vk := must[[]byte](t)(trapdoor.New("sweep", shieldpool.SignalCount).VerifyingKey())
+	w := &world{T: t, keys: map[string]*feepayer.Key{}}
+	w.net = must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: vk, SlotDuration: 8 * time.Millisecond}))
+	server := httptest.NewServer(w.net.Endpoint("honest"))
+	t.Cleanup(func() {
+		server.Close()
+		if err := w.net.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.rpc = rpc.New(server.URL)
+	db := pgtest.Pool(t)
+	if err := store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	w.store = must[*store.Store](t)(store.New(db))
+	w.net.Start(t.Context())
+	return w
+}
+
+// key gives the key of a name, and makes it, with lamports if it is to have any.
+func (w *world) key(name string, lamports uint64) *feepayer.Key {
+	w.Helper()
+	k := must[*feepayer.Key](w.T)(feepayer.Generate(rand.Reader))
+	w.keys[name] = k
+	if lamports > 0 {
+		w.fund(k.PublicKey(), lamports)
+	}
+	return k
+}
+
+func (w *world) fund(to solana.PublicKey, lamports uint64) {
+	w.Helper()
+	if err := w.net.Fund(to, lamports); err != nil {
+		w.Fatal(err)
+	}
+	w.net.Finalize()
+}
+
+// holds is a key's finalized balance, read from an endpoint without faults.
+func (w *world) holds(k *feepayer.Key) uint64 {
+	w.Helper()
+	return must[*rpc.GetBalanceResult](w.T)(w.rpc.GetBalance(w.Context(), k.PublicKey(), rpc.CommitmentFinalized)).Value
+}
+
+// endpoints are the sweep's own client of endpoints with faults.
+func (w *world) endpoints(faults ...[]fault.Rule) *chain.Endpoints {
+	w.Helper()
+	if len(faults) == 0 {
+		faults = [][]fault.Rule{nil}
+	}
+	var all []chain.Endpoint
+	for i, rules := range faults {
+		name := "faulty-" + string(rune('a'+i))
+		endpoint := w.net.Endpoint(name)
+		if err := endpoint.SetFaults(rules); err != nil {
+			w.Fatal(err)
+		}
+		server := httptest.NewServer(endpoint)
+		w.Cleanup(server.Close)
+		all = append(all, chain.Endpoint{Name: name, URL: server.URL, WebSocketURL: chain.NoWebSocket, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit}})
+	}
+	e := must[*chain.Endpoints](w.T)(chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: all, Genesis: localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 },
+		Log: slog.New(slog.DiscardHandler), Timeout: time.Second,
+	}))
+	w.Cleanup(func() {
+		_ = e.Flush(context.Background()) // it never ends without
+		e.Close()
+	})
+	return e
+}
+
+// written are books that are always complete.
+type written struct{}
+
+func (written) Complete(context.Context, []solana.PublicKey) (bool, error) { return true, nil }
+
+func (w *world) sweeper(c sweep.Chain) *sweep.Sweeper {
+	w.Helper()
+	return must[*sweep.Sweeper](w.T)(sweep.New(sweep.Options{
+		Chain: c, Store: w.store.Sweeps(), Books: written{}, Log: slog.New(slog.NewTextHandler(w.Output(), nil)), Now: time.Now,
+		Price: submission.PriceRule{}, Poll: 10 * time.Millisecond, Rebroadcast: 30 * time.Millisecond,
+	}))
+}
+
+func (w *world) context() context.Context {
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	w.Cleanup(cancel)
+	return ctx
+}
+
+func (w *world) count(sql string) (n int) {
+	w.Helper()
+	if err := w.store.Pool.QueryRow(w.Context(), sql).Scan(&n); err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+// want compares finalized balances, by the names of their keys.
+func (w *world) want(balances map[string]uint64) {
+	w.Helper()
+	for name, want := range balances {
+		if got := w.holds(w.keys[name]); got != want {
+			w.Errorf("%s holds %d, want %d", name, got, want)
+		}
+	}
+	if open := w.count(`SELECT count(*) FROM sweeps WHERE state = 'open'`); open != 0 {
+		w.Errorf("%d sweeps are not settled", open)
+	}
+}
+
+func addresses(keys ...*feepayer.Key) (out []solana.PublicKey) {
+	for _, k := range keys {
+		out = append(out, k.PublicKey())
+	}
+	return out
+}
+
+func signers(keys ...*feepayer.Key) (out []sweep.Key) {
+	for _, k := range keys {
+		out = append(out, k)
+	}
+	return out
+}
