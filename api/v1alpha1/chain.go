@@ -16,7 +16,7 @@ const (
 type Solana struct {
 	// Cluster is the genesis hash that the chain must have, in base58, or
 	// mainnet-beta, devnet or testnet for that of a public cluster. A fleet never
-	// sends to another.
+	// sends to another. Example: mainnet-beta
 	// +required
 	// +kubebuilder:validation:Pattern=`^(mainnet-beta|devnet|testnet|[1-9A-HJ-NP-Za-km-z]{32,44})$`
 	// +kubebuilder:validation:MaxLength=44
@@ -30,54 +30,67 @@ type Solana struct {
 	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'read'))",message="no endpoint has the role read: give it to at least one, or leave roles out for all three"
 	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'submit'))",message="no endpoint has the role submit: give it to at least one, or leave roles out for all three"
 	Endpoints []Endpoint `json:"endpoints"`
-	// Commitment is the level at which the operator reads the pool. Relays follow
-	// each transaction from confirmed to finalized in any case.
+	// Commitment is the level at which the operator reads the pool: confirmed or
+	// finalized. Relays follow each transaction from confirmed to finalized in any
+	// case. Default: confirmed.
 	// +optional
 	// +kubebuilder:default=confirmed
 	// +kubebuilder:validation:Enum=confirmed;finalized
 	Commitment string `json:"commitment,omitempty"`
-	// PriorityFee is what is paid beyond the signature's fee.
+	// PriorityFee is what is paid beyond the signature's fee, so that transactions
+	// land when blocks are full.
 	// +optional
-	PriorityFee PriorityFee `json:"priorityFee,omitempty"`
+	// +kubebuilder:default={}
+	PriorityFee PriorityFee `json:"priorityFee,omitzero"`
 	// LookupTable is the address, in base58, of an address lookup table with the
 	// pool's accounts; transactions that use it leave more room for notes.
 	// Default: none, and legacy transactions.
+	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	LookupTable string `json:"lookupTable,omitempty"`
 }
 
+// The rules of URLs stand at the types rather than at the fields, because there
+// the API server's message would repeat the value, which may be a credential.
+
 // Endpoint is one RPC server.
 //
 // +kubebuilder:validation:ExactlyOneOf=url;urlFrom
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: notifications find the address of ws or wss by themselves"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom"
 type Endpoint struct {
-	// Name is the endpoint's in logs, metrics and conditions, which never show its URL.
+	// Name is the endpoint's in logs, metrics and conditions, which never show its
+	// URL: lower-case letters, digits and dashes. Example: paid
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=40
 	Name string `json:"name"`
-	// URL is the server's, when it holds no credentials.
-	// Example: https://api.mainnet-beta.solana.com
+	// URL is the server's, when it holds no credentials. Default: none; either url
+	// or urlFrom is set. Example: https://api.mainnet-beta.solana.com
 	// +optional
-	// +kubebuilder:validation:Pattern=`^https?://[^\s@]+$`
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// URLFrom is the Secret of the URL.
+	// URLFrom is the Secret of a URL that holds credentials. Default: none; either
+	// url or urlFrom is set.
 	// +optional
 	URLFrom *SecretKey `json:"urlFrom,omitempty"`
-	// WebSocket says whether notifications are subscribed to, at the same address.
+	// WebSocket says whether notifications are subscribed to, at the same address
+	// by ws or wss: Enabled or Disabled. Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	WebSocket string `json:"webSocket,omitempty"`
-	// Roles are what the endpoint is asked for. Default: all three.
+	// Roles are what the endpoint is asked for: read, submit, archive (blocks and
+	// histories of long ago). Default: all three. Example: [read, submit]
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	Roles []Role `json:"roles,omitempty"`
-	// RequestsPerSecond is the server's plan, for each pod. Default: no limit.
+	// RequestsPerSecond is the server's plan, in requests a second and pod.
+	// Default: no limit. Example: 50
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
@@ -88,19 +101,19 @@ type Endpoint struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.floor) || !has(self.cap) || self.floor <= self.cap",message="priorityFee.floor is above priorityFee.cap: lower the floor or raise the cap"
 type PriorityFee struct {
-	// Percentile of recent fees to pay.
+	// Percentile of recent fees to pay, from 0 to 100. Default: 50.
 	// +optional
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percentile *int32 `json:"percentile,omitempty"`
-	// Floor is the least, in micro-lamports a compute unit.
+	// Floor is the least, in micro-lamports a compute unit. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	Floor *int64 `json:"floor,omitempty"`
-	// Cap is the most, in micro-lamports a compute unit.
+	// Cap is the most, in micro-lamports a compute unit. Default: 1000000.
 	// +optional
 	// +kubebuilder:default=1000000
 	// +kubebuilder:validation:Minimum=0
@@ -113,7 +126,7 @@ type Database struct {
 	// URLFrom is the Secret of the URL, postgres://user:password@host:port/name.
 	// +required
 	URLFrom SecretKey `json:"urlFrom"`
-	// MaxConnections is the most that one pod opens.
+	// MaxConnections is the most that one pod opens. Default: 40.
 	// +optional
 	// +kubebuilder:default=40
 	// +kubebuilder:validation:Minimum=4
@@ -132,39 +145,44 @@ type Database struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.generate) || !has(self.generate) || self.generate.count >= oldSelf.generate.count || has(self.rotation) && self.rotation.revision > (has(oldSelf.rotation) ? oldSelf.rotation.revision : 0)",message="generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
 type FeePayers struct {
 	// Secrets hold existing keys: each a JSON array of 64 numbers or base58, as
-	// relay keygen writes it.
+	// relay keygen writes it. Default: none; either secrets or generate is set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Secrets []SecretKey `json:"secrets,omitempty"`
 	// Generate has the operator make keys, in Secrets that nobody owns and that
-	// nobody deletes.
+	// nobody deletes. Default: none; either secrets or generate is set.
 	// +optional
 	Generate *GeneratedKeys `json:"generate,omitempty"`
 	// MinimumBalance is what a payer must hold, in lamports, to be used.
+	// Default: 50000000, which is 0.05 SOL.
 	// +optional
 	// +kubebuilder:default=50000000
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
 	MinimumBalance *int64 `json:"minimumBalance,omitempty"`
 	// TargetBalance is what a payer is to be funded to, in lamports.
+	// Default: 1000000000, which is 1 SOL.
 	// +optional
 	// +kubebuilder:default=1000000000
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
 	TargetBalance *int64 `json:"targetBalance,omitempty"`
-	// SpendCaps bound what the whole fleet spends.
+	// SpendCaps bound what the whole fleet spends. Default: no caps.
 	// +optional
-	SpendCaps SpendCaps `json:"spendCaps,omitempty"`
-	// Rotation replaces generated keys by new ones.
+	SpendCaps SpendCaps `json:"spendCaps,omitzero"`
+	// Rotation replaces generated keys by new ones. Once set it stays, and goes
+	// up: for keys of your own make another RelayPool. Default: none, and the keys
+	// of revision 0.
 	// +optional
 	Rotation *Rotation `json:"rotation,omitempty"`
 }
 
 // GeneratedKeys are made by the operator.
 type GeneratedKeys struct {
-	// Count is how many.
+	// Count is how many keys pay. A fleet spreads its transactions over them; two
+	// are enough to go on while one is short. Example: 4
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
@@ -176,7 +194,7 @@ type GeneratedKeys struct {
 // what is left is swept to the new and the old are retired.
 type Rotation struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
-	// down. Keys of a RelayPool without rotation have revision 0.
+	// down. Keys of a RelayPool without rotation have revision 0. Example: 1
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -185,18 +203,21 @@ type Rotation struct {
 
 // SpendCaps bound spending, in lamports; above one, new work is refused.
 type SpendCaps struct {
-	// Hour is the most that is spent in any 60 minutes. 0 is no cap.
+	// Hour is the most that is spent in any 60 minutes, in lamports.
+	// Default: 0, which is no cap. Example: 2000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000
 	Hour int64 `json:"hour,omitempty"`
-	// Day is the most that is spent in any 24 hours. 0 is no cap.
+	// Day is the most that is spent in any 24 hours, in lamports.
+	// Default: 0, which is no cap. Example: 20000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000
 	Day int64 `json:"day,omitempty"`
 	// TransfersDay is the most that is spent on transfers, which pay the pool no
-	// fee, in any 24 hours. 0 is no cap.
+	// fee, in any 24 hours, in lamports. Default: 0, which is no cap.
+	// Example: 1000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000

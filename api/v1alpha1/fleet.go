@@ -7,7 +7,8 @@ import (
 
 // API says how clients are served.
 type API struct {
-	// RequestsPerMinute is the limit for one client address. 0 is no limit.
+	// RequestsPerMinute is the limit for one client address, in requests a minute
+	// and pod. 0 is no limit. Default: 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
@@ -21,7 +22,7 @@ type API struct {
 	// +kubebuilder:validation:MaxLength=128
 	ClientIPHeader string `json:"clientIPHeader,omitempty"`
 	// CORSOrigins are the origins of web pages that may call the interface, or *.
-	// Example: https://app.example
+	// Default: none. Example: [https://app.example]
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -32,14 +33,15 @@ type API struct {
 	// present one. Default: everybody is served.
 	// +optional
 	KeysFrom *SecretKey `json:"keysFrom,omitempty"`
-	// WaitSeconds is how long a submission waits for its outcome unless the
-	// client's Prefer header says otherwise.
+	// WaitSeconds is how long a submission waits for its outcome, in seconds,
+	// unless the client's Prefer header says otherwise. Default: 30.
 	// +optional
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=60
 	WaitSeconds *int32 `json:"waitSeconds,omitempty"`
-	// RetentionHours is how long a finished submission can be asked for.
+	// RetentionHours is how long a finished submission can be asked for, in hours.
+	// Default: 168, which is a week.
 	// +optional
 	// +kubebuilder:default=168
 	// +kubebuilder:validation:Minimum=24
@@ -62,25 +64,26 @@ const (
 
 // Autoscaling sizes the fleet by its backlog.
 //
-// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is above autoscaling.maxReplicas"
+// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is above autoscaling.maxReplicas: lower the one or raise the other"
 type Autoscaling struct {
 	// Provider makes the fleet grow: HPA, with an adapter that serves the external
-	// metric relaypool_backlog_jobs, or KEDA.
+	// metric relaypool_backlog_jobs, or KEDA. Default: HPA.
 	// +optional
 	// +kubebuilder:default=HPA
 	Provider Provider `json:"provider,omitempty"`
-	// MinReplicas is the least number of pods.
+	// MinReplicas is the least number of pods. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=200
 	MinReplicas int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is the greatest number of pods.
+	// MaxReplicas is the greatest number of pods. Example: 6
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=200
 	MaxReplicas int32 `json:"maxReplicas"`
 	// JobsPerReplica is the backlog, in submissions, that justifies one pod.
+	// Default: 64.
 	// +optional
 	// +kubebuilder:default=64
 	// +kubebuilder:validation:Minimum=1
@@ -88,6 +91,7 @@ type Autoscaling struct {
 	JobsPerReplica int32 `json:"jobsPerReplica,omitempty"`
 	// OldestAgeSeconds is the age of the oldest waiting submission, in seconds, at
 	// which the fleet grows however short the queue. Default: age does not count.
+	// Example: 20
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
@@ -107,21 +111,24 @@ const (
 
 // Monitoring makes objects for the Prometheus operator.
 type Monitoring struct {
-	// PodMonitor has Prometheus scrape every pod.
+	// PodMonitor has Prometheus scrape every pod: Enabled or Disabled.
+	// Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	PodMonitor Switch `json:"podMonitor,omitempty"`
-	// PrometheusRule brings alerts that a person can act on.
+	// PrometheusRule brings alerts that a person can act on: Enabled or Disabled.
+	// Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	PrometheusRule Switch `json:"prometheusRule,omitempty"`
-	// IntervalSeconds between scrapes.
+	// IntervalSeconds between scrapes, in seconds. Default: 15.
 	// +optional
 	// +kubebuilder:default=15
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=300
 	IntervalSeconds int32 `json:"intervalSeconds,omitempty"`
-	// Labels of both objects, by which a Prometheus finds them.
+	// Labels of both objects, by which a Prometheus finds them. Default: those of
+	// every owned object. Example: {release: prometheus}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Labels map[string]string `json:"labels,omitempty"`
@@ -137,7 +144,7 @@ type NetworkPolicy struct {
 	// +kubebuilder:validation:MaxItems=16
 	APIFrom []networkingv1.NetworkPolicyPeer `json:"apiFrom,omitempty"`
 	// OperationsFrom are who may reach metrics, probes and /backlog besides the
-	// operator: Prometheus and KEDA.
+	// operator: Prometheus and KEDA. Default: nobody.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -154,7 +161,8 @@ type NetworkPolicy struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	RPC []Destination `json:"rpc"`
-	// Router is where the swap router is.
+	// Router is where the swap router is. Default: nowhere; with swaps it is
+	// required.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -167,9 +175,9 @@ type Destination struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=43
-	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr is no address range such as 10.20.0.0/16"
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr is no address range such as 10.20.0.0/16: write the address of the network, a slash and the length of its prefix"
 	CIDR string `json:"cidr"`
-	// Port of TCP.
+	// Port of TCP. Example: 5432
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -195,11 +203,13 @@ type RelayPoolStatus struct {
 	// from then on.
 	// +optional
 	InitialisedAt *metav1.Time `json:"initialisedAt,omitempty"`
-	// Replicas, ReadyReplicas and TerminatingReplicas count pods.
+	// Replicas is how many pods there are, without those that are ending.
 	// +optional
 	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is how many pods serve clients.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
+	// TerminatingReplicas is how many pods hand their work over and end.
 	// +optional
 	TerminatingReplicas int32 `json:"terminatingReplicas,omitempty"`
 	// Selector finds the pods, for the scale subresource.

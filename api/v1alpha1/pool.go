@@ -28,6 +28,7 @@ type Pool struct {
 	// +kubebuilder:validation:MaxLength=44
 	ProgramID string `json:"programID,omitempty"`
 	// RootRing is how many roots the program remembers. Default: the profile's.
+	// Example: 100
 	// +optional
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=300000
@@ -36,6 +37,7 @@ type Pool struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=address
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Mints []Mint `json:"mints,omitempty"`
 	// VerifyingKey is snarkjs' verification_key.json of the pool's circuit.
@@ -43,24 +45,25 @@ type Pool struct {
 	VerifyingKey ConfigMapKey `json:"verifyingKey"`
 	// ProofA is the sign in which clients send the proof's A: plain, negated, or
 	// auto, which takes either until a finalized transaction has shown which one
-	// the program takes.
+	// the program takes. Default: auto.
 	// +optional
 	// +kubebuilder:default=auto
 	// +kubebuilder:validation:Enum=auto;plain;negated
 	ProofA string `json:"proofA,omitempty"`
 	// OffCurveRecipients says whether recipients without a private key, such as
-	// multisig vaults, are paid.
+	// multisig vaults, are paid: Refuse or Allow. Default: Refuse.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Allow
 	OffCurveRecipients string `json:"offCurveRecipients,omitempty"`
 	// Gate says what happens while the pool is not initialised: Hold starts no pod
 	// until it is, Warn starts them at once. Once open, the gate never closes.
+	// Default: Hold.
 	// +optional
 	// +kubebuilder:default=Hold
 	Gate Gate `json:"gate,omitempty"`
 	// CheckIntervalSeconds is how often the pool is checked on the chain, in
-	// seconds, give or take a tenth.
+	// seconds, give or take a tenth. Default: 60.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=10
@@ -74,11 +77,13 @@ type Pool struct {
 // +kubebuilder:validation:ExactlyOneOf=name;configMap
 type Profile struct {
 	// Name is a built-in profile: shield-pool-v1, or development, which is for
-	// the local chain alone.
+	// the local chain alone. Default: none; either name or configMap is set.
+	// Example: shield-pool-v1
 	// +optional
 	// +kubebuilder:validation:Enum=shield-pool-v1;development
 	Name string `json:"name,omitempty"`
 	// ConfigMap holds a profile as YAML, as relay probe --profile-file reads it.
+	// Default: none; either name or configMap is set.
 	// +optional
 	ConfigMap *ConfigMapKey `json:"configMap,omitempty"`
 }
@@ -86,12 +91,14 @@ type Profile struct {
 // Mint is one asset of the pool.
 type Mint struct {
 	// Address is the mint's, in base58.
+	// Example: EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v
 	// +required
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	Address string `json:"address"`
 	// Field is the field element that stands for the mint in public inputs: 64
-	// hexadecimal digits.
+	// hexadecimal digits, lower case.
+	// Example: 0000000000000000000000000000000000000000000000000000000000000001
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	// +kubebuilder:validation:MaxLength=64
@@ -105,12 +112,14 @@ type Swap struct {
 	Router Router `json:"router"`
 	// SlippageBps is by how many hundredths of a percent the price may get worse
 	// between a quote and its execution. The user's minimum holds in any case.
+	// Default: 50, which is 0.5 %.
 	// +optional
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	SlippageBps int32 `json:"slippageBps,omitempty"`
 	// Concurrency is how many swaps one pod brings to their end at once.
+	// Default: 64.
 	// +optional
 	// +kubebuilder:default=64
 	// +kubebuilder:validation:Minimum=1
@@ -121,32 +130,36 @@ type Swap struct {
 // Router is the swap router.
 //
 // +kubebuilder:validation:ExactlyOneOf=url;urlFrom
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom, or the key in apiKeyFrom"
 type Router struct {
-	// URL is the router's base URL, when it holds no credentials.
-	// Example: https://api.jup.ag/swap/v1
+	// URL is the router's base URL, when it holds no credentials. Default: none;
+	// either url or urlFrom is set. Example: https://api.jup.ag/swap/v1
 	// +optional
-	// +kubebuilder:validation:Pattern=`^https?://[^\s@]+$`
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// URLFrom is the Secret of the base URL.
+	// URLFrom is the Secret of a base URL that holds credentials. Default: none;
+	// either url or urlFrom is set.
 	// +optional
 	URLFrom *SecretKey `json:"urlFrom,omitempty"`
 	// APIKeyFrom is the Secret of the router's API key. Default: none is sent.
 	// +optional
 	APIKeyFrom *SecretKey `json:"apiKeyFrom,omitempty"`
 	// Program is the router's program on the chain, in base58.
-	// Default: Jupiter's, JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
+	// Default: Jupiter's. Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	Program string `json:"program,omitempty"`
-	// TimeoutMilliseconds bounds a call of the router.
+	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
+	// Default: 5000.
 	// +optional
 	// +kubebuilder:default=5000
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=30000
 	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
-	// RequestsPerSecond is the router's plan, for each pod. 0 is no limit.
+	// RequestsPerSecond is the router's plan, in requests a second and pod.
+	// Default: 0, which is no limit. Example: 10
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
@@ -158,12 +171,13 @@ type ViewingKeys struct {
 	// CompliancePublicKey is what viewing keys are sealed to: 64 hexadecimal
 	// digits, made by relay compliance keygen on the officer's own machine. The
 	// private half never enters the cluster.
+	// Example: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{64}$`
 	// +kubebuilder:validation:MaxLength=64
 	CompliancePublicKey string `json:"compliancePublicKey"`
 	// Messages are the texts whose signature by a wallet admits its viewing key.
-	// Default: the profile's.
+	// Default: the profile's. Example: [Sign in to the pool]
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8

@@ -21,6 +21,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initialisedAt) || self.spec.pool.profile == oldSelf.spec.pool.profile",message="spec.pool.profile cannot change once the pool is initialised: make another RelayPool for another program"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initialisedAt) || has(self.spec.pool.programID) == has(oldSelf.spec.pool.programID) && (!has(self.spec.pool.programID) || self.spec.pool.programID == oldSelf.spec.pool.programID)",message="spec.pool.programID cannot change once the pool is initialised: make another RelayPool for another program"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name has more than 40 characters: names of owned objects are made from it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must begin with a letter and hold lower-case letters, digits and dashes only: a Service has the same name"
 type RelayPool struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -30,7 +31,7 @@ type RelayPool struct {
 	Spec RelayPoolSpec `json:"spec"`
 	// Status is what the operator found.
 	// +optional
-	Status RelayPoolStatus `json:"status,omitempty"`
+	Status RelayPoolStatus `json:"status,omitzero"`
 }
 
 // RelayPoolList is a list of RelayPools.
@@ -44,6 +45,7 @@ type RelayPoolList struct {
 
 // RelayPoolSpec declares a fleet.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.swap) || !has(self.networkPolicy) || has(self.networkPolicy.router) && self.networkPolicy.router.size() > 0",message="networkPolicy.router is missing: with swaps on, the pods have to reach the router"
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",message="replicas and autoscaling exclude each other: leave replicas out and set autoscaling.minReplicas, or remove autoscaling"
 type RelayPoolSpec struct {
 	// Image is the relay's container image. Default: the image that the operator
@@ -52,20 +54,21 @@ type RelayPoolSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image,omitempty"`
-	// Replicas is the number of relay pods, without autoscaling. Default: 2 when
-	// the operator first makes the fleet.
+	// Replicas is the number of relay pods, without autoscaling. kubectl scale
+	// writes it, once it is set. Default: 2 when the operator first makes the
+	// fleet, and later as many as there are. Example: 3
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=200
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Concurrency is how many submissions one pod has in flight.
+	// Concurrency is how many submissions one pod has in flight. Default: 256.
 	// +optional
 	// +kubebuilder:default=256
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
 	Concurrency int32 `json:"concurrency,omitempty"`
 	// Paused stops the operator from changing anything that belongs to this
-	// RelayPool; it goes on to report. Pods go on to work.
+	// RelayPool; it goes on to report. Pods go on to work. Default: false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// Pool says which shielded pool the fleet serves.
@@ -89,29 +92,33 @@ type RelayPoolSpec struct {
 	ViewingKeys ViewingKeys `json:"viewingKeys"`
 	// API says how clients are served.
 	// +optional
-	API API `json:"api,omitempty"`
+	// +kubebuilder:default={}
+	API API `json:"api,omitzero"`
 	// Autoscaling sizes the fleet by its backlog. Default: replicas holds.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 	// Monitoring makes objects for the Prometheus operator, where its CRDs exist.
 	// +optional
-	Monitoring Monitoring `json:"monitoring,omitempty"`
+	// +kubebuilder:default={}
+	Monitoring Monitoring `json:"monitoring,omitzero"`
 	// NetworkPolicy confines the pods' traffic. Default: no policy is made.
 	// +optional
 	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
 	// Template adds to the pods.
 	// +optional
-	Template Template `json:"template,omitempty"`
+	// +kubebuilder:default={}
+	Template Template `json:"template,omitzero"`
 }
 
 // SecretKey names one value of a Secret in the RelayPool's namespace.
 type SecretKey struct {
-	// Name is the Secret's.
+	// Name is the Secret's. Example: relay-credentials
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Key is the value's name in the Secret.
+	// Key is the value's name in the Secret. Example: url
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -121,12 +128,13 @@ type SecretKey struct {
 
 // ConfigMapKey names one value of a ConfigMap in the RelayPool's namespace.
 type ConfigMapKey struct {
-	// Name is the ConfigMap's.
+	// Name is the ConfigMap's. Example: shield-pool
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Key is the value's name in the ConfigMap.
+	// Key is the value's name in the ConfigMap. Example: verification_key.json
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -138,10 +146,12 @@ type ConfigMapKey struct {
 // grace period are the operator's.
 type Template struct {
 	// Labels are added to the pods. Those that the operator sets win.
+	// Default: none. Example: {team: payments}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations are added to the pods. Those that the operator sets win.
+	// Default: none. Example: {example.com/owner: payments}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -149,29 +159,34 @@ type Template struct {
 	// memory limit of 1Gi, and no limit of processor time.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeSelector restricts the nodes.
+	// NodeSelector restricts the nodes. Default: any node.
+	// Example: {kubernetes.io/arch: amd64}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Tolerations of taints.
+	// Tolerations of taints. Default: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// Affinity of the pods. They are spread over zones and nodes in any case.
+	// Default: none.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-	// PriorityClassName of the pods.
+	// PriorityClassName of the pods. Default: the cluster's.
+	// Example: business-critical
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// ImagePullSecrets to fetch the image with.
+	// ImagePullSecrets to fetch the image with. Default: none.
+	// Example: [{name: registry}]
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretName `json:"imagePullSecrets,omitempty"`
-	// LogLevel is the least level that the relay logs.
+	// LogLevel is the least level that the relay logs: debug, info, warn or error.
+	// Default: info.
 	// +optional
 	// +kubebuilder:default=info
 	// +kubebuilder:validation:Enum=debug;info;warn;error
@@ -180,9 +195,10 @@ type Template struct {
 
 // SecretName names a Secret in the RelayPool's namespace.
 type SecretName struct {
-	// Name is the Secret's.
+	// Name is the Secret's. Example: relay-credentials
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 }

@@ -329,6 +329,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: api
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.API
+      default: {}
     - name: autoscaling
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.Autoscaling
@@ -348,6 +349,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: monitoring
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.Monitoring
+      default: {}
     - name: networkPolicy
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.NetworkPolicy
@@ -369,6 +371,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: template
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.Template
+      default: {}
     - name: viewingKeys
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.ViewingKeys
@@ -507,6 +510,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: priorityFee
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.PriorityFee
+      default: {}
 - name: com.github.relaypool.relaypool.api.v1alpha1.SpendCaps
   map:
     fields:

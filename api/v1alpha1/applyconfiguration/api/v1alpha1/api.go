@@ -7,22 +7,24 @@ package v1alpha1
 //
 // API says how clients are served.
 type APIApplyConfiguration struct {
-	// RequestsPerMinute is the limit for one client address. 0 is no limit.
+	// RequestsPerMinute is the limit for one client address, in requests a minute
+	// and pod. 0 is no limit. Default: 600.
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
 	// ClientIPHeader is the header in which the proxy in front writes the client's
 	// address. Default: the connection's address counts, which behind a proxy
 	// makes all clients share one limit. Example: X-Real-IP
 	ClientIPHeader *string `json:"clientIPHeader,omitempty"`
 	// CORSOrigins are the origins of web pages that may call the interface, or *.
-	// Example: https://app.example
+	// Default: none. Example: [https://app.example]
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
 	// KeysFrom is the Secret of the API keys, a line each, of which clients have to
 	// present one. Default: everybody is served.
 	KeysFrom *SecretKeyApplyConfiguration `json:"keysFrom,omitempty"`
-	// WaitSeconds is how long a submission waits for its outcome unless the
-	// client's Prefer header says otherwise.
+	// WaitSeconds is how long a submission waits for its outcome, in seconds,
+	// unless the client's Prefer header says otherwise. Default: 30.
 	WaitSeconds *int32 `json:"waitSeconds,omitempty"`
-	// RetentionHours is how long a finished submission can be asked for.
+	// RetentionHours is how long a finished submission can be asked for, in hours.
+	// Default: 168, which is a week.
 	RetentionHours *int32 `json:"retentionHours,omitempty"`
 }
 

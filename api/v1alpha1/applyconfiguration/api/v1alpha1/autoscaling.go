@@ -12,16 +12,18 @@ import (
 // Autoscaling sizes the fleet by its backlog.
 type AutoscalingApplyConfiguration struct {
 	// Provider makes the fleet grow: HPA, with an adapter that serves the external
-	// metric relaypool_backlog_jobs, or KEDA.
+	// metric relaypool_backlog_jobs, or KEDA. Default: HPA.
 	Provider *apiv1alpha1.Provider `json:"provider,omitempty"`
-	// MinReplicas is the least number of pods.
+	// MinReplicas is the least number of pods. Default: 1.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is the greatest number of pods.
+	// MaxReplicas is the greatest number of pods. Example: 6
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 	// JobsPerReplica is the backlog, in submissions, that justifies one pod.
+	// Default: 64.
 	JobsPerReplica *int32 `json:"jobsPerReplica,omitempty"`
 	// OldestAgeSeconds is the age of the oldest waiting submission, in seconds, at
 	// which the fleet grows however short the queue. Default: age does not count.
+	// Example: 20
 	OldestAgeSeconds *int32 `json:"oldestAgeSeconds,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 //
 // ConfigMapKey names one value of a ConfigMap in the RelayPool's namespace.
 type ConfigMapKeyApplyConfiguration struct {
-	// Name is the ConfigMap's.
+	// Name is the ConfigMap's. Example: shield-pool
 	Name *string `json:"name,omitempty"`
-	// Key is the value's name in the ConfigMap.
+	// Key is the value's name in the ConfigMap. Example: verification_key.json
 	Key *string `json:"key,omitempty"`
 }
 

@@ -9,7 +9,7 @@ package v1alpha1
 type DatabaseApplyConfiguration struct {
 	// URLFrom is the Secret of the URL, postgres://user:password@host:port/name.
 	URLFrom *SecretKeyApplyConfiguration `json:"urlFrom,omitempty"`
-	// MaxConnections is the most that one pod opens.
+	// MaxConnections is the most that one pod opens. Default: 40.
 	MaxConnections *int32 `json:"maxConnections,omitempty"`
 }
 

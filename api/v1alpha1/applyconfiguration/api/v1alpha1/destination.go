@@ -9,7 +9,7 @@ package v1alpha1
 type DestinationApplyConfiguration struct {
 	// CIDR of the addresses. Example: 10.20.0.0/16
 	CIDR *string `json:"cidr,omitempty"`
-	// Port of TCP.
+	// Port of TCP. Example: 5432
 	Port *int32 `json:"port,omitempty"`
 }
 

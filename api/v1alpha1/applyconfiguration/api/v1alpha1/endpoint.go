@@ -9,20 +9,27 @@ import (
 // EndpointApplyConfiguration represents a declarative configuration of the Endpoint type for use
 // with apply.
 //
+// The rules of URLs stand at the types rather than at the fields, because there
+// the API server's message would repeat the value, which may be a credential.
 // Endpoint is one RPC server.
 type EndpointApplyConfiguration struct {
-	// Name is the endpoint's in logs, metrics and conditions, which never show its URL.
+	// Name is the endpoint's in logs, metrics and conditions, which never show its
+	// URL: lower-case letters, digits and dashes. Example: paid
 	Name *string `json:"name,omitempty"`
-	// URL is the server's, when it holds no credentials.
-	// Example: https://api.mainnet-beta.solana.com
+	// URL is the server's, when it holds no credentials. Default: none; either url
+	// or urlFrom is set. Example: https://api.mainnet-beta.solana.com
 	URL *string `json:"url,omitempty"`
-	// URLFrom is the Secret of the URL.
+	// URLFrom is the Secret of a URL that holds credentials. Default: none; either
+	// url or urlFrom is set.
 	URLFrom *SecretKeyApplyConfiguration `json:"urlFrom,omitempty"`
-	// WebSocket says whether notifications are subscribed to, at the same address.
+	// WebSocket says whether notifications are subscribed to, at the same address
+	// by ws or wss: Enabled or Disabled. Default: Enabled.
 	WebSocket *string `json:"webSocket,omitempty"`
-	// Roles are what the endpoint is asked for. Default: all three.
+	// Roles are what the endpoint is asked for: read, submit, archive (blocks and
+	// histories of long ago). Default: all three. Example: [read, submit]
 	Roles []apiv1alpha1.Role `json:"roles,omitempty"`
-	// RequestsPerSecond is the server's plan, for each pod. Default: no limit.
+	// RequestsPerSecond is the server's plan, in requests a second and pod.
+	// Default: no limit. Example: 50
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
 }
 

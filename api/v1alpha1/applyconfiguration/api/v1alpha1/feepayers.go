@@ -9,18 +9,22 @@ package v1alpha1
 // keys that the operator makes.
 type FeePayersApplyConfiguration struct {
 	// Secrets hold existing keys: each a JSON array of 64 numbers or base58, as
-	// relay keygen writes it.
+	// relay keygen writes it. Default: none; either secrets or generate is set.
 	Secrets []SecretKeyApplyConfiguration `json:"secrets,omitempty"`
 	// Generate has the operator make keys, in Secrets that nobody owns and that
-	// nobody deletes.
+	// nobody deletes. Default: none; either secrets or generate is set.
 	Generate *GeneratedKeysApplyConfiguration `json:"generate,omitempty"`
 	// MinimumBalance is what a payer must hold, in lamports, to be used.
+	// Default: 50000000, which is 0.05 SOL.
 	MinimumBalance *int64 `json:"minimumBalance,omitempty"`
 	// TargetBalance is what a payer is to be funded to, in lamports.
+	// Default: 1000000000, which is 1 SOL.
 	TargetBalance *int64 `json:"targetBalance,omitempty"`
-	// SpendCaps bound what the whole fleet spends.
+	// SpendCaps bound what the whole fleet spends. Default: no caps.
 	SpendCaps *SpendCapsApplyConfiguration `json:"spendCaps,omitempty"`
-	// Rotation replaces generated keys by new ones.
+	// Rotation replaces generated keys by new ones. Once set it stays, and goes
+	// up: for keys of your own make another RelayPool. Default: none, and the keys
+	// of revision 0.
 	Rotation *RotationApplyConfiguration `json:"rotation,omitempty"`
 }
 

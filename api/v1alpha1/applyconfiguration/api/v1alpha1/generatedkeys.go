@@ -7,7 +7,8 @@ package v1alpha1
 //
 // GeneratedKeys are made by the operator.
 type GeneratedKeysApplyConfiguration struct {
-	// Count is how many.
+	// Count is how many keys pay. A fleet spreads its transactions over them; two
+	// are enough to go on while one is short. Example: 4
 	Count *int32 `json:"count,omitempty"`
 }
 

@@ -11,13 +11,16 @@ import (
 //
 // Monitoring makes objects for the Prometheus operator.
 type MonitoringApplyConfiguration struct {
-	// PodMonitor has Prometheus scrape every pod.
+	// PodMonitor has Prometheus scrape every pod: Enabled or Disabled.
+	// Default: Enabled.
 	PodMonitor *apiv1alpha1.Switch `json:"podMonitor,omitempty"`
-	// PrometheusRule brings alerts that a person can act on.
+	// PrometheusRule brings alerts that a person can act on: Enabled or Disabled.
+	// Default: Enabled.
 	PrometheusRule *apiv1alpha1.Switch `json:"prometheusRule,omitempty"`
-	// IntervalSeconds between scrapes.
+	// IntervalSeconds between scrapes, in seconds. Default: 15.
 	IntervalSeconds *int32 `json:"intervalSeconds,omitempty"`
-	// Labels of both objects, by which a Prometheus finds them.
+	// Labels of both objects, by which a Prometheus finds them. Default: those of
+	// every owned object. Example: {release: prometheus}
 	Labels map[string]string `json:"labels,omitempty"`
 }
 

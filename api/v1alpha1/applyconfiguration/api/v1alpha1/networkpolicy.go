@@ -16,13 +16,14 @@ type NetworkPolicyApplyConfiguration struct {
 	// APIFrom are who may reach the API. Default: everybody.
 	APIFrom []v1.NetworkPolicyPeer `json:"apiFrom,omitempty"`
 	// OperationsFrom are who may reach metrics, probes and /backlog besides the
-	// operator: Prometheus and KEDA.
+	// operator: Prometheus and KEDA. Default: nobody.
 	OperationsFrom []v1.NetworkPolicyPeer `json:"operationsFrom,omitempty"`
 	// Database is where Postgres is.
 	Database []DestinationApplyConfiguration `json:"database,omitempty"`
 	// RPC is where the chain's endpoints are.
 	RPC []DestinationApplyConfiguration `json:"rpc,omitempty"`
-	// Router is where the swap router is.
+	// Router is where the swap router is. Default: nowhere; with swaps it is
+	// required.
 	Router []DestinationApplyConfiguration `json:"router,omitempty"`
 }
 

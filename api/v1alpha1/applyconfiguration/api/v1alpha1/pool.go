@@ -20,6 +20,7 @@ type PoolApplyConfiguration struct {
 	// Example: c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp
 	ProgramID *string `json:"programID,omitempty"`
 	// RootRing is how many roots the program remembers. Default: the profile's.
+	// Example: 100
 	RootRing *int32 `json:"rootRing,omitempty"`
 	// Mints are the assets that the pool takes. Default: the profile's.
 	Mints []MintApplyConfiguration `json:"mints,omitempty"`
@@ -27,16 +28,17 @@ type PoolApplyConfiguration struct {
 	VerifyingKey *ConfigMapKeyApplyConfiguration `json:"verifyingKey,omitempty"`
 	// ProofA is the sign in which clients send the proof's A: plain, negated, or
 	// auto, which takes either until a finalized transaction has shown which one
-	// the program takes.
+	// the program takes. Default: auto.
 	ProofA *string `json:"proofA,omitempty"`
 	// OffCurveRecipients says whether recipients without a private key, such as
-	// multisig vaults, are paid.
+	// multisig vaults, are paid: Refuse or Allow. Default: Refuse.
 	OffCurveRecipients *string `json:"offCurveRecipients,omitempty"`
 	// Gate says what happens while the pool is not initialised: Hold starts no pod
 	// until it is, Warn starts them at once. Once open, the gate never closes.
+	// Default: Hold.
 	Gate *apiv1alpha1.Gate `json:"gate,omitempty"`
 	// CheckIntervalSeconds is how often the pool is checked on the chain, in
-	// seconds, give or take a tenth.
+	// seconds, give or take a tenth. Default: 60.
 	CheckIntervalSeconds *int32 `json:"checkIntervalSeconds,omitempty"`
 }
 

@@ -7,11 +7,11 @@ package v1alpha1
 //
 // PriorityFee is paid by the compute unit, in micro-lamports.
 type PriorityFeeApplyConfiguration struct {
-	// Percentile of recent fees to pay.
+	// Percentile of recent fees to pay, from 0 to 100. Default: 50.
 	Percentile *int32 `json:"percentile,omitempty"`
-	// Floor is the least, in micro-lamports a compute unit.
+	// Floor is the least, in micro-lamports a compute unit. Default: 0.
 	Floor *int64 `json:"floor,omitempty"`
-	// Cap is the most, in micro-lamports a compute unit.
+	// Cap is the most, in micro-lamports a compute unit. Default: 1000000.
 	Cap *int64 `json:"cap,omitempty"`
 }
 

@@ -9,9 +9,11 @@ package v1alpha1
 // ConfigMap.
 type ProfileApplyConfiguration struct {
 	// Name is a built-in profile: shield-pool-v1, or development, which is for
-	// the local chain alone.
+	// the local chain alone. Default: none; either name or configMap is set.
+	// Example: shield-pool-v1
 	Name *string `json:"name,omitempty"`
 	// ConfigMap holds a profile as YAML, as relay probe --profile-file reads it.
+	// Default: none; either name or configMap is set.
 	ConfigMap *ConfigMapKeyApplyConfiguration `json:"configMap,omitempty"`
 }
 

@@ -10,13 +10,14 @@ type RelayPoolSpecApplyConfiguration struct {
 	// Image is the relay's container image. Default: the image that the operator
 	// was installed with. Example: registry.example/relaypool/relay:0.1.0
 	Image *string `json:"image,omitempty"`
-	// Replicas is the number of relay pods, without autoscaling. Default: 2 when
-	// the operator first makes the fleet.
+	// Replicas is the number of relay pods, without autoscaling. kubectl scale
+	// writes it, once it is set. Default: 2 when the operator first makes the
+	// fleet, and later as many as there are. Example: 3
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Concurrency is how many submissions one pod has in flight.
+	// Concurrency is how many submissions one pod has in flight. Default: 256.
 	Concurrency *int32 `json:"concurrency,omitempty"`
 	// Paused stops the operator from changing anything that belongs to this
-	// RelayPool; it goes on to report. Pods go on to work.
+	// RelayPool; it goes on to report. Pods go on to work. Default: false.
 	Paused *bool `json:"paused,omitempty"`
 	// Pool says which shielded pool the fleet serves.
 	Pool *PoolApplyConfiguration `json:"pool,omitempty"`

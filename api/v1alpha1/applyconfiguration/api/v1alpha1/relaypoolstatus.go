@@ -22,9 +22,11 @@ type RelayPoolStatusApplyConfiguration struct {
 	// InitialisedAt is when the pool was first seen initialised; the gate is open
 	// from then on.
 	InitialisedAt *metav1.Time `json:"initialisedAt,omitempty"`
-	// Replicas, ReadyReplicas and TerminatingReplicas count pods.
-	Replicas            *int32 `json:"replicas,omitempty"`
-	ReadyReplicas       *int32 `json:"readyReplicas,omitempty"`
+	// Replicas is how many pods there are, without those that are ending.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// ReadyReplicas is how many pods serve clients.
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+	// TerminatingReplicas is how many pods hand their work over and end.
 	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty"`
 	// Selector finds the pods, for the scale subresource.
 	Selector *string `json:"selector,omitempty"`

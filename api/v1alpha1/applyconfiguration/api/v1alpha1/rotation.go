@@ -10,7 +10,7 @@ package v1alpha1
 // what is left is swept to the new and the old are retired.
 type RotationApplyConfiguration struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
-	// down. Keys of a RelayPool without rotation have revision 0.
+	// down. Keys of a RelayPool without rotation have revision 0. Example: 1
 	Revision *int32 `json:"revision,omitempty"`
 }
 

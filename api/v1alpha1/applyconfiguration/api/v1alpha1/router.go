@@ -7,19 +7,22 @@ package v1alpha1
 //
 // Router is the swap router.
 type RouterApplyConfiguration struct {
-	// URL is the router's base URL, when it holds no credentials.
-	// Example: https://api.jup.ag/swap/v1
+	// URL is the router's base URL, when it holds no credentials. Default: none;
+	// either url or urlFrom is set. Example: https://api.jup.ag/swap/v1
 	URL *string `json:"url,omitempty"`
-	// URLFrom is the Secret of the base URL.
+	// URLFrom is the Secret of a base URL that holds credentials. Default: none;
+	// either url or urlFrom is set.
 	URLFrom *SecretKeyApplyConfiguration `json:"urlFrom,omitempty"`
 	// APIKeyFrom is the Secret of the router's API key. Default: none is sent.
 	APIKeyFrom *SecretKeyApplyConfiguration `json:"apiKeyFrom,omitempty"`
 	// Program is the router's program on the chain, in base58.
-	// Default: Jupiter's, JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
+	// Default: Jupiter's. Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
 	Program *string `json:"program,omitempty"`
-	// TimeoutMilliseconds bounds a call of the router.
+	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
+	// Default: 5000.
 	TimeoutMilliseconds *int32 `json:"timeoutMilliseconds,omitempty"`
-	// RequestsPerSecond is the router's plan, for each pod. 0 is no limit.
+	// RequestsPerSecond is the router's plan, in requests a second and pod.
+	// Default: 0, which is no limit. Example: 10
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 //
 // SecretKey names one value of a Secret in the RelayPool's namespace.
 type SecretKeyApplyConfiguration struct {
-	// Name is the Secret's.
+	// Name is the Secret's. Example: relay-credentials
 	Name *string `json:"name,omitempty"`
-	// Key is the value's name in the Secret.
+	// Key is the value's name in the Secret. Example: url
 	Key *string `json:"key,omitempty"`
 }
 

@@ -7,7 +7,7 @@ package v1alpha1
 //
 // SecretName names a Secret in the RelayPool's namespace.
 type SecretNameApplyConfiguration struct {
-	// Name is the Secret's.
+	// Name is the Secret's. Example: relay-credentials
 	Name *string `json:"name,omitempty"`
 }
 

@@ -9,18 +9,21 @@ package v1alpha1
 type SolanaApplyConfiguration struct {
 	// Cluster is the genesis hash that the chain must have, in base58, or
 	// mainnet-beta, devnet or testnet for that of a public cluster. A fleet never
-	// sends to another.
+	// sends to another. Example: mainnet-beta
 	Cluster *string `json:"cluster,omitempty"`
 	// Endpoints are Solana JSON-RPC servers. At least one reads and one submits.
 	Endpoints []EndpointApplyConfiguration `json:"endpoints,omitempty"`
-	// Commitment is the level at which the operator reads the pool. Relays follow
-	// each transaction from confirmed to finalized in any case.
+	// Commitment is the level at which the operator reads the pool: confirmed or
+	// finalized. Relays follow each transaction from confirmed to finalized in any
+	// case. Default: confirmed.
 	Commitment *string `json:"commitment,omitempty"`
-	// PriorityFee is what is paid beyond the signature's fee.
+	// PriorityFee is what is paid beyond the signature's fee, so that transactions
+	// land when blocks are full.
 	PriorityFee *PriorityFeeApplyConfiguration `json:"priorityFee,omitempty"`
 	// LookupTable is the address, in base58, of an address lookup table with the
 	// pool's accounts; transactions that use it leave more room for notes.
 	// Default: none, and legacy transactions.
+	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	LookupTable *string `json:"lookupTable,omitempty"`
 }
 

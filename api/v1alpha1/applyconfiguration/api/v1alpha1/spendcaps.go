@@ -7,12 +7,15 @@ package v1alpha1
 //
 // SpendCaps bound spending, in lamports; above one, new work is refused.
 type SpendCapsApplyConfiguration struct {
-	// Hour is the most that is spent in any 60 minutes. 0 is no cap.
+	// Hour is the most that is spent in any 60 minutes, in lamports.
+	// Default: 0, which is no cap. Example: 2000000000
 	Hour *int64 `json:"hour,omitempty"`
-	// Day is the most that is spent in any 24 hours. 0 is no cap.
+	// Day is the most that is spent in any 24 hours, in lamports.
+	// Default: 0, which is no cap. Example: 20000000000
 	Day *int64 `json:"day,omitempty"`
 	// TransfersDay is the most that is spent on transfers, which pay the pool no
-	// fee, in any 24 hours. 0 is no cap.
+	// fee, in any 24 hours, in lamports. Default: 0, which is no cap.
+	// Example: 1000000000
 	TransfersDay *int64 `json:"transfersDay,omitempty"`
 }
 

@@ -11,8 +11,10 @@ type SwapApplyConfiguration struct {
 	Router *RouterApplyConfiguration `json:"router,omitempty"`
 	// SlippageBps is by how many hundredths of a percent the price may get worse
 	// between a quote and its execution. The user's minimum holds in any case.
+	// Default: 50, which is 0.5 %.
 	SlippageBps *int32 `json:"slippageBps,omitempty"`
 	// Concurrency is how many swaps one pod brings to their end at once.
+	// Default: 64.
 	Concurrency *int32 `json:"concurrency,omitempty"`
 }
 

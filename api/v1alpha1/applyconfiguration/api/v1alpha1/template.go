@@ -13,23 +13,30 @@ import (
 // grace period are the operator's.
 type TemplateApplyConfiguration struct {
 	// Labels are added to the pods. Those that the operator sets win.
+	// Default: none. Example: {team: payments}
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations are added to the pods. Those that the operator sets win.
+	// Default: none. Example: {example.com/owner: payments}
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Resources of the relay's container. Default: requests of 250m and 256Mi, a
 	// memory limit of 1Gi, and no limit of processor time.
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeSelector restricts the nodes.
+	// NodeSelector restricts the nodes. Default: any node.
+	// Example: {kubernetes.io/arch: amd64}
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Tolerations of taints.
+	// Tolerations of taints. Default: none.
 	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
 	// Affinity of the pods. They are spread over zones and nodes in any case.
+	// Default: none.
 	Affinity *v1.Affinity `json:"affinity,omitempty"`
-	// PriorityClassName of the pods.
+	// PriorityClassName of the pods. Default: the cluster's.
+	// Example: business-critical
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
-	// ImagePullSecrets to fetch the image with.
+	// ImagePullSecrets to fetch the image with. Default: none.
+	// Example: [{name: registry}]
 	ImagePullSecrets []SecretNameApplyConfiguration `json:"imagePullSecrets,omitempty"`
-	// LogLevel is the least level that the relay logs.
+	// LogLevel is the least level that the relay logs: debug, info, warn or error.
+	// Default: info.
 	LogLevel *string `json:"logLevel,omitempty"`
 }
 

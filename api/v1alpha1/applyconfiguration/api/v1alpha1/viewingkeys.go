@@ -10,9 +10,10 @@ type ViewingKeysApplyConfiguration struct {
 	// CompliancePublicKey is what viewing keys are sealed to: 64 hexadecimal
 	// digits, made by relay compliance keygen on the officer's own machine. The
 	// private half never enters the cluster.
+	// Example: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb
 	CompliancePublicKey *string `json:"compliancePublicKey,omitempty"`
 	// Messages are the texts whose signature by a wallet admits its viewing key.
-	// Default: the profile's.
+	// Default: the profile's. Example: [Sign in to the pool]
 	Messages []string `json:"messages,omitempty"`
 }
 

@@ -1,0 +1,346 @@
+package v1alpha1_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+)
+
+// rule is one rule of the resource by an object that it accepts and one that it
+// refuses, each as changes of the smallest sample.
+type rule struct {
+	// before is the object that accepted and refused change. Empty: both are new.
+	before string
+	// status is what the operator has written before the change.
+	status   string
+	accepted string
+	refused  string
+	// message is the rule's, whole: the CRD is searched for rules without a case.
+	message string
+}
+
+const (
+	oneURL     = "exactly one of the fields in [url urlFrom] must be set"
+	ownKeys    = `{"spec":{"feePayers":{"secrets":[{"name":"shield-payer","key":"key"}],"generate":null,"rotation":null}}}`
+	generated2 = `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2}}}}`
+)
+
+func rules() map[string]rule {
+	return map[string]rule{
+		"a profile stays as it is once the pool is initialised": {
+			before:   `{}`,
+			status:   `{"status":{"initialisedAt":"2026-01-01T00:00:00Z"}}`,
+			accepted: `{"spec":{"concurrency":9}}`,
+			refused:  `{"spec":{"pool":{"profile":{"name":"development"}},"solana":{"cluster":"11111111111111111111111111111111"}}}`,
+			message:  "spec.pool.profile cannot change once the pool is initialised: make another RelayPool for another program",
+		},
+		"a program id stays as it is once the pool is initialised": {
+			before:   `{"spec":{"pool":{"programID":"c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"}}}`,
+			status:   `{"status":{"initialisedAt":"2026-01-01T00:00:00Z"}}`,
+			accepted: `{"spec":{"concurrency":9}}`,
+			refused:  `{"spec":{"pool":{"programID":"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4"}}}`,
+			message:  programMessage,
+		},
+		"a program id does not go once the pool is initialised": {
+			before:   `{"spec":{"pool":{"programID":"c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"}}}`,
+			status:   `{"status":{"initialisedAt":"2026-01-01T00:00:00Z"}}`,
+			accepted: `{"spec":{"paused":true}}`,
+			refused:  `{"spec":{"pool":{"programID":null}}}`,
+			message:  programMessage,
+		},
+		"a program id does not appear once the pool is initialised": {
+			before:   `{}`,
+			status:   `{"status":{"initialisedAt":"2026-01-01T00:00:00Z"}}`,
+			accepted: `{"spec":{"paused":true}}`,
+			refused:  `{"spec":{"pool":{"programID":"c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"}}}`,
+			message:  programMessage,
+		},
+		"a name leaves room for the names of owned objects": {
+			accepted: `{"metadata":{"name":"` + strings.Repeat("a", 40) + `"}}`,
+			refused:  `{"metadata":{"name":"` + strings.Repeat("a", 41) + `"}}`,
+			message:  "metadata.name has more than 40 characters: names of owned objects are made from it",
+		},
+		"a name is a Service's name": {
+			accepted: `{"metadata":{"name":"a-1"}}`,
+			refused:  `{"metadata":{"name":"1-a"}}`,
+			message:  nameMessage,
+		},
+		"a name has no dots, which a Service's may not have": {
+			accepted: `{"metadata":{"name":"a"}}`,
+			refused:  `{"metadata":{"name":"a.b"}}`,
+			message:  nameMessage,
+		},
+		"replicas and autoscaling exclude each other": {
+			accepted: `{"spec":{"autoscaling":{"maxReplicas":3}}}`,
+			refused:  `{"spec":{"autoscaling":{"maxReplicas":3},"replicas":2}}`,
+			message:  "replicas and autoscaling exclude each other: leave replicas out and set autoscaling.minReplicas, or remove autoscaling",
+		},
+		"with swaps a network policy leads to the router": {
+			accepted: `{"spec":{"swap":{"router":{"url":"https://r.example"}},"networkPolicy":{"database":[{"cidr":"10.0.0.0/8","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}],"router":[{"cidr":"::/0","port":443}]}}}`,
+			refused:  `{"spec":{"swap":{"router":{"url":"https://r.example"}},"networkPolicy":{"database":[{"cidr":"10.0.0.0/8","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
+			message:  "networkPolicy.router is missing: with swaps on, the pods have to reach the router",
+		},
+		"a profile is built in or in a ConfigMap, not both": {
+			accepted: `{"spec":{"pool":{"profile":{"name":null,"configMap":{"name":"a","key":"b"}}}}}`,
+			refused:  `{"spec":{"pool":{"profile":{"configMap":{"name":"a","key":"b"}}}}}`,
+			message:  "exactly one of the fields in [name configMap] must be set",
+		},
+		"a profile is built in or in a ConfigMap, not neither": {
+			accepted: `{"spec":{"pool":{"profile":{"name":"shield-pool-v1"}}}}`,
+			refused:  `{"spec":{"pool":{"profile":{"name":null}}}}`,
+			message:  "exactly one of the fields in [name configMap] must be set",
+		},
+		"an endpoint has one URL, not two": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","urlFrom":{"name":"a","key":"b"}}]}}}`,
+			message:  oneURL,
+		},
+		"an endpoint has one URL, not none": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","urlFrom":{"name":"a","key":"b"}}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a"}]}}}`,
+			message:  oneURL,
+		},
+		"a router has one URL": {
+			accepted: `{"spec":{"swap":{"router":{"urlFrom":{"name":"a","key":"b"}}}}}`,
+			refused:  `{"spec":{"swap":{"router":{}}}}`,
+			message:  oneURL,
+		},
+		"an endpoint's URL in the open holds no key": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example:8899/path"}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example/?api-key=canary"}]}}}`,
+			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom",
+		},
+		"an endpoint's URL in the open holds no user": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://user:canary@a.example"}]}}}`,
+			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom",
+		},
+		"a router's URL in the open holds no key": {
+			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1"}}}}`,
+			refused:  `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1?key=canary"}}}}`,
+			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom, or the key in apiKeyFrom",
+		},
+		"an endpoint's URL is one of HTTP": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example"}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"wss://a.example/canary"}]}}}`,
+			message:  "url does not begin with http:// or https://, or has a space: notifications find the address of ws or wss by themselves",
+		},
+		"a router's URL is one of HTTP": {
+			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example"}}}}`,
+			refused:  `{"spec":{"swap":{"router":{"url":"a.example/canary"}}}}`,
+			message:  "url does not begin with http:// or https://, or has a space: expected the base URL of a swap API",
+		},
+		"an endpoint reads": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["read"]},{"name":"b","url":"https://b.example","roles":["submit"]}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["submit","archive"]}]}}}`,
+			message:  "no endpoint has the role read: give it to at least one, or leave roles out for all three",
+		},
+		"an endpoint submits": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["read"]},{"name":"b","url":"https://b.example"}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["read"]}]}}}`,
+			message:  "no endpoint has the role submit: give it to at least one, or leave roles out for all three",
+		},
+		"a priority fee's floor is not above its cap": {
+			accepted: `{"spec":{"solana":{"priorityFee":{"floor":5,"cap":5}}}}`,
+			refused:  `{"spec":{"solana":{"priorityFee":{"floor":6,"cap":5}}}}`,
+			message:  "priorityFee.floor is above priorityFee.cap: lower the floor or raise the cap",
+		},
+		"a priority fee's floor is not above the cap's default": {
+			accepted: `{"spec":{"solana":{"priorityFee":{"floor":1000000}}}}`,
+			refused:  `{"spec":{"solana":{"priorityFee":{"floor":1000001}}}}`,
+			message:  "priorityFee.floor is above priorityFee.cap: lower the floor or raise the cap",
+		},
+		"fee payers are given or generated, not both": {
+			accepted: generated2,
+			refused:  `{"spec":{"feePayers":{"generate":{"count":2}}}}`,
+			message:  "exactly one of the fields in [secrets generate] must be set",
+		},
+		"fee payers are given or generated, not neither": {
+			accepted: ownKeys,
+			refused:  `{"spec":{"feePayers":{"secrets":null}}}`,
+			message:  "exactly one of the fields in [secrets generate] must be set",
+		},
+		"only generated keys are rotated": {
+			accepted: `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":7}}}}`,
+			refused:  `{"spec":{"feePayers":{"rotation":{"revision":0}}}}`,
+			message:  "rotation is for generated keys: to replace keys of your own, change the list of secrets, or use feePayers.generate",
+		},
+		"a payer's minimum is not above its target": {
+			accepted: `{"spec":{"feePayers":{"minimumBalance":6000000,"targetBalance":6000000}}}`,
+			refused:  `{"spec":{"feePayers":{"minimumBalance":6000001,"targetBalance":6000000}}}`,
+			message:  "minimumBalance is above targetBalance: a payer would be short as soon as it is funded",
+		},
+		"a revision goes up by one": {
+			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			accepted: `{"spec":{"feePayers":{"rotation":{"revision":4}}}}`,
+			refused:  `{"spec":{"feePayers":{"rotation":{"revision":5}}}}`,
+			message:  revisionMessage,
+		},
+		"a revision does not go down": {
+			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			accepted: `{"spec":{"feePayers":{"rotation":{"revision":3}}}}`,
+			refused:  `{"spec":{"feePayers":{"rotation":{"revision":2}}}}`,
+			message:  revisionMessage,
+		},
+		"a revision does not go away": {
+			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			accepted: `{"spec":{"paused":true}}`,
+			refused:  `{"spec":{"feePayers":{"rotation":null}}}`,
+			message:  revisionMessage,
+		},
+		"rotated keys are not replaced by keys of one's own": {
+			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			accepted: `{"spec":{"paused":true}}`,
+			refused:  ownKeys,
+			message:  revisionMessage,
+		},
+		"the first rotation is to revision 1": {
+			before:   generated2,
+			accepted: `{"spec":{"feePayers":{"rotation":{"revision":1}}}}`,
+			refused:  `{"spec":{"feePayers":{"rotation":{"revision":2}}}}`,
+			message:  "rotation.revision goes up by one at a time: the first rotation is to revision 1",
+		},
+		"fewer keys come with a rotation": {
+			before:   generated2,
+			accepted: `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":1}}}}`,
+			refused:  `{"spec":{"feePayers":{"generate":{"count":1}}}}`,
+			message:  countMessage,
+		},
+		"fewer keys come with a rotation after the first, too": {
+			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			accepted: `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":4}}}}`,
+			refused:  `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":3}}}}`,
+			message:  countMessage,
+		},
+		"more keys need no rotation": {
+			before:   generated2,
+			accepted: `{"spec":{"feePayers":{"generate":{"count":3}}}}`,
+			refused:  `{"spec":{"feePayers":{"generate":{"count":1}}}}`,
+			message:  countMessage,
+		},
+		"the least number of pods is not above the greatest": {
+			accepted: `{"spec":{"autoscaling":{"minReplicas":3,"maxReplicas":3}}}`,
+			refused:  `{"spec":{"autoscaling":{"minReplicas":4,"maxReplicas":3}}}`,
+			message:  "autoscaling.minReplicas is above autoscaling.maxReplicas: lower the one or raise the other",
+		},
+		"a destination is an address range": {
+			accepted: `{"spec":{"networkPolicy":{"database":[{"cidr":"fd00::/8","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
+			refused:  `{"spec":{"networkPolicy":{"database":[{"cidr":"database.example","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
+			message:  "cidr is no address range such as 10.20.0.0/16: write the address of the network, a slash and the length of its prefix",
+		},
+	}
+}
+
+const (
+	programMessage  = "spec.pool.programID cannot change once the pool is initialised: make another RelayPool for another program"
+	nameMessage     = "metadata.name must begin with a letter and hold lower-case letters, digits and dashes only: a Service has the same name"
+	revisionMessage = "rotation.revision goes up by one at a time, never down or away: keys that were retired are not used again"
+	countMessage    = "generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
+)
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for sentence, tt := range rules() {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			cl := newClient(t)
+			namespace := apiservertest.Namespace(t)
+			submit := func(change string) error {
+				object := minimal(t, namespace, tt.before, change)
+				if tt.before == "" {
+					return cl.Create(t.Context(), object, client.DryRunAll)
+				}
+				live := minimal(t, namespace)
+				if err := cl.Get(t.Context(), client.ObjectKeyFromObject(object), live); err != nil {
+					t.Fatal(err)
+				}
+				merge(t, live, change)
+				return cl.Update(t.Context(), live, client.DryRunAll)
+			}
+			if tt.before != "" {
+				object := minimal(t, namespace, tt.before)
+				if err := cl.Create(t.Context(), object); err != nil {
+					t.Fatalf("create the object before the change: %v", err)
+				}
+				if tt.status != "" {
+					merge(t, object, tt.status)
+					if err := cl.Status().Update(t.Context(), object); err != nil {
+						t.Fatalf("write the status before the change: %v", err)
+					}
+				}
+			}
+			if err := submit(tt.accepted); err != nil {
+				t.Errorf("accepted object: %v", err)
+			}
+			err := submit(tt.refused)
+			switch {
+			case err == nil:
+				t.Error("refused object: it was accepted")
+			case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tt.message):
+				t.Errorf("refused object: the error is %v; expected the message %q", err, tt.message)
+			case strings.Contains(err.Error(), "canary"):
+				t.Errorf("refused object: the message repeats a value that may be a credential: %v", err)
+			}
+		})
+	}
+}
+
+// Before the pool is initialised a mistake in profile or program is mended.
+func TestProfileMayChangeBeforeThePoolIsInitialised(t *testing.T) {
+	t.Parallel()
+	cl := newClient(t)
+	object := minimal(t, apiservertest.Namespace(t))
+	if err := cl.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	merge(t, object, `{"spec":{"pool":{"profile":{"name":"development"},"programID":"c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"}}}`)
+	if err := cl.Update(t.Context(), object); err != nil {
+		t.Error(err)
+	}
+}
+
+// A rule without a case could be wrong for ever.
+func TestEveryRuleHasACase(t *testing.T) {
+	t.Parallel()
+	crds, err := apiserver.OwnCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	var collect func(schema *apiextensionsv1.JSONSchemaProps)
+	collect = func(schema *apiextensionsv1.JSONSchemaProps) {
+		for _, validation := range schema.XValidations {
+			want[validation.Message] = true
+		}
+		for name := range schema.Properties {
+			property := schema.Properties[name]
+			collect(&property)
+		}
+		if schema.Items != nil && schema.Items.Schema != nil {
+			collect(schema.Items.Schema)
+		}
+	}
+	collect(crds[0].Spec.Versions[0].Schema.OpenAPIV3Schema)
+	for _, tt := range rules() {
+		if !want[tt.message] {
+			t.Errorf("no rule of the CRD has the message %q", tt.message)
+		}
+	}
+	have := map[string]bool{}
+	for _, tt := range rules() {
+		have[tt.message] = true
+	}
+	for _, message := range slices.Sorted(maps.Keys(want)) {
+		if !have[message] {
+			t.Errorf("the rule %q has no case in rules", message)
+		}
+	}
+}

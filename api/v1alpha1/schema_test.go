@@ -1,0 +1,291 @@
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+)
+
+// notOurs are the fields whose schema is Kubernetes' own.
+var notOurs = []string{
+	".spec.template.resources", ".spec.template.tolerations[]", ".spec.template.affinity",
+	".spec.networkPolicy.apiFrom[]", ".spec.networkPolicy.operationsFrom[]",
+	".status.conditions[]",
+}
+
+// field is one of our fields in the CRD.
+type field struct {
+	path     string // .spec.solana.endpoints[].name
+	schema   apiextensionsv1.JSONSchemaProps
+	required bool
+	item     bool // an entry of a list or map rather than a field
+}
+
+// ownFields walks the CRD, sorted by path, without metadata.
+func ownFields(t *testing.T) []field {
+	t.Helper()
+	crds, err := apiserver.OwnCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields []field
+	var walk func(f field)
+	walk = func(f field) {
+		fields = append(fields, f)
+		if slices.Contains(notOurs, f.path) {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(f.schema.Properties)) {
+			walk(field{path: f.path + "." + name, schema: f.schema.Properties[name], required: slices.Contains(f.schema.Required, name)})
+		}
+		if f.schema.Items != nil {
+			walk(field{path: f.path + "[]", schema: *f.schema.Items.Schema, item: true})
+		}
+	}
+	root := crds[0].Spec.Versions[0].Schema.OpenAPIV3Schema
+	for _, name := range []string{"spec", "status"} {
+		walk(field{path: "." + name, schema: root.Properties[name], required: slices.Contains(root.Required, name)})
+	}
+	return fields
+}
+
+// composite tells whether the field is made of fields of its own, whose
+// documentation says what they are.
+func (f field) composite() bool { return len(f.schema.Properties) > 0 }
+
+// TestFieldsAreDocumented is about what kubectl explain and the reference show.
+func TestFieldsAreDocumented(t *testing.T) {
+	t.Parallel()
+	for _, f := range ownFields(t) {
+		if f.item || strings.HasPrefix(f.path, ".status.conditions[]") {
+			continue
+		}
+		description := strings.Join(strings.Fields(f.schema.Description), " ")
+		if description == "" {
+			t.Errorf("%s has no description", f.path)
+			continue
+		}
+		name := f.path[strings.LastIndex(f.path, ".")+1:]
+		if first, _, _ := strings.Cut(description, " "); !strings.EqualFold(first, name) {
+			t.Errorf("%s: the description begins with %q, expected the field's name", f.path, first)
+		}
+		if !strings.HasPrefix(f.path, ".spec.") || f.composite() {
+			continue
+		}
+		checkLeaf(t, f, description)
+	}
+}
+
+// checkLeaf wants what a person needs to fill a field in: what holds without
+// it, in which unit, and how a value looks where nothing else says so.
+func checkLeaf(t *testing.T, f field, description string) {
+	t.Helper()
+	switch {
+	case f.schema.Default != nil:
+		var value any
+		if err := json.Unmarshal(f.schema.Default.Raw, &value); err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprint(value)
+		if number, ok := value.(float64); ok {
+			text = strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		if !regexp.MustCompile(`Default: ` + regexp.QuoteMeta(text) + `[.,]`).MatchString(description) {
+			t.Errorf("%s: the description does not say \"Default: %s\"", f.path, text)
+		}
+	case !f.required && !strings.Contains(description, "Default: "):
+		t.Errorf("%s: the field is optional and its description does not say what holds without it (\"Default: \")", f.path)
+	}
+	shown := f.schema.Default != nil || len(f.schema.Enum) > 0 || f.schema.Type == "boolean" || slices.Contains(notOurs, f.path) ||
+		f.schema.Items != nil && (slices.Contains(notOurs, f.path+"[]") || len(f.schema.Items.Schema.Properties) > 0)
+	if !shown && !strings.Contains(description, "xample: ") {
+		t.Errorf("%s: nothing shows how a value looks: add \"Example: \" to the description", f.path)
+	}
+	for suffix, unit := range map[string]string{
+		"Seconds": "seconds", "Milliseconds": "milliseconds", "Hours": "hours", "PerMinute": "a minute", "PerSecond": "a second",
+		"Balance": "lamports", "floor": "micro-lamports", "cap": "micro-lamports", "hour": "lamports", "day": "lamports", "transfersDay": "lamports",
+	} {
+		if strings.HasSuffix(f.path, suffix) && !strings.Contains(description, unit) {
+			t.Errorf("%s: the description does not name the unit, %s", f.path, unit)
+		}
+	}
+}
+
+// TestListsAndStringsAreBounded: without bounds the server cannot tell what a
+// rule costs, and one object could be a megabyte.
+func TestListsAndStringsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, f := range ownFields(t) {
+		if !strings.HasPrefix(f.path, ".spec") || slices.Contains(notOurs, f.path) {
+			continue
+		}
+		switch s := f.schema; {
+		case s.Type == "string" && s.MaxLength == nil && len(s.Enum) == 0:
+			t.Errorf("%s is a string without MaxLength", f.path)
+		case s.Type == "array" && s.MaxItems == nil:
+			t.Errorf("%s is a list without MaxItems", f.path)
+		case s.Type == "object" && s.AdditionalProperties != nil && s.MaxProperties == nil:
+			t.Errorf("%s is a map without MaxProperties", f.path)
+		case s.Type == "integer" && (s.Minimum == nil || s.Maximum == nil):
+			t.Errorf("%s is a number without Minimum or Maximum", f.path)
+		}
+	}
+}
+
+// bound is one limit of a field: a value on it, which the schema takes, and one
+// beyond it, which it does not. The server's message names the field and has
+// the text.
+type bound struct {
+	name         string
+	on, beyond   any
+	text         string
+	onIsNotValid bool // another limit of the field refuses what is on this one
+}
+
+// TestBounds holds every limit of every field on the server: the samples have
+// each field, and each is set on its limits and beyond.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	cl := newClient(t)
+	namespace := apiservertest.Namespace(t)
+	all := samples(t)
+	for _, f := range ownFields(t) {
+		if !strings.HasPrefix(f.path, ".spec.") || slices.Contains(notOurs, f.path) || f.composite() {
+			continue
+		}
+		t.Run(f.path, func(t *testing.T) {
+			t.Parallel()
+			sample := withField(all, f.path)
+			if sample == nil {
+				t.Fatal("no sample in config/samples has the field: add it to one")
+			}
+			for _, b := range bounds(f.schema) {
+				submit := func(value any) error {
+					object := sample.DeepCopy()
+					object.SetNamespace(namespace)
+					set(t, object, f.path, value)
+					return cl.Create(t.Context(), object, client.DryRunAll)
+				}
+				// Other fields may disagree with a value on the limit; the field's own
+				// schema must not, and its messages have "in body" or the limit.
+				if err := submit(b.on); err != nil && !b.onIsNotValid && schemaRefuses(err, f.path) {
+					t.Errorf("%s: the value on the limit is refused: %v", b.name, err)
+				}
+				if err := submit(b.beyond); err == nil || !strings.Contains(err.Error(), b.text) || !strings.Contains(err.Error(), shownPath(f.path)) {
+					t.Errorf("%s: the value beyond the limit gave %v; expected an error with %q that names %s", b.name, err, b.text, shownPath(f.path))
+				}
+			}
+		})
+	}
+}
+
+func bounds(s apiextensionsv1.JSONSchemaProps) []bound {
+	var list []bound
+	if s.Minimum != nil {
+		list = append(list, bound{name: "minimum", on: int64(*s.Minimum), beyond: int64(*s.Minimum) - 1, text: "should be greater than or equal to " + number(*s.Minimum)})
+	}
+	if s.Maximum != nil {
+		list = append(list, bound{name: "maximum", on: int64(*s.Maximum), beyond: int64(*s.Maximum) + 1, text: "should be less than or equal to " + number(*s.Maximum)})
+	}
+	if s.MaxLength != nil {
+		long := strings.Repeat("1", int(*s.MaxLength))
+		list = append(list, bound{name: "maximum length", on: long, beyond: long + "1", text: fmt.Sprintf("may not be more than %d", *s.MaxLength), onIsNotValid: s.Pattern != "" || s.Format != ""})
+	}
+	if s.MinLength != nil && *s.MinLength == 1 {
+		list = append(list, bound{name: "minimum length", on: "1", beyond: "", text: "should be at least 1 chars long"})
+	}
+	if s.Pattern != "" {
+		list = append(list, bound{name: "pattern", beyond: "\n", text: "should match", onIsNotValid: true})
+	}
+	if len(s.Enum) > 0 {
+		list = append(list, bound{name: "enum", on: strings.Trim(string(s.Enum[0].Raw), `"`), beyond: "neither", text: "Unsupported value"})
+	}
+	if s.MinItems != nil {
+		list = append(list, bound{name: "minimum of entries", beyond: []any{}, text: fmt.Sprintf("should have at least %d items", *s.MinItems), onIsNotValid: true})
+	}
+	if s.MaxItems != nil {
+		list = append(list, bound{name: "maximum of entries", beyond: make([]any, *s.MaxItems+1), text: fmt.Sprintf("must have at most %d items", *s.MaxItems), onIsNotValid: true})
+	}
+	if s.MaxProperties != nil {
+		many := map[string]any{}
+		for i := range *s.MaxProperties + 1 {
+			many[fmt.Sprintf("key-%d", i)] = "value"
+		}
+		list = append(list, bound{name: "maximum of keys", beyond: many, text: fmt.Sprintf("must have at most %d items", *s.MaxProperties), onIsNotValid: true})
+	}
+	return list
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// schemaRefuses tells whether the error is of the field's own schema rather
+// than of a rule over several fields.
+func schemaRefuses(err error, path string) bool {
+	return strings.Contains(err.Error(), shownPath(path)+": ") &&
+		(strings.Contains(err.Error(), "in body") || strings.Contains(err.Error(), "Unsupported value") || strings.Contains(err.Error(), "may not be"))
+}
+
+// shownPath is the path as the server writes it, of the first entry of lists.
+func shownPath(path string) string {
+	return strings.TrimPrefix(strings.ReplaceAll(path, "[]", "[0]"), ".")
+}
+
+// withField finds a sample that has the field.
+func withField(all map[string]*unstructured.Unstructured, path string) *unstructured.Unstructured {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if _, ok := lookup(all[name].Object, path); ok {
+			return all[name]
+		}
+	}
+	return nil
+}
+
+// lookup follows the path through the first entry of each list.
+func lookup(value any, path string) (any, bool) {
+	for step := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
+		key, inList := strings.CutSuffix(step, "[]")
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if value, ok = object[key]; !ok {
+			return nil, false
+		}
+		if inList {
+			list, ok := value.([]any)
+			if !ok || len(list) == 0 {
+				return nil, false
+			}
+			value = list[0]
+		}
+	}
+	return value, true
+}
+
+// set replaces what lookup finds.
+func set(t *testing.T, object *unstructured.Unstructured, path string, value any) {
+	t.Helper()
+	if list, ok := strings.CutSuffix(path, "[]"); ok {
+		entries, _ := lookup(object.Object, list)
+		entries.([]any)[0] = value
+		return
+	}
+	at := strings.LastIndex(path, ".")
+	parent, ok := lookup(object.Object, path[:at])
+	if !ok {
+		t.Fatalf("the sample has no %s", path[:at])
+	}
+	parent.(map[string]any)[path[at+1:]] = value
+}
