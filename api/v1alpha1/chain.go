@@ -7,8 +7,11 @@ type Role string
 
 // The roles.
 const (
-	RoleRead    Role = "read"
-	RoleSubmit  Role = "submit"
+	// RoleRead is asked for accounts, blockhashes and statuses.
+	RoleRead Role = "read"
+	// RoleSubmit is sent transactions.
+	RoleSubmit Role = "submit"
+	// RoleArchive is asked first for what may be old: blocks and histories.
 	RoleArchive Role = "archive"
 )
 

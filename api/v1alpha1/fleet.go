@@ -105,7 +105,9 @@ type Switch string
 
 // The switches.
 const (
-	Enabled  Switch = "Enabled"
+	// Enabled makes the part.
+	Enabled Switch = "Enabled"
+	// Disabled leaves the part out, and deletes what was made of it.
 	Disabled Switch = "Disabled"
 )
 
@@ -237,14 +239,16 @@ type RelayPoolStatus struct {
 // +kubebuilder:validation:Enum=Active;Incoming;Draining;Retired
 type FeePayerState string
 
-// The states of a key. A key made for a rotation is Incoming until the fleet
-// uses it; one that the fleet no longer uses is Draining until its funds have
-// been swept, and Retired from then on.
+// The states of a key.
 const (
-	PayerActive   FeePayerState = "Active"
+	// PayerActive: the fleet pays with it.
+	PayerActive FeePayerState = "Active"
+	// PayerIncoming: made for a rotation, and not yet used by the fleet.
 	PayerIncoming FeePayerState = "Incoming"
+	// PayerDraining: the fleet no longer uses it, and its funds are not swept yet.
 	PayerDraining FeePayerState = "Draining"
-	PayerRetired  FeePayerState = "Retired"
+	// PayerRetired: swept. Its Secret stays.
+	PayerRetired FeePayerState = "Retired"
 )
 
 // FeePayerStatus is one key.
@@ -275,13 +279,20 @@ type RotationStep string
 
 // The steps, in their order.
 const (
+	// RotationGenerate makes the new keys.
 	RotationGenerate RotationStep = "Generate"
-	RotationFund     RotationStep = "Fund"
-	RotationCutOver  RotationStep = "CutOver"
-	RotationDrain    RotationStep = "Drain"
-	RotationSweep    RotationStep = "Sweep"
-	RotationRetire   RotationStep = "Retire"
-	RotationDone     RotationStep = "Done"
+	// RotationFund moves funds from the old keys to the new, by a Job.
+	RotationFund RotationStep = "Fund"
+	// RotationCutOver has every pod use the new keys and none the old.
+	RotationCutOver RotationStep = "CutOver"
+	// RotationDrain waits until nothing that the old keys paid for can still land.
+	RotationDrain RotationStep = "Drain"
+	// RotationSweep moves what is left on the old keys to the new, by a Job.
+	RotationSweep RotationStep = "Sweep"
+	// RotationRetire marks the old keys.
+	RotationRetire RotationStep = "Retire"
+	// RotationDone: nothing is left to do.
+	RotationDone RotationStep = "Done"
 )
 
 // RotationStatus is one rotation.
