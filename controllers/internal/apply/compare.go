@@ -157,11 +157,15 @@ func (d *difference) lists(at path, wanted, live []any, owned fieldTree) {
 			continue
 		}
 		w, l := elements(step, wanted, live)
-		if w < 0 || l < 0 || met[w] {
+		if w < 0 || met[w] {
 			d.at(at.to(step))
 			continue
 		}
 		met[w] = true
+		if l < 0 {
+			d.at(at.to(step))
+			continue
+		}
 		d.value(at.to(step), wanted[w], live[l], node)
 	}
 	if slices.Contains(met, false) {

@@ -1,0 +1,132 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	controlledBy := func(apiVersion, kind, name string, uid types.UID) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: ptr(true)}}
+	}
+	cases := map[string]struct {
+		labels  map[string]string
+		owners  []metav1.OwnerReference
+		waiting bool
+	}{
+		"somebody made it by hand, without our label": {},
+		"somebody made it by hand, with our label":    {labels: build.Labels(poolName)},
+		"another controller has it":                   {owners: controlledBy("apps/v1", "ReplicaSet", "x", "1")},
+		"another RelayPool has it":                    {labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", "other", "1")},
+		"an earlier RelayPool of the name has it, so it is about to go": {
+			labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", poolName, "1"), waiting: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			theirs := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName, Labels: c.labels, OwnerReferences: c.owners},
+				Data:       map[string]string{"theirs": "yes"},
+			}
+			must(t, w.live.Create(t.Context(), theirs))
+			objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
+			result := w.apply(objects)
+			ref := []apply.Ref{{Kind: build.KindConfigMap, Name: poolName}}
+			got, want := result.Foreign, ref
+			if c.waiting {
+				got = result.Waiting
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(result.Applied) != len(objects)-1 {
+				t.Errorf("applied %s, want the others", names(result.Applied))
+			}
+			var now corev1.ConfigMap
+			must(t, w.live.Get(t.Context(), client.ObjectKeyFromObject(theirs), &now))
+			if now.ResourceVersion != theirs.ResourceVersion {
+				t.Errorf("it was written: %+v", now)
+			}
+			// Once its owner has removed it, the way is free.
+			must(t, w.live.Delete(t.Context(), &now))
+			eventually(t, func() error {
+				result, err := w.applier.Apply(t.Context(), w.owner, objects)
+				if err == nil && names(result.Applied) != "ConfigMap demo" {
+					err = errorf("%+v", result)
+				}
+				return err
+			})
+			w.settle(objects)
+		})
+	}
+}
+
+func TestAnOrphanOfOursIsTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
+	w.apply(objects)
+	w.settle(objects)
+	// The RelayPool was deleted with --cascade=orphan and made anew.
+	for _, o := range objects {
+		u := w.get(o)
+		u.SetOwnerReferences(nil)
+		must(t, w.live.Update(t.Context(), u))
+	}
+	w.owner = &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName, UID: "the-next-one"}}
+	w.caughtUp(objects)
+	result := w.apply(objects)
+	if len(result.Applied) != len(objects) || len(result.Foreign) > 0 {
+		t.Errorf("%+v, want all of them applied", result)
+	}
+	for _, o := range objects {
+		if !metav1.IsControlledBy(w.get(o), w.owner) {
+			t.Errorf("%s is not controlled by the new RelayPool", o.Kind.Kind)
+		}
+	}
+	w.settle(objects)
+}
+
+func TestAnObjectThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
+	w.apply(objects)
+	w.settle(objects)
+	o := objects[1]
+	u := w.get(o)
+	u.SetFinalizers([]string{"test.example/hold"})
+	must(t, w.live.Update(t.Context(), u))
+	must(t, w.live.Delete(t.Context(), u))
+	w.caughtUp(objects)
+	w.calls.since()
+	result := w.apply(objects)
+	if diff := cmp.Diff([]apply.Ref{{Kind: o.Kind, Name: o.Name}}, result.Waiting); diff != "" || result.RetryAfter == 0 {
+		t.Errorf("waiting (-want +got), again after %s:\n%s", result.RetryAfter, diff)
+	}
+	if writes, _ := w.calls.since(); len(writes) > 0 {
+		t.Errorf("wrote %q, want no call", writes)
+	}
+	u = w.get(o)
+	u.SetFinalizers(nil)
+	must(t, w.live.Update(t.Context(), u))
+	eventually(t, func() error {
+		_, err := w.applier.Apply(t.Context(), w.owner, objects)
+		if err != nil {
+			return err
+		}
+		return w.live.Get(t.Context(), client.ObjectKeyFromObject(u), &corev1.ConfigMap{})
+	})
+	w.settle(objects)
+}
