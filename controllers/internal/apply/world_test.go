@@ -224,7 +224,7 @@ func (w *world) caughtUp(objects []build.Object) {
 	w.t.Helper()
 	eventually(w.t, func() error {
 		for _, o := range objects {
-			if slices.Contains(build.OptionalKinds(), o.Kind) {
+			if isOptional(o) {
 				continue
 			}
 			live, err := w.typed(o)
@@ -309,3 +309,5 @@ func names(refs []apply.Ref) string {
 }
 
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+func isOptional(o build.Object) bool { return slices.Contains(build.OptionalKinds(), o.Kind) }
