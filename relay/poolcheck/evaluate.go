@@ -193,7 +193,8 @@ func Tree(p *shieldpool.Pool, a *Account) (*shieldpool.TreeAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tree, tree.SelfCheck()
+	err = tree.SelfCheck()
+	return tree, err
 }
 
 // owned checks that an account of the pool is there and the program's.

@@ -81,6 +81,14 @@ type Check struct {
 
 // String is the check as one sentence and what to do.
 func (c Check) String() string {
+	if c.Remedy == "" {
+		return c.finding()
+	}
+	return c.finding() + ": " + c.Remedy
+}
+
+// finding is the check without what to do.
+func (c Check) finding() string {
 	subject := strings.ReplaceAll(c.Name, "_", " ")
 	if c.Subject != "" {
 		subject += " " + c.Subject
@@ -88,11 +96,7 @@ func (c Check) String() string {
 	if c.State == OK {
 		return subject + ": " + c.Found
 	}
-	text := fmt.Sprintf("%s: expected %s, found %s", subject, c.Expected, c.Found)
-	if c.Remedy != "" {
-		text += ": " + c.Remedy
-	}
-	return text
+	return fmt.Sprintf("%s: expected %s, found %s", subject, c.Expected, c.Found)
 }
 
 // PoolFacts are one pool's accounts and what its tree says.
@@ -149,12 +153,18 @@ func (r *Report) Message() string {
 		return "the pool has not been checked yet"
 	}
 	var parts []string
-	for _, c := range checks {
-		// What one cause makes unknown is told once.
-		if text := c.String(); state == Failed {
-			parts = append(parts, text)
-		} else if !slices.Contains(parts, c.Found) {
-			parts = append(parts, c.Found)
+	for i, c := range checks {
+		switch {
+		case state == Unknown:
+			// What one cause makes unknown is told once.
+			if !slices.Contains(parts, c.Found) {
+				parts = append(parts, c.Found)
+			}
+		case i+1 < len(checks) && checks[i+1].Remedy == c.Remedy:
+			// What is to be done about several follows the last of them.
+			parts = append(parts, c.finding())
+		default:
+			parts = append(parts, c.String())
 		}
 	}
 	return strings.Join(parts, "; ")

@@ -33,9 +33,10 @@ const (
 	maxBytes = 1 << 20
 	// MaxMints is how many mints a profile may have.
 	MaxMints = 16
-	// MinRing and MaxRing bound rootHistory: one Transact writes two roots, and an
-	// account holds ten megabytes.
-	MinRing, MaxRing = 2, 300_000
+	// MinRing is the least rootHistory: one Transact writes two roots.
+	MinRing = 2
+	// MaxRing is the greatest: an account holds ten megabytes.
+	MaxRing = 300_000
 
 	maxName, maxMessage, maxMessages      = 64, 1024, 8
 	maxAccounts, maxSeeds, maxSeedLiteral = 64, 16, 32
@@ -303,7 +304,7 @@ func (r *reader) classes(to *[]shieldpool.ClassRange) field {
 				}
 			}
 			r.mapping(path, n, map[string]field{"first": bound(&c.First), "last": bound(&c.Last), "class": oneOf(r, &c.Class, classes())})
-			if n.Kind == yaml.MappingNode && !(has(n, "first") && has(n, "class")) {
+			if n.Kind == yaml.MappingNode && (!has(n, "first") || !has(n, "class")) {
 				r.fault(path, n, "expected first, last (first when left out) and class")
 			}
 			if n.Kind == yaml.MappingNode && !has(n, "last") {

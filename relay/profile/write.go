@@ -71,9 +71,7 @@ func integer[T ~uint8 | ~uint64 | ~int](v T) *yaml.Node { return plain(fmt.Sprin
 
 func boolean(v bool) *yaml.Node { return plain(fmt.Sprint(v)) }
 
-func list(items ...*yaml.Node) *yaml.Node {
-	return &yaml.Node{Kind: yaml.SequenceNode, Content: items}
-}
+func list() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode} }
 
 // flow writes a small mapping on one line.
 func flow(n *yaml.Node) *yaml.Node {

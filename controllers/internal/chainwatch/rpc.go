@@ -74,7 +74,7 @@ func dial(client *http.Client, address string, finalized bool) (poolcheck.Reader
 	endpoint := rpc.NewWithCustomRPCClient(jsonrpc.NewClientWithOpts(address, &jsonrpc.RPCClientOpts{HTTPClient: client}))
 	r.call = func(ctx context.Context, out any, method string, params ...any) error {
 		if err := endpoint.RPCCallForInto(ctx, out, method, params); err != nil {
-			return fault(method, err)
+			return callFault(method, err)
 		}
 		return nil
 	}
@@ -140,23 +140,30 @@ func malformed(method string) error {
 	return fmt.Errorf("%s: the answer is not what the method answers", method)
 }
 
-// fault tells in what way a call failed. The client's own errors hold the URL,
+// callFault tells in what way a call failed. The client's own errors hold the URL,
 // and what the server says may repeat it, so neither is kept.
-func fault(method string, err error) error {
-	var status *jsonrpc.HTTPError
+func callFault(method string, err error) error {
+	var failed *jsonrpc.HTTPError
 	var refused *jsonrpc.RPCError
 	var network net.Error
+	status := 0
+	switch {
+	case errors.As(err, &failed):
+		status = failed.Code
+	case errors.As(err, &refused) && http.StatusText(refused.Code) != "":
+		status = refused.Code // providers repeat the HTTP status there, and the client then drops it
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return fmt.Errorf("%s: no answer in time", method)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: %w", method, context.Canceled)
-	case errors.As(err, &status) && status.Code == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests:
 		return fmt.Errorf("%s: HTTP 429: the endpoint limits the rate of requests", method)
-	case errors.As(err, &status) && status.Code < http.StatusInternalServerError:
-		return fmt.Errorf("%s: HTTP %d: check the URL and its credentials", method, status.Code)
-	case errors.As(err, &status):
-		return fmt.Errorf("%s: HTTP %d", method, status.Code)
+	case status >= http.StatusInternalServerError:
+		return fmt.Errorf("%s: HTTP %d", method, status)
+	case status > 0:
+		return fmt.Errorf("%s: HTTP %d: check the URL and its credentials", method, status)
 	case errors.As(err, &refused):
 		return fmt.Errorf("%s: JSON-RPC error %d", method, refused.Code)
 	case errors.As(err, &network):

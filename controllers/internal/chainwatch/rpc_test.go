@@ -1,0 +1,323 @@
+package chainwatch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	patience = 20 * time.Second
+	canary   = "c4n4ryc4n4ry"
+)
+
+// chain is a local chain, and its pool's target.
+func chain(t *testing.T, o localnet.Options) (*localnet.Chain, poolcheck.Target) {
+	t.Helper()
+	var err error
+	if o.VerifyingKey, err = os.ReadFile("../../../hack/circuit/verification_key.json"); err != nil {
+		t.Fatal(err)
+	}
+	key, err := poolcheck.ParseKey(o.VerifyingKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := localnet.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, poolcheck.Target{Profile: shieldpool.Development(), Genesis: localnet.GenesisHash, Key: key}
+}
+
+// listen gives the URL of one of the chain's endpoints, with a path that is a secret.
+func listen(t *testing.T, c *localnet.Chain, name string) string {
+	t.Helper()
+	url, err := c.ListenEndpoint(name, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url + "/" + canary
+}
+
+func endpoint(name, url string) Endpoint {
+	return Endpoint{Name: name, Identity: name, URL: func(context.Context) (string, error) { return url, nil }}
+}
+
+// start starts a watcher over the network, and counts its events.
+func start(t *testing.T, o Options) (w *Watcher, events func() int) {
+	t.Helper()
+	client := NewHTTPClient()
+	o.HTTP, o.Now, o.Random = client, time.Now, func() float64 { return 0.5 }
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, stop, done := make(chan struct{}, 10_000), make(chan struct{}), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				close(done)
+				return
+			case <-w.Events():
+				told <- struct{}{}
+			}
+		}
+	}()
+	go func() {
+		if err := w.Start(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		w.Close()
+		close(stop)
+		<-done
+		client.CloseIdleConnections()
+	})
+	return w, func() int { return len(told) }
+}
+
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s in vain until %s", patience, what)
+		}
+	}
+}
+
+// pool gives what the condition of a RelayPool says.
+func (w *Watcher) pool(i int) (state poolcheck.State, reason poolcheck.Reason, message string) {
+	r, _ := w.Reading(named(i))
+	return r.Pool()
+}
+
+func TestALocalChainIsReadBeforeAndAfterItIsInitialised(t *testing.T) {
+	t.Parallel()
+	c, target := chain(t, localnet.Options{})
+	w, events := start(t, Options{})
+	key, err := solana.NewRandomPrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Set(named(0), Query{Target: target, Endpoints: []Endpoint{endpoint("local", listen(t, c, "default"))}, Interval: 20 * time.Millisecond, Payers: []solana.PublicKey{key.PublicKey()}})
+	until(t, "the pool is told to be missing", func() bool { _, reason, _ := w.pool(0); return reason == poolcheck.ReasonAccountMissing })
+	if _, _, message := w.pool(0); !strings.Contains(message, "initialise the pool") || strings.Contains(message, canary) {
+		t.Errorf("got %q, want what to do and no URL", message)
+	}
+	r, _ := w.Reading(named(0))
+	if p, ok := r.Payers[key.PublicKey()]; !ok || p.Lamports != 0 {
+		t.Errorf("got payer %+v, want one that is known to hold nothing", p)
+	}
+
+	if err := c.Initialize(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fund(key.PublicKey(), 3_000_000_000); err != nil {
+		t.Fatal(err)
+	}
+	c.Finalize()
+	until(t, "the pool is initialised and the payer funded", func() bool {
+		state, _, _ := w.pool(0)
+		r, _ := w.Reading(named(0))
+		return state == poolcheck.OK && r.Payers[key.PublicKey()].Lamports == 3_000_000_000
+	})
+	r, _ = w.Reading(named(0))
+	if next, ok := r.Report.NextIndex(); !ok || next != 0 {
+		t.Errorf("got %d leaves, %v, want an empty tree", next, ok)
+	}
+	told, calls := events(), c.Stats()["getMultipleAccounts"]
+	until(t, "twenty checks were made", func() bool { return c.Stats()["getMultipleAccounts"] > calls+20 })
+	if got := events(); got != told {
+		t.Errorf("got %d events of a chain on which nothing happens", got-told)
+	}
+	if n := c.Stats()["getGenesisHash"]; n != 1 {
+		t.Errorf("got %d calls for the genesis hash, want one", n)
+	}
+}
+
+func TestFinalizedIsReadWhenAskedFor(t *testing.T) {
+	t.Parallel()
+	c, target := chain(t, localnet.Options{Initialised: true})
+	w, _ := start(t, Options{})
+	url, q := listen(t, c, "default"), Query{Target: target, Interval: 20 * time.Millisecond, Payers: []solana.PublicKey{{9}}}
+	q.Endpoints = []Endpoint{endpoint("local", url)}
+	w.Set(named(0), q)
+	q.Finalized = true
+	w.Set(named(1), q)
+	if err := c.Fund(solana.PublicKey{9}, 1_000_000_000); err != nil {
+		t.Fatal(err)
+	}
+	c.Advance(4) // confirmed, and far from finalized
+	lamports := func(i int) uint64 { r, _ := w.Reading(named(i)); return r.Payers[solana.PublicKey{9}].Lamports }
+	until(t, "the confirmed balance is read", func() bool { return lamports(0) == 1_000_000_000 })
+	calls := c.Stats()["getMultipleAccounts"]
+	until(t, "both were read again", func() bool { return c.Stats()["getMultipleAccounts"] > calls+10 })
+	if got := lamports(1); got != 0 {
+		t.Errorf("got %d lamports at finalized, want none yet", got)
+	}
+	c.Finalize()
+	until(t, "the finalized balance is read", func() bool { return lamports(1) == 1_000_000_000 })
+}
+
+func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
+	t.Parallel()
+	c, target := chain(t, localnet.Options{Initialised: true})
+	w, _ := start(t, Options{Timeout: 300 * time.Millisecond})
+	dead := httptest.NewServer(http.NotFoundHandler())
+	dead.Close()
+	answer := func(status int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = fmt.Fprint(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL + "/" + canary
+	}
+	tests := []struct {
+		name, url, want string
+		faults          []fault.Rule
+	}{
+		{name: "limited", faults: []fault.Rule{{Status: 429}}, want: "HTTP 429: the endpoint limits the rate of requests"},
+		{name: "failing", faults: []fault.Rule{{Status: 503}}, want: "HTTP 503"},
+		{name: "hanging", faults: []fault.Rule{{Hang: true}}, want: "no answer in time"},
+		{name: "cutting", faults: []fault.Rule{{Cut: true}}, want: "the endpoint cannot be reached"},
+		{name: "refusing", faults: []fault.Rule{{Error: fault.Error{Code: -32005, Message: canary}}}, want: "JSON-RPC error -32005"},
+		{name: "empty", faults: []fault.Rule{{Method: "getMultipleAccounts", Empty: true}}, want: "the endpoint's state is incomplete"},
+		{name: "garbage", url: answer(200, "<html>"+canary), want: "the answer is no JSON-RPC"},
+		{name: "nothing", url: answer(200, ""), want: "the answer is no JSON-RPC"},
+		{name: "another-shape", url: answer(200, `{"jsonrpc":"2.0","id":1,"result":{"`+canary+`":1}}`), want: "the answer is no JSON-RPC"},
+		{name: "forbidden", url: answer(403, canary), want: "HTTP 403: check the URL and its credentials"},
+		{name: "redirecting", url: answer(302, ""), want: "the answer is no JSON-RPC"},
+		{name: "down", url: dead.URL + "/" + canary, want: "the endpoint cannot be reached"},
+		{name: "no-url", url: "postgres://" + canary, want: "its URL of 23 characters is not usable: expected http:// or https:// and a host"},
+	}
+	good := endpoint("good", listen(t, c, "good"))
+	for i, test := range tests {
+		url := test.url
+		if url == "" {
+			url = listen(t, c, test.name)
+			if err := c.Endpoint(test.name).SetFaults(test.faults); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := Query{Target: target, Interval: 50 * time.Millisecond, Endpoints: []Endpoint{endpoint(test.name, url)}}
+		w.Set(named(i), q)
+		q.Endpoints = append(q.Endpoints, good)
+		w.Set(named(100+i), q)
+	}
+	for i, test := range tests {
+		until(t, "the endpoint "+test.name+" was tried alone", func() bool { r, _ := w.Reading(named(i)); return !r.Since.IsZero() })
+		if state, reason, message := w.pool(i); state != poolcheck.Unknown || reason != poolcheck.ReasonChainUnavailable ||
+			!strings.Contains(message, "endpoint "+test.name+": ") || !strings.Contains(message, test.want) || strings.Contains(message, canary) || strings.Contains(message, "127.0.0.1") {
+			t.Errorf("%s: got %s, %s, %q, want unknown, the fault %q and nothing of the URL", test.name, state, reason, message, test.want)
+		}
+		until(t, "another endpoint carries "+test.name, func() bool { state, _, _ := w.pool(100 + i); return state == poolcheck.OK })
+	}
+	// What failed is asked after what did not, so that it costs one timeout and not
+	// one a check.
+	for _, rules := range []string{"hanging", "limited"} {
+		if n := c.Endpoint(rules).Stats().Calls["getGenesisHash"]; n == 0 {
+			t.Errorf("the endpoint %s was never asked", rules)
+		}
+	}
+}
+
+func TestManyPoolsAreReadWhileOneEndpointHangs(t *testing.T) {
+	t.Parallel()
+	c, target := chain(t, localnet.Options{Initialised: true})
+	w, _ := start(t, Options{Workers: 4, Timeout: time.Second})
+	good, hanging := endpoint("good", listen(t, c, "good")), endpoint("hanging", listen(t, c, "hanging"))
+	if err := c.Endpoint("hanging").SetFaults([]fault.Rule{{Hang: true}}); err != nil {
+		t.Fatal(err)
+	}
+	const pools = 60
+	for i := range pools {
+		w.Set(named(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{good}})
+	}
+	until(t, "every pool was read", func() bool {
+		for i := range pools {
+			if state, _, _ := w.pool(i); state != poolcheck.OK {
+				return false
+			}
+		}
+		return true
+	})
+	for i := pools; i < 2*pools; i++ { // fifteen seconds' worth of timeouts
+		w.Set(named(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{hanging}})
+	}
+	began := time.Now()
+	until(t, "every pool was read again", func() bool {
+		for i := range pools {
+			if r, _ := w.Reading(named(i)); !r.At.After(began) {
+				return false
+			}
+		}
+		return true
+	})
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("pools with an endpoint that answers waited %s for those without", took)
+	}
+}
+
+func TestReasonsAreThoseOfTheCondition(t *testing.T) {
+	t.Parallel()
+	for ours, theirs := range map[poolcheck.Reason]string{
+		poolcheck.ReasonInitialised:             v1alpha1.ReasonInitialised,
+		poolcheck.ReasonNotChecked:              v1alpha1.ReasonNotChecked,
+		poolcheck.ReasonChainUnavailable:        v1alpha1.ReasonChainUnavailable,
+		poolcheck.ReasonConfigurationIncomplete: v1alpha1.ReasonConfigurationIncomplete,
+		poolcheck.ReasonWrongCluster:            v1alpha1.ReasonWrongCluster,
+		poolcheck.ReasonProgramMissing:          v1alpha1.ReasonProgramMissing,
+		poolcheck.ReasonAccountMissing:          v1alpha1.ReasonAccountMissing,
+		poolcheck.ReasonAccountForeign:          v1alpha1.ReasonAccountForeign,
+		poolcheck.ReasonTreeMismatch:            v1alpha1.ReasonTreeMismatch,
+		poolcheck.ReasonTreeFull:                v1alpha1.ReasonTreeFull,
+		poolcheck.ReasonMintUnknown:             v1alpha1.ReasonMintUnknown,
+		poolcheck.ReasonVerifyingKeyUnfit:       v1alpha1.ReasonVerifyingKeyUnfit,
+	} {
+		if string(ours) != theirs {
+			t.Errorf("poolcheck says %s, the condition %s", ours, theirs)
+		}
+	}
+}
+
+func TestNoPrintingShowsAURL(t *testing.T) {
+	t.Parallel()
+	url := "http://" + canary + ":" + canary + "@127.0.0.1:1/" + canary
+	r, err := dial(NewHTTPClient(), url, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := Query{Endpoints: []Endpoint{endpoint("a", url)}}
+	w, err := New(Options{HTTP: NewHTTPClient(), Now: time.Now, Random: func() float64 { return 0 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Set(named(0), q)
+	_, genesisErr := r.GenesisHash(t.Context())
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if text := fmt.Sprintf(verb+verb+verb+verb, r, q, w.pools[named(0)], genesisErr); strings.Contains(text, canary) {
+			t.Errorf("%s shows the URL: %s", verb, text)
+		}
+	}
+}

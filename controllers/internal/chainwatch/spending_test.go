@@ -1,0 +1,138 @@
+package chainwatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+func TestSpendingIsTheMedianOfTheLastHour(t *testing.T) {
+	t.Parallel()
+	const sol = 1_000_000_000
+	tests := map[string]struct {
+		// balance in each minute, oldest first.
+		balance   func(minute int) uint64
+		minutes   int
+		want      uint64
+		wantKnown bool
+	}{
+		"a steady rate":                           {func(m int) uint64 { return 10*sol - uint64(m)*1000 }, 70, 60_000, true},
+		"nothing is spent":                        {func(int) uint64 { return sol }, 70, 0, true},
+		"too little of a history":                 {func(m int) uint64 { return sol - uint64(m) }, 9, 0, false},
+		"just enough of a history":                {func(m int) uint64 { return sol - uint64(m)*10 }, 10, 600, true},
+		"additions say nothing of what was spent": {func(m int) uint64 { return sol + uint64(m/10)*sol - uint64(m%10)*1000 }, 60, 9 * 1000 * 6, true},
+		"one burst does not move it": {func(m int) uint64 {
+			if m >= 30 {
+				return sol - uint64(m)*100
+			}
+			return 5*sol - uint64(m)*100
+		}, 60, 6000, true},
+		"what was spent hours ago is forgotten": {func(m int) uint64 {
+			if m < 100 {
+				return 10*sol - uint64(m)*1_000_000
+			}
+			return 9 * sol
+		}, 200, 0, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, start := new(balances), time.Unix(1_000_000, 0)
+			for m := range test.minutes + 1 {
+				b.add(start.Add(time.Duration(m)*time.Minute), test.balance(m))
+			}
+			got, known := b.perHour()
+			if got != test.want || known != test.wantKnown {
+				t.Errorf("got %d lamports an hour, known %v, want %d, %v", got, known, test.want, test.wantKnown)
+			}
+			if n := len(b.samples); n > 62 {
+				t.Errorf("%d samples are kept, want no more than an hour's", n)
+			}
+		})
+	}
+}
+
+func TestSamplesAreBoundedWhateverTheInterval(t *testing.T) {
+	t.Parallel()
+	b, start := new(balances), time.Unix(1_000_000, 0)
+	for i := range 720 { // two hours, every ten seconds
+		b.add(start.Add(time.Duration(i)*10*time.Second), uint64(1_000_000-i*10))
+	}
+	if got, known := b.perHour(); !known || got < 3590 || got > 3610 {
+		t.Errorf("got %d lamports an hour, known %v, want 3600", got, known)
+	}
+	if n := len(b.samples); n > 75 {
+		t.Errorf("%d samples are kept, want about one a minute", n)
+	}
+	b = new(balances)
+	for i := range 3 { // an hour apart, which is the longest interval
+		b.add(start.Add(time.Duration(i)*time.Hour), uint64(1_000_000-i*600))
+	}
+	if got, known := b.perHour(); !known || got != 600 {
+		t.Errorf("got %d lamports an hour, known %v, want 600", got, known)
+	}
+}
+
+func TestRunway(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		payer  Payer
+		want   time.Duration
+		wantOK bool
+	}{
+		"hours of it":               {Payer{Lamports: 100, Spending: 50, Known: true}, 2 * time.Hour, true},
+		"nothing is spent":          {Payer{Lamports: 100, Known: true}, 0, false},
+		"the rate is unknown":       {Payer{Lamports: 100}, 0, false},
+		"longer than anybody lives": {Payer{Lamports: 1 << 63, Spending: 1, Known: true}, 876_000 * time.Hour, true},
+	} {
+		if got, ok := test.payer.Runway(); got != test.want || ok != test.wantOK {
+			t.Errorf("%s: got %s, %v, want %s, %v", name, got, ok, test.want, test.wantOK)
+		}
+	}
+}
+
+func TestOnlyWhatAStatusShowsIsTold(t *testing.T) {
+	t.Parallel()
+	a, b := solana.PublicKey{1}, solana.PublicKey{2}
+	base := func() shown {
+		return shown{
+			state: poolcheck.OK, reason: poolcheck.ReasonInitialised, message: "fine", next: 10_000, nextSeen: true,
+			payers: map[solana.PublicKey]shownPayer{a: {1000, 10 * time.Hour, true}, b: {0, 0, false}},
+		}
+	}
+	set := func(key solana.PublicKey, p shownPayer) func(*shown) { return func(s *shown) { s.payers[key] = p } }
+	tests := map[string]struct {
+		change func(*shown)
+		want   bool
+	}{
+		"nothing":                          {func(*shown) {}, false},
+		"another reason":                   {func(s *shown) { s.reason = poolcheck.ReasonTreeFull }, true},
+		"another message":                  {func(s *shown) { s.message = "worse" }, true},
+		"a few leaves more":                {func(s *shown) { s.next += 99 }, false},
+		"a hundredth more of the leaves":   {func(s *shown) { s.next += 100 }, true},
+		"leaves that are no longer known":  {func(s *shown) { s.nextSeen = false }, true},
+		"a little less of a balance":       {set(a, shownPayer{980, 10 * time.Hour, true}), false},
+		"a twentieth less of a balance":    {set(a, shownPayer{950, 10 * time.Hour, true}), true},
+		"a threshold is crossed":           {set(a, shownPayer{974, 10 * time.Hour, true}), true},
+		"an empty wallet is funded":        {set(b, shownPayer{1, 0, false}), true},
+		"a little less of a runway":        {set(a, shownPayer{1000, 9 * time.Hour, true}), false},
+		"a fifth less of a runway":         {set(a, shownPayer{1000, 8 * time.Hour, true}), true},
+		"a runway that is no longer known": {set(a, shownPayer{1000, 0, false}), true},
+		"a payer more":                     {set(solana.PublicKey{3}, shownPayer{}), true},
+		"a payer less":                     {func(s *shown) { delete(s.payers, b) }, true},
+		"another payer in place of one":    {func(s *shown) { delete(s.payers, b); s.payers[solana.PublicKey{3}] = shownPayer{} }, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := base(), base()
+			test.change(&after)
+			if got := before.differs(&after, []uint64{975}); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
