@@ -29,15 +29,21 @@ func bindAddress(address string) string {
 }
 
 // metricsOptions serve metrics plainly to the machine itself, and to everybody
-// else over TLS once the API server has said who they are and that they may.
+// else as secured does.
 func metricsOptions(l settings.Listening) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: bindAddress(l.MetricsListen)}
 	if l.Loopback() || o.BindAddress == unserved {
 		return o
 	}
+	return secured(o, l.MetricsCertDir)
+}
+
+// secured serves metrics over TLS, to those of whom the API server says who they
+// are and that they may.
+func secured(o metricsserver.Options, certDir string) metricsserver.Options {
 	o.SecureServing = true
 	o.FilterProvider = filters.WithAuthenticationAndAuthorization
-	o.CertDir = l.MetricsCertDir
+	o.CertDir = certDir
 	o.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion = tls.VersionTLS12
 		// HTTP/2 gives a scrape nothing, and a stranger ways to exhaust the server.

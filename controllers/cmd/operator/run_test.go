@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// patience is for what a busy machine does late.
+	patience = 60 * time.Second
+	// lease is short, so that tests see it run out.
+	lease = 5 * time.Second
+)
+
+// operator is a process of its own that runs the operator.
+type operator struct {
+	*process.Process
+	metrics, health string // addresses
+}
+
+// start runs an operator outside of a cluster, by a kubeconfig.
+func start(t *testing.T, cluster *rest.Config, namespace string, more ...string) *operator {
+	t.Helper()
+	program, err := os.Executable()
+	noError(t, err)
+	o := &operator{metrics: freeAddress(t), health: freeAddress(t)}
+	t.Setenv(underTest, "1")
+	o.Process, err = process.Start("operator", filepath.Join(t.TempDir(), "log"), program, append([]string{
+		"run", "--kubeconfig=" + kubeconfig(t, cluster), "--relay-image=registry.example/relay:1", "--operator-namespace=" + namespace, "--namespaces=" + namespace,
+		"--metrics-listen=" + o.metrics, "--health-listen=" + o.health,
+		"--lease-duration=" + lease.String(), "--lease-renew-deadline=3s", "--lease-retry-period=500ms",
+	}, more...)...)
+	noError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			log, _ := os.ReadFile(o.Log())
+			t.Logf("the operator's log:\n%s", log)
+		}
+		if err := o.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+// freeAddress is one that nobody listened at a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	noError(t, err)
+	noError(t, l.Close())
+	return l.Addr().String()
+}
+
+func kubeconfig(t *testing.T, c *rest.Config) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	noError(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: c.Host, CertificateAuthorityData: c.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, path))
+	return path
+}
+
+// eventually asks until the answer is nil.
+func eventually(t *testing.T, what string, o *operator, ask func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return
+		}
+		if o != nil && o.Ended() != nil {
+			t.Fatalf("%s: %v", what, o.Ended())
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// get gives a page's content, or its status as an error.
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, body)
+	}
+	return string(body), err
+}
+
+func (o *operator) ready(ctx context.Context) error {
+	for _, path := range []string{contract.LivenessPath, contract.ReadinessPath} {
+		if _, err := get(ctx, "http://"+o.health+path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leads is nil while the operator says that it holds the Lease.
+func (o *operator) leads(ctx context.Context) error {
+	page, err := get(ctx, "http://"+o.metrics+contract.MetricsPath)
+	if err == nil && !strings.Contains(page, `leader_election_master_status{name="`+contract.OperatorLease+`"} 1`) {
+		err = errors.New("it does not lead")
+	}
+	return err
+}
+
+func client(t *testing.T) *kubernetes.Clientset {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(apiservertest.Config(t))
+	noError(t, err)
+	return c
+}
+
+func theLease(t *testing.T, c *kubernetes.Clientset, namespace string) *coordinationv1.Lease {
+	t.Helper()
+	l, err := c.CoordinationV1().Leases(namespace).Get(t.Context(), contract.OperatorLease, metav1.GetOptions{})
+	noError(t, err)
+	return l
+}
+
+func TestOneOfTwoLeadsAndTheOtherFollows(t *testing.T) {
+	namespace, c := apiservertest.Namespace(t), client(t)
+	first := start(t, apiservertest.Config(t), namespace)
+	eventually(t, "the first leads", first, first.leads)
+	second := start(t, apiservertest.Config(t), namespace)
+	eventually(t, "the second is ready without leading", second, second.ready)
+	holder := *theLease(t, c, namespace).Spec.HolderIdentity
+	if second.leads(t.Context()) == nil {
+		t.Fatal("both lead")
+	}
+
+	noError(t, first.Kill())
+	eventually(t, "the second takes over from the dead", second, second.leads)
+	if after := *theLease(t, c, namespace).Spec.HolderIdentity; after == holder {
+		t.Error("the Lease still names the dead")
+	}
+
+	third := start(t, apiservertest.Config(t), namespace)
+	eventually(t, "the third is ready", third, third.ready)
+	stopped := time.Now()
+	noError(t, second.Stop(lease))
+	if !second.Succeeded() {
+		t.Error("a leader that is told to stop does not end with 0")
+	}
+	eventually(t, "the third takes over from the stopped", third, third.leads)
+	if took := time.Since(stopped); took >= lease {
+		t.Errorf("that took %s, as long as if the Lease had run out, want it given back", took)
+	}
+	noError(t, third.Stop(lease))
+}
+
+// A leader that can no longer renew its Lease has to end before another leads.
+func TestALeaderWithoutItsLeaseEndsItself(t *testing.T) {
+	namespace, c := apiservertest.Namespace(t), client(t)
+	o := start(t, apiservertest.Config(t), namespace)
+	eventually(t, "it leads", o, o.leads)
+	eventually(t, "somebody else takes the Lease", o, func(ctx context.Context) error {
+		l := theLease(t, c, namespace)
+		l.Spec.HolderIdentity, l.Spec.RenewTime = new("somebody-else"), new(metav1.NewMicroTime(time.Now().Add(time.Hour)))
+		_, err := c.CoordinationV1().Leases(namespace).Update(ctx, l, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			return err
+		}
+		noError(t, err)
+		return nil
+	})
+	select {
+	case <-o.Exited():
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	if o.Succeeded() {
+		t.Error("it ends with 0, as if somebody had told it to stop")
+	}
+	log, err := os.ReadFile(o.Log())
+	noError(t, err)
+	if !strings.Contains(string(log), "leader election lost") {
+		t.Error("the log does not say why")
+	}
+}
+
+func TestAFollowerStopsAtOnce(t *testing.T) {
+	namespace := apiservertest.Namespace(t)
+	first := start(t, apiservertest.Config(t), namespace)
+	eventually(t, "the first leads", first, first.leads)
+	second := start(t, apiservertest.Config(t), namespace)
+	eventually(t, "the second is ready", second, second.ready)
+	noError(t, second.Stop(lease))
+	if !second.Succeeded() {
+		t.Error("a follower that is told to stop does not end with 0")
+	}
+	if err := first.leads(t.Context()); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+}
+
+func TestAClusterThatCannotBeReached(t *testing.T) {
+	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
+	code, _, stderr := command(t, "", "run", "--kubeconfig="+kubeconfig(t, nobody), "--relay-image=relay", "--operator-namespace=here", "--metrics-listen=none", "--health-listen=none")
+	if code != exitFailed || !strings.Contains(stderr, "connection refused") {
+		t.Errorf("ends with %d and says %q", code, stderr)
+	}
+}
