@@ -1,0 +1,102 @@
+package pool
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// Genesis gives the genesis hash of a cluster by its name or by the hash itself.
+func Genesis(cluster string) (solana.Hash, error) {
+	hash, err := solana.HashFromBase58(contract.GenesisHash(cluster))
+	if err != nil {
+		return solana.Hash{}, fmt.Errorf("expected mainnet-beta, devnet, testnet or 32 bytes in base58, received %d characters that are not", len(cluster))
+	}
+	return hash, nil
+}
+
+// fieldModulus is the order of BN254's scalar field, to which public inputs belong.
+const fieldModulus = "30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001"
+
+// faults are what is wrong with a spec as far as it itself tells, beyond the
+// rules that the API server holds: each names the field, what was expected and
+// the kind received.
+func faults(spec *v1alpha1.RelayPoolSpec) []string {
+	var out []string
+	add := func(field string, err error) {
+		if err != nil {
+			out = append(out, fmt.Sprintf("spec.%s: %v", field, err))
+		}
+	}
+	_, err := Genesis(spec.Solana.Cluster)
+	add("solana.cluster", err)
+	add("solana.lookupTable", optionalKey(spec.Solana.LookupTable))
+	add("pool.programID", optionalKey(spec.Pool.ProgramID))
+	var fields []string
+	for i, m := range spec.Pool.Mints {
+		add(fmt.Sprintf("pool.mints[%d].address", i), optionalKey(m.Address))
+		add(fmt.Sprintf("pool.mints[%d].field", i), fieldElement(m.Field))
+		if slices.Contains(fields, m.Field) {
+			add(fmt.Sprintf("pool.mints[%d].field", i), errors.New("stands for another mint already: each mint has its own"))
+		}
+		fields = append(fields, m.Field)
+	}
+	if spec.Swap != nil {
+		add("swap.router.program", optionalKey(spec.Swap.Router.Program))
+		if spec.NetworkPolicy != nil && len(spec.NetworkPolicy.Router) == 0 {
+			add("networkPolicy.router", errors.New("expected where the swap router is, received nothing: list its addresses and port, or take spec.swap out"))
+		}
+	}
+	return append(out, templateFaults(&spec.Template)...)
+}
+
+func templateFaults(t *v1alpha1.Template) []string {
+	var out []string
+	for _, set := range []struct {
+		field  string
+		labels map[string]string
+	}{{"template.labels", t.Labels}, {"template.nodeSelector", t.NodeSelector}} {
+		for key, value := range set.labels {
+			for _, fault := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
+				out = append(out, fmt.Sprintf("spec.%s: %s", set.field, fault))
+			}
+		}
+	}
+	for key := range t.Annotations {
+		for _, fault := range validation.IsQualifiedName(key) {
+			out = append(out, fmt.Sprintf("spec.template.annotations: %s", fault))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func optionalKey(address string) error {
+	if address == "" {
+		return nil
+	}
+	if _, err := solana.PublicKeyFromBase58(address); err != nil {
+		return fmt.Errorf("expected 32 bytes in base58, received %d characters that are not", len(address))
+	}
+	return nil
+}
+
+func fieldElement(digits string) error {
+	raw, err := hex.DecodeString(digits)
+	if err != nil || len(raw) != 32 {
+		return fmt.Errorf("expected 64 hexadecimal digits, received %d characters", len(digits))
+	}
+	modulus, ok := new(big.Int).SetString(fieldModulus, 16)
+	if !ok || new(big.Int).SetBytes(raw).Cmp(modulus) >= 0 {
+		return errors.New("expected an element of the BN254 scalar field, received a number that is not below its order")
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+)
+
+// Finalizer holds the deletion of a RelayPool with generated keys until the
+// funded ones among them have been named. Owned objects are the garbage
+// collector's, and keys are nobody's: nothing else waits for it.
+const Finalizer = v1alpha1.Group + "/keys"
+
+// guardKeys adds the finalizer before the first key is made.
+func (r *Reconciler) guardKeys(ctx context.Context, pool *v1alpha1.RelayPool) error {
+	if pool.Spec.FeePayers.Generate == nil || pool.Spec.Paused || controllerutil.ContainsFinalizer(pool, Finalizer) {
+		return nil
+	}
+	before := pool.DeepCopy()
+	controllerutil.AddFinalizer(pool, Finalizer)
+	if err := r.Client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("add finalizer: %w", err)
+	}
+	return nil
+}
+
+// finalize lets a RelayPool go. It asks nothing but the API server for nothing
+// but the RelayPool itself: chain, Postgres and CRDs may be gone.
+func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(pool, Finalizer) {
+		r.forget(client.ObjectKeyFromObject(pool))
+		return ctrl.Result{}, r.reportDeleting(ctx, pool)
+	}
+	if note := r.farewell(pool); note != "" {
+		r.Recorder.Eventf(pool, nil, corev1.EventTypeWarning, v1alpha1.EventFundedKeyLeft, "Delete", "%s", note)
+	}
+	before := pool.DeepCopy()
+	controllerutil.RemoveFinalizer(pool, Finalizer)
+	if err := r.Client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("remove finalizer: %w", err))
+	}
+	log.FromContext(ctx).Info("Let RelayPool go", "keys_left", len(pool.Status.FeePayers))
+	r.forget(client.ObjectKeyFromObject(pool))
+	return ctrl.Result{}, nil
+}
+
+// farewell names the keys that may hold funds, by the last reading or, without
+// one, by the status.
+func (r *Reconciler) farewell(pool *v1alpha1.RelayPool) string {
+	balances := map[string]keys.Balance{}
+	if reading, ok := r.Watcher.Reading(client.ObjectKeyFromObject(pool)); ok {
+		for address, payer := range reading.Payers {
+			balances[address.String()] = keys.Balance{Lamports: payer.Lamports, At: payer.At}
+		}
+	}
+	return keys.Farewell(pool.Status.FeePayers, balances)
+}
+
+// reportDeleting says why a RelayPool is still there that somebody else's
+// finalizer holds.
+func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPool) error {
+	next := pool.DeepCopy()
+	next.Status.ObservedGeneration = pool.Generation
+	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		meta.RemoveStatusCondition(&next.Status.Conditions, kind)
+	}
+	meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleting,
+		Message:            "the RelayPool is being deleted, and waits for the finalizers of others; fee payers' keys stay",
+		ObservedGeneration: pool.Generation, LastTransitionTime: metav1.NewTime(r.Now()),
+	})
+	if equality.Semantic.DeepEqual(pool.Status, next.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Update(ctx, next); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
+	}
+	return nil
+}

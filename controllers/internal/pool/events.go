@@ -1,0 +1,67 @@
+package pool
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+)
+
+// Actions of events: what the operator did.
+const (
+	actionApply  = "Apply"
+	actionReport = "Report"
+)
+
+// tellApplied tells at once of what was written: the next pass finds nothing of
+// it any more.
+func (r *Reconciler) tellApplied(pool *v1alpha1.RelayPool, result *apply.Result) {
+	tell := func(reason, note string) {
+		r.Recorder.Eventf(pool, nil, corev1.EventTypeNormal, reason, actionApply, "%s", note)
+	}
+	for _, ref := range result.Repaired {
+		tell(v1alpha1.EventDriftRepaired, ref.String()+" had been changed by somebody else and was changed back: change the RelayPool instead")
+	}
+	for _, ref := range result.Pruned {
+		tell(v1alpha1.EventPruned, ref.String()+" was deleted, because it is no longer wanted")
+	}
+	if result.HandedOver {
+		tell(v1alpha1.EventScalingHandedOver, "the autoscaler sizes the fleet from now on, beginning with as many pods as there are")
+	}
+}
+
+// tellReported tells of what a status that was written says for the first time.
+func (r *Reconciler) tellReported(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) {
+	for _, e := range reported(f, p, next) {
+		r.Recorder.Eventf(f.Pool, nil, e.kind, e.reason, e.action, "%s", e.note)
+	}
+}
+
+// news is an event to be emitted.
+type news struct{ kind, reason, action, note string }
+
+// reported are the events of a status that differs from the one before.
+func reported(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []news {
+	var out []news
+	if p.Latch {
+		out = append(out, news{corev1.EventTypeNormal, v1alpha1.EventPoolInitialised, actionReport,
+			"the pool was seen initialised: the gate is open from now on"})
+	}
+	last := f.Pool.Status.Conditions
+	was, is := meta.FindStatusCondition(last, v1alpha1.ConditionStalled), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionStalled)
+	if is != nil && is.Reason == v1alpha1.ReasonForeignObject && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
+		out = append(out, news{corev1.EventTypeWarning, v1alpha1.EventForeignObject, actionReport, shortened(is.Message, maxNote)})
+	}
+	was = meta.FindStatusCondition(last, v1alpha1.ConditionAutoscalingActive)
+	if was != nil && was.Reason != v1alpha1.ReasonNotConfigured && f.Pool.Spec.Autoscaling == nil {
+		out = append(out, news{corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionReport, "the operator sizes the fleet again, by spec.replicas"})
+	}
+	for _, e := range p.Keys.Events {
+		out = append(out, news{e.Type, e.Reason, e.Action, shortened(e.Note, maxNote)})
+	}
+	return out
+}
+
+// maxNote is the longest note that the API server takes, in bytes.
+const maxNote = 1024

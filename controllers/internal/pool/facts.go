@@ -1,0 +1,126 @@
+package pool
+
+import (
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+// Facts are all that one pass observed. What could not be read is unknown, which
+// is neither missing nor zero.
+type Facts struct {
+	// Now is when the pass began.
+	Now time.Time
+	// Pool is the RelayPool as it was read. It is not changed.
+	Pool *v1alpha1.RelayPool
+	// References are the Secrets and ConfigMaps that the spec names.
+	References refs.Facts
+	// Target is the pool as it is declared, as far as References tell.
+	Target Target
+	// Keys are the generated fee payers' keys, and Jobs those of their rotation.
+	// KeysKnown is false while they could not be read.
+	Keys      keys.Facts
+	Jobs      []keys.Job
+	KeysKnown bool
+	// Chain is the last reading; ChainRead is false before the first.
+	Chain     chainwatch.Reading
+	ChainRead bool
+	// Fleet is what runs.
+	Fleet Fleet
+	// Autoscaler is what the autoscaler says of itself.
+	Autoscaler Autoscaler
+	// Backlog is the last reading of the queue.
+	Backlog Backlog
+	// Capabilities are the optional kinds that the cluster has.
+	Capabilities build.Capabilities
+	// Unread joins why facts could not be read, by what they are of. Their texts
+	// are logged, and shown nowhere.
+	Unread map[Part]error
+}
+
+// Part is a part of the facts that can fail to be read by itself.
+type Part string
+
+// The parts.
+const (
+	PartReferences   Part = "references"
+	PartKeys         Part = "keys"
+	PartFleet        Part = "fleet"
+	PartAutoscaler   Part = "autoscaler"
+	PartCapabilities Part = "capabilities"
+)
+
+// unread tells whether a part could not be read in this pass.
+func (f *Facts) unread(p Part) bool { return f.Unread[p] != nil }
+
+// Fleet is the Deployment and its pods.
+type Fleet struct {
+	// Deployment of the RelayPool; nil when there is none, or only somebody else's.
+	Deployment *appsv1.Deployment
+	// Pods that the fleet's selector finds, those that end included.
+	Pods []corev1.Pod
+}
+
+// live is the number of replicas that the Deployment declares; 0 without one.
+func (f Fleet) live() int32 {
+	if f.Deployment == nil {
+		return 0
+	}
+	if f.Deployment.Spec.Replicas == nil {
+		return 1
+	}
+	return *f.Deployment.Spec.Replicas
+}
+
+// Autoscaler is what a HorizontalPodAutoscaler or ScaledObject says of itself.
+type Autoscaler struct {
+	// Present: there is one.
+	Present bool
+	// Working is what it says of reading its metric; nil while it says nothing.
+	Working *bool
+	// Message is its own.
+	Message string
+}
+
+// Backlog is the fleet's queue, as one of its pods told.
+type Backlog struct {
+	// At is when it was told; zero when it never was.
+	At time.Time
+	// Due are submissions that more pods could take up.
+	Due int64
+	// Held are submissions that more pods would not bring further, by the code of
+	// the reason.
+	Held map[string]int64
+}
+
+// held is how many are held.
+func (b Backlog) held() (n int64) {
+	for _, count := range b.Held {
+		n += count
+	}
+	return n
+}
+
+// Target is what the chain is to be asked for, or why that is not known.
+type Target struct {
+	// Query for the chain watcher, without payers.
+	Query chainwatch.Query
+	// Problems are contents of ConfigMaps that are not what they must be.
+	Problems []refs.Problem
+}
+
+// sentences joins what is to be said, the first few in full.
+func sentences(parts []string, most int) string {
+	if len(parts) <= most {
+		return strings.Join(parts, "; ")
+	}
+	return strings.Join(parts[:most], "; ") + "; and " + plural(len(parts)-most, "more", "more")
+}

@@ -1,0 +1,155 @@
+package pool
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// figuresInterval is how often figures are written at most, unless something
+// else is written anyway.
+const figuresInterval = time.Minute
+
+// Changes of figures below these are not written.
+const (
+	balanceChange = 0.05
+	runwayChange  = 0.20
+	indexChange   = 0.01
+	indexStep     = 64
+	backlogFactor = 2
+)
+
+// figures are written with whatever else changes, and else once a minute when
+// one has moved far enough. Payers that come, go or change state are no figures:
+// they are written at once.
+func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
+	last := &f.Pool.Status
+	fresh := measured(last, f, p)
+	if f.KeysKnown && f.References.Known() {
+		next.FeePayers = withFigures(p.Keys.Payers, last.FeePayers)
+	}
+	changed := !equality.Semantic.DeepEqual(last, next)
+	if !changed && (!moved(last, &fresh, f) || last.ObservedAt != nil && f.Now.Sub(last.ObservedAt.Time) < figuresInterval) {
+		return
+	}
+	next.NextIndex, next.Backlog, next.FeePayers = fresh.NextIndex, fresh.Backlog, fresh.FeePayers
+	if last.ObservedAt == nil || !equality.Semantic.DeepEqual(last.FeePayers, next.FeePayers) ||
+		!equality.Semantic.DeepEqual(last.NextIndex, next.NextIndex) || !equality.Semantic.DeepEqual(last.Backlog, next.Backlog) {
+		next.ObservedAt = &metav1.Time{Time: f.Now}
+	}
+}
+
+// figuresDue is when figures that have moved may be written; zero when none has.
+func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time {
+	fresh := measured(written, f, p)
+	if written.ObservedAt == nil || !moved(written, &fresh, f) {
+		return time.Time{}
+	}
+	return written.ObservedAt.Add(figuresInterval)
+}
+
+// measured are the newest figures, rounded; what is not known stays as it was.
+func measured(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.RelayPoolStatus {
+	fresh := v1alpha1.RelayPoolStatus{NextIndex: last.NextIndex, Backlog: last.Backlog, FeePayers: last.FeePayers}
+	if n, ok := f.Chain.Report.NextIndex(); f.ChainRead && ok {
+		fresh.NextIndex = ptr.To(rounded(int64(min(n, 1<<62)), 3))
+	}
+	if !f.Backlog.At.IsZero() {
+		fresh.Backlog = ptr.To(rounded(f.Backlog.Due, 2))
+	}
+	if f.KeysKnown && f.References.Known() {
+		fresh.FeePayers = withFigures(p.Keys.Payers, last.FeePayers)
+		for i := range fresh.FeePayers {
+			payer := &fresh.FeePayers[i]
+			if newest := p.Keys.Payers[i]; newest.BalanceLamports != nil {
+				payer.BalanceLamports = ptr.To(*newest.BalanceLamports / step * step)
+				payer.RunwayHours = nil
+				if newest.RunwayHours != nil {
+					payer.RunwayHours = ptr.To(rounded(*newest.RunwayHours, 2))
+				}
+			}
+		}
+	}
+	return fresh
+}
+
+// withFigures are the payers as they are now with the figures of before.
+func withFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePayerStatus {
+	if len(payers) == 0 {
+		return nil
+	}
+	out := slices.Clone(payers)
+	for i := range out {
+		out[i].BalanceLamports, out[i].RunwayHours = nil, nil
+		if at := slices.IndexFunc(before, func(b v1alpha1.FeePayerStatus) bool { return b.Address == out[i].Address }); at >= 0 {
+			out[i].BalanceLamports, out[i].RunwayHours = before[at].BalanceLamports, before[at].RunwayHours
+		}
+	}
+	return out
+}
+
+// moved tells whether a figure has gone far enough from the one that is shown.
+func moved(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool {
+	if differs(shown.NextIndex, fresh.NextIndex, func(a, b int64) bool {
+		return distance(a, b) >= max(indexStep, float64(a)*indexChange)
+	}) || differs(shown.Backlog, fresh.Backlog, backlogMoved) {
+		return true
+	}
+	limits := thresholds(&f.Pool.Spec.FeePayers)
+	for i := range fresh.FeePayers {
+		now := &fresh.FeePayers[i]
+		at := slices.IndexFunc(shown.FeePayers, func(b v1alpha1.FeePayerStatus) bool { return b.Address == now.Address })
+		if at < 0 {
+			return true
+		}
+		was := &shown.FeePayers[at]
+		if differs(was.BalanceLamports, now.BalanceLamports, func(a, b int64) bool {
+			return distance(a, b) >= float64(a)*balanceChange || crosses(a, b, limits)
+		}) || differs(was.RunwayHours, now.RunwayHours, func(a, b int64) bool {
+			return distance(a, b) >= float64(a)*runwayChange
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// differs compares two figures that may be absent; ones that are equal never do.
+func differs(a, b *int64, far func(a, b int64) bool) bool {
+	if a == nil || b == nil {
+		return (a == nil) != (b == nil)
+	}
+	return *a != *b && far(*a, *b)
+}
+
+func backlogMoved(a, b int64) bool {
+	return a != b && ((a == 0) != (b == 0) || b >= a*backlogFactor || b*backlogFactor <= a)
+}
+
+func distance(a, b int64) float64 { return float64(max(a, b) - min(a, b)) }
+
+func crosses(a, b int64, limits []uint64) bool {
+	for _, limit := range limits {
+		if (uint64(max(a, 0)) < limit) != (uint64(max(b, 0)) < limit) {
+			return true
+		}
+	}
+	return false
+}
+
+// rounded keeps the first digits of a number, and makes the others 0.
+func rounded(n int64, digits int) int64 {
+	unit, limit := int64(1), int64(1)
+	for range digits {
+		limit *= 10
+	}
+	for n/unit >= limit {
+		unit *= 10
+	}
+	return n / unit * unit
+}

@@ -1,0 +1,229 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+)
+
+// observe reads everything that a decision needs. What cannot be read is
+// unknown; only a context that has ended is an error.
+func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Facts, error) {
+	key := client.ObjectKeyFromObject(pool)
+	f := &Facts{Now: r.Now(), Pool: pool, Unread: map[Part]error{}}
+	note := func(p Part, err error) {
+		if err != nil {
+			f.Unread[p] = err
+		}
+	}
+	var err error
+	f.References, err = r.References.Resolve(ctx, pool)
+	note(PartReferences, err)
+	r.tellUnread(ctx, f)
+	f.Keys, err = r.KeyObserver.Observe(ctx, pool)
+	note(PartKeys, err)
+	f.Capabilities, err = r.Capabilities.Build(ctx)
+	note(PartCapabilities, err)
+	note(PartFleet, r.observeFleet(ctx, f))
+	note(PartAutoscaler, r.observeAutoscaler(ctx, f))
+	f.KeysKnown = !f.unread(PartKeys) && !f.unread(PartFleet)
+	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
+	f.Chain, f.ChainRead = r.Watcher.Reading(key)
+	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
+	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	return f, nil
+}
+
+// err joins what could not be read.
+func (f *Facts) err() error {
+	var all []error
+	for _, p := range []Part{PartReferences, PartKeys, PartFleet, PartAutoscaler, PartCapabilities} {
+		all = append(all, f.Unread[p])
+	}
+	return errors.Join(all...)
+}
+
+// tellUnread logs what a reading of this very pass could not read: the status
+// says only that.
+func (r *Reconciler) tellUnread(ctx context.Context, f *Facts) {
+	if f.References.ReadAt.Before(f.Now) {
+		return // told when it was read
+	}
+	for _, u := range f.References.Unread {
+		log.FromContext(ctx).Error(u.Err, "Could not read what the RelayPool names", "kind", string(u.Kind), "object", u.Name)
+	}
+}
+
+func (r *Reconciler) observeFleet(ctx context.Context, f *Facts) error {
+	pool := f.Pool
+	deployment := new(appsv1.Deployment)
+	switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), deployment); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("read Deployment: %w", err)
+	case metav1.IsControlledBy(deployment, pool):
+		f.Fleet.Deployment = deployment
+	}
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(pool.Namespace), client.MatchingLabels{build.LabelPool: pool.Name}); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	fleet := labels.SelectorFromSet(build.Selector(pool.Name))
+	var others []corev1.Pod
+	for i := range pods.Items {
+		if fleet.Matches(labels.Set(pods.Items[i].Labels)) {
+			f.Fleet.Pods = append(f.Fleet.Pods, pods.Items[i])
+		} else {
+			others = append(others, pods.Items[i])
+		}
+	}
+	return r.observeJobs(ctx, f, others)
+}
+
+func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Pod) error {
+	var jobs batchv1.JobList
+	if err := r.Client.List(ctx, &jobs, client.InNamespace(f.Pool.Namespace), client.MatchingLabels{build.LabelPool: f.Pool.Name}); err != nil {
+		return fmt.Errorf("list Jobs: %w", err)
+	}
+	for i := range jobs.Items {
+		f.Jobs = append(f.Jobs, keys.JobOf(f.Pool, &jobs.Items[i], lastWords(&jobs.Items[i], pods)))
+	}
+	return nil
+}
+
+// lastWords is the last line of the Job's newest pod that left any.
+func lastWords(job *batchv1.Job, pods []corev1.Pod) string {
+	var words string
+	var newest metav1.Time
+	for i := range pods {
+		pod := &pods[i]
+		if !metav1.IsControlledBy(pod, job) {
+			continue
+		}
+		for _, c := range pod.Status.ContainerStatuses {
+			if ended := c.State.Terminated; ended != nil && ended.Message != "" && !ended.FinishedAt.Before(&newest) {
+				words, newest = shortened(lastLine(ended.Message), maxOwnWords), ended.FinishedAt
+			}
+		}
+	}
+	return words
+}
+
+// readyIPs are the addresses of pods that answer, in a fixed order.
+func readyIPs(pods []corev1.Pod) []string {
+	var out []string
+	for i := range pods {
+		if pod := &pods[i]; pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podReady(pod) {
+			out = append(out, pod.Status.PodIP)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (r *Reconciler) observeAutoscaler(ctx context.Context, f *Facts) error {
+	a := f.Pool.Spec.Autoscaling
+	switch {
+	case a == nil:
+		return nil
+	case a.Provider == v1alpha1.ProviderKEDA:
+		if !f.Capabilities.ScaledObject {
+			return nil
+		}
+		return r.observeScaledObject(ctx, f)
+	default:
+		var hpa autoscalingv2.HorizontalPodAutoscaler
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(f.Pool), &hpa)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read HorizontalPodAutoscaler: %w", err)
+		}
+		if metav1.IsControlledBy(&hpa, f.Pool) {
+			f.Autoscaler = autoscalerOf(hpa.Status.Conditions)
+		}
+		return nil
+	}
+}
+
+func autoscalerOf(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) Autoscaler {
+	a := Autoscaler{Present: true}
+	for _, c := range conditions {
+		works := c.Status == corev1.ConditionTrue
+		switch {
+		case c.Type == autoscalingv2.ScalingActive && c.Reason == "ScalingDisabled":
+			// The fleet is at 0: it says nothing of the metric.
+		case c.Type == autoscalingv2.ScalingActive:
+			a.Working, a.Message = &works, c.Message
+		case c.Type == autoscalingv2.AbleToScale && !works:
+			a.Working, a.Message = &works, c.Message
+			return a
+		}
+	}
+	return a
+}
+
+// observeScaledObject reads KEDA's object from the API server: no cache holds
+// kinds that may not exist.
+func (r *Reconciler) observeScaledObject(ctx context.Context, f *Facts) error {
+	object := new(unstructured.Unstructured)
+	object.SetGroupVersionKind(build.KindScaledObject)
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.Pool), object)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil // also when KEDA was removed a moment ago
+	}
+	if err != nil {
+		return fmt.Errorf("read ScaledObject: %w", err)
+	}
+	if metav1.IsControlledBy(object, f.Pool) {
+		f.Autoscaler = scaledObjectOf(object)
+	}
+	return nil
+}
+
+func scaledObjectOf(object *unstructured.Unstructured) Autoscaler {
+	a := Autoscaler{Present: true}
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, item := range conditions {
+		c, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		kind, _ := c["type"].(string)
+		status, _ := c["status"].(string)
+		message, _ := c["message"].(string)
+		works := status == string(metav1.ConditionTrue)
+		switch {
+		case kind == "Ready" && status != string(metav1.ConditionUnknown):
+			a.Working, a.Message = &works, strings.TrimSpace(message)
+		case kind == "Fallback" && works:
+			// KEDA could not read the metric for a while.
+			fails := false
+			a.Working, a.Message = &fails, strings.TrimSpace(message)
+			return a
+		}
+	}
+	return a
+}

@@ -1,0 +1,197 @@
+package pool
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// defaultReplicas is the size of a fleet that neither the spec nor an autoscaler
+// sizes.
+const defaultReplicas = 2
+
+// Settings are what a decision takes from the operator's own configuration.
+type Settings struct {
+	// Image is the relay's where a RelayPool names none.
+	Image string
+	// OperatorNamespace and OperatorLabels find the operator's pods; empty outside
+	// of a cluster.
+	OperatorNamespace string
+	OperatorLabels    map[string]string
+}
+
+// Plan is what one pass is to do.
+type Plan struct {
+	// Faults are what is wrong with the spec itself; with any, nothing is written.
+	Faults []string
+	// Problems are of Secrets and ConfigMaps, the spec's and the generated ones.
+	Problems []refs.Problem
+	// Held: the gate keeps the fleet at no pod.
+	Held bool
+	// Latch: the pool was seen initialised for the first time. The status has to
+	// say so before the fleet starts, or an operator that dies in between would
+	// stop the fleet again.
+	Latch bool
+	// Deploy: everything that the pods need is known and there. Without it nothing
+	// of the fleet is made or changed.
+	Deploy bool
+	// Paused: nothing is written.
+	Paused bool
+	// Keys are what to do about the fee payers' keys.
+	Keys keys.Plan
+	// Input is what objects are made from, and Objects what is wanted.
+	Input   build.Input
+	Objects []build.Object
+	// CopiesReplicas: the wanted number of pods is the live one, so the Deployment
+	// must not have changed meanwhile.
+	CopiesReplicas bool
+	// Query is what the chain is to be asked for.
+	Query chainwatch.Query
+}
+
+// Decide plans one pass. It is pure.
+func Decide(f *Facts, s Settings) Plan {
+	spec := &f.Pool.Spec
+	p := Plan{Faults: faults(spec), Paused: spec.Paused}
+	state, _, _ := f.Chain.Pool()
+	chain := poolcheck.Unknown
+	if f.ChainRead {
+		chain = state
+	}
+	p.Latch = f.Pool.Status.InitialisedAt == nil && chain == poolcheck.OK
+	p.Held = held(f, chain)
+	p.Problems = append(slices.Clone(f.References.Problems), f.Target.Problems...)
+	if f.KeysKnown {
+		p.Keys = keys.Decide(keysInput(f, p.Problems))
+	}
+	p.Query = f.Target.Query
+	p.Query.Payers = payers(p.Keys.Payers)
+	p.Query.Thresholds = thresholds(&spec.FeePayers)
+	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
+		len(p.Keys.Mounted) > 0 && !f.unread(PartFleet) && !f.unread(PartCapabilities)
+	p.Input = build.Input{
+		Pool: f.Pool, Image: s.Image, Payers: mounts(p.Keys.Mounted), Rollout: rollout(f, &p.Keys),
+		Capabilities: f.Capabilities, OperatorNamespace: s.OperatorNamespace, OperatorLabels: s.OperatorLabels,
+		Held: p.Held,
+	}
+	p.Input.Replicas, p.CopiesReplicas = replicas(f, p.Held)
+	if p.Deploy {
+		p.Objects = build.Objects(p.Input)
+	}
+	return p
+}
+
+// held tells whether the gate keeps the fleet at no pod. Once the pool was seen
+// initialised it never does; and a fleet that runs is not stopped because of
+// what is not known.
+func held(f *Facts, chain poolcheck.State) bool {
+	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
+		return false
+	}
+	return f.Fleet.live() == 0 || chain == poolcheck.Failed
+}
+
+// replicas is the number of pods to apply; nil leaves it to the autoscaler.
+// copied tells that it is the live number.
+func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
+	live := f.Fleet.live()
+	spec := &f.Pool.Spec
+	switch {
+	case held:
+		return ptr.To[int32](0), false
+	case spec.Autoscaling != nil && live > 0:
+		return nil, false
+	case spec.Autoscaling != nil:
+		// No autoscaler starts a fleet that is at 0.
+		return ptr.To(max(spec.Autoscaling.MinReplicas, 1)), false
+	case spec.Replicas != nil:
+		return spec.Replicas, false
+	case live > 0:
+		return &live, true
+	default:
+		return ptr.To[int32](defaultReplicas), false
+	}
+}
+
+// keysInput is what the decision about keys is made from.
+func keysInput(f *Facts, problems []refs.Problem) keys.Input {
+	in := keys.Input{
+		Pool: f.Pool, Keys: f.Keys, Refs: f.References.Payers, Jobs: f.Jobs,
+		Rollout: keys.RolloutOf(f.Fleet.Deployment, f.Fleet.Pods), Balances: map[string]keys.Balance{}, Now: f.Now,
+	}
+	if f.unread(PartFleet) {
+		in.Rollout = keys.Rollout{}
+	}
+	switch {
+	case f.Pool.Spec.Paused:
+		in.Blocked = "spec.paused holds the operator off"
+	case !f.References.Known():
+		in.Blocked = "the Secrets and ConfigMaps that the spec names could not be read yet"
+	case len(problems) > 0:
+		in.Blocked = "a Secret or ConfigMap that the spec names is not as it must be: the condition SecretsResolved says which"
+	}
+	for address, payer := range f.Chain.Payers {
+		balance := keys.Balance{Lamports: payer.Lamports}
+		if left, ok := payer.Runway(); ok {
+			balance.RunwayHours = ptr.To(int64(left.Hours()))
+		}
+		in.Balances[address.String()] = balance
+	}
+	return in
+}
+
+func mounts(from []keys.Mount) []build.PayerMount {
+	out := make([]build.PayerMount, 0, len(from))
+	for _, m := range from {
+		out = append(out, build.PayerMount{Secret: m.Secret, Key: m.Key})
+	}
+	return out
+}
+
+// rollout identifies all that pods read at their start besides the RelayPool.
+func rollout(f *Facts, k *keys.Plan) []string {
+	var out []string
+	for _, objects := range [][]refs.Object{f.References.Resolved, k.Rollout} {
+		for _, o := range objects {
+			out = append(out, fmt.Sprintf("%s/%s/%s/%s", o.Kind, o.Name, o.UID, o.ResourceVersion))
+		}
+	}
+	return out
+}
+
+func payers(of []v1alpha1.FeePayerStatus) []solana.PublicKey {
+	var out []solana.PublicKey
+	for i := range of {
+		if address, err := solana.PublicKeyFromBase58(of[i].Address); err == nil {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+func thresholds(p *v1alpha1.FeePayers) []uint64 {
+	return []uint64{lamports(p.MinimumBalance, defaultMinimum), lamports(p.TargetBalance, defaultTarget)}
+}
+
+// What the API server fills in, for RelayPools that it has not seen.
+const (
+	defaultMinimum = 50_000_000
+	defaultTarget  = 1_000_000_000
+)
+
+// lamports is an amount of the spec, which is never negative.
+func lamports(amount *int64, otherwise uint64) uint64 {
+	if amount == nil || *amount < 0 {
+		return otherwise
+	}
+	return uint64(*amount)
+}

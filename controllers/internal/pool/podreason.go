@@ -1,0 +1,142 @@
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// maxOwnWords bounds what pods and autoscalers say of themselves, in bytes.
+const maxOwnWords = 400
+
+// Reasons in the order in which they tell most, and what others are told as:
+// a container swings between the two while the same thing is wrong with it.
+const (
+	crashLoop     = "CrashLoopBackOff"
+	imagePull     = "ImagePullBackOff"
+	unschedulable = "Unschedulable"
+)
+
+// podReason is why one pod is not ready.
+type podReason struct {
+	rank int // 0 tells most
+	text string
+}
+
+// podsReason is why pods are not ready, of the newest that say something: the
+// most telling reason; empty when none says any. It says the same for as long as
+// the same is wrong.
+func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
+	var reasons []podReason
+	for i := range pods {
+		pod := &pods[i]
+		if pod.DeletionTimestamp != nil || podReady(pod) || pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		if r, ok := reasonOf(pod); ok {
+			reasons = append(reasons, r)
+		}
+	}
+	if len(reasons) == 0 {
+		return replicaFailure(d)
+	}
+	return slices.MinFunc(reasons, func(a, b podReason) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.text, b.text))
+	}).text
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func reasonOf(pod *corev1.Pod) (podReason, bool) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == build.RelayContainer {
+			if r, ok := containerReason(pod, &c); ok {
+				return r, true
+			}
+		}
+	}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == unschedulable {
+			// The scheduler's message counts nodes, which come and go.
+			return podReason{4, unschedulable + ": no node takes the pod (kubectl describe pod -l " + selectorOf(pod) + " has the scheduler's reasons)"}, true
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
+		return podReason{3, pod.Status.Reason + ": " + scrubbed(pod.Status.Message, pod)}, true
+	}
+	return podReason{}, false
+}
+
+func containerReason(pod *corev1.Pod, c *corev1.ContainerStatus) (podReason, bool) {
+	ended := c.State.Terminated
+	if ended == nil {
+		ended = c.LastTerminationState.Terminated
+	}
+	if waiting := c.State.Waiting; waiting != nil {
+		switch waiting.Reason {
+		case imagePull, "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
+			return podReason{1, fmt.Sprintf("%s: the image %s cannot be fetched: compare spec.image and spec.template.imagePullSecrets", imagePull, c.Image)}, true
+		case crashLoop, "", "ContainerCreating", "PodInitializing":
+		default:
+			return podReason{2, waiting.Reason + ": " + scrubbed(waiting.Message, pod)}, true
+		}
+	}
+	if ended == nil {
+		return podReason{}, false
+	}
+	text := fmt.Sprintf("%s: the relay ended with exit code %d", crashLoop, ended.ExitCode)
+	if ended.Reason != "" && ended.Reason != "Error" && ended.Reason != "Completed" {
+		text += " (" + ended.Reason + ")"
+	}
+	if words := lastLine(ended.Message); words != "" {
+		text += ": " + scrubbed(words, pod)
+	}
+	return podReason{0, text}, true
+}
+
+func selectorOf(pod *corev1.Pod) string {
+	return build.LabelInstance + "=" + pod.Labels[build.LabelInstance]
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// scrubbed is what others say without what differs from pod to pod: names and
+// uids that were generated, and line breaks.
+func scrubbed(text string, pod *corev1.Pod) string {
+	if pod != nil {
+		for _, generated := range []string{string(pod.UID), pod.Name} {
+			if generated != "" {
+				text = strings.ReplaceAll(text, generated, "…")
+			}
+		}
+	}
+	for _, pattern := range []string{uidPattern, generatedPattern} {
+		text = regexp.MustCompile(pattern).ReplaceAllString(text, "…")
+	}
+	return shortened(strings.Join(strings.Fields(text), " "), maxOwnWords)
+}
+
+// uidPattern finds uids, and generatedPattern the suffixes that a ReplicaSet gives
+// its pods: quoted names in the API server's messages.
+const (
+	uidPattern       = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
+	generatedPattern = `-[0-9a-f]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`
+)

@@ -1,0 +1,289 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+// References reads what RelayPools name; refs.Resolver is one.
+type References interface {
+	Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (refs.Facts, error)
+	Value(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (string, error)
+	Forget(pool types.NamespacedName)
+}
+
+// KeyObserver reads generated keys; keys.Observer is one.
+type KeyObserver interface {
+	Observe(ctx context.Context, pool *v1alpha1.RelayPool) (keys.Facts, error)
+	Drop(pool types.NamespacedName)
+}
+
+// KeyWriter carries out what was decided about keys; keys.Writer is one.
+type KeyWriter interface {
+	Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan keys.Plan, job runtime.ApplyConfiguration) error
+}
+
+// Applier makes objects what they are to be; apply.Applier is one.
+type Applier interface {
+	Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error)
+	Forget(pool types.NamespacedName)
+}
+
+// Capabilities tells which optional kinds the cluster has; apply.Capabilities
+// is one.
+type Capabilities interface {
+	Build(ctx context.Context) (build.Capabilities, error)
+}
+
+// Watcher reads the chain beside the passes; chainwatch.Watcher is one.
+type Watcher interface {
+	Set(pool types.NamespacedName, q chainwatch.Query)
+	Forget(pool types.NamespacedName)
+	Reading(pool types.NamespacedName) (chainwatch.Reading, bool)
+	Events() <-chan event.GenericEvent
+}
+
+// Backlogs reads queues beside the passes; Poller is one.
+type Backlogs interface {
+	Backlog(pool types.NamespacedName, ips []string) Backlog
+	Forget(pool types.NamespacedName)
+	Events() <-chan event.GenericEvent
+}
+
+// Options is what a Reconciler needs; all of it is required but Settings.
+type Options struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads from the API server: what no cache holds.
+	Live         client.Reader
+	References   References
+	KeyObserver  KeyObserver
+	KeyWriter    KeyWriter
+	Applier      Applier
+	Capabilities Capabilities
+	Watcher      Watcher
+	Backlogs     Backlogs
+	Recorder     events.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+	// Random gives numbers from 0 up to 1, for the jitter.
+	Random   func() float64
+	Settings Settings
+}
+
+// Reconciler makes fleets what their RelayPools declare.
+type Reconciler struct {
+	Options
+	keyParser parser
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// New makes a Reconciler. It refuses options that lack a collaborator.
+func New(o Options) (*Reconciler, error) {
+	var missing []error
+	for _, option := range []struct {
+		name   string
+		absent bool
+	}{
+		{"Client", o.Client == nil}, {"Live", o.Live == nil}, {"References", o.References == nil},
+		{"KeyObserver", o.KeyObserver == nil}, {"KeyWriter", o.KeyWriter == nil}, {"Applier", o.Applier == nil},
+		{"Capabilities", o.Capabilities == nil}, {"Watcher", o.Watcher == nil}, {"Backlogs", o.Backlogs == nil},
+		{"Recorder", o.Recorder == nil}, {"Now", o.Now == nil}, {"Random", o.Random == nil},
+	} {
+		if option.absent {
+			missing = append(missing, fmt.Errorf("make reconciler of RelayPools: option %s is not set", option.name))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, errors.Join(missing...)
+	}
+	return &Reconciler{Options: o}, nil
+}
+
+// Reconcile does one pass of one RelayPool.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var pool v1alpha1.RelayPool
+	if err := r.Client.Get(ctx, req.NamespacedName, &pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("read RelayPool: %w", err)
+	}
+	// Before anything that a dependency which is gone could hold up.
+	if pool.DeletionTimestamp != nil {
+		return r.settled(r.finalize(ctx, &pool))
+	}
+	if err := r.guardKeys(ctx, &pool); err != nil {
+		return r.settled(ctrl.Result{}, err)
+	}
+	return r.settled(r.pass(ctx, &pool))
+}
+
+// pass observes, decides, applies and reports.
+func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.Result, error) {
+	facts, err := r.observe(ctx, pool)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	plan := Decide(facts, r.Settings)
+	if len(plan.Query.Endpoints) > 0 {
+		r.Watcher.Set(client.ObjectKeyFromObject(pool), plan.Query)
+	}
+	outcome, applyErr := r.apply(ctx, facts, &plan)
+	status := Report(facts, &plan, &outcome)
+	statusErr := r.write(ctx, facts, &plan, &status)
+	err = errors.Join(facts.err(), applyErr, statusErr)
+	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, err
+}
+
+// apply writes what was decided. Keys come first: a pass that changes them ends
+// there, and the next one goes on from what it reads.
+func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, error) {
+	var o Outcome
+	if p.Paused || len(p.Faults) > 0 {
+		return o, nil
+	}
+	if f.KeysKnown {
+		if err := r.KeyWriter.Apply(ctx, f.Pool, p.Keys, rotationJob(p)); err != nil {
+			o.Failed = true
+			return o, err
+		}
+	}
+	if !p.Deploy || p.Keys.Writes() {
+		return o, nil
+	}
+	var options []apply.Option
+	if p.CopiesReplicas && f.Fleet.Deployment != nil {
+		options = append(options, apply.DeploymentAt(f.Fleet.Deployment.ResourceVersion))
+	}
+	result, err := r.Applier.Apply(ctx, f.Pool, p.Objects, options...)
+	o = Outcome{Result: result, Applied: true, Failed: err != nil}
+	logged(ctx, &result)
+	r.tellApplied(f.Pool, &result)
+	return o, err
+}
+
+// rotationJob is the object of the Job that is wanted; nil without one.
+func rotationJob(p *Plan) runtime.ApplyConfiguration {
+	job := p.Keys.Job
+	if job == nil {
+		return nil
+	}
+	steps := map[v1alpha1.RotationStep]build.Step{
+		v1alpha1.RotationFund: build.StepFund, v1alpha1.RotationDrain: build.StepDrain, v1alpha1.RotationSweep: build.StepSweep,
+	}
+	return build.RotationJob(p.Input, build.Rotation{
+		Step: steps[job.Step], Revision: job.Revision, From: mounts(job.From), To: mounts(job.To),
+	}).Config
+}
+
+// logged tells what was changed, and nothing when nothing was.
+func logged(ctx context.Context, result *apply.Result) {
+	l := log.FromContext(ctx)
+	for _, ref := range result.Applied {
+		l.Info("Applied object", "kind", ref.Kind.Kind, "object", ref.Name)
+	}
+	for _, ref := range result.Repaired {
+		l.Info("Repaired object that somebody else had changed", "kind", ref.Kind.Kind, "object", ref.Name)
+	}
+	for _, ref := range result.Pruned {
+		l.Info("Deleted object that is no longer wanted", "kind", ref.Kind.Kind, "object", ref.Name)
+	}
+}
+
+// write writes the status when it changed, and then tells of what changed.
+func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
+	if equality.Semantic.DeepEqual(&f.Pool.Status, status) {
+		return nil
+	}
+	pool := f.Pool.DeepCopy()
+	pool.Status = *status
+	if err := r.Client.Status().Update(ctx, pool); err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	log.FromContext(ctx).V(1).Info("Wrote status")
+	r.tellReported(f, p, status)
+	return nil
+}
+
+// forget drops what is remembered of a RelayPool that is gone.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.Watcher.Forget(key)
+	r.Backlogs.Forget(key)
+	r.References.Forget(key)
+	r.KeyObserver.Drop(key)
+	r.Applier.Forget(key)
+}
+
+const (
+	// calm is how often a pass is made when nothing asks for one.
+	calm = 10 * time.Minute
+	// soonest keeps passes that follow each other from becoming a loop.
+	soonest = time.Second
+	// jitter is the part by which a wait varies, so that RelayPools that were made
+	// together are not worked on together for ever.
+	jitter = 0.1
+)
+
+// settled makes another pass of a race: somebody wrote in between.
+func (r *Reconciler) settled(result ctrl.Result, err error) (ctrl.Result, error) {
+	if err == nil || !onlyConflicts(err) {
+		return result, err
+	}
+	return ctrl.Result{RequeueAfter: time.Duration(float64(soonest) * (0.5 + r.Random()))}, nil
+}
+
+// onlyConflicts tells whether every error that was joined is a conflict.
+func onlyConflicts(err error) bool {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // looks at the joined errors themselves
+		for _, one := range several.Unwrap() {
+			if !onlyConflicts(one) {
+				return false
+			}
+		}
+		return true
+	}
+	return apierrors.IsConflict(err)
+}
+
+// after is when the next pass is due that nothing else will ask for.
+func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
+	if p.Latch || p.Keys.Writes() && !p.Paused {
+		return soonest
+	}
+	wait := time.Duration(float64(calm) * (1 - jitter + 2*jitter*r.Random()))
+	by := func(at time.Time) {
+		if !at.IsZero() {
+			wait = min(wait, at.Sub(f.Now))
+		}
+	}
+	by(f.References.Next)
+	by(f.Keys.Next)
+	by(figuresDue(f, p, status))
+	if o.Result.RetryAfter > 0 {
+		wait = min(wait, o.Result.RetryAfter)
+	}
+	return max(wait, soonest)
+}

@@ -1,0 +1,56 @@
+package pool
+
+import (
+	"errors"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+)
+
+// RenderOptions say what to assume of the cluster.
+type RenderOptions struct {
+	Settings Settings
+	// Capabilities are the optional kinds that the cluster has.
+	Capabilities build.Capabilities
+	// Held renders the fleet as it is before its pool is initialised, with the
+	// gate Hold.
+	Held bool
+}
+
+// Render gives the objects that a RelayPool is made into, without a cluster:
+// what the spec names is assumed to be there, the generated keys to be made, and
+// no rotation to be under way. The error says what is wrong with the spec.
+func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
+	if wrong := faults(&pool.Spec); len(wrong) > 0 {
+		return nil, errors.New(strings.Join(wrong, "; "))
+	}
+	in := build.Input{
+		Pool: pool, Image: o.Settings.Image, Capabilities: o.Capabilities,
+		OperatorNamespace: o.Settings.OperatorNamespace, OperatorLabels: o.Settings.OperatorLabels,
+		Held: o.Held && pool.Spec.Pool.Gate != v1alpha1.GateWarn,
+	}
+	for _, s := range pool.Spec.FeePayers.Secrets {
+		in.Payers = append(in.Payers, build.PayerMount{Secret: s.Name, Key: s.Key})
+	}
+	if g := pool.Spec.FeePayers.Generate; g != nil {
+		var revision int32
+		if pool.Spec.FeePayers.Rotation != nil {
+			revision = pool.Spec.FeePayers.Rotation.Revision
+		}
+		for i := range g.Count {
+			in.Payers = append(in.Payers, build.PayerMount{Secret: keys.SecretName(pool.Name, revision, i), Key: keys.DataKey})
+		}
+	}
+	switch {
+	case pool.Spec.Autoscaling != nil: // the autoscaler's
+	case pool.Spec.Replicas != nil:
+		in.Replicas = pool.Spec.Replicas
+	default:
+		in.Replicas = ptr.To[int32](defaultReplicas)
+	}
+	return build.Objects(in), nil
+}

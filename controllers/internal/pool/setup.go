@@ -1,0 +1,106 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// SetupWithManager has the manager call the Reconciler for RelayPools that
+// changed, for what they own, for the pods of their fleets, and for what the
+// chain watcher and the poller of backlogs found.
+func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(m).
+		Named("relaypool").
+		For(&v1alpha1.RelayPool{}, builder.WithPredicates(declared())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(podTells())).
+		WatchesRawSource(source.Channel(r.Watcher.Events(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.Backlogs.Events(), &handler.EnqueueRequestForObject{}))
+	for _, owned := range ownedTypes() {
+		b = b.Owns(owned)
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("set up the reconciler of RelayPools: %w", err)
+	}
+	return nil
+}
+
+// ownedTypes are the kinds that every cluster has.
+func ownedTypes() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, &batchv1.Job{}, &corev1.ConfigMap{},
+		&corev1.Service{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
+	}
+}
+
+// declared lets through what a person changed, and the opening of the gate. The
+// operator's own writes of the status ask for no pass.
+func declared() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*v1alpha1.RelayPool)
+		is, also := e.ObjectNew.(*v1alpha1.RelayPool)
+		if !ok || !also {
+			return true
+		}
+		return was.ResourceVersion == is.ResourceVersion || // the resync
+			was.Generation != is.Generation ||
+			!equality.Semantic.DeepEqual(was.Annotations, is.Annotations) ||
+			!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
+			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+			(was.Status.InitialisedAt == nil) != (is.Status.InitialisedAt == nil)
+	}}
+}
+
+// poolOf names the RelayPool that a pod belongs to.
+func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
+	name := pod.GetLabels()[build.LabelPool]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
+}
+
+// podTells lets through what a status shows of pods: that they come, go, end,
+// and what their containers say.
+func podTells() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*corev1.Pod)
+		is, also := e.ObjectNew.(*corev1.Pod)
+		if !ok || !also {
+			return true
+		}
+		return was.Status.Phase != is.Status.Phase || was.Status.PodIP != is.Status.PodIP ||
+			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+			podReady(was) != podReady(is) ||
+			!equality.Semantic.DeepEqual(was.Status.ContainerStatuses, is.Status.ContainerStatuses) ||
+			scheduling(was) != scheduling(is)
+	}}
+}
+
+func scheduling(pod *corev1.Pod) string {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return string(c.Status) + c.Reason
+		}
+	}
+	return ""
+}

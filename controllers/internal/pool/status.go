@@ -1,0 +1,238 @@
+package pool
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// maxMessage bounds a condition's message, in bytes.
+const maxMessage = 1500
+
+// Outcome is what came of a plan.
+type Outcome struct {
+	// Result is what the Applier did and found.
+	Result apply.Result
+	// Applied: objects were applied in this pass, whatever came of each.
+	Applied bool
+	// Failed: something could not be written, and is tried again.
+	Failed bool
+}
+
+// verdict is a condition without its type and times. Its zero value is none.
+type verdict struct {
+	status  metav1.ConditionStatus
+	reason  string
+	message string
+}
+
+func yes(reason, message string) verdict   { return verdict{metav1.ConditionTrue, reason, message} }
+func no(reason, message string) verdict    { return verdict{metav1.ConditionFalse, reason, message} }
+func maybe(reason, message string) verdict { return verdict{metav1.ConditionUnknown, reason, message} }
+
+// unreadable is the verdict on a fact that the API server did not give.
+func unreadable(what string) verdict {
+	return maybe(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and it is tried again")
+}
+
+// Report gives the status after a pass. It is pure, and gives the same for the
+// same facts: what it gave last among them.
+func Report(f *Facts, p *Plan, o *Outcome) v1alpha1.RelayPoolStatus {
+	last := &f.Pool.Status
+	next := *last.DeepCopy()
+	next.ObservedGeneration = f.Pool.Generation
+	if p.Latch {
+		next.InitialisedAt = &metav1.Time{Time: f.Now}
+	}
+	replicaCounts(&next, f)
+	next.Selector = labels.SelectorFromSet(build.Selector(f.Pool.Name)).String()
+	if f.KeysKnown {
+		next.Rotation = p.Keys.Rotation
+	}
+	conditions(&next, f, p, o)
+	figures(&next, f, p)
+	return next
+}
+
+func replicaCounts(next *v1alpha1.RelayPoolStatus, f *Facts) {
+	if f.unread(PartFleet) {
+		return
+	}
+	next.Replicas, next.ReadyReplicas, next.TerminatingReplicas = 0, 0, 0
+	for i := range f.Fleet.Pods {
+		if f.Fleet.Pods[i].DeletionTimestamp != nil {
+			next.TerminatingReplicas++
+		}
+	}
+	if d := f.Fleet.Deployment; d != nil {
+		next.Replicas, next.ReadyReplicas = d.Status.Replicas, d.Status.ReadyReplicas
+	}
+}
+
+// conditions sets all of them, in their fixed order.
+func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
+	each := []struct {
+		kind string
+		v    verdict
+	}{
+		{v1alpha1.ConditionAccepted, accepted(p)},
+		{v1alpha1.ConditionSecretsResolved, secretsResolved(f, p)},
+		{v1alpha1.ConditionPoolInitialised, poolInitialised(f, p)},
+		{v1alpha1.ConditionFeePayersFunded, feePayersFunded(f, p)},
+		{v1alpha1.ConditionAvailable, available(f, p, o)},
+		{v1alpha1.ConditionAutoscalingActive, autoscalingActive(f, p)},
+	}
+	stall := stalled(p, o)
+	busy := reconciling(f, p, o, stall)
+	sum := verdict{}
+	for _, c := range each {
+		if c.kind == v1alpha1.ConditionAutoscalingActive && f.Pool.Spec.Autoscaling == nil {
+			continue // False, and nothing is wrong
+		}
+		sum = graver(sum, c.v)
+	}
+	ready := readiness(sum, stall, p)
+
+	all := make([]metav1.Condition, 0, len(each)+3)
+	add := func(kind string, v verdict) {
+		if v.status != "" {
+			all = append(all, condition(f, kind, v))
+		}
+	}
+	for _, c := range each {
+		add(c.kind, c.v)
+	}
+	add(v1alpha1.ConditionReady, ready)
+	add(v1alpha1.ConditionReconciling, busy)
+	add(v1alpha1.ConditionStalled, stall)
+	next.Conditions = all
+}
+
+// condition completes a verdict. Its time is the last one's while the status
+// stays the same.
+func condition(f *Facts, kind string, v verdict) metav1.Condition {
+	since := metav1.Time{Time: f.Now}
+	if last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind); last != nil && last.Status == v.status {
+		since = last.LastTransitionTime
+	}
+	return metav1.Condition{
+		Type: kind, Status: v.status, Reason: v.reason, Message: shortened(v.message, maxMessage),
+		ObservedGeneration: f.Pool.Generation, LastTransitionTime: since,
+	}
+}
+
+// graver is the verdict that Ready takes over: False before Unknown, and the
+// earlier of two that are alike. A zero sum means that all are True.
+func graver(sum, v verdict) verdict {
+	switch {
+	case v.status == metav1.ConditionTrue, sum.status == metav1.ConditionFalse:
+		return sum
+	case v.status == metav1.ConditionFalse, sum.status == "":
+		return v
+	default:
+		return sum
+	}
+}
+
+// readiness sums up. What stalls comes last: the conditions say more of what
+// clients notice.
+func readiness(sum, stall verdict, p *Plan) verdict {
+	switch {
+	case sum.status == metav1.ConditionFalse:
+		return sum
+	case stall.status != "":
+		return no(stall.reason, stall.message)
+	case sum.status != "":
+		return sum
+	case p.Paused:
+		return yes(v1alpha1.ReasonPaused, "what runs is ready; spec.paused holds the operator off from changing it")
+	default:
+		return yes(v1alpha1.ReasonReady, "the fleet serves the pool")
+	}
+}
+
+func accepted(p *Plan) verdict {
+	if len(p.Faults) > 0 {
+		return no(v1alpha1.ReasonInvalidSpec, sentences(p.Faults, 5))
+	}
+	return yes(v1alpha1.ReasonValid, "the spec holds together")
+}
+
+// stalled is none unless somebody has to help.
+func stalled(p *Plan, o *Outcome) verdict {
+	if len(p.Faults) > 0 {
+		v := accepted(p)
+		return yes(v.reason, v.message)
+	}
+	if p.Paused {
+		return verdict{}
+	}
+	if refs := o.Result.Foreign; len(refs) > 0 {
+		return yes(v1alpha1.ReasonForeignObject, "in this namespace "+names(refs)+
+			" belongs to somebody else and was left alone: move it away (kubectl delete or rename it), or give the RelayPool another name")
+	}
+	if refused := o.Result.Refused; len(refused) > 0 {
+		parts := make([]string, 0, len(refused))
+		for _, r := range refused {
+			parts = append(parts, "the API server refused "+r.String()+" ("+r.Reason+"): "+r.Message)
+		}
+		slices.Sort(parts)
+		return yes(v1alpha1.ReasonRefused, sentences(parts, 3))
+	}
+	for _, problem := range p.Keys.Problems {
+		if problem.Reason == v1alpha1.ReasonRotationFailed {
+			return yes(problem.Reason, problem.Message)
+		}
+	}
+	return verdict{}
+}
+
+func names(refs []apply.Ref) string {
+	all := make([]string, 0, len(refs))
+	for _, r := range refs {
+		all = append(all, r.String())
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// reconciling is none once what is declared runs, and while it cannot come to.
+func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
+	switch {
+	case p.Paused || stall.status != "":
+		return verdict{}
+	case p.Keys.Rotating:
+		return yes(v1alpha1.ReasonRotating, "the fee payers' keys are being rotated: status.rotation has the step and what it waits for")
+	case o.Failed:
+		return yes(v1alpha1.ReasonProgressing, "not everything could be written; the operator's log says why, and it is tried again")
+	case len(o.Result.Waiting) > 0:
+		return yes(v1alpha1.ReasonProgressing, names(o.Result.Waiting)+" is being deleted, and is made anew once it has gone")
+	case len(o.Result.Contested) > 0:
+		return yes(v1alpha1.ReasonProgressing, names(o.Result.Contested)+
+			" is changed by somebody else again and again, and changed back more slowly: find out who writes it (kubectl get --show-managed-fields -o yaml)")
+	case !p.Deploy || f.unread(PartFleet):
+		return verdict{}
+	case p.Latch:
+		return yes(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")
+	case rollingOut(f):
+		return yes(v1alpha1.ReasonProgressing, "pods are being made or replaced: the condition Available says how far it is")
+	default:
+		return verdict{}
+	}
+}
+
+// shortened cuts a text at a character's boundary.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const dots = "…"
+	return strings.ToValidUTF8(text[:most-len(dots)], "") + dots
+}

@@ -1,0 +1,157 @@
+package pool
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// ofSecrets are the reasons of SecretsResolved: keys' problems have others too.
+func ofSecrets(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyMissing, v1alpha1.ReasonSecretMalformed,
+		v1alpha1.ReasonDuplicateKey, v1alpha1.ReasonConfigMapNotFound, v1alpha1.ReasonConfigMapKeyMissing,
+		v1alpha1.ReasonConfigMapMalformed, v1alpha1.ReasonSecretForeign:
+		return true
+	default:
+		return false
+	}
+}
+
+func secretsResolved(f *Facts, p *Plan) verdict {
+	problems := p.Problems[:len(p.Problems):len(p.Problems)]
+	for _, problem := range p.Keys.Problems {
+		if ofSecrets(problem.Reason) {
+			problems = append(problems, problem)
+		}
+	}
+	if len(problems) > 0 {
+		return no(problems[0].Reason, sentences(texts(problems), 3))
+	}
+	if f.References.ReadAt.IsZero() && !f.unread(PartReferences) {
+		return maybe(v1alpha1.ReasonNotChecked, "the Secrets and ConfigMaps that the spec names are being read")
+	}
+	if !f.References.Known() {
+		var parts []string
+		for _, u := range f.References.Unread {
+			if u.Since.IsZero() {
+				parts = append(parts, fmt.Sprintf("%s %s (%s)", u.Kind, u.Name, u.Cause))
+			}
+		}
+		if len(parts) == 0 {
+			return unreadable("what the spec names")
+		}
+		return unreadable(sentences(parts, 3))
+	}
+	if !f.KeysKnown {
+		return unreadable("the Secrets of generated fee payers")
+	}
+	return yes(v1alpha1.ReasonResolved, "every Secret and ConfigMap that the spec names is there and holds what it must")
+}
+
+func texts(problems []refs.Problem) []string {
+	out := make([]string, 0, len(problems))
+	for _, p := range problems {
+		out = append(out, p.Message)
+	}
+	return out
+}
+
+func poolInitialised(f *Facts, p *Plan) verdict {
+	if len(p.Faults) > 0 || len(f.Target.Problems) > 0 || f.Target.Query.Target.Profile == nil && f.References.Known() {
+		return maybe(v1alpha1.ReasonConfigurationIncomplete, "the pool is not checked before the spec is accepted and what it names is resolved: see the conditions Accepted and SecretsResolved")
+	}
+	if !f.ChainRead {
+		return maybe(v1alpha1.ReasonNotChecked, "the first check of the pool is under way")
+	}
+	state, reason, message := f.Chain.Pool()
+	switch state {
+	case poolcheck.OK:
+		return yes(string(reason), message)
+	case poolcheck.Failed:
+		return no(string(reason), message)
+	default:
+		return maybe(string(reason), message)
+	}
+}
+
+// feePayersFunded speaks of the payers in use alone; a retired one that holds
+// funds is mentioned while those do.
+func feePayersFunded(f *Facts, p *Plan) verdict {
+	if !f.KeysKnown || !f.References.Known() {
+		return maybe(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
+	}
+	minimum, target := lamports(f.Pool.Spec.FeePayers.MinimumBalance, defaultMinimum), lamports(f.Pool.Spec.FeePayers.TargetBalance, defaultTarget)
+	var short, unknown []string
+	active := 0
+	for i := range p.Keys.Payers {
+		payer := &p.Keys.Payers[i]
+		if payer.State != v1alpha1.PayerActive {
+			continue
+		}
+		active++
+		switch {
+		case payer.BalanceLamports == nil:
+			unknown = append(unknown, payer.Address)
+		case lamports(payer.BalanceLamports, 0) < minimum:
+			short = append(short, shortfall(payer.Address, lamports(payer.BalanceLamports, 0), minimum, target))
+		}
+	}
+	switch {
+	case active == 0:
+		for _, problem := range p.Keys.Problems {
+			if problem.Reason == v1alpha1.ReasonNoPayers {
+				return no(problem.Reason, problem.Message)
+			}
+		}
+		return no(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
+	case len(short) > 0:
+		return no(v1alpha1.ReasonUnderfunded, sentences(short, 4))
+	case len(unknown) > 0:
+		return maybe(v1alpha1.ReasonBalancesUnknown, "the balance of "+sentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
+	}
+	for _, problem := range p.Keys.Problems {
+		if problem.Reason == v1alpha1.ReasonRetiredKeyFunded {
+			return verdict{metav1.ConditionTrue, problem.Reason, problem.Message}
+		}
+	}
+	return yes(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
+}
+
+// step is what amounts in messages are rounded to: a message must not change
+// with every transaction.
+const step = 10_000_000
+
+// shortfall says what to send. What is held is rounded down and what is missing
+// up, so that what is said is enough.
+func shortfall(address string, held, minimum, target uint64) string {
+	held = held / step * step
+	missing := (max(target, minimum) - held + step - 1) / step * step
+	return fmt.Sprintf("fee payer %s holds less than its minimum of %s: send it %s (%d lamports) to reach its target of %s: solana transfer --allow-unfunded-recipient %s %s",
+		address, sol(minimum), sol(missing), missing, sol(max(target, minimum)), address, solNumber(missing))
+}
+
+// sol writes lamports as SOL, exactly.
+func sol(lamports uint64) string { return solNumber(lamports) + " SOL" }
+
+func solNumber(lamports uint64) string {
+	const perSOL = 1_000_000_000
+	whole := strconv.FormatUint(lamports/perSOL, 10)
+	if lamports%perSOL == 0 {
+		return whole
+	}
+	return whole + "." + strings.TrimRight(fmt.Sprintf("%09d", lamports%perSOL), "0")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

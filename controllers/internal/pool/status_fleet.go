@@ -1,0 +1,154 @@
+package pool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// stuck is the reason that a Deployment's controller gives when a rollout has
+// not got on for its deadline.
+const stuck = "ProgressDeadlineExceeded"
+
+func available(f *Facts, p *Plan, o *Outcome) verdict {
+	if f.unread(PartFleet) {
+		return unreadable("the fleet")
+	}
+	d := f.Fleet.Deployment
+	if d == nil {
+		return notMade(f, p, o)
+	}
+	wanted := f.Fleet.live()
+	if wanted == 0 {
+		switch {
+		case p.Held || p.Latch:
+			return no(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
+		case f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0:
+			return no(v1alpha1.ReasonScaledToZero, "spec.replicas is 0: what was accepted waits in the database until a pod runs (kubectl scale relaypool "+f.Pool.Name+" --replicas=2)")
+		default:
+			return no(v1alpha1.ReasonPodsNotReady, "the fleet is about to start: no pod is ready yet")
+		}
+	}
+	ready := d.Status.AvailableReplicas
+	why := podsReason(f.Fleet.Pods, d)
+	switch {
+	case ready == 0:
+		return no(v1alpha1.ReasonPodsNotReady, "no pod is ready: "+orElse(why, "they are being started"))
+	case rolloutStuck(d):
+		return no(v1alpha1.ReasonPodsNotReady, "pods serve, but the rollout does not get on: "+orElse(why, orElse(replicaFailure(d), "its deadline has passed")))
+	case rollingOut(f):
+		if why != "" {
+			return yes(v1alpha1.ReasonRollingOut, "some pods serve while others start: "+why)
+		}
+		return yes(v1alpha1.ReasonRollingOut, "some pods serve while others are started or replaced")
+	default:
+		return yes(v1alpha1.ReasonAvailable, "all pods that are wanted are ready")
+	}
+}
+
+// notMade is the verdict when there is no Deployment of ours.
+func notMade(f *Facts, p *Plan, o *Outcome) verdict {
+	deployment := apply.Ref{Kind: build.KindDeployment, Name: f.Pool.Name}
+	switch {
+	case p.Paused:
+		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because spec.paused holds the operator off")
+	case slices.Contains(o.Result.Foreign, deployment):
+		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because "+deployment.String()+" belongs to somebody else: see the condition Stalled")
+	case slices.ContainsFunc(o.Result.Refused, func(r apply.Refusal) bool { return r.Ref == deployment }):
+		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because the API server refused "+deployment.String()+": see the condition Stalled")
+	case len(p.Faults) > 0:
+		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because the spec does not hold together: see the condition Accepted")
+	case !f.References.Known() && f.References.ReadAt.IsZero():
+		return maybe(v1alpha1.ReasonNotChecked, "what the spec names has not been read yet")
+	case !p.Deploy:
+		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because what they need is not resolved: see the condition SecretsResolved")
+	case p.Held:
+		return no(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
+	default:
+		return no(v1alpha1.ReasonPodsNotReady, "the fleet is being made: no pod is ready yet")
+	}
+}
+
+// rollingOut tells whether other pods run than are wanted.
+func rollingOut(f *Facts) bool {
+	d := f.Fleet.Deployment
+	if d == nil {
+		return true
+	}
+	if rolloutStuck(d) {
+		return false
+	}
+	wanted, s := f.Fleet.live(), &d.Status
+	return s.ObservedGeneration < d.Generation || s.UpdatedReplicas != wanted || s.Replicas != wanted || s.AvailableReplicas != wanted
+}
+
+func rolloutStuck(d *appsv1.Deployment) bool {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing {
+			return c.Status == corev1.ConditionFalse && c.Reason == stuck
+		}
+	}
+	return false
+}
+
+// replicaFailure is why pods could not even be made, such as a quota.
+func replicaFailure(d *appsv1.Deployment) string {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return "pods cannot be made (" + c.Reason + "): " + scrubbed(c.Message, nil)
+		}
+	}
+	return ""
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func autoscalingActive(f *Facts, p *Plan) verdict {
+	a := f.Pool.Spec.Autoscaling
+	switch {
+	case a == nil:
+		return no(v1alpha1.ReasonNotConfigured, "spec.autoscaling is left out: the fleet keeps its size")
+	case f.unread(PartCapabilities) || f.unread(PartAutoscaler):
+		return unreadable("the autoscaler")
+	case a.Provider == v1alpha1.ProviderKEDA && !f.Capabilities.ScaledObject:
+		return no(v1alpha1.ReasonProviderMissing, "KEDA's CRD scaledobjects.keda.sh is not installed: install KEDA, or set spec.autoscaling.provider to HPA; until then the fleet keeps its size")
+	case p.Held || p.Latch:
+		return maybe(v1alpha1.ReasonPending, "the gate holds the fleet, and nothing is scaled until the pool is initialised")
+	case !f.Autoscaler.Present || f.Autoscaler.Working == nil:
+		return maybe(v1alpha1.ReasonPending, "the autoscaler has not reported yet")
+	case !*f.Autoscaler.Working:
+		return no(v1alpha1.ReasonMetricUnavailable, metricRemedy(a.Provider)+"; it says: "+scrubbed(f.Autoscaler.Message, nil))
+	case f.Backlog.Due == 0 && f.Backlog.held() > 0:
+		var reasons []string
+		for _, reason := range slices.Sorted(maps.Keys(f.Backlog.Held)) {
+			if f.Backlog.Held[reason] > 0 {
+				reasons = append(reasons, reason)
+			}
+		}
+		return yes(v1alpha1.ReasonLimited, "more pods would not help: all that waits is held ("+strings.Join(reasons, ", ")+
+			"); fund the fee payers, raise the spend cap or mend the endpoints, as the reasons say")
+	default:
+		return yes(v1alpha1.ReasonScaling, "the backlog sizes the fleet")
+	}
+}
+
+func metricRemedy(provider v1alpha1.Provider) string {
+	if provider == v1alpha1.ProviderKEDA {
+		return "KEDA cannot read the backlog, and the fleet keeps its size: its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
+	}
+	return fmt.Sprintf("the autoscaler cannot read the backlog, and the fleet keeps its size: something has to serve the external metric %s", contract.MetricBacklog.Name)
+}

@@ -1,0 +1,176 @@
+package pool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/profile"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// secretValue reads one value of a Secret at the moment of use.
+type secretValue func(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (string, error)
+
+// targetOf makes what the chain is to be asked for of a spec and of what it
+// names. What is not resolved is left out, and the checks that need it are
+// unknown.
+func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*poolcheck.Key, error), value secretValue) Target {
+	spec := &pool.Spec
+	var t Target
+	q := &t.Query
+	q.Finalized = spec.Solana.Commitment == "finalized"
+	q.Interval = time.Duration(spec.Pool.CheckIntervalSeconds) * time.Second
+	q.Endpoints = endpoints(pool, known, value)
+	// A cluster that does not parse is a fault of the spec, which is told there.
+	q.Target.Genesis, _ = Genesis(spec.Solana.Cluster)
+
+	declared, err := declaredProfile(spec, known.Profile)
+	switch {
+	case err != nil:
+		from := spec.Pool.Profile.ConfigMap
+		t.Problems = append(t.Problems, malformed(from, "a program profile", err))
+	case declared != nil:
+		q.Target.Profile = declared
+	}
+	if known.VerifyingKey != nil {
+		key, err := parse(known.VerifyingKey)
+		if err != nil {
+			t.Problems = append(t.Problems, malformed(&spec.Pool.VerifyingKey, "snarkjs' verification_key.json", err))
+		}
+		q.Target.Key = key
+	}
+	return t
+}
+
+func malformed(from *v1alpha1.ConfigMapKey, expected string, err error) refs.Problem {
+	p := refs.Problem{Kind: refs.ConfigMap, Reason: v1alpha1.ReasonConfigMapMalformed}
+	if from != nil {
+		p.Name, p.Key = from.Name, from.Key
+	}
+	p.Message = fmt.Sprintf("ConfigMap %s, key %s: expected %s: %v", p.Name, p.Key, expected, err)
+	return p
+}
+
+// declaredProfile is the profile that the spec names with what the spec sets
+// beside it; nil while its ConfigMap is not resolved.
+func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.Profile, error) {
+	var (
+		p   *shieldpool.Profile
+		err error
+	)
+	switch {
+	case spec.Pool.Profile.Name != "":
+		p, err = shieldpool.BuiltIn(spec.Pool.Profile.Name)
+	case content != nil:
+		p, err = profile.Parse(content)
+	default:
+		return nil, nil //nolint:nilnil // no profile yet, and nothing is wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	if spec.Pool.ProgramID != "" {
+		if p.ProgramID, err = solana.PublicKeyFromBase58(spec.Pool.ProgramID); err != nil {
+			return nil, nil //nolint:nilnil,nilerr // a fault of the spec, which is told there
+		}
+	}
+	if spec.Pool.RootRing != 0 {
+		p.RootHistory = int(spec.Pool.RootRing)
+	}
+	if len(spec.Pool.Mints) == 0 {
+		return p, nil
+	}
+	p.Mints = nil
+	for _, m := range spec.Pool.Mints {
+		address, err := solana.PublicKeyFromBase58(m.Address)
+		if err != nil {
+			return nil, nil //nolint:nilnil,nilerr // as above
+		}
+		mint := shieldpool.Mint{Address: address}
+		if n, err := hex.Decode(mint.Field[:], []byte(m.Field)); err != nil || n != len(mint.Field) {
+			return nil, nil //nolint:nilnil,nilerr // as above
+		}
+		p.Mints = append(p.Mints, mint)
+	}
+	return p, nil
+}
+
+// endpoints are those that read, in their order.
+func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) []chainwatch.Endpoint {
+	var out []chainwatch.Endpoint
+	for _, e := range pool.Spec.Solana.Endpoints {
+		if !reads(e.Roles) {
+			continue
+		}
+		at := chainwatch.Endpoint{Name: e.Name}
+		if e.URLFrom == nil {
+			sum := sha256.Sum256([]byte(e.URL))
+			at.Identity = hex.EncodeToString(sum[:])
+			at.URL = func(context.Context) (string, error) { return e.URL, nil }
+		} else {
+			from, namespace := *e.URLFrom, pool.Namespace
+			at.Identity = identity(known, from)
+			at.URL = func(ctx context.Context) (string, error) { return value(ctx, namespace, from) }
+		}
+		out = append(out, at)
+	}
+	return out
+}
+
+func reads(roles []v1alpha1.Role) bool {
+	for _, r := range roles {
+		if r == v1alpha1.RoleRead {
+			return true
+		}
+	}
+	return len(roles) == 0
+}
+
+func identity(known *refs.Facts, from v1alpha1.SecretKey) string {
+	for _, o := range known.Resolved {
+		if o.Kind == refs.Secret && o.Name == from.Name {
+			return from.Name + "/" + from.Key + "/" + string(o.UID) + "/" + o.ResourceVersion
+		}
+	}
+	return from.Name + "/" + from.Key
+}
+
+// parser parses verifying keys and keeps the results: it takes some 20 ms, and
+// fleets of one circuit have the same key.
+type parser struct {
+	mutex sync.Mutex
+	known map[[sha256.Size]byte]parsed
+}
+
+type parsed struct {
+	key *poolcheck.Key
+	err error
+}
+
+// maxParsed bounds what a parser keeps.
+const maxParsed = 256
+
+func (p *parser) parse(content []byte) (*poolcheck.Key, error) {
+	sum := sha256.Sum256(content)
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if was, ok := p.known[sum]; ok {
+		return was.key, was.err
+	}
+	if p.known == nil || len(p.known) >= maxParsed {
+		p.known = map[[sha256.Size]byte]parsed{}
+	}
+	key, err := poolcheck.ParseKey(content)
+	p.known[sum] = parsed{key, err}
+	return key, err
+}
