@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -37,10 +37,10 @@ func (r *Reconciler) guardKeys(ctx context.Context, pool *v1alpha1.RelayPool) er
 
 // finalize lets a RelayPool go. It asks nothing but the API server for nothing
 // but the RelayPool itself: chain, Postgres and CRDs may be gone.
-func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.Result, error) {
+func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) error {
 	if !controllerutil.ContainsFinalizer(pool, Finalizer) {
 		r.forget(client.ObjectKeyFromObject(pool))
-		return ctrl.Result{}, r.reportDeleting(ctx, pool)
+		return r.reportDeleting(ctx, pool)
 	}
 	if note := r.farewell(pool); note != "" {
 		r.Recorder.Eventf(pool, nil, corev1.EventTypeWarning, v1alpha1.EventFundedKeyLeft, "Delete", "%s", note)
@@ -48,11 +48,11 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) (ct
 	before := pool.DeepCopy()
 	controllerutil.RemoveFinalizer(pool, Finalizer)
 	if err := r.Client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("remove finalizer: %w", err))
+		return gone(fmt.Errorf("remove finalizer: %w", err))
 	}
 	log.FromContext(ctx).Info("Let RelayPool go", "keys_left", len(pool.Status.FeePayers))
 	r.forget(client.ObjectKeyFromObject(pool))
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // farewell names the keys that may hold funds, by the last reading or, without
@@ -84,7 +84,15 @@ func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPoo
 		return nil
 	}
 	if err := r.Client.Status().Update(ctx, next); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
+		return gone(fmt.Errorf("write status: %w", err))
 	}
 	return nil
+}
+
+// gone takes the error that there is no such RelayPool any more for none.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -101,7 +101,8 @@ func held(f *Facts, chain poolcheck.State) bool {
 }
 
 // replicas is the number of pods to apply; nil leaves it to the autoscaler.
-// copied tells that it is the live number.
+// copied tells that it follows from the live number, which somebody may have
+// changed meanwhile.
 func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
 	live := f.Fleet.live()
 	spec := &f.Pool.Spec
@@ -112,13 +113,13 @@ func replicas(f *Facts, held bool) (wanted *int32, copied bool) {
 		return nil, false
 	case spec.Autoscaling != nil:
 		// No autoscaler starts a fleet that is at 0.
-		return ptr.To(max(spec.Autoscaling.MinReplicas, 1)), false
+		return ptr.To(max(spec.Autoscaling.MinReplicas, 1)), true
 	case spec.Replicas != nil:
 		return spec.Replicas, false
 	case live > 0:
 		return &live, true
 	default:
-		return ptr.To[int32](defaultReplicas), false
+		return ptr.To[int32](defaultReplicas), f.Fleet.Deployment != nil
 	}
 }
 

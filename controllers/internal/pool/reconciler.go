@@ -133,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	// Before anything that a dependency which is gone could hold up.
 	if pool.DeletionTimestamp != nil {
-		return r.settled(r.finalize(ctx, &pool))
+		return r.settled(ctrl.Result{}, r.finalize(ctx, &pool))
 	}
 	if err := r.guardKeys(ctx, &pool); err != nil {
 		return r.settled(ctrl.Result{}, err)
@@ -257,7 +257,7 @@ func (r *Reconciler) settled(result ctrl.Result, err error) (ctrl.Result, error)
 
 // onlyConflicts tells whether every error that was joined is a conflict.
 func onlyConflicts(err error) bool {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // looks at the joined errors themselves
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {
 			if !onlyConflicts(one) {
 				return false

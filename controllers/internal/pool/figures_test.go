@@ -1,0 +1,118 @@
+package pool
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+)
+
+func TestFiguresAreWrittenSeldom(t *testing.T) {
+	t.Parallel()
+	balance := func(lamports uint64) func(*Facts) {
+		return func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: lamports, At: f.Now} }
+	}
+	index := func(n uint64) func(*Facts) {
+		return func(f *Facts) { f.Chain.Report.Pools[0].NextIndex = &n }
+	}
+	due := func(n int64) func(*Facts) { return func(f *Facts) { f.Backlog.Due = n } }
+	tests := map[string]struct {
+		change func(f *Facts)
+		after  time.Duration
+		want   bool
+	}{
+		"nothing changed":                                {change: func(*Facts) {}, after: time.Hour},
+		"a balance fell by two percent":                  {change: balance(980_000_000), after: time.Hour, want: true}, // across the target
+		"a balance rose by two percent":                  {change: balance(1_020_000_000), after: time.Hour},
+		"a balance rose by a tenth":                      {change: balance(1_100_000_000), after: time.Hour, want: true},
+		"a balance rose by a tenth within a minute":      {change: balance(1_100_000_000), after: 30 * time.Second},
+		"a balance fell below the minimum, at once":      {change: balance(10_000_000), after: time.Second, want: true}, // a condition changes
+		"a balance could not be read":                    {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, after: 0, want: true},
+		"the tree grew by a hundred leaves of a million": {change: index(1_234_667), after: time.Hour},
+		"the tree grew by two percent":                   {change: index(1_260_000), after: time.Hour, want: true},
+		"the backlog grew by half":                       {change: due(4), after: time.Hour},
+		"the backlog doubled":                            {change: due(6), after: time.Hour, want: true},
+		"the backlog ended":                              {change: due(0), after: time.Hour, want: true},
+		"a pod became ready":                             {change: func(f *Facts) { fleet(f, 3, 3) }, after: time.Second, want: true},
+		"a payer went":                                   {change: func(f *Facts) { f.References.Payers = f.References.Payers[:1] }, after: time.Second, want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			f.Pool.Status = statusOf(t, f)
+			if f.Pool.Status.ObservedAt == nil || ptr.Deref(f.Pool.Status.NextIndex, 0) != 1_230_000 || ptr.Deref(f.Pool.Status.Backlog, 0) != 3 {
+				t.Fatalf("first status has index %v, backlog %v: want 1230000 and 3", f.Pool.Status.NextIndex, f.Pool.Status.Backlog)
+			}
+			f.Now = f.Now.Add(tc.after)
+			tc.change(f)
+			next := statusOf(t, f)
+			if got := !equality.Semantic.DeepEqual(f.Pool.Status, next); got != tc.want {
+				t.Errorf("written %t: want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// What is put off is written when the minute is over, without anything else
+// asking for it.
+func TestFiguresThatArePutOffAreDue(t *testing.T) {
+	t.Parallel()
+	f := running()
+	f.Pool.Status = statusOf(t, f)
+	f.Now = f.Now.Add(20 * time.Second)
+	f.Backlog.Due = 50
+	p := Decide(f, settings())
+	status := Report(f, &p, &Outcome{})
+	if got, want := figuresDue(f, &p, &status), now().Add(time.Minute); !got.Equal(want) {
+		t.Errorf("due at %s: want %s", got, want)
+	}
+	f.Now = now().Add(time.Minute)
+	status = Report(f, &p, &Outcome{})
+	if got := ptr.Deref(status.Backlog, 0); got != 50 {
+		t.Errorf("backlog %d: want 50", got)
+	}
+	if got := figuresDue(f, &p, &status); !got.IsZero() {
+		t.Errorf("due at %s although all is written", got)
+	}
+}
+
+func TestRoundedKeepsTheFirstDigits(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]int64{0: 0, 7: 7, 99: 99, 100: 100, 123: 120, 98765: 98000} {
+		if got := rounded(n, 2); got != want {
+			t.Errorf("rounded(%d) = %d: want %d", n, got, want)
+		}
+	}
+}
+
+func TestAmountsInSOL(t *testing.T) {
+	t.Parallel()
+	for lamports, want := range map[uint64]string{0: "0 SOL", 1: "0.000000001 SOL", 50_000_000: "0.05 SOL", 1_000_000_000: "1 SOL", 2_500_000_000: "2.5 SOL"} {
+		if got := sol(lamports); got != want {
+			t.Errorf("%d lamports are %q: want %q", lamports, got, want)
+		}
+	}
+}
+
+// What is said to be missing is enough, however the amounts are rounded.
+func TestShortfallIsEnough(t *testing.T) {
+	t.Parallel()
+	f := running()
+	for _, held := range []uint64{0, 1, 9_999_999, 10_000_000, 49_999_999} {
+		f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: held, At: now()}
+		p := Decide(f, settings())
+		v := feePayersFunded(f, &p)
+		if v.reason != v1alpha1.ReasonUnderfunded {
+			t.Errorf("with %d lamports: reason %s, want Underfunded", held, v.reason)
+		}
+		missing := (1_000_000_000 - held/step*step + step - 1) / step * step
+		if held+missing < 1_000_000_000 {
+			t.Errorf("with %d lamports %d more are asked for: not enough", held, missing)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// Whatever is found, in whatever order: once the gate has opened nothing but
+// spec.replicas brings a fleet to 0, there is one scaler at most, every condition
+// is set, and facts that stay the same give a status that stays the same.
+func TestAnySequenceOfFacts(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the seed repeats a sequence
+		f := running()
+		f.Pool.Status = v1alpha1.RelayPoolStatus{}
+		f.Fleet = Fleet{}
+		for pass := range 60 {
+			f.Now = f.Now.Add(time.Duration(random.IntN(90)) * time.Second)
+			change(random, f)
+			p := Decide(f, settings())
+			o := outcomeOf(random, f, &p)
+			status := Report(f, &p, &o)
+			if err := wrong(f, &p, &status); err != nil {
+				t.Fatalf("seed %d, pass %d: %v", seed, pass, err)
+			}
+			again := *f
+			again.Pool = f.Pool.DeepCopy()
+			again.Pool.Status = *status.DeepCopy()
+			again.Now = f.Now.Add(time.Duration(random.IntN(3600)) * time.Second)
+			p = Decide(&again, settings())
+			p.Latch = false // the first pass has done it
+			repeated := p
+			if o.Applied == (repeated.Deploy && !repeated.Paused) && p.Held == held(f, chainState(f)) {
+				if next := Report(&again, &repeated, &o); !equality.Semantic.DeepEqual(status, next) && !figuresPutOff(f, &status, &next) {
+					t.Fatalf("seed %d, pass %d: the same facts give another status:\n%s", seed, pass, cmp.Diff(status, next))
+				}
+			}
+			f.Pool.Status = status
+			if o.Applied {
+				take(f, &p)
+			}
+		}
+	}
+}
+
+// figuresPutOff tells that the second status only has figures that the first one
+// had to put off because a minute had not passed.
+func figuresPutOff(f *Facts, first, second *v1alpha1.RelayPoolStatus) bool {
+	if f.Pool.Status.ObservedAt == nil || f.Now.Sub(f.Pool.Status.ObservedAt.Time) >= figuresInterval {
+		return false
+	}
+	same := second.DeepCopy()
+	same.NextIndex, same.Backlog, same.FeePayers, same.ObservedAt = first.NextIndex, first.Backlog, first.FeePayers, first.ObservedAt
+	return equality.Semantic.DeepEqual(*first, *same)
+}
+
+func chainState(f *Facts) poolcheck.State {
+	if !f.ChainRead {
+		return poolcheck.Unknown
+	}
+	state, _, _ := f.Chain.Pool()
+	return state
+}
+
+// change is one thing that happens to a fleet.
+func change(random *rand.Rand, f *Facts) {
+	spec := &f.Pool.Spec
+	switch random.IntN(16) {
+	case 0:
+		f.ChainRead, f.Chain.Since, f.Chain.Report = true, time.Time{}, reportOf(poolcheck.OK, "")
+	case 1:
+		f.ChainRead, f.Chain.Since = true, time.Time{}
+		f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
+	case 2:
+		f.Chain.Since, f.Chain.Why = f.Now, "endpoint main does not answer"
+	case 3:
+		f.Chain, f.ChainRead = chainwatch.Reading{}, false // the operator was started anew
+	case 4:
+		f.Chain.Payers = map[solana.PublicKey]chainwatch.Payer{payerA(): {Lamports: random.Uint64N(2_000_000_000), At: f.Now}, payerB(): {Lamports: 1_500_000_000, At: f.Now}}
+	case 5:
+		f.References.Problems = nil
+		if random.IntN(2) == 0 {
+			f.References.Problems = []refs.Problem{{Reason: v1alpha1.ReasonSecretNotFound, Message: "Secret postgres is missing"}}
+		}
+	case 6:
+		spec.Autoscaling, spec.Replicas = nil, ptr.To(random.Int32N(4))
+	case 7:
+		spec.Autoscaling, spec.Replicas = nil, nil
+	case 8:
+		spec.Replicas, spec.Autoscaling = nil, &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1 + random.Int32N(3), MaxReplicas: 9}
+	case 9:
+		spec.Replicas, spec.Autoscaling = nil, &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderKEDA, MinReplicas: 1, MaxReplicas: 9}
+	case 10:
+		f.Capabilities.ScaledObject = !f.Capabilities.ScaledObject
+	case 11:
+		clear(f.Unread)
+		if random.IntN(2) == 0 {
+			f.Unread[[]Part{PartFleet, PartKeys, PartAutoscaler, PartCapabilities}[random.IntN(4)]] = errors.New("boom")
+		}
+		f.KeysKnown = !f.unread(PartKeys) && !f.unread(PartFleet)
+	case 12:
+		spec.Paused = random.IntN(3) == 0
+	case 13:
+		if d := f.Fleet.Deployment; d != nil && f.Fleet.live() > 0 {
+			fleet(f, f.Fleet.live(), random.Int32N(f.Fleet.live()+1))
+		}
+	case 14:
+		f.Autoscaler = Autoscaler{Present: random.IntN(2) == 0, Working: ptr.To(random.IntN(2) == 0)}
+	case 15:
+		f.Backlog = Backlog{At: f.Now, Due: random.Int64N(200), Held: map[string]int64{"fee_payer_empty": random.Int64N(2)}}
+	}
+}
+
+func outcomeOf(random *rand.Rand, f *Facts, p *Plan) Outcome {
+	o := Outcome{Applied: p.Deploy && !p.Paused}
+	if o.Applied && random.IntN(10) == 0 {
+		o.Result.Foreign = []apply.Ref{{Kind: build.KindPodMonitor, Name: f.Pool.Name}}
+	}
+	return o
+}
+
+// take makes what was applied live.
+func take(f *Facts, p *Plan) {
+	replicas := f.Fleet.live()
+	switch {
+	case p.Held:
+		replicas = 0
+	case p.Input.Replicas != nil:
+		replicas = *p.Input.Replicas
+	case f.Fleet.Deployment == nil:
+		replicas = 1 // what the API server makes of none
+	}
+	if f.Fleet.Deployment == nil || f.Fleet.live() != replicas {
+		fleet(f, replicas, replicas)
+	}
+}
+
+// wrong tells what must never be.
+func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
+	scalers := 0
+	for _, o := range p.Objects {
+		if o.Kind == build.KindHorizontalPodAutoscaler || o.Kind == build.KindScaledObject {
+			scalers++
+		}
+	}
+	zero := p.Held || p.Input.Replicas != nil && *p.Input.Replicas == 0
+	byHand := f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0
+	switch {
+	case scalers > 1:
+		return fmt.Errorf("%d scalers", scalers)
+	case p.Held && scalers > 0:
+		return errors.New("a held fleet has an autoscaler")
+	case f.Pool.Status.InitialisedAt != nil && zero && !byHand:
+		return errors.New("the gate had opened, and the fleet is brought to 0")
+	case f.Pool.Status.InitialisedAt != nil && status.InitialisedAt == nil:
+		return errors.New("the gate has closed")
+	case status.ObservedGeneration != f.Pool.Generation:
+		return errors.New("the generation is not observed")
+	}
+	for _, kind := range []string{
+		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
+		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive, v1alpha1.ConditionReady,
+	} {
+		c := meta.FindStatusCondition(status.Conditions, kind)
+		if c == nil || c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
+			return fmt.Errorf("condition %s is not set whole: %v", kind, c)
+		}
+	}
+	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("condition %s is there and is %s", kind, c.Status)
+		}
+	}
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReconciling) && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
+		return errors.New("it is stalled and reconciling")
+	}
+	if slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool { return len(c.Message) > maxMessage }) {
+		return errors.New("a message is too long")
+	}
+	return nil
+}

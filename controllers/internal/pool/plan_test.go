@@ -1,0 +1,174 @@
+package pool
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change    func(f *Facts)
+		wantHeld  bool
+		wantLatch bool
+	}{
+		"nothing is known of the pool and nothing runs": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false; f.Fleet = Fleet{} }, wantHeld: true},
+		"nothing is known of the pool and pods run":     {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false }},
+		"the chain was lost and pods run": {change: func(f *Facts) {
+			f.Pool.Status.InitialisedAt = nil
+			f.Chain.Since, f.Chain.Report = now(), reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
+		}},
+		"the pool is not initialised": {change: func(f *Facts) {
+			f.Pool.Status.InitialisedAt = nil
+			f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
+		}, wantHeld: true},
+		"it is initialised, and the status does not say so yet": {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; fleet(f, 0, 0) }, wantHeld: true, wantLatch: true},
+		"the same of a fleet that runs":                         {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil }, wantLatch: true},
+		"the status says so":                                    {change: func(f *Facts) { fleet(f, 0, 0) }},
+		"the status says so, and the account has gone":          {change: func(f *Facts) { f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing) }},
+		"the gate only warns": {change: func(f *Facts) {
+			f.Pool.Status.InitialisedAt, f.Pool.Spec.Pool.Gate = nil, v1alpha1.GateWarn
+			f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
+			f.Fleet = Fleet{}
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			tc.change(f)
+			p := Decide(f, settings())
+			if p.Held != tc.wantHeld || p.Latch != tc.wantLatch {
+				t.Errorf("held %t, latch %t: want %t, %t", p.Held, p.Latch, tc.wantHeld, tc.wantLatch)
+			}
+		})
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	auto := &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 3, MaxReplicas: 9}
+	tests := map[string]struct {
+		replicas   *int32
+		auto       *v1alpha1.Autoscaling
+		live       int32 // -1: no Deployment
+		held       bool
+		want       *int32
+		wantCopied bool
+	}{
+		"the spec says":                                {replicas: ptr.To[int32](4), live: 2, want: ptr.To[int32](4)},
+		"the spec says zero":                           {replicas: ptr.To[int32](0), live: 2, want: ptr.To[int32](0)},
+		"nobody says, of a new fleet":                  {live: -1, want: ptr.To[int32](2)},
+		"nobody says, of one that runs":                {live: 7, want: ptr.To[int32](7), wantCopied: true},
+		"nobody says, after the gate has opened":       {live: 0, want: ptr.To[int32](2), wantCopied: true},
+		"an autoscaler has a fleet that runs":          {auto: auto, live: 1},
+		"an autoscaler comes to one that does not":     {auto: auto, live: 0, want: ptr.To[int32](3), wantCopied: true},
+		"an autoscaler comes to a new one":             {auto: auto, live: -1, want: ptr.To[int32](3), wantCopied: true},
+		"the gate holds what the spec says":            {replicas: ptr.To[int32](4), live: 0, held: true, want: ptr.To[int32](0)},
+		"the gate holds what an autoscaler is to have": {auto: auto, live: 0, held: true, want: ptr.To[int32](0)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			f.Pool.Spec.Replicas, f.Pool.Spec.Autoscaling = tc.replicas, tc.auto
+			fleet(f, max(tc.live, 0), 0)
+			if tc.live < 0 {
+				f.Fleet = Fleet{}
+			}
+			got, copied := replicas(f, tc.held)
+			if !ptr.Equal(got, tc.want) || copied != tc.wantCopied {
+				t.Errorf("replicas %v, copied %t: want %v, %t", ptr.Deref(got, -1), copied, ptr.Deref(tc.want, -1), tc.wantCopied)
+			}
+		})
+	}
+}
+
+func TestNothingIsDeployedOnWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(f *Facts)
+		want   bool
+	}{
+		"everything is known":            {change: func(*Facts) {}, want: true},
+		"a Secret is missing":            {change: func(f *Facts) { f.References.Problems = []refs.Problem{{Reason: v1alpha1.ReasonSecretNotFound}} }},
+		"the Secrets were never read":    {change: func(f *Facts) { f.References = refs.Facts{} }},
+		"one of them was never read":     {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret}} }},
+		"one of them cannot be read now": {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret, Since: now()}} }, want: true},
+		"keys could not be read":         {change: func(f *Facts) { f.KeysKnown = false }},
+		"there is no key":                {change: func(f *Facts) { f.References.Payers = nil }},
+		"the fleet could not be read":    {change: func(f *Facts) { f.Unread[PartFleet] = errors.New("boom") }},
+		"it is not known what KEDA is":   {change: func(f *Facts) { f.Unread[PartCapabilities] = errors.New("boom") }},
+		"the spec is wrong":              {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }},
+		"the chain was never read":       {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			tc.change(f)
+			p := Decide(f, settings())
+			if p.Deploy != tc.want || (len(p.Objects) > 0) != tc.want {
+				t.Errorf("deploy %t with %d objects: want %t", p.Deploy, len(p.Objects), tc.want)
+			}
+		})
+	}
+}
+
+func TestTheChainIsAskedForWhatIsDeclared(t *testing.T) {
+	t.Parallel()
+	f := running()
+	f.Pool.Spec.Pool.RootRing = 64
+	f.Pool.Spec.Pool.ProgramID = payerB().String()
+	f.Pool.Spec.Solana.Endpoints = append(f.Pool.Spec.Solana.Endpoints,
+		v1alpha1.Endpoint{Name: "sender", URL: "http://127.0.0.1:1", Roles: []v1alpha1.Role{v1alpha1.RoleSubmit}},
+		v1alpha1.Endpoint{Name: "secret", URLFrom: &v1alpha1.SecretKey{Name: "postgres", Key: "rpc"}, Roles: []v1alpha1.Role{v1alpha1.RoleRead}})
+	f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
+	q := Decide(f, settings()).Query
+	if len(q.Endpoints) != 2 || q.Endpoints[0].Name != "main" || q.Endpoints[1].Name != "secret" {
+		t.Fatalf("%d endpoints: want main and secret, those that read", len(q.Endpoints))
+	}
+	before := q.Endpoints[1].Identity
+	f.References.Resolved[0].ResourceVersion = "2"
+	if after := targetOf(f.Pool, &f.References, (&parser{}).parse, nil).Query.Endpoints[1].Identity; after == before {
+		t.Error("a Secret that changed leaves the endpoint's identity as it was")
+	}
+	if q.Target.Profile.RootHistory != 64 || q.Target.Profile.ProgramID != payerB() {
+		t.Errorf("ring %d, program %s: want what the spec says", q.Target.Profile.RootHistory, q.Target.Profile.ProgramID)
+	}
+	if len(q.Payers) != 2 || len(q.Thresholds) != 2 {
+		t.Errorf("%d payers and %d thresholds: want 2 and 2", len(q.Payers), len(q.Thresholds))
+	}
+}
+
+func TestRenderGivesWhatAPassWouldApply(t *testing.T) {
+	t.Parallel()
+	f := running()
+	all := build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true}
+	f.Capabilities = all
+	wanted := Decide(f, settings()).Objects
+	got, err := Render(f.Pool, RenderOptions{Settings: settings(), Capabilities: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(wanted) || len(got) == 0 {
+		t.Fatalf("%d objects: want %d", len(got), len(wanted))
+	}
+	for i := range got {
+		if got[i].Kind != wanted[i].Kind || got[i].Name != wanted[i].Name {
+			t.Errorf("object %d is %s %s: want %s %s", i, got[i].Kind.Kind, got[i].Name, wanted[i].Kind.Kind, wanted[i].Name)
+		}
+	}
+	f.Pool.Spec.Solana.Cluster = "x"
+	if _, err := Render(f.Pool, RenderOptions{}); err == nil {
+		t.Error("a spec that does not hold together was rendered")
+	}
+}

@@ -1,0 +1,268 @@
+package pool
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// conditionCase is one condition of one set of facts.
+type conditionCase struct {
+	change  func(f *Facts)
+	outcome Outcome
+	want    string // status and reason
+	says    []string
+}
+
+const none = "none"
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	deployment := apply.Ref{Kind: build.KindDeployment, Name: "demo"}
+	unread := func(p Part) func(*Facts) { return func(f *Facts) { f.Unread[p] = errors.New("boom") } }
+	broken := func(reason string) func(*Facts) {
+		return func(f *Facts) {
+			f.References.Problems = []refs.Problem{{Kind: refs.Secret, Name: "postgres", Key: "url", Reason: reason, Message: "Secret postgres is not what it must be"}}
+		}
+	}
+	chain := func(state poolcheck.State, reason poolcheck.Reason) func(*Facts) {
+		return func(f *Facts) { f.Chain.Report = reportOf(state, reason) }
+	}
+	lost := func(f *Facts) {
+		f.Chain.Since, f.Chain.Why = now(), "endpoint main does not answer"
+	}
+	held := func(f *Facts) {
+		f.Pool.Status.InitialisedAt = nil
+		chain(poolcheck.Failed, poolcheck.ReasonAccountMissing)(f)
+		fleet(f, 0, 0)
+	}
+	scaled := func(f *Facts) {
+		f.Pool.Spec.Replicas = nil
+		f.Pool.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 5}
+		f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(true)}
+	}
+	tests := map[string]map[string]conditionCase{
+		v1alpha1.ConditionAccepted: {
+			"a spec that holds together": {want: "True/Valid"},
+			"a cluster that is no hash": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = strings.Repeat("1", 40) }, want: "False/InvalidSpec",
+				says: []string{"spec.solana.cluster", "32 bytes in base58", "40 characters"}},
+			"a mint's field above the field's order": {change: func(f *Facts) {
+				f.Pool.Spec.Pool.Mints = []v1alpha1.Mint{{Address: payerA().String(), Field: strings.Repeat("f", 64)}}
+			}, want: "False/InvalidSpec", says: []string{"spec.pool.mints[0].field", "BN254"}},
+			"swaps behind a policy that lets nobody to the router": {change: func(f *Facts) {
+				f.Pool.Spec.Swap = &v1alpha1.Swap{Router: v1alpha1.Router{URL: "https://router.example"}}
+				f.Pool.Spec.NetworkPolicy = &v1alpha1.NetworkPolicy{}
+			}, want: "False/InvalidSpec", says: []string{"spec.networkPolicy.router"}},
+			"a pod label that is none": {change: func(f *Facts) { f.Pool.Spec.Template.Labels = map[string]string{"a b": "c"} }, want: "False/InvalidSpec",
+				says: []string{"spec.template.labels"}},
+		},
+		v1alpha1.ConditionSecretsResolved: {
+			"everything is there":  {want: "True/Resolved"},
+			"a Secret is missing":  {change: broken(v1alpha1.ReasonSecretNotFound), want: "False/SecretNotFound", says: []string{"Secret postgres"}},
+			"nothing was read yet": {change: func(f *Facts) { f.References = refs.Facts{} }, want: "Unknown/NotChecked"},
+			"an object was unread": {change: func(f *Facts) {
+				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Forbidden"}}
+			}, want: "Unknown/InternalError", says: []string{"Secret postgres (Forbidden)"}},
+			"it is unread but known": {change: func(f *Facts) {
+				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Timeout", Since: now()}}
+			}, want: "True/Resolved"},
+			"keys were unread": {change: func(f *Facts) { f.KeysKnown = false; f.Unread[PartKeys] = errors.New("boom") }, want: "Unknown/InternalError"},
+			"a profile does not parse": {change: func(f *Facts) {
+				f.Pool.Spec.Pool.Profile = v1alpha1.Profile{ConfigMap: &v1alpha1.ConfigMapKey{Name: "own", Key: "profile.yaml"}}
+				f.References.Profile = []byte("base: nothing-of-ours")
+				f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
+			}, want: "False/ConfigMapMalformed", says: []string{"ConfigMap own, key profile.yaml", "base"}},
+			"a verifying key is another file": {change: func(f *Facts) {
+				f.References.VerifyingKey = []byte("{}")
+				f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
+			}, want: "False/ConfigMapMalformed", says: []string{"ConfigMap circuit, key vk", "verification_key.json"}},
+		},
+		v1alpha1.ConditionPoolInitialised: {
+			"every check is ok":                {want: "True/Initialised"},
+			"an account is missing":            {change: chain(poolcheck.Failed, poolcheck.ReasonAccountMissing), want: "False/AccountMissing", says: []string{"POOL", "initialise it"}},
+			"the chain was lost":               {change: lost, want: "Unknown/ChainUnavailable", says: []string{"endpoint main"}},
+			"nothing was read yet":             {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: "Unknown/NotChecked"},
+			"the profile is not there":         {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
+			"something could not be looked at": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete"},
+		},
+		v1alpha1.ConditionFeePayersFunded: {
+			"all hold enough": {want: "True/Funded"},
+			"one is short": {change: func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: 12_345_678, At: now()} }, want: "False/Underfunded",
+				says: []string{payerA().String(), "0.05 SOL", "send it 0.99 SOL (990000000 lamports)", "solana transfer"}},
+			"one is unknown": {change: func(f *Facts) { delete(f.Chain.Payers, payerB()) }, want: "Unknown/BalancesUnknown", says: []string{payerB().String()}},
+			"one is short and one unknown": {change: func(f *Facts) {
+				delete(f.Chain.Payers, payerB())
+				f.Chain.Payers[payerA()] = chainwatch.Payer{At: now()}
+			}, want: "False/Underfunded"},
+			"there is none":                          {change: func(f *Facts) { f.References.Payers = nil }, want: "False/NoPayers"},
+			"keys were not read":                     {change: func(f *Facts) { f.KeysKnown = false }, want: "Unknown/NotChecked"},
+			"the chain was lost, but they were read": {change: lost, want: "True/Funded"},
+		},
+		v1alpha1.ConditionAvailable: {
+			"all are ready":       {want: "True/Available"},
+			"the fleet is unread": {change: unread(PartFleet), want: "Unknown/InternalError"},
+			"the gate holds":      {change: held, want: "False/Held", says: []string{"PoolInitialised", "spec.pool.gate: Warn"}},
+			"somebody scaled it to zero": {change: func(f *Facts) { f.Pool.Spec.Replicas = ptr.To[int32](0); fleet(f, 0, 0) }, want: "False/ScaledToZero",
+				says: []string{"kubectl scale relaypool demo"}},
+			"what pods need is missing": {change: func(f *Facts) { broken(v1alpha1.ReasonSecretNotFound)(f); f.Fleet = Fleet{} }, want: "False/NotDeployed", says: []string{"SecretsResolved"}},
+			"the Deployment is somebody else's": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "False/NotDeployed",
+				says: []string{"belongs to somebody else"}},
+			"the Deployment was refused": {change: func(f *Facts) { f.Fleet = Fleet{} }, outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden"}}}}, want: "False/NotDeployed",
+				says: []string{"refused"}},
+			"the operator is paused before the first pod": {change: func(f *Facts) { f.Fleet = Fleet{}; f.Pool.Spec.Paused = true }, want: "False/NotDeployed", says: []string{"spec.paused"}},
+			"the fleet was just made":                     {change: func(f *Facts) { f.Fleet = Fleet{} }, want: "False/PodsNotReady"},
+			"a pod crashes": {change: func(f *Facts) {
+				fleet(f, 2, 0)
+				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 5m0s restarting failed container=relay pod=" + f.Fleet.Pods[0].Name}},
+					corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "starting\nrelay: --genesis-hash: expected 32 bytes\n"}})
+			}, want: "False/PodsNotReady", says: []string{"CrashLoopBackOff", "exit code 2", "--genesis-hash: expected 32 bytes"}},
+			"a pod runs again between two crashes": {change: func(f *Facts) {
+				fleet(f, 2, 0)
+				relayOf(f, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+					corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
+			}, want: "False/PodsNotReady", says: []string{"CrashLoopBackOff", "exit code 137 (OOMKilled)"}},
+			"an image cannot be fetched": {change: func(f *Facts) {
+				fleet(f, 2, 0)
+				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "rpc error: 4711"}}, corev1.ContainerState{})
+			}, want: "False/PodsNotReady", says: []string{"ImagePullBackOff", "relay:1", "imagePullSecrets"}},
+			"a Secret's key is not there for the kubelet": {change: func(f *Facts) {
+				fleet(f, 2, 0)
+				relayOf(f, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: `secret "postgres" not found`}}, corev1.ContainerState{})
+			}, want: "False/PodsNotReady", says: []string{"CreateContainerConfigError", "postgres"}},
+			"no node takes it": {change: func(f *Facts) {
+				fleet(f, 1, 0)
+				f.Fleet.Pods[0].Status.Conditions = append(f.Fleet.Pods[0].Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes"})
+			}, want: "False/PodsNotReady", says: []string{"Unschedulable", "kubectl describe pod -l app.kubernetes.io/instance=demo"}},
+			"a quota lets no pod be made": {change: func(f *Facts) {
+				fleet(f, 1, 0)
+				f.Fleet.Pods = nil
+				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: `pods "demo-7d9c5b8f6d-x2xz4" is forbidden: exceeded quota`}}
+			}, want: "False/PodsNotReady", says: []string{"FailedCreate", "exceeded quota"}},
+			"one of two is ready": {change: func(f *Facts) { fleet(f, 2, 1) }, want: "True/RollingOut"},
+			"a rollout is stuck while the old pods serve": {change: func(f *Facts) {
+				fleet(f, 2, 2)
+				f.Fleet.Deployment.Status.UpdatedReplicas = 1
+				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
+			}, want: "False/PodsNotReady", says: []string{"does not get on"}},
+		},
+		v1alpha1.ConditionAutoscalingActive: {
+			"it is left out":        {want: "False/NotConfigured"},
+			"it scales":             {change: scaled, want: "True/Scaling"},
+			"it has not reported":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{Present: true} }, want: "Unknown/Pending"},
+			"it is not there yet":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{} }, want: "Unknown/Pending"},
+			"the gate holds":        {change: func(f *Facts) { scaled(f); held(f) }, want: "Unknown/Pending"},
+			"KEDA is not installed": {change: func(f *Facts) { scaled(f); f.Pool.Spec.Autoscaling.Provider = v1alpha1.ProviderKEDA }, want: "False/ProviderMissing", says: []string{"scaledobjects.keda.sh"}},
+			"nothing serves the metric": {change: func(f *Facts) {
+				scaled(f)
+				f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: "no metrics returned"}
+			}, want: "False/MetricUnavailable", says: []string{"relaypool_backlog_jobs", "no metrics returned"}},
+			"what waits is held by dry payers": {change: func(f *Facts) {
+				scaled(f)
+				f.Backlog = Backlog{At: now(), Held: map[string]int64{"fee_payer_empty": 7, "spend_cap_reached": 0}}
+			}, want: "True/Limited", says: []string{"(fee_payer_empty)"}},
+			"some is held and some is due": {change: func(f *Facts) {
+				scaled(f)
+				f.Backlog = Backlog{At: now(), Due: 1, Held: map[string]int64{"fee_payer_empty": 7}}
+			}, want: "True/Scaling"},
+			"the optional kinds could not be read": {change: func(f *Facts) { scaled(f); f.Unread[PartCapabilities] = errors.New("boom") }, want: "Unknown/InternalError"},
+		},
+		v1alpha1.ConditionReady: {
+			"all is well":                         {want: "True/Ready"},
+			"all is well and the operator paused": {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
+			"False comes before Unknown":          {change: func(f *Facts) { lost(f); fleet(f, 2, 0) }, want: "False/PodsNotReady"},
+			"the first False is taken over":       {change: func(f *Facts) { broken(v1alpha1.ReasonSecretMalformed)(f); fleet(f, 2, 0) }, want: "False/SecretMalformed"},
+			"the chain was lost":                  {change: lost, want: "Unknown/ChainUnavailable"},
+			"an autoscaler that does not scale":   {change: func(f *Facts) { scaled(f); f.Autoscaler.Working = ptr.To(false) }, want: "False/MetricUnavailable"},
+			"a foreign object nobody notices":     {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{{Kind: build.KindPodMonitor, Name: "demo"}}}}, want: "False/ForeignObject"},
+		},
+		v1alpha1.ConditionReconciling: {
+			"all is well":                    {want: none},
+			"pods are replaced":              {change: func(f *Facts) { fleet(f, 2, 2); f.Fleet.Deployment.Status.UpdatedReplicas = 1 }, want: "True/Progressing"},
+			"something could not be written": {outcome: Outcome{Failed: true}, want: "True/Progressing"},
+			"an object is on its way out":    {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
+			"somebody fights":                {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"again and again"}},
+			"it stalls":                      {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
+			"the operator is paused":         {change: func(f *Facts) { fleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
+			"a rollout is stuck": {change: func(f *Facts) {
+				fleet(f, 2, 1)
+				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
+			}, want: none},
+		},
+		v1alpha1.ConditionStalled: {
+			"all is well":          {want: none},
+			"a foreign object":     {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: "True/ForeignObject", says: []string{"Deployment demo"}},
+			"a refused object":     {outcome: Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: deployment, Reason: "Forbidden", Message: "exceeded quota"}}}}, want: "True/Refused", says: []string{"Deployment demo", "exceeded quota"}},
+			"a spec that is wrong": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }, want: "True/InvalidSpec"},
+		},
+	}
+	for kind, cases := range tests {
+		for name, tc := range cases {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				f := running()
+				if tc.change != nil {
+					tc.change(f)
+				}
+				p := Decide(f, settings())
+				got := meta.FindStatusCondition(Report(f, &p, &tc.outcome).Conditions, kind)
+				tc.compare(t, got)
+			})
+		}
+	}
+}
+
+func (tc conditionCase) compare(t *testing.T, got *metav1.Condition) {
+	t.Helper()
+	if got == nil {
+		if tc.want != none {
+			t.Fatalf("the condition is absent: want %s", tc.want)
+		}
+		return
+	}
+	if is := string(got.Status) + "/" + got.Reason; is != tc.want {
+		t.Fatalf("condition %s (%s): want %s", is, got.Message, tc.want)
+	}
+	for _, words := range tc.says {
+		if !strings.Contains(got.Message, words) {
+			t.Errorf("message %q: want %q in it", got.Message, words)
+		}
+	}
+	for _, generated := range []string{"7d9c5b8f6d", "11111111-2222", "5m0s", "4711"} {
+		if strings.Contains(got.Message, generated) {
+			t.Errorf("message %q: %q differs from pod to pod or from time to time", got.Message, generated)
+		}
+	}
+	if got.ObservedGeneration != 3 {
+		t.Errorf("observed generation %d: want 3", got.ObservedGeneration)
+	}
+}
+
+// The first transition's time stays while the status of a condition does.
+func TestTransitionTimes(t *testing.T) {
+	t.Parallel()
+	f := running()
+	f.Pool.Status = statusOf(t, f)
+	f.Now = now().Add(time.Hour)
+	fleet(f, 2, 0)
+	status := statusOf(t, f)
+	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).LastTransitionTime.Time; !got.Equal(now()) {
+		t.Errorf("Accepted changed at %s: want %s", got, now())
+	}
+	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAvailable).LastTransitionTime.Time; !got.Equal(f.Now) {
+		t.Errorf("Available changed at %s: want %s", got, f.Now)
+	}
+}
