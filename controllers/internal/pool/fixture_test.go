@@ -96,7 +96,7 @@ func fleet(f *Facts, replicas, ready int32) {
 			status = corev1.ConditionTrue
 		}
 		f.Fleet.Pods = append(f.Fleet.Pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "demo-7d9c5b8f6d-x2" + string(rune('a'+i)) + "z4", UID: "11111111-2222-3333-4444-555555555555", Labels: build.Labels("demo")},
+			ObjectMeta: metav1.ObjectMeta{Name: "demo-7d9c5b8f6d-x2" + string('a'+i) + "z4", UID: "11111111-2222-3333-4444-555555555555", Labels: build.Labels("demo")},
 			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}},
 		})
 	}

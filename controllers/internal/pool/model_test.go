@@ -30,7 +30,7 @@ import (
 func TestAnySequenceOfFacts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
-		random := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the seed repeats a sequence
+		random := rand.New(rand.NewPCG(seed, 5))
 		f := running()
 		f.Pool.Status = v1alpha1.RelayPoolStatus{}
 		f.Fleet = Fleet{}
