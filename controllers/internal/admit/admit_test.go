@@ -65,7 +65,7 @@ func TestTheAPIServerAgrees(t *testing.T) {
 		want     string // in the refusal; empty when it is taken
 	}{
 		"a sound one":                           {sound, ""},
-		"with every optional group":             {sound + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
+		"with every optional group":             {sound + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}], router: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
 		"an unknown field":                      {changed(t, "verifyingKey:", "provingKey: x\n    verifyingKey:"), "spec.pool.provingKey"},
 		"a missing field":                       {changed(t, "  database: {urlFrom: {name: postgres, key: url}}\n", ""), "spec.database"},
 		"a number in words":                     {changed(t, "count: 2", "count: two"), "spec.feePayers.generate.count"},

@@ -75,13 +75,13 @@ func run(env *environment, args []string) int {
 		err = command.Run(env)
 	}
 	var problems config.Problems
-	var own interface{ ExitCode() int }
+	var own *coded
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &own):
 		fmt.Fprintln(env.err, "relay:", err)
-		return own.ExitCode()
+		return own.code
 	case errors.As(err, &problems), errors.Is(err, errUsage):
 		fmt.Fprintln(env.err, "relay:", err)
 		return exitUsage

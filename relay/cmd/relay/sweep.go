@@ -101,9 +101,6 @@ type coded struct {
 	code int
 }
 
-// ExitCode is what the process ends with.
-func (e *coded) ExitCode() int { return e.code }
-
 // Unwrap gives the error.
 func (e *coded) Unwrap() error { return e.error }
 
