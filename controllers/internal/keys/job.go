@@ -78,14 +78,29 @@ func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyCo
 	if err := json.Unmarshal(content, &job); err != nil {
 		return nil, fmt.Errorf("decode it: %w", err)
 	}
-	sum := sha256.Sum256(content)
+	spec, err := specHash(pool, content)
+	if err != nil {
+		return nil, err
+	}
 	if job.Annotations == nil {
 		job.Annotations = map[string]string{}
 	}
 	job.Name, job.Namespace = want.Name, pool.Namespace
 	job.Annotations[annotationInputs] = want.Inputs
 	job.Annotations[annotationToken] = want.Token
-	job.Annotations[annotationSpec] = hex.EncodeToString(sum[:8])
+	job.Annotations[annotationSpec] = spec
 	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))}
 	return &job, nil
+}
+
+// specHash is that of the object and of what its pods read from the fleet's
+// ConfigMap at their start: a pod that hangs on an endpoint which has been
+// corrected since would never see it.
+func specHash(pool *v1alpha1.RelayPool, object []byte) (string, error) {
+	read, err := json.Marshal([]any{pool.Spec.Pool, pool.Spec.Solana, pool.Spec.Database})
+	if err != nil {
+		return "", fmt.Errorf("encode what it reads: %w", err)
+	}
+	sum := sha256.Sum256(append(read, object...))
+	return hex.EncodeToString(sum[:8]), nil
 }
