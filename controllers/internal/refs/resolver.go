@@ -99,7 +99,8 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 		return Facts{}, fmt.Errorf("read what the RelayPool names: %w", err)
 	}
 	facts := assemble(all, found, unread)
-	facts.ReadAt, facts.Next = began, began.Add(r.pause(facts))
+	facts.ReadAt = began
+	facts.Next = began.Add(r.pause(facts))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pools[client.ObjectKeyFromObject(pool)] = &memory{pool.UID, pool.Generation, facts, found}

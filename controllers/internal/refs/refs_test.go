@@ -1,0 +1,371 @@
+package refs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/keyfile"
+)
+
+// canary is in every value: it must come out nowhere.
+const canary = "CANARY"
+
+// shelf is what an API server holds. It answers get alone.
+type shelf struct {
+	client.Reader
+	mu      sync.Mutex
+	secrets map[string]map[string][]byte
+	configs map[string]map[string]string
+	fails   map[string]error
+	gets    int
+	version int
+}
+
+func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gets++
+	if err := s.fails[key.Name]; err != nil {
+		return err
+	}
+	about := metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace, UID: types.UID("uid-" + key.Name), ResourceVersion: fmt.Sprint(s.version)}
+	switch o := into.(type) {
+	case *corev1.Secret:
+		data, ok := s.secrets[key.Name]
+		if !ok {
+			return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+		}
+		o.ObjectMeta, o.Data = about, map[string][]byte{}
+		for k, v := range data {
+			o.Data[k] = append([]byte(nil), v...)
+		}
+	case *corev1.ConfigMap:
+		data, ok := s.configs[key.Name]
+		if !ok {
+			return apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
+		}
+		o.ObjectMeta, o.Data = about, data
+	default:
+		return fmt.Errorf("a %T is asked for", into)
+	}
+	return nil
+}
+
+type stand struct {
+	shelf    *shelf
+	pool     *v1alpha1.RelayPool
+	now      time.Time
+	resolver *Resolver
+	keys     []string // content of two fee payers' keys
+	payers   []string // and their addresses
+}
+
+// newStand has everything that a RelayPool can name, all as it must be.
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	s := &stand{now: time.Unix(1e9, 0)}
+	for range 2 {
+		private, err := keyfile.Generate(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.keys, s.payers = append(s.keys, string(keyfile.Format(private))), append(s.payers, keyfile.Address(private))
+	}
+	s.shelf = &shelf{
+		version: 1, fails: map[string]error{},
+		secrets: map[string]map[string][]byte{
+			"db":     {"url": []byte("postgres://u:" + canary + "@db.example:5432/relay\n")},
+			"rpc":    {"url": []byte("https://rpc.example/" + canary)},
+			"router": {"url": []byte("https://router.example/" + canary), "key": []byte(canary)},
+			"api":    {"keys": []byte(canary + "\n")},
+			"payers": {"a": []byte(s.keys[0]), "b": []byte(s.keys[1])},
+		},
+		configs: map[string]map[string]string{
+			"vk": {"vk.json": `{"protocol": "groth16"}`}, "profile": {"profile.yaml": "base: shield-pool-v1\n"},
+		},
+	}
+	s.pool = &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", UID: "u", Generation: 1}}
+	spec := &s.pool.Spec
+	spec.Pool.VerifyingKey = v1alpha1.ConfigMapKey{Name: "vk", Key: "vk.json"}
+	spec.Pool.Profile.ConfigMap = &v1alpha1.ConfigMapKey{Name: "profile", Key: "profile.yaml"}
+	spec.Database.URLFrom = v1alpha1.SecretKey{Name: "db", Key: "url"}
+	spec.Solana.Endpoints = []v1alpha1.Endpoint{{Name: "one", URLFrom: &v1alpha1.SecretKey{Name: "rpc", Key: "url"}}, {Name: "two", URL: "http://x"}}
+	spec.FeePayers.Secrets = []v1alpha1.SecretKey{{Name: "payers", Key: "b"}, {Name: "payers", Key: "a"}}
+	spec.Swap = &v1alpha1.Swap{Router: v1alpha1.Router{
+		URLFrom: &v1alpha1.SecretKey{Name: "router", Key: "url"}, APIKeyFrom: &v1alpha1.SecretKey{Name: "router", Key: "key"},
+	}}
+	spec.API.KeysFrom = &v1alpha1.SecretKey{Name: "api", Key: "keys"}
+	s.restart(t)
+	return s
+}
+
+func (s *stand) restart(t *testing.T) {
+	t.Helper()
+	var err error
+	s.resolver, err = NewResolver(Options{Reader: s.shelf, Now: func() time.Time { return s.now }, Random: func() float64 { return 0.5 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stand) resolve(t *testing.T) Facts {
+	t.Helper()
+	facts, err := s.resolver.Resolve(t.Context(), s.pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.checkSilent(t, fmt.Sprintf("%+v %v", facts, facts), facts)
+	return facts
+}
+
+// checkSilent fails when a value of a Secret shows.
+func (s *stand) checkSilent(t *testing.T, text string, v any) {
+	t.Helper()
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text += string(encoded) + fmt.Sprintf("%+v", s.resolver.pools)
+	for _, secret := range []string{canary, s.keys[0][:16], s.keys[1][:16], strings.ReplaceAll(s.keys[0][1:16], ",", " ")} {
+		if strings.Contains(text, secret) {
+			t.Errorf("a value shows: %s", text)
+		}
+	}
+}
+
+func TestAllThatIsNamedIsResolvedByOneGetEach(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	facts := s.resolve(t)
+	if !facts.Complete() || len(facts.Problems)+len(facts.Unread) > 0 {
+		t.Fatalf("problems %v, unread %v; want none", facts.Problems, facts.Unread)
+	}
+	var names []string
+	for _, o := range facts.Resolved {
+		names = append(names, fmt.Sprintf("%s %s %s %s", o.Kind, o.Name, o.UID, o.ResourceVersion))
+	}
+	want := []string{
+		"ConfigMap profile uid-profile 1", "ConfigMap vk uid-vk 1",
+		"Secret api uid-api 1", "Secret db uid-db 1", "Secret payers uid-payers 1", "Secret router uid-router 1", "Secret rpc uid-rpc 1",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("resolved (-want +got):\n%s", diff)
+	}
+	if s.shelf.gets != len(want) {
+		t.Errorf("%d gets, want %d", s.shelf.gets, len(want))
+	}
+	wantPayers := []Payer{{"payers", "b", s.payers[1]}, {"payers", "a", s.payers[0]}}
+	if diff := cmp.Diff(wantPayers, facts.Payers); diff != "" {
+		t.Errorf("payers (-want +got):\n%s", diff)
+	}
+	if string(facts.VerifyingKey) != `{"protocol": "groth16"}` || string(facts.Profile) != "base: shield-pool-v1\n" {
+		t.Error("the contents of the ConfigMaps are not kept as they are")
+	}
+}
+
+func TestProblemsNameSecretAndKeyAndWhatWasExpected(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*stand)
+		reason string
+		parts  []string // of the message
+	}{
+		"no Secret": {func(s *stand) { delete(s.shelf.secrets, "db") },
+			v1alpha1.ReasonSecretNotFound, []string{"spec.database.urlFrom", "Secret db", "key url", "create"}},
+		"no key": {func(s *stand) { s.shelf.secrets["db"] = map[string][]byte{"x": nil, "y": nil} },
+			v1alpha1.ReasonSecretKeyMissing, []string{"Secret db", "no key url among its 2", "postgres://"}},
+		"an empty value": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte(" \n") },
+			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "key url", "is empty", "postgres://"}},
+		"a database URL of another kind": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("mysql://u:" + canary + "@h/x") },
+			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "has 20 bytes", "postgres://"}},
+		"a database URL that no parser takes": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("postgres://u:" + canary + "%zz@h/x") },
+			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "has 26 bytes", "postgres://"}},
+		"an endpoint without a host": {func(s *stand) { s.shelf.secrets["rpc"]["url"] = []byte("https:///" + canary) },
+			v1alpha1.ReasonSecretMalformed, []string{"spec.solana.endpoints[one].urlFrom", "Secret rpc", "http://"}},
+		"a router that is no URL": {func(s *stand) { s.shelf.secrets["router"]["url"] = []byte(canary) },
+			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.urlFrom", "Secret router", "has 6 bytes"}},
+		"a router key of two lines": {func(s *stand) { s.shelf.secrets["router"]["key"] = []byte(canary + "\n" + canary) },
+			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.apiKeyFrom", "key key", "one line"}},
+		"no API key": {func(s *stand) { s.shelf.secrets["api"]["keys"] = nil },
+			v1alpha1.ReasonSecretMalformed, []string{"spec.api.keysFrom", "is empty", "at least one line"}},
+		"a seed for a key": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(canary) },
+			v1alpha1.ReasonSecretMalformed, []string{"spec.feePayers.secrets[1]", "Secret payers", "key a", "64"}},
+		"a key with another public half": {func(s *stand) {
+			half := strings.Split(s.keys[0], ",")
+			other := strings.Split(s.keys[1], ",")
+			s.shelf.secrets["payers"]["a"] = []byte(strings.Join(append(half[:32], other[32:]...), ","))
+		}, v1alpha1.ReasonSecretMalformed, []string{"Secret payers", "key a", "does not belong"}},
+		"one key twice": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(s.keys[1]) },
+			v1alpha1.ReasonDuplicateKey, []string{"spec.feePayers.secrets[1]", "spec.feePayers.secrets[0]", "key a", "once"}},
+		"no ConfigMap": {func(s *stand) { delete(s.shelf.configs, "vk") },
+			v1alpha1.ReasonConfigMapNotFound, []string{"spec.pool.verifyingKey", "ConfigMap vk"}},
+		"no key in the ConfigMap": {func(s *stand) { s.shelf.configs["vk"] = nil },
+			v1alpha1.ReasonConfigMapKeyMissing, []string{"ConfigMap vk", "vk.json"}},
+		"a verifying key that is no JSON": {func(s *stand) { s.shelf.configs["vk"] = map[string]string{"vk.json": "null"} },
+			v1alpha1.ReasonConfigMapMalformed, []string{"ConfigMap vk", "verification_key.json"}},
+		"a profile that is no mapping": {func(s *stand) { s.shelf.configs["profile"] = map[string]string{"profile.yaml": "- a"} },
+			v1alpha1.ReasonConfigMapMalformed, []string{"spec.pool.profile.configMap", "YAML mapping"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t)
+			test.change(s)
+			facts := s.resolve(t)
+			if len(facts.Problems) != 1 || facts.Problems[0].Reason != test.reason {
+				t.Fatalf("problems are %v, want one %s", facts.Problems, test.reason)
+			}
+			for _, part := range test.parts {
+				if !strings.Contains(facts.Problems[0].Message, part) {
+					t.Errorf("message is %q, want %q in it", facts.Problems[0].Message, part)
+				}
+			}
+			if facts.Complete() || !facts.Known() {
+				t.Error("the facts are complete or not known, want known and incomplete")
+			}
+			if wantNext := s.now.Add(DefaultInterval / hurry); !facts.Next.Equal(wantNext) {
+				t.Errorf("the next reading is at %s, want %s", facts.Next, wantNext)
+			}
+		})
+	}
+}
+
+func TestAnObjectThatCannotBeReadKeepsWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	first := s.resolve(t)
+	for _, name := range []string{"payers", "vk"} {
+		s.shelf.fails[name] = apierrors.NewServerTimeout(corev1.Resource("secrets"), "get", 1)
+	}
+	s.now = first.Next
+	second := s.resolve(t)
+	if diff := cmp.Diff(first.Payers, second.Payers); diff != "" {
+		t.Errorf("payers (-first +second):\n%s", diff)
+	}
+	if diff := cmp.Diff(first.Resolved, second.Resolved); diff != "" {
+		t.Errorf("resolved (-first +second):\n%s", diff)
+	}
+	if len(second.Problems) > 0 || !second.Known() || len(second.VerifyingKey) == 0 {
+		t.Errorf("problems are %v, known %t; want none, and known", second.Problems, second.Known())
+	}
+	for _, u := range second.Unread {
+		if u.Cause != "ServerTimeout" || !u.Since.Equal(first.ReadAt) || !apierrors.IsServerTimeout(u.Err) {
+			t.Errorf("unread is %+v, want ServerTimeout since the first reading", u)
+		}
+	}
+	if len(second.Unread) != 2 || !second.Next.Before(second.ReadAt.Add(DefaultInterval/2)) {
+		t.Errorf("%d unread, next reading at %s; want 2, and soon", len(second.Unread), second.Next)
+	}
+
+	// A key of the same Secret that was never looked at is not known.
+	s.pool.Generation, s.pool.Spec.FeePayers.Secrets[0].Key = 2, "c"
+	if third := s.resolve(t); third.Known() {
+		t.Error("a key that was never read counts as known")
+	}
+}
+
+func TestWhatWasNeverReadIsNotKnown(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.shelf.fails["db"] = errors.New("connection refused")
+	facts := s.resolve(t)
+	if facts.Known() || len(facts.Problems) > 0 || len(facts.Unread) != 1 || facts.Unread[0].Cause != "Unreachable" {
+		t.Errorf("known %t, problems %v, unread %v; want one that is unreachable", facts.Known(), facts.Problems, facts.Unread)
+	}
+	if (Facts{}).Known() {
+		t.Error("facts that were never read are known")
+	}
+}
+
+func TestReadingsFollowTheIntervalAndTheSpec(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	first := s.resolve(t)
+	gets := s.shelf.gets
+	s.now = first.Next.Add(-time.Nanosecond)
+	if s.resolve(t); s.shelf.gets != gets {
+		t.Error("it reads before the interval is over")
+	}
+	s.pool.Generation++
+	if s.resolve(t); s.shelf.gets != 2*gets {
+		t.Error("it does not read at once when the spec has changed")
+	}
+	s.now = s.now.Add(DefaultInterval)
+	if s.resolve(t); s.shelf.gets != 3*gets {
+		t.Error("it does not read when the interval is over")
+	}
+	s.pool.UID = "another"
+	if s.resolve(t); s.shelf.gets != 4*gets {
+		t.Error("it takes an earlier RelayPool of the name for this one")
+	}
+	s.resolver.Forget(client.ObjectKeyFromObject(s.pool))
+	if s.resolve(t); s.shelf.gets != 5*gets {
+		t.Error("it remembers what it was told to forget")
+	}
+}
+
+func TestTheIntervalVaries(t *testing.T) {
+	t.Parallel()
+	for random, want := range map[float64]time.Duration{0: 54 * time.Second, 0.5: time.Minute, 0.999999999: 66 * time.Second} {
+		s := newStand(t)
+		s.resolver.Random = func() float64 { return random }
+		if got := s.resolve(t).Next.Sub(s.now).Round(time.Millisecond); got != want {
+			t.Errorf("with %v the interval is %s, want %s", random, got, want)
+		}
+	}
+}
+
+func TestAContextThatEndsIsAnErrorAndNoFact(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.resolver.Resolve(ctx, s.pool); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want that of the context", err)
+	}
+}
+
+func TestValue(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	got, err := s.resolver.Value(t.Context(), "n", v1alpha1.SecretKey{Name: "rpc", Key: "url"})
+	if err != nil || got != "https://rpc.example/"+canary {
+		t.Errorf("value is %q, error %v", got, err)
+	}
+	s.shelf.fails["api"] = apierrors.NewForbidden(corev1.Resource("secrets"), "api", errors.New("no"))
+	for name, want := range map[string]string{
+		"none": "Secret none does not exist", "rpc": "no key missing", "api": "read Secret api",
+	} {
+		_, err := s.resolver.Value(t.Context(), "n", v1alpha1.SecretKey{Name: name, Key: "missing"})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), canary) {
+			t.Errorf("error is %v, want one with %q", err, want)
+		}
+	}
+}
+
+func TestConstructorRefusesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	if _, err := NewResolver(Options{}); err == nil {
+		t.Error("a resolver without a reader is made")
+	}
+	o := newStand(t).resolver.Options
+	o.Interval = -1
+	if _, err := NewResolver(o); err == nil {
+		t.Error("a resolver with an interval below 0 is made")
+	}
+}
