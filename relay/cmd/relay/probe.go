@@ -1,0 +1,383 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// lagAllowed is by how many slots an endpoint may be behind the best: two
+// minutes' worth are more than any cache or load balancer explains.
+const lagAllowed = 300
+
+type probeCmd struct{ config.Probe }
+
+// errProbe ends relay probe with 1: what was printed says why.
+var errProbe = errors.New("something is not as it has to be: the table says what, and what to do")
+
+// Run asks endpoints, pool and payers, and prints what it found. It changes
+// nothing, and asks no database.
+func (c *probeCmd) Run(env *environment) error {
+	c.Found = env.malformed
+	keys, err := c.keys()
+	if err != nil {
+		c.Found = append(c.Found, err)
+	}
+	probed, err := c.Load()
+	if err != nil {
+		return err
+	}
+	p := &probe{Probed: probed, flags: &c.Probe}
+	if err := p.open(); err != nil {
+		return err
+	}
+	defer p.transport.CloseIdleConnections()
+	report := p.run(env, keys)
+	write := report.writeTable
+	if c.Output == "json" {
+		write = report.writeJSON
+	}
+	if err := write(env.out); err != nil {
+		return err
+	}
+	if !report.OK {
+		return errProbe
+	}
+	return nil
+}
+
+// keys are the payers' addresses. Of what is no file, Load tells.
+func (c *probeCmd) keys() (addresses []solana.PublicKey, err error) {
+	if err := checkFeePayerKeys(c.FeePayerKeyFile); err != nil {
+		return nil, err
+	}
+	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
+	if err != nil {
+		return nil, nil //nolint:nilerr // there is none, which may be meant, or Load lists the problem without the path
+	}
+	for _, key := range keys {
+		addresses = append(addresses, key.PublicKey())
+	}
+	return addresses, nil
+}
+
+// probeReport is what relay probe shows.
+type probeReport struct {
+	// OK is false when something failed, or could not be told of the pool.
+	OK        bool              `json:"ok"`
+	Endpoints []probedEndpoint  `json:"endpoints"`
+	Checks    []poolcheck.Check `json:"checks"`
+	Payers    []probedPayer     `json:"fee_payers"`
+}
+
+// probedEndpoint is one endpoint.
+type probedEndpoint struct {
+	Name  string          `json:"name"`
+	State poolcheck.State `json:"state"`
+	Roles []string        `json:"roles"`
+	// Genesis is empty, and the numbers are left out, where the endpoint did not tell.
+	Genesis string  `json:"genesis,omitempty"`
+	Version string  `json:"version,omitempty"`
+	Slot    *uint64 `json:"slot,omitempty"`
+	// Lag is by how many slots it is behind the best endpoint.
+	Lag *uint64 `json:"lag,omitempty"`
+	// History is how many slots back its blocks go.
+	History *uint64 `json:"history_slots,omitempty"`
+	Found   string  `json:"found"`
+	Remedy  string  `json:"remedy,omitempty"`
+
+	hash solana.Hash
+}
+
+// probedPayer is one fee payer.
+type probedPayer struct {
+	Address  string          `json:"address"`
+	State    poolcheck.State `json:"state"`
+	Lamports *uint64         `json:"lamports,omitempty"`
+	// Transactions is how many Transacts the balance above the minimum pays for.
+	Transactions *uint64 `json:"transactions,omitempty"`
+	// Runway is how long the balance lasts at the last hour's rate; left out when
+	// nothing was spent or the chain's history does not tell.
+	Runway *float64 `json:"runway_hours,omitempty"`
+	Remedy string   `json:"remedy,omitempty"`
+}
+
+func (r *probeReport) writeJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+func (r *probeReport) writeTable(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	number := func(n *uint64) string {
+		if n == nil {
+			return "-"
+		}
+		return fmt.Sprint(*n)
+	}
+	fmt.Fprintln(table, "endpoint\tstate\troles\tversion\tslot\tlag\thistory\tfound\twhat to do")
+	for i := range r.Endpoints {
+		e := &r.Endpoints[i]
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Name, e.State, strings.Join(e.Roles, ","),
+			dash(e.Version), number(e.Slot), number(e.Lag), number(e.History), e.Found, dash(e.Remedy))
+	}
+	fmt.Fprintln(table, "\ncheck\tstate\tsubject\tfound\twhat to do")
+	for _, c := range r.Checks {
+		found := c.Found
+		if c.State == poolcheck.Failed {
+			found += "; expected " + c.Expected
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.State, dash(c.Subject), found, dash(c.Remedy))
+	}
+	if len(r.Payers) > 0 {
+		fmt.Fprintln(table, "\nfee payer\tstate\tlamports\ttransactions\trunway\twhat to do")
+	}
+	for i := range r.Payers {
+		p, runway := &r.Payers[i], "-"
+		if p.Runway != nil {
+			runway = fmt.Sprintf("%.1f h", *p.Runway)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Address, p.State, number(p.Lamports), number(p.Transactions), runway, dash(p.Remedy))
+	}
+	return table.Flush()
+}
+
+// conclude decides whether all is well. What there was nothing to compare with
+// is no failure.
+func (r *probeReport) conclude() {
+	r.OK = true
+	for i := range r.Endpoints {
+		r.OK = r.OK && r.Endpoints[i].State != poolcheck.Failed
+	}
+	for _, c := range r.Checks {
+		compared := c.Name == poolcheck.CheckTransact || c.Name == poolcheck.CheckTransactSwap
+		r.OK = r.OK && (c.State == poolcheck.OK || c.State == poolcheck.Unknown && compared)
+	}
+	for i := range r.Payers {
+		r.OK = r.OK && r.Payers[i].State == poolcheck.OK
+	}
+}
+
+// askEach asks all endpoints at once.
+func (p *probe) askEach(ctx context.Context) []probedEndpoint {
+	out := make([]probedEndpoint, len(p.Endpoints))
+	var wg sync.WaitGroup
+	for i := range p.Endpoints {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
+			defer cancel()
+			out[i] = askEndpoint(ctx, p.Endpoints[i], p.clients[i])
+		})
+	}
+	wg.Wait()
+	want := p.Genesis
+	best := uint64(0)
+	for i := range out {
+		if want.IsZero() {
+			want = out[i].hash // the first that tells decides, as for relay serve
+		}
+		if out[i].Slot != nil && out[i].hash == want {
+			best = max(best, *out[i].Slot)
+		}
+	}
+	for i := range out {
+		out[i].judge(want, best)
+	}
+	return out
+}
+
+// askEndpoint asks one for what it is; what it does not tell it may not serve.
+func askEndpoint(ctx context.Context, e config.Endpoint, c *chain.Client) probedEndpoint {
+	out := probedEndpoint{Name: e.Name, Roles: e.Roles, State: poolcheck.OK}
+	hash, err := c.GenesisHash(ctx)
+	var refused *ledger.RPCError
+	switch {
+	case errors.As(err, &refused) && slices.Equal(e.Roles, []string{config.RoleSubmit}):
+		out.State, out.Found = poolcheck.Unknown, "it refuses to tell its chain, as endpoints do that take transactions only"
+		return out
+	case err != nil:
+		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not answer: "+err.Error(), "check its URL, credentials and plan"
+		return out
+	}
+	out.hash, out.Genesis = hash, hash.String()
+	if out.Version, err = c.Version(ctx); err != nil {
+		out.Version = ""
+	}
+	slot, err := c.Slot(ctx, ledger.Confirmed)
+	if err != nil {
+		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not tell its slot: "+err.Error(), "check its plan"
+		return out
+	}
+	out.Slot = &slot
+	if first, err := c.FirstAvailable(ctx); err == nil {
+		depth := slot - min(first, slot)
+		out.History = &depth
+	}
+	out.Found = "it answers"
+	return out
+}
+
+// judge compares an endpoint with the others.
+func (e *probedEndpoint) judge(want solana.Hash, best uint64) {
+	if e.Genesis != "" && e.hash != want {
+		e.State, e.Found, e.Remedy = poolcheck.Failed, fmt.Sprintf("it serves another chain: genesis hash %s, expected %s", e.hash, want), "correct its URL, or --genesis-hash"
+		return
+	}
+	if e.Slot == nil || e.State != poolcheck.OK {
+		return
+	}
+	lag := best - min(*e.Slot, best)
+	e.Lag = &lag
+	if lag > lagAllowed {
+		e.State, e.Found, e.Remedy = poolcheck.Failed, "it is far behind the others", "use another endpoint until it has caught up"
+	}
+}
+
+// errNoEndpoint has nobody to read the pool from.
+var errNoEndpoint = errors.New("no RPC endpoint that reads answers")
+
+// silent reads nothing.
+type silent struct{}
+
+func (silent) GenesisHash(context.Context) (solana.Hash, error) {
+	return solana.Hash{}, errNoEndpoint
+}
+
+func (silent) Accounts(context.Context, []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
+	return 0, nil, errNoEndpoint
+}
+
+// probe asks.
+type probe struct {
+	*config.Probed
+	flags     *config.Probe
+	transport closer
+	clients   []*chain.Client
+}
+
+type closer interface{ CloseIdleConnections() }
+
+func (p *probe) open() error {
+	http := chain.NewHTTPClient()
+	p.transport = http
+	for _, e := range p.Endpoints {
+		c, err := chain.New(chain.Options{URL: e.URL.Reveal(), HTTP: http, Now: time.Now, Timeout: p.flags.Timeout})
+		if err != nil {
+			return fmt.Errorf("endpoint %s: %w", e.Name, err)
+		}
+		p.clients = append(p.clients, c)
+	}
+	return nil
+}
+
+func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport {
+	r := &probeReport{Endpoints: p.askEach(ctx), Payers: []probedPayer{}}
+	target := poolcheck.Target{Profile: p.Profile, Genesis: p.Genesis, Extra: payers}
+	if p.Key != nil {
+		target.Key = poolcheck.KeyOf(p.Key)
+	}
+	reading, cancel := context.WithTimeout(ctx, p.flags.Timeout)
+	defer cancel()
+	client := p.reader(r.Endpoints)
+	var reader poolcheck.Reader = silent{}
+	if client != nil {
+		reader = chain.NewChecks(client)
+	}
+	report := poolcheck.Evaluate(poolcheck.Observe(reading, reader, target))
+	r.Checks = report.Checks
+	if p.Key == nil { // nobody asked for it
+		r.Checks = slices.DeleteFunc(r.Checks, func(c poolcheck.Check) bool { return c.Name == poolcheck.CheckVerifyingKey })
+	}
+	if p.flags.History > 0 {
+		r.Checks = append(r.Checks, p.compare(ctx, client)...)
+	}
+	for _, payer := range payers {
+		lamports, known := report.Balances[payer]
+		r.Payers = append(r.Payers, p.payer(ctx, client, report.Slot, payer, lamports, known))
+	}
+	r.conclude()
+	return r
+}
+
+// reader is the first endpoint that reads and is well, else the first of another
+// chain, whose checks then say so; nil when none answers.
+func (p *probe) reader(endpoints []probedEndpoint) *chain.Client {
+	for _, foreign := range []bool{false, true} {
+		for i := range endpoints {
+			e := &endpoints[i]
+			if slices.Contains(e.Roles, config.RoleRead) && (e.State == poolcheck.OK || foreign && e.Slot != nil) {
+				return p.clients[i]
+			}
+		}
+	}
+	return nil
+}
+
+// compare holds the profile against the newest transactions of the first mint's tree.
+func (p *probe) compare(ctx context.Context, client *chain.Client) []poolcheck.Check {
+	pools, err := poolcheck.Pools(p.Profile)
+	if err != nil {
+		return nil // which another check tells
+	}
+	var landed []poolcheck.Landed
+	err = errNoEndpoint
+	if client != nil {
+		ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
+		defer cancel()
+		landed, err = client.Landed(ctx, pools[0].MerkleTree, p.flags.History, func(all []poolcheck.Landed) bool {
+			return !slices.ContainsFunc(poolcheck.Compare(pools[0], all), func(c poolcheck.Check) bool { return c.State == poolcheck.Unknown })
+		})
+	}
+	checks := poolcheck.Compare(pools[0], landed)
+	for i := range checks {
+		if checks[i].State == poolcheck.Unknown && err != nil {
+			checks[i].Found, checks[i].Remedy = "the tree's history could not be read: "+err.Error(), "use an endpoint that serves histories"
+		}
+	}
+	return checks
+}
+
+const (
+	// slotsAnHour at the 400 milliseconds that the network means a slot to be.
+	slotsAnHour = uint64(time.Hour / slotTime)
+	// transactCost is what a Transact costs its payer: the rent of two nullifier
+	// accounts, and a signature.
+	transactCost = 2*890_880 + 5_000
+)
+
+func (p *probe) payer(ctx context.Context, client *chain.Client, slot uint64, address solana.PublicKey, lamports uint64, known bool) probedPayer {
+	out := probedPayer{Address: address.String(), State: poolcheck.Unknown, Remedy: "probe again: the balance could not be read"}
+	if !known {
+		return out
+	}
+	minimum := p.flags.FeePayerMinBalance
+	transactions := (max(lamports, minimum) - minimum) / transactCost
+	out.State, out.Remedy, out.Lamports, out.Transactions = poolcheck.OK, "", &lamports, &transactions
+	if lamports < minimum {
+		out.State, out.Remedy = poolcheck.Failed, fmt.Sprintf("send at least %d lamports to %s", minimum-lamports, address)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
+	defer cancel()
+	spent, slots, err := client.SpentSince(ctx, address, lamports, slot-min(slot, slotsAnHour), slot)
+	if err == nil && spent > 0 {
+		hours := float64(lamports) / float64(spent) * float64(slots) / float64(slotsAnHour)
+		out.Runway = &hours
+	}
+	return out
+}

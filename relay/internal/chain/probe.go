@@ -1,0 +1,132 @@
+package chain
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// Checks reads one endpoint for the checks of a pool, at the confirmed commitment.
+type Checks struct{ client *Client }
+
+// NewChecks makes a poolcheck.Reader of a client.
+func NewChecks(c *Client) Checks { return Checks{c} }
+
+// GenesisHash implements poolcheck.Reader.
+func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
+	return c.client.GenesisHash(ctx)
+}
+
+// Accounts implements poolcheck.Reader.
+func (c Checks) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
+	const method = "getMultipleAccounts"
+	type account struct {
+		wireAccount
+		Executable *bool `json:"executable"`
+	}
+	result, err := read[at[[]*account]](ctx, c.client, method, keys, config{"encoding": "base64", "commitment": ledger.Confirmed})
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(result.Value) != len(keys) {
+		return 0, nil, malformed(method, "%d accounts, expected %d", len(result.Value), len(keys))
+	}
+	accounts := make([]*poolcheck.Account, len(keys))
+	for i, w := range result.Value {
+		if w == nil {
+			continue
+		}
+		if w.Owner == nil || w.Lamports == nil || w.Executable == nil || len(w.Data) != 2 || w.Data[1] != "base64" {
+			return 0, nil, malformed(method, "account %d: owner, lamports, executable or base64 data are missing", i)
+		}
+		data, err := base64.StdEncoding.DecodeString(w.Data[0])
+		if err != nil {
+			return 0, nil, malformed(method, "account %d: data is not base64", i)
+		}
+		accounts[i] = &poolcheck.Account{Owner: *w.Owner, Lamports: *w.Lamports, Executable: *w.Executable, Data: data}
+	}
+	return result.Slot, accounts, nil
+}
+
+// Landed reads, newest first, the successful ones among the newest confirmed
+// transactions that name the address, until enough says so.
+func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int, enough func([]poolcheck.Landed) bool) ([]poolcheck.Landed, error) {
+	infos, err := c.SignaturesFor(ctx, address, ledger.Confirmed, solana.Signature{}, solana.Signature{}, limit)
+	if err != nil {
+		return nil, err
+	}
+	var out []poolcheck.Landed
+	for _, info := range infos {
+		if info.Failed {
+			continue
+		}
+		tx, err := c.listed(ctx, info)
+		if err != nil {
+			return out, err
+		}
+		landed := poolcheck.Landed{Signature: info.Signature, FeePayer: tx.FeePayer}
+		for _, ix := range tx.Instructions {
+			landed.Instructions = append(landed.Instructions, poolcheck.Instruction{Program: ix.ProgramID, Accounts: ix.Accounts, Data: ix.Data})
+		}
+		if out = append(out, landed); enough(out) {
+			break
+		}
+	}
+	return out, nil
+}
+
+// FirstAvailable reads the slot of the oldest block that the endpoint still has.
+func (c *Client) FirstAvailable(ctx context.Context) (uint64, error) { return c.firstAvailable(ctx) }
+
+// Version reads which release of which validator the endpoint runs, such as
+// 2.3.0.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	const method = "getVersion"
+	result, err := read[struct {
+		Core string `json:"solana-core"`
+	}](ctx, c, method)
+	if err != nil {
+		return "", err
+	}
+	if result.Core == "" || len(result.Core) > 64 {
+		return "", malformed(method, "solana-core has %d characters, expected 1 to 64", len(result.Core))
+	}
+	return result.Core, nil
+}
+
+// ErrNoRate says that the history does not tell how fast an account's lamports are spent.
+var ErrNoRate = errors.New("the history does not tell how fast the balance is spent")
+
+// SpentSince gives what an account's balance, now of lamports, fell by since its
+// oldest finalized transaction after the slot since, as far as one page of its
+// history has it, and over how many slots. ErrNoRate when there is none, or when
+// the balance did not fall.
+func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lamports, since, now uint64) (spent, slots uint64, err error) {
+	infos, err := c.SignaturesFor(ctx, account, ledger.Finalized, solana.Signature{}, solana.Signature{}, historyPage)
+	if err != nil {
+		return 0, 0, err
+	}
+	begin := since
+	if len(infos) == historyPage {
+		begin = max(begin, infos[len(infos)-1].Slot)
+	}
+	infos = slices.DeleteFunc(infos, func(i ledger.SignatureInfo) bool { return i.Slot <= since })
+	if len(infos) == 0 || now <= begin {
+		return 0, 0, ErrNoRate
+	}
+	first, err := c.payment(ctx, infos[len(infos)-1].Signature, account)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the oldest transaction of the last hour: %w", err)
+	}
+	if first == nil || first.After <= lamports {
+		return 0, 0, ErrNoRate
+	}
+	return first.After - lamports, now - begin, nil
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// maxProbe bounds how long relay probe waits for one endpoint.
+const maxProbe = 5 * time.Minute
+
+// Probe holds the flags of relay probe: those of relay serve that say what is
+// probed, so that the same variables do.
+type Probe struct {
+	RPC     `embed:"" prefix:"rpc-"`
+	Logging `embed:"" prefix:"log-"`
+
+	GenesisHash        string   `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Genesis hash that the chain must have. Empty takes any, as long as all endpoints have the same."`
+	Profile            string   `default:"shield-pool-v1" env:"RELAYPOOL_PROFILE" placeholder:"NAME" group:"Pool" help:"Program profile: shield-pool-v1 or development."`
+	ProfileFile        string   `env:"RELAYPOOL_PROFILE_FILE" placeholder:"FILE" group:"Pool" help:"YAML file of a program profile, instead of a built-in one."`
+	Mint               []string `env:"RELAYPOOL_MINT" placeholder:"ADDRESS=FIELD" group:"Pool" help:"Asset of the pool, as relay serve takes it. Empty takes the profile's."`
+	ProgramID          string   `env:"RELAYPOOL_PROGRAM_ID" placeholder:"BASE58" group:"Pool" help:"Address of the pool program. Empty takes the profile's."`
+	RootRing           int      `env:"RELAYPOOL_ROOT_RING" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program remembers; 0 takes the profile's."`
+	VerifyingKey       string   `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"File of snarkjs' verification_key.json. Empty leaves the key unchecked."`
+	FeePayerKeyFile    []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"File of a fee payer's secret key, or a directory of such. May be repeated. Empty leaves the payers unchecked."`
+	FeePayerMinBalance uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty."`
+
+	Timeout time.Duration `default:"10s" placeholder:"DURATION" help:"How long one endpoint may take over all questions of one kind."`
+	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to look through for a Transact and a TransactSwap to compare the profile with; 0 compares nothing."`
+	Output  string        `default:"table" placeholder:"FORMAT" help:"table, or json."`
+
+	// Found are problems known before Load, which lists them with its own.
+	Found []error `kong:"-"`
+}
+
+// Probed is what relay probe was asked for.
+type Probed struct {
+	Endpoints []Endpoint
+	Profile   *shieldpool.Profile
+	// Genesis is the zero hash when any is taken.
+	Genesis solana.Hash
+	// Key is nil when it is not to be checked.
+	Key *groth16.Key
+}
+
+// Load checks the flags and reads the files, but for the fee payers' keys. Its
+// error is Problems.
+func (p Probe) Load() (*Probed, error) {
+	problems := append(Problems{}, p.Found...)
+	// The same flags mean the same as those of relay serve.
+	serve := Serve{
+		GenesisHash: p.GenesisHash, Profile: p.Profile, ProfileFile: p.ProfileFile, Mint: p.Mint, ProgramID: p.ProgramID, RootRing: p.RootRing,
+		FeePayerKeyFile: p.FeePayerKeyFile,
+	}
+	out, err := new(Probed), error(nil)
+	var found []error
+	out.Endpoints, found = p.RPC.Load()
+	problems = append(problems, found...)
+	out.Profile, found = serve.profile()
+	problems = append(problems, found...)
+	if out.Genesis, err = serve.genesis(); err != nil {
+		problems = append(problems, err)
+	}
+	if p.VerifyingKey != "" {
+		if out.Key, err = verifyingKey(p.VerifyingKey); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if len(p.FeePayerKeyFile) > 0 {
+		problems = append(problems, serve.checkKeyFiles()...)
+	}
+	if p.Timeout <= 0 || p.Timeout > maxProbe {
+		problems = append(problems, flagProblem("timeout", "expected more than 0s and up to %s, received %s", maxProbe, p.Timeout))
+	}
+	if p.History < 0 || p.History > 1000 {
+		problems = append(problems, flagProblem("history", "expected 0 to 1000 transactions, received %d", p.History))
+	}
+	if !slices.Contains([]string{"table", "json"}, p.Output) {
+		problems = append(problems, flagProblem("output", "expected table or json, received %d characters that are neither", len(p.Output)))
+	}
+	problems = append(problems, p.Logging.check()...)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return out, nil
+}

@@ -1,0 +1,153 @@
+package poolcheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// The names of the checks of Compare.
+const (
+	CheckTransact     = "transact"
+	CheckTransactSwap = "transact_swap"
+)
+
+// ReasonProfileMismatch says that an instruction that the program has taken is not as the
+// profile would make it. The condition does not have it: it takes a history to tell.
+const ReasonProfileMismatch Reason = "ProfileMismatch"
+
+// Instruction is one of a transaction, with its accounts in their order.
+type Instruction struct {
+	Program  solana.PublicKey
+	Accounts []solana.PublicKey
+	Data     []byte
+}
+
+// Landed is a transaction that succeeded.
+type Landed struct {
+	Signature    solana.Signature
+	FeePayer     solana.PublicKey
+	Instructions []Instruction
+}
+
+// Compare holds the profile's tags and account orders of Transact and
+// TransactSwap against transactions of the pool that the program has taken. A
+// kind of which there is none stays unknown.
+func Compare(p *shieldpool.Pool, landed []Landed) []Check {
+	kinds := []*comparison{
+		{pool: p, name: CheckTransact, tag: p.Profile.Tags.Transact, order: p.Profile.Accounts.Transact},
+		{pool: p, name: CheckTransactSwap, tag: p.Profile.Tags.TransactSwap, order: p.Profile.Accounts.TransactSwap},
+	}
+	for i := range landed {
+		for _, ix := range landed[i].Instructions {
+			if !ix.Program.Equals(p.Profile.ProgramID) || len(ix.Data) < shieldpool.TransactLength {
+				continue
+			}
+			inputs, err := shieldpool.ParsePublicInputs(ix.Data[1+shieldpool.ProofLength : shieldpool.TransactLength])
+			if err != nil {
+				continue // another instruction of that length
+			}
+			roles := rolesOf(p, inputs, landed[i].FeePayer)
+			k := kinds[0]
+			if isSwap(p, &ix, roles) {
+				k = kinds[1]
+			}
+			k.hold(landed[i].Signature, &ix, roles)
+		}
+	}
+	checks := make([]Check, len(kinds))
+	for i, k := range kinds {
+		checks[i] = k.check()
+	}
+	return checks
+}
+
+// isSwap tells a TransactSwap by its swap state, which follows from its
+// nullifier, and else by its tag.
+func isSwap(p *shieldpool.Pool, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) bool {
+	if slices.ContainsFunc(ix.Accounts, func(a solana.PublicKey) bool { return roles[a] == shieldpool.RoleSwapState }) {
+		return true
+	}
+	return ix.Data[0] == p.Profile.Tags.TransactSwap && len(ix.Data) >= shieldpool.TransactSwapLength
+}
+
+// rolesOf are the accounts of which the profile knows the address.
+func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.PublicKey) map[solana.PublicKey]shieldpool.Role {
+	roles := map[solana.PublicKey]shieldpool.Role{
+		payer: shieldpool.RolePayer, p.Address: shieldpool.RolePool, p.Treasury: shieldpool.RoleTreasury,
+		p.MerkleTree: shieldpool.RoleMerkleTree, solana.SystemProgramID: shieldpool.RoleSystemProgram,
+	}
+	for i, role := range []shieldpool.Role{shieldpool.RoleNullifier0, shieldpool.RoleNullifier1} {
+		if key, _, err := p.Nullifier(in.Nullifiers[i]); err == nil {
+			roles[key] = role
+		}
+	}
+	if key, _, err := p.SwapState(in.Nullifiers[0]); err == nil {
+		roles[key] = shieldpool.RoleSwapState
+	}
+	return roles
+}
+
+// comparison is of one kind of instruction.
+type comparison struct {
+	pool  *shieldpool.Pool
+	name  string
+	tag   uint8
+	order []shieldpool.AccountRole
+
+	seen int
+	// wrong is what is different about the first one that is.
+	wrong, signature string
+}
+
+// hold compares one instruction.
+func (c *comparison) hold(signature solana.Signature, ix *Instruction, roles map[solana.PublicKey]shieldpool.Role) {
+	c.seen++
+	if c.wrong != "" {
+		return
+	}
+	var wrong []string
+	if ix.Data[0] != c.tag {
+		wrong = append(wrong, fmt.Sprintf("tag %d", ix.Data[0]))
+	}
+	if len(ix.Accounts) != len(c.order) {
+		wrong = append(wrong, fmt.Sprintf("%d accounts", len(ix.Accounts)))
+	}
+	for i, a := range ix.Accounts {
+		role, known := roles[a]
+		switch {
+		case i >= len(c.order), role == c.order[i].Role:
+		case !known && c.order[i].Role == shieldpool.RoleRecipient:
+		case c.order[i].Role == shieldpool.RoleRecipient && role == shieldpool.RolePayer: // of a transfer
+		case !known:
+			wrong = append(wrong, fmt.Sprintf("another account at place %d, where the profile has %s", i, c.order[i].Role))
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s at place %d, where the profile has %s", role, i, c.order[i].Role))
+		}
+	}
+	c.wrong, c.signature = strings.Join(wrong, ", "), signature.String()
+}
+
+func (c *comparison) check() Check {
+	names := make([]string, len(c.order))
+	for i, role := range c.order {
+		names[i] = string(role.Role)
+	}
+	check := Check{Name: c.name, State: OK, Expected: fmt.Sprintf("tag %d and accounts %s", c.tag, strings.Join(names, ", "))}
+	switch {
+	case c.seen == 0:
+		check.State, check.Reason = Unknown, ReasonNotChecked
+		check.Found, check.Remedy = "no confirmed transaction of this kind to compare with", "probe again after the first one"
+	case c.wrong != "":
+		check.State, check.Reason = Failed, ReasonProfileMismatch
+		check.Found = "a confirmed transaction with " + c.wrong + ", " + c.signature
+		check.Remedy = fmt.Sprintf("correct tags, seeds and accounts of profile %s, in a profile file of your own if it is built in", c.pool.Profile.Name)
+	default:
+		check.Found = fmt.Sprintf("the same in %d confirmed transactions", c.seen)
+	}
+	return check
+}
