@@ -58,7 +58,7 @@ build: ## Build relay and operator into bin/.
 .PHONY: test
 test: ## Run every test under the race detector, on one private Postgres and real API servers.
 	go build -buildvcs=false -o bin/apiserver-binaries ./hack/apiserver/cmd/apiserver-binaries
-	bin/apiserver-binaries >/dev/null
+	bin/apiserver-binaries -controllers >/dev/null
 	go build -buildvcs=false -o bin/with-postgres ./hack/postgres/cmd/with-postgres
 	bin/with-postgres go test -race -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 	cd hack/circuit && go test -timeout $(TEST_TIMEOUT) ./...
