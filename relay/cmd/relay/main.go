@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -41,6 +42,8 @@ type environment struct {
 	context.Context
 	in       io.Reader
 	out, err io.Writer
+	// pace is the pause between relay sweep's looks at chain and database; 0 for its own.
+	pace time.Duration
 	// malformed are the values of the command's flags that do not parse.
 	malformed []error
 }

@@ -179,6 +179,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 		}
 		sweeper, err := sweep.New(sweep.Options{
 			Chain: endpoints, Store: s.Sweeps(), Books: &sweepBooks{ledger: s.Ledger(), endpoints: endpoints, log: log}, Log: log, Now: time.Now,
+			Poll: env.pace, Rebroadcast: 2 * env.pace,
 			Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 		})
 		if err != nil {

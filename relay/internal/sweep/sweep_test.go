@@ -70,7 +70,7 @@ func TestSweepsOnEndpointsThatMisbehave(t *testing.T) {
 		"sends that are cut after they landed":           {{{Method: "sendTransaction", AfterActing: true, Cut: true}}},
 		"sends that are forgotten half of the time":      {{{Method: "sendTransaction", Drop: true, Probability: 0.5}}},
 		"any call fails at times":                        {{{Status: http.StatusBadGateway, Probability: odds}}, {{Cut: true, Probability: odds}}},
-		"balances that cannot be read at times":          {{{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable, Probability: 0.7}}},
+		"balances that cannot be read at times":          {{{Method: "getMultipleAccounts", Status: http.StatusServiceUnavailable, Probability: 0.5}}, {{Method: "getMultipleAccounts", Hang: true, Probability: odds}}},
 		"one of two that has lost every account":         {{{Method: "getMultipleAccounts", Empty: true}}, nil},
 		"one of two that lags":                           {{{Lag: 20}}, nil},
 		"both lag at times":                              {{{Lag: 15, Probability: odds}}, {{Lag: 25, Probability: odds}}},

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/internal/app"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/spending"
+	"github.com/relaypool/relaypool/relay/internal/store"
+)
+
+const (
+	sol = uint64(solana.LAMPORTS_PER_SOL)
+	// each is what a sweep of these tests costs: no priority fee is asked for.
+	each = 5000
+)
+
+// rotation is a chain whose slots pass quickly, a database, and the keys of two
+// payers before and after a rotation.
+type rotation struct {
+	*testing.T
+	net      *localnet.Chain
+	rpc      string
+	database string
+	old, new [2]*feepayer.Key
+	// files are those of the old keys' and the first new one's.
+	files []string
+}
+
+func newRotation(t *testing.T) *rotation {
+	t.Helper()
+	vk, err := os.ReadFile(verifyingKey)
+	noError(t, err)
+	r := &rotation{T: t, database: pgtest.URL(t)}
+	r.net, err = localnet.New(localnet.Options{VerifyingKey: vk, SlotDuration: 8 * time.Millisecond})
+	noError(t, err)
+	t.Cleanup(func() { noError(t, r.net.Close()) })
+	r.rpc, err = r.net.Listen("127.0.0.1:0")
+	noError(t, err)
+	folder := t.TempDir()
+	for i, key := range []**feepayer.Key{&r.old[0], &r.old[1], &r.new[0], &r.new[1]} {
+		*key, err = feepayer.Generate(rand.Reader)
+		noError(t, err)
+		path := filepath.Join(folder, fmt.Sprint(i))
+		noError(t, (*key).WriteFile(path))
+		r.files = append(r.files, path)
+	}
+	noError(t, r.net.Fund(r.old[0].PublicKey(), 2*sol))
+	noError(t, r.net.Fund(r.old[1].PublicKey(), sol+sol/2))
+	r.net.Finalize()
+	r.net.Start(t.Context())
+	succeed(t, "", "migrate", "--database-url-file="+file(t, r.database), "--log-level=warn")
+	return r
+}
+
+// flags are those of relay sweep, but for its step's own.
+func (r *rotation) flags(rpc, database string) []string {
+	return []string{
+		"--database-url-file=" + file(r.T, database), "--rpc-url=" + rpc, "--genesis-hash=" + localnet.GenesisHash.String(),
+		"--timeout=30s", "--termination-log=" + filepath.Join(r.TempDir(), "termination"), "--log-level=debug",
+	}
+}
+
+func (r *rotation) fund() []string {
+	return []string{"sweep", "fund", "--from=" + r.files[0], "--from=" + r.files[1], "--to=" + r.files[2] + "," + r.new[1].PublicKey().String(), fmt.Sprintf("--target=%d", sol), fmt.Sprintf("--keep=%d", sol/20)}
+}
+
+func (r *rotation) all() []string {
+	return []string{"sweep", "all", "--from=" + r.files[0] + "," + r.files[1], "--to=" + r.new[0].PublicKey().String()}
+}
+
+func (r *rotation) balances() (out [4]uint64) {
+	r.Helper()
+	client := rpc.New(r.rpc)
+	for i, key := range []*feepayer.Key{r.old[0], r.old[1], r.new[0], r.new[1]} {
+		got, err := client.GetBalance(r.Context(), key.PublicKey(), rpc.CommitmentFinalized)
+		noError(r.T, err)
+		out[i] = got.Value
+	}
+	return out
+}
+
+// fleet reads the ledger as a relay does that has the new keys alone, and gives
+// what relay ledger then says.
+func (r *rotation) fleet() spending.Statement {
+	r.Helper()
+	pool, err := store.Open(r.Context(), r.database, 4)
+	noError(r.T, err)
+	defer pool.Close()
+	s, err := store.New(pool)
+	noError(r.T, err)
+	endpoints, err := app.Endpoints([]config.Endpoint{{Name: "rpc", URL: config.NewSecret(r.rpc)}}, chain.EndpointsOptions{Log: slog.New(slog.DiscardHandler)})
+	noError(r.T, err)
+	defer endpoints.Close()
+	reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{
+		Payers: []solana.PublicKey{r.new[0].PublicKey(), r.new[1].PublicKey()}, Store: s.Ledger(), Chain: endpoints, Observer: unobserved{},
+		Log: slog.New(slog.NewTextHandler(r.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Now: time.Now,
+	})
+	noError(r.T, err)
+	noError(r.T, reconciler.Pass(r.Context()))
+	code, out, stderr := command(r.T, "", "ledger", "--json", "--database-url-file="+file(r.T, r.database), "--rpc-url="+r.rpc, "--log-level=warn")
+	if code != 0 {
+		r.Errorf("relay ledger ends with %d: %s%s", code, stderr, out)
+	}
+	var statement spending.Statement
+	noError(r.T, json.Unmarshal([]byte(out), &statement))
+	return statement
+}
+
+// wantLedger looks whether the ledger knows what was moved, and takes nothing of
+// it for income, expense or theft.
+func (r *rotation) wantLedger(sweeps uint64) {
+	r.Helper()
+	s := r.fleet()
+	if len(s.Payers) != 4 {
+		r.Errorf("the ledger is of %d payers, want both old and both new", len(s.Payers))
+	}
+	var moved, spent int64
+	var received uint64
+	for _, p := range s.Payers {
+		moved, received, spent = moved+p.Moved, received+p.Received, spent+p.Spent
+	}
+	if moved != 0 || received != 3*sol+sol/2 || spent != int64(sweeps*each) {
+		r.Errorf("the ledger has %d moved, %d received and %d spent, want 0, %d and %d", moved, received, spent, 3*sol+sol/2, sweeps*each)
+	}
+	for _, k := range s.Kinds {
+		if k.Kind != spending.KindSweep && k.Kind != spending.KindReceived {
+			r.Errorf("the ledger has %d transactions of kind %s", k.Transactions, k.Kind)
+		}
+	}
+}
+
+func TestARotationByHand(t *testing.T) {
+	t.Parallel()
+	r := newRotation(t)
+	k := &killer{T: t}
+	flags := r.flags(r.rpc, r.database)
+	if code, said := k.run(append(r.fund(), flags...)...); code != 0 || !strings.Contains(said, fmt.Sprintf("fund is done: moved %d lamports in 2 transactions, which cost %d", 2*sol, 2*each)) {
+		t.Fatalf("funding ends with %d: %s", code, said)
+	}
+	if got, want := r.balances(), ([4]uint64{sol / 20, sol + sol*9/20 - 2*each, sol, sol}); got != want {
+		t.Errorf("balances are %d, want %d", got, want)
+	}
+	if code, said := k.run(append([]string{"sweep", "drain", "--from=" + r.files[0], "--from=" + r.old[1].PublicKey().String()}, flags...)...); code != 0 {
+		t.Fatalf("draining ends with %d: %s", code, said)
+	}
+	if code, said := k.run(append(r.all(), flags...)...); code != 0 {
+		t.Fatalf("sweeping ends with %d: %s", code, said)
+	}
+	if got, want := r.balances(), ([4]uint64{0, 0, 2*sol + sol/2 - 4*each, sol}); got != want {
+		t.Errorf("balances are %d, want %d", got, want)
+	}
+	if said := readFile(t, strings.TrimPrefix(flags[4], "--termination-log=")); !strings.HasPrefix(said, "all is done: moved ") || strings.Contains(said, "\n") {
+		t.Errorf("its last word is %q", said)
+	}
+	r.wantLedger(4)
+}
+
+// TestASweepIsKilledAtEachOfItsCalls kills the process before and after each of
+// its calls of chain and database, and runs it again: it never moves a lamport
+// twice, and loses none.
+func TestASweepIsKilledAtEachOfItsCalls(t *testing.T) {
+	t.Parallel()
+	steps := map[string]struct {
+		args func(*rotation) []string
+		// want are the balances after so many transactions; of funding, those of the
+		// new ones are certain.
+		want func(sweeps uint64) [4]uint64
+	}{
+		"fund": {(*rotation).fund, func(uint64) [4]uint64 { return [4]uint64{0, 0, sol, sol} }},
+		"all":  {(*rotation).all, func(sweeps uint64) [4]uint64 { return [4]uint64{0, 0, 3*sol + sol/2 - sweeps*each, 0} }},
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls := killOnce(t, step.args, 0, false, func(r *rotation, sweeps uint64) { wantSums(r, name, step.want(sweeps)) })
+			t.Logf("%s makes %d calls", name, calls)
+			var group errgroup.Group
+			group.SetLimit(3)
+			for n := range calls {
+				for _, after := range []bool{false, true} {
+					group.Go(func() error {
+						killOnce(t, step.args, n+1, after, func(r *rotation, sweeps uint64) { wantSums(r, name, step.want(sweeps)) })
+						return nil
+					})
+				}
+			}
+			noError(t, group.Wait())
+		})
+	}
+}
+
+func wantSums(r *rotation, step string, want [4]uint64) {
+	r.Helper()
+	got := r.balances()
+	if got[2] != want[2] || got[3] != want[3] || step == "all" && got != want {
+		r.Errorf("balances are %d, want %d", got, want)
+	}
+}
+
+// killOnce runs a step that is killed, and then again until it is done.
+func killOnce(t *testing.T, args func(*rotation) []string, n int, after bool, check func(r *rotation, sweeps uint64)) (calls int) {
+	t.Helper()
+	r := newRotation(t)
+	k := &killer{T: t, n: n, after: after}
+	server := httptest.NewServer(k.chain(r.rpc))
+	defer server.Close()
+	flags := r.flags(server.URL, k.database(r.database))
+	code, said := k.run(append(args(r), flags...)...)
+	k.mu.Lock()
+	calls, k.n = k.calls, 0
+	k.mu.Unlock()
+	if (code != 0) != (k.what != "") {
+		t.Errorf("killed %s it ends with %d: %s", k.what, code, said)
+	}
+	if k.what != "" {
+		if code, said := k.run(append(args(r), flags...)...); code != 0 {
+			t.Errorf("after it was killed %s it ends with %d: %s", k.what, code, said)
+		}
+	}
+	var sweeps uint64
+	for _, b := range r.balances() {
+		sweeps += b
+	}
+	sweeps = (3*sol + sol/2 - sweeps) / each
+	check(r, sweeps)
+	if sweeps != 2 {
+		t.Errorf("after it was killed %s it took %d transactions, want 2", k.what, sweeps)
+	}
+	if strings.Contains(strings.Join(args(r), " "), " all ") && k.what != "" {
+		r.wantOldLedger()
+	}
+	return calls
+}
+
+// wantOldLedger looks whether the ledger of the old keys is complete, which no
+// relay will read any more.
+func (r *rotation) wantOldLedger() {
+	r.Helper()
+	code, out, stderr := command(r.T, "", "ledger", "--json", "--database-url-file="+file(r.T, r.database), "--log-level=warn")
+	var s spending.Statement
+	noError(r.T, json.Unmarshal([]byte(out), &s))
+	if code != 0 || len(s.Payers) != 2 {
+		r.Errorf("relay ledger ends with %d: %s%s", code, stderr, out)
+	}
+	for _, p := range s.Payers {
+		if p.Closing != 0 || p.Unknown != 0 || p.Unexplained != 0 {
+			r.Errorf("the ledger has %+v, want that nothing is left", p)
+		}
+	}
+}
