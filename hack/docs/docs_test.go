@@ -200,7 +200,7 @@ func among(names []string) func(string) bool {
 
 // isMetric takes a metric's name, and those of a histogram's series.
 func isMetric(name string) bool {
-	return slices.ContainsFunc(contract.Metrics(), func(m contract.Metric) bool {
+	return slices.ContainsFunc(slices.Concat(contract.Metrics(), contract.OperatorMetrics()), func(m contract.Metric) bool {
 		return name == m.Name || slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, m.Name))
 	})
 }

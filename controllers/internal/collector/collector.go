@@ -1,0 +1,155 @@
+// Package collector makes the operator's own metrics. What RelayPools say is
+// read from the cache when Prometheus asks, so no gauge can outlive its
+// RelayPool or lag behind its status; what passes did is counted as they do it.
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// readTimeout bounds a scrape. The cache answers at once; it waits only while
+// it is being filled.
+const readTimeout = 5 * time.Second
+
+// Readings gives what is known of the chain for a RelayPool; chainwatch.Watcher
+// does. Processes that do not lead have none.
+type Readings interface {
+	Reading(pool types.NamespacedName) (chainwatch.Reading, bool)
+}
+
+// Options is what a Collector needs.
+type Options struct {
+	// Pools reads RelayPools from the operator's cache.
+	Pools client.Reader
+	// Readings has the balances and the ages that a status leaves out.
+	Readings Readings
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Collector is a prometheus.Collector of what RelayPools say. While the cache
+// is not filled it has no samples: unknown is not zero.
+type Collector struct {
+	options Options
+	series  map[string]*prometheus.Desc
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New makes a Collector. It refuses options that lack a collaborator.
+func New(o Options) (*Collector, error) {
+	var missing []error
+	for _, option := range []struct {
+		name   string
+		absent bool
+	}{{"Pools", o.Pools == nil}, {"Readings", o.Readings == nil}, {"Now", o.Now == nil}} {
+		if option.absent {
+			missing = append(missing, fmt.Errorf("collector: option %s is not set", option.name))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, errors.Join(missing...)
+	}
+	c := &Collector{options: o, series: map[string]*prometheus.Desc{}}
+	for _, m := range []contract.Metric{
+		contract.MetricOperatorPools, contract.MetricOperatorPoolCondition, contract.MetricOperatorPaused,
+		contract.MetricOperatorChainCheckAge, contract.MetricOperatorChainUnavailable,
+		contract.MetricOperatorPayerBalance, contract.MetricOperatorPayerAge,
+		contract.MetricOperatorRotation, contract.MetricOperatorRotationAge,
+	} {
+		c.series[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
+	}
+	return c, nil
+}
+
+// Describe sends the descriptions of all series.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.series {
+		out <- d
+	}
+}
+
+// Collect reads every RelayPool in the cache.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	var pools v1alpha1.RelayPoolList
+	if err := c.options.Pools.List(ctx, &pools); err != nil {
+		return
+	}
+	s := scrape{Collector: c, out: out, now: c.options.Now(), count: map[[2]string]int{}}
+	for i := range pools.Items {
+		s.pool(&pools.Items[i])
+	}
+	s.totals()
+}
+
+// scrape is one answer to Prometheus.
+type scrape struct {
+	*Collector
+	out   chan<- prometheus.Metric
+	now   time.Time
+	count map[[2]string]int // of RelayPools, by condition and status
+}
+
+func (s *scrape) gauge(m contract.Metric, value float64, labels ...string) {
+	s.out <- prometheus.MustNewConstMetric(s.series[m.Name], prometheus.GaugeValue, value, labels...)
+}
+
+func (s *scrape) pool(p *v1alpha1.RelayPool) {
+	s.conditions(p)
+	if p.Spec.Paused {
+		s.gauge(contract.MetricOperatorPaused, 1, p.Namespace, p.Name)
+	}
+	if r := p.Status.Rotation; r != nil && r.Step != v1alpha1.RotationDone {
+		s.gauge(contract.MetricOperatorRotation, 1, p.Namespace, p.Name, string(r.Step))
+		if r.Since != nil {
+			s.gauge(contract.MetricOperatorRotationAge, s.since(r.Since.Time), p.Namespace, p.Name, string(r.Step))
+		}
+	}
+	reading, ok := s.options.Readings.Reading(client.ObjectKeyFromObject(p))
+	if !ok {
+		return
+	}
+	if !reading.At.IsZero() {
+		s.gauge(contract.MetricOperatorChainCheckAge, s.since(reading.At), p.Namespace, p.Name)
+	}
+	if !reading.Since.IsZero() {
+		s.gauge(contract.MetricOperatorChainUnavailable, s.since(reading.Since), p.Namespace, p.Name)
+	}
+	s.payers(p, &reading)
+}
+
+// payers tells of the payers that the status names: they are bounded, and each
+// has its state there.
+func (s *scrape) payers(p *v1alpha1.RelayPool, r *chainwatch.Reading) {
+	for i := range p.Status.FeePayers {
+		payer := &p.Status.FeePayers[i]
+		address, err := solana.PublicKeyFromBase58(payer.Address)
+		if err != nil {
+			continue
+		}
+		balance, ok := r.Payers[address]
+		if !ok {
+			continue
+		}
+		labels := []string{p.Namespace, p.Name, payer.Address, stateLabel(payer.State)}
+		s.gauge(contract.MetricOperatorPayerBalance, float64(balance.Lamports), labels...)
+		s.gauge(contract.MetricOperatorPayerAge, s.since(balance.At), labels...)
+	}
+}
+
+// since is never negative: clocks are set.
+func (s *scrape) since(t time.Time) float64 { return max(s.now.Sub(t).Seconds(), 0) }

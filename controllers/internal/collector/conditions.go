@@ -1,0 +1,53 @@
+package collector
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// conditionTypes are those that are counted.
+func conditionTypes() []string {
+	return []string{
+		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
+		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive,
+		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+	}
+}
+
+// onlyWhileTrue tells of a condition that is left out while it is false.
+func onlyWhileTrue(kind string) bool {
+	return kind == v1alpha1.ConditionReconciling || kind == v1alpha1.ConditionStalled
+}
+
+// conditions counts and tells what the RelayPool's conditions say. One that is
+// missing is unknown: no pass has come to it yet.
+func (s *scrape) conditions(p *v1alpha1.RelayPool) {
+	for _, kind := range conditionTypes() {
+		status := metav1.ConditionUnknown
+		switch c := meta.FindStatusCondition(p.Status.Conditions, kind); {
+		case c != nil:
+			status = c.Status
+			s.gauge(contract.MetricOperatorPoolCondition, 1, p.Namespace, p.Name, kind, string(status), c.Reason)
+		case onlyWhileTrue(kind):
+			status = metav1.ConditionFalse
+		}
+		s.count[[2]string{kind, string(status)}]++
+	}
+}
+
+// totals tells every count, those of 0 too: an alert on a series that is not
+// there does not fire.
+func (s *scrape) totals() {
+	for _, kind := range conditionTypes() {
+		for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+			s.gauge(contract.MetricOperatorPools, float64(s.count[[2]string{kind, string(status)}]), kind, string(status))
+		}
+	}
+}
+
+func stateLabel(state v1alpha1.FeePayerState) string { return strings.ToLower(string(state)) }

@@ -1,0 +1,105 @@
+package collector
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// Applier applies the objects of RelayPools; apply.Applier does.
+type Applier interface {
+	Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error)
+	Forget(pool types.NamespacedName)
+}
+
+// Passes is an Applier that counts what another one does, and a
+// prometheus.Collector of the counts.
+type Passes struct {
+	Applier
+	passes, objects *prometheus.CounterVec
+}
+
+var _ prometheus.Collector = (*Passes)(nil)
+
+// Outcomes of a pass.
+const (
+	outcomeSteady   = "steady"
+	outcomeChanged  = "changed"
+	outcomeHeld     = "held"
+	outcomeConflict = "conflict"
+	outcomeFailed   = "failed"
+)
+
+// NewPasses counts what inner does. It refuses to count nothing.
+func NewPasses(inner Applier) (*Passes, error) {
+	if inner == nil {
+		return nil, errors.New("collector: there is no applier to count")
+	}
+	p := &Passes{
+		Applier: inner,
+		passes:  counters(contract.MetricOperatorPasses),
+		objects: counters(contract.MetricOperatorObjects),
+	}
+	// A counter that is first seen at 1 has no rise.
+	for _, outcome := range []string{outcomeSteady, outcomeChanged, outcomeHeld, outcomeConflict, outcomeFailed} {
+		p.passes.WithLabelValues(outcome)
+	}
+	return p, nil
+}
+
+func counters(m contract.Metric) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
+}
+
+// Describe sends the descriptions of the counters.
+func (p *Passes) Describe(out chan<- *prometheus.Desc) {
+	p.passes.Describe(out)
+	p.objects.Describe(out)
+}
+
+// Collect sends the counters.
+func (p *Passes) Collect(out chan<- prometheus.Metric) {
+	p.passes.Collect(out)
+	p.objects.Collect(out)
+}
+
+// Apply has the inner Applier apply, and counts what it says.
+func (p *Passes) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...apply.Option) (apply.Result, error) {
+	result, err := p.Applier.Apply(ctx, owner, objects, opts...)
+	p.passes.WithLabelValues(outcomeOf(&result, err)).Inc()
+	for event, refs := range map[string][]apply.Ref{
+		"applied": result.Applied, "repaired": result.Repaired, "pruned": result.Pruned,
+		"foreign": result.Foreign, "contested": result.Contested,
+	} {
+		for _, ref := range refs {
+			p.objects.WithLabelValues(ref.Kind.Kind, event).Inc()
+		}
+	}
+	for i := range result.Refused {
+		p.objects.WithLabelValues(result.Refused[i].Kind.Kind, "refused").Inc()
+	}
+	return result, err
+}
+
+func outcomeOf(result *apply.Result, err error) string {
+	switch {
+	case apierrors.IsConflict(err):
+		return outcomeConflict
+	case err != nil:
+		return outcomeFailed
+	case len(result.Refused)+len(result.Foreign)+len(result.Waiting)+len(result.Contested) > 0:
+		return outcomeHeld
+	case result.Changed():
+		return outcomeChanged
+	default:
+		return outcomeSteady
+	}
+}

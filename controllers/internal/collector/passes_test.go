@@ -1,0 +1,64 @@
+package collector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/collector"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// answers is an Applier that says what it is told to.
+type answers struct {
+	result apply.Result
+	err    error
+}
+
+func (a *answers) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
+	return a.result, a.err
+}
+
+func (*answers) Forget(types.NamespacedName) {}
+
+func TestPassesAreCountedByWhatTheyDid(t *testing.T) {
+	t.Parallel()
+	inner := &answers{}
+	p, err := collector.NewPasses(inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := apply.Ref{Kind: build.KindDeployment, Name: "demo"}
+	service := apply.Ref{Kind: build.KindService, Name: "demo"}
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "demo", errors.New("changed"))
+	for _, a := range []answers{
+		{},
+		{},
+		{result: apply.Result{Applied: []apply.Ref{deployment, service}}},
+		{result: apply.Result{Repaired: []apply.Ref{deployment}, Pruned: []apply.Ref{service}}},
+		{result: apply.Result{Refused: []apply.Refusal{{Ref: deployment}}, Applied: []apply.Ref{service}}},
+		{result: apply.Result{Foreign: []apply.Ref{service}, Contested: []apply.Ref{deployment}}},
+		{err: fmt.Errorf("apply: %w", conflict)},
+		{err: errors.New("no answer")},
+	} {
+		*inner = a
+		result, err := p.Apply(t.Context(), nil, nil)
+		if result.Changed() != a.result.Changed() || !errors.Is(err, a.err) {
+			t.Errorf("%+v, %v, want it passed on", result, err)
+		}
+	}
+	compare(t, p, contract.MetricOperatorPasses,
+		`{outcome="changed"} 2`, `{outcome="conflict"} 1`, `{outcome="failed"} 1`, `{outcome="held"} 2`, `{outcome="steady"} 2`)
+	compare(t, p, contract.MetricOperatorObjects,
+		`{event="applied",kind="Deployment"} 1`, `{event="applied",kind="Service"} 2`, `{event="contested",kind="Deployment"} 1`,
+		`{event="foreign",kind="Service"} 1`, `{event="pruned",kind="Service"} 1`, `{event="refused",kind="Deployment"} 1`,
+		`{event="repaired",kind="Deployment"} 1`)
+}

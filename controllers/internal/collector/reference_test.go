@@ -1,0 +1,146 @@
+package collector_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/collector"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+//go:generate go test -run ^TestEveryMetricIsDocumented$ . -update
+
+var update = flag.Bool("update", false, "write docs/operator-metrics.md anew")
+
+const reference = "../../../docs/operator-metrics.md"
+
+// everything has a sample of each metric.
+func everything(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	passes, err := collector.NewPasses(&answers{result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := passes.Apply(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(newCollector(t, known(), pools()...), passes)
+	return registry
+}
+
+func families(t *testing.T) map[string]*dto.MetricFamily {
+	t.Helper()
+	gathered, err := everything(t).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]*dto.MetricFamily{}
+	for _, f := range gathered {
+		out[f.GetName()] = f
+	}
+	return out
+}
+
+func TestEveryMetricIsNamedInTheContract(t *testing.T) {
+	t.Parallel()
+	registered := families(t)
+	for _, c := range contract.OperatorMetrics() {
+		f := registered[c.Name]
+		if f == nil {
+			t.Errorf("%s is named, but has no sample", c.Name)
+			continue
+		}
+		delete(registered, c.Name)
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(c.Labels)), labels); diff != "" {
+			t.Errorf("labels of %s (-contract +registered):\n%s", c.Name, diff)
+		}
+		for what, text := range map[string]string{"help": c.Help, "what to do": c.Do} {
+			if !strings.HasSuffix(text, ".") || strings.Contains(text, "|") {
+				t.Errorf("%s: %s is no sentence that fits a table: %q", c.Name, what, text)
+			}
+		}
+	}
+	for name := range registered {
+		t.Errorf("%s is registered, but relay/contract does not name it", name)
+	}
+}
+
+func TestMetricsFollowPrometheusConventions(t *testing.T) {
+	t.Parallel()
+	problems, err := testutil.GatherAndLint(everything(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestEveryMetricIsDocumented(t *testing.T) {
+	t.Parallel()
+	want := writeReference(families(t))
+	if *update {
+		if err := os.WriteFile(reference, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("docs/operator-metrics.md is not current, run go generate ./controllers/internal/collector (-want +got):\n%s", diff)
+	}
+}
+
+const introduction = `# Metrics of the operator
+
+<!-- Generated from relay/contract by go generate ./controllers/internal/collector. Do not edit. -->
+
+The operator serves these for Prometheus at ` + "`/metrics`" + ` of its metrics port, beside
+those of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `),
+the Go runtime (` + "`go_*`" + `) and the process (` + "`process_*`" + `). The relays' own are in
+[metrics.md](metrics.md).
+
+What RelayPools say is read from the operator's cache when Prometheus asks, so a
+RelayPool that is gone leaves no series behind. Every operator process has the
+conditions; only the one that leads reads the chain, so only it has balances and
+ages: take ` + "`max by (namespace, pool)`" + `, never the sum. What is not known has no
+sample: unknown is not zero.
+
+There are at most nine series of conditions a RelayPool, two a fee payer, and
+five more. Messages are never labels, and nothing of a Secret is in any.
+
+| metric | type | labels | meaning | do |
+| --- | --- | --- | --- | --- |
+`
+
+// writeReference writes the operator's metrics as Markdown, in the contract's
+// order.
+func writeReference(registered map[string]*dto.MetricFamily) []byte {
+	var b bytes.Buffer
+	b.WriteString(introduction)
+	for _, c := range contract.OperatorMetrics() {
+		kind := strings.ToLower(registered[c.Name].GetType().String())
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", c.Name, kind, strings.Join(c.Labels, "`, `"), c.Help, c.Do)
+	}
+	return b.Bytes()
+}
