@@ -48,14 +48,15 @@ func ofPools() labels.Selector {
 	return labels.NewSelector().Add(*has)
 }
 
-// shrinkPod keeps of a pod who it is and how it fares. The largest part of a
-// pod is what the Deployment says as well, and who manages which field.
+// shrinkPod keeps of a pod who it is, how it fares, and what it mounts: a
+// rotation of keys waits until no pod has the old ones. The largest part of a pod
+// is what the Deployment says as well, and who manages which field.
 func shrinkPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok { // the last state of a pod whose deletion was missed
 		return object, nil
 	}
 	pod.ManagedFields = nil
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: pod.Spec.Volumes}
 	return pod, nil
 }
