@@ -12,9 +12,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,6 +33,8 @@ import (
 func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(m).
 		Named("relaypool").
+		// Tests run several operators in one process, which share its metrics.
+		WithOptions(controller.Options{SkipNameValidation: ptr.To(true)}).
 		For(&v1alpha1.RelayPool{}, builder.WithPredicates(declared())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(podTells())).
 		WatchesRawSource(source.Channel(r.Watcher.Events(), &handler.EnqueueRequestForObject{})).

@@ -1,0 +1,264 @@
+package pooltest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// node is where the stand-in runs pods.
+const node = "pooltest"
+
+// Ended is how a container ended.
+type Ended struct {
+	ExitCode int32
+	// Message is what it left in its termination log.
+	Message string
+}
+
+// KubeletOptions say how pods fare.
+type KubeletOptions struct {
+	// Fleet gives the status of a fleet's pod that has begun; nil makes every one
+	// ready.
+	Fleet func(pod *corev1.Pod) corev1.PodStatus
+	// Job runs a Job's pod to its end; nil leaves these pods waiting. ctx ends with
+	// the pod.
+	Job func(ctx context.Context, pod *corev1.Pod) Ended
+	// Linger is how long pods that are deleted take to end.
+	Linger time.Duration
+}
+
+// Kubelet is a stand-in for scheduler and kubelet in one namespace.
+type Kubelet struct {
+	client    kubernetes.Interface
+	namespace string
+
+	mutex   sync.Mutex
+	options KubeletOptions
+	running map[types.UID]*runningPod
+	jobs    sync.WaitGroup
+}
+
+type runningPod struct {
+	cancel context.CancelFunc
+	// ended is set once the pod's container has.
+	ended *Ended
+	gone  time.Time // when a deleted pod may end; zero while it is not deleted
+}
+
+// StartKubelet runs pods until the test ends.
+func StartKubelet(t testing.TB, config *rest.Config, namespace string, o KubeletOptions) *Kubelet {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatalf("make the kubelet's client: %v", err)
+	}
+	k := &Kubelet{client: client, namespace: namespace, options: o, running: map[types.UID]*runningPod{}}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		k.run(ctx, t)
+	}()
+	t.Cleanup(func() { stop(); <-ended; k.jobs.Wait() })
+	return k
+}
+
+// Set changes how pods fare from now on, those that run already included.
+func (k *Kubelet) Set(o KubeletOptions) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.options = o
+}
+
+func (k *Kubelet) run(ctx context.Context, t testing.TB) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		pods, err := k.client.CoreV1().Pods(k.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue // the API server is away, or the test over
+		}
+		for i := range pods.Items {
+			if err := k.tend(ctx, &pods.Items[i]); err != nil && ctx.Err() == nil && !passing(err) {
+				t.Errorf("kubelet: %v", err)
+			}
+		}
+	}
+}
+
+// passing tells of errors that the next round has no more.
+func passing(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		!errors.As(err, new(apierrors.APIStatus)) // the connection's
+}
+
+func (k *Kubelet) tend(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" {
+		if pod.DeletionTimestamp != nil {
+			return nil
+		}
+		return k.client.CoreV1().Pods(k.namespace).Bind(ctx, &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
+		}, metav1.CreateOptions{})
+	}
+	k.mutex.Lock()
+	o := k.options
+	at := k.running[pod.UID]
+	if at == nil {
+		at = &runningPod{cancel: func() {}}
+		k.running[pod.UID] = at
+		if pod.Labels[build.LabelComponent] == build.ComponentRotation && o.Job != nil && pod.Status.Phase == corev1.PodPending {
+			k.start(ctx, at, pod.DeepCopy(), o)
+		}
+	}
+	ended := at.ended
+	k.mutex.Unlock()
+	if pod.DeletionTimestamp != nil {
+		return k.end(ctx, pod, at, o.Linger)
+	}
+	return k.report(ctx, pod, ended, o)
+}
+
+func (k *Kubelet) start(ctx context.Context, at *runningPod, pod *corev1.Pod, o KubeletOptions) {
+	running, cancel := context.WithCancel(ctx)
+	at.cancel = cancel
+	k.jobs.Go(func() {
+		ended := o.Job(running, pod)
+		k.mutex.Lock()
+		defer k.mutex.Unlock()
+		at.ended = &ended
+	})
+}
+
+// end lets a deleted pod go once its time is over.
+func (k *Kubelet) end(ctx context.Context, pod *corev1.Pod, at *runningPod, linger time.Duration) error {
+	at.cancel()
+	if at.gone.IsZero() {
+		at.gone = time.Now().Add(linger)
+	}
+	if time.Now().Before(at.gone) {
+		return nil
+	}
+	zero := int64(0)
+	return k.client.CoreV1().Pods(k.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	})
+}
+
+func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Ended, o KubeletOptions) error {
+	status := Ready(pod)
+	switch {
+	case pod.Labels[build.LabelComponent] == build.ComponentRotation && ended != nil:
+		status = after(pod, *ended)
+	case pod.Labels[build.LabelComponent] == build.ComponentRotation:
+		status.Phase = corev1.PodRunning
+	case o.Fleet != nil:
+		status = o.Fleet(pod)
+	}
+	status.Conditions = keepTimes(pod.Status.Conditions, status.Conditions)
+	status.QOSClass, status.StartTime = pod.Status.QOSClass, pod.Status.StartTime
+	status.ObservedGeneration = pod.Status.ObservedGeneration
+	if same(&pod.Status, &status) {
+		return nil
+	}
+	next := pod.DeepCopy()
+	next.Status = status
+	_, err := k.client.CoreV1().Pods(k.namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	return err
+}
+
+// Ready is the status of a pod that serves.
+func Ready(pod *corev1.Pod) corev1.PodStatus {
+	return corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}},
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: build.RelayContainer, Image: pod.Spec.Containers[0].Image, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}},
+	}
+}
+
+// Crashing is the status of a pod whose relay ends again and again.
+func Crashing(pod *corev1.Pod, ended Ended) corev1.PodStatus {
+	status := Ready(pod)
+	status.Conditions[1].Status, status.Conditions[2].Status = corev1.ConditionFalse, corev1.ConditionFalse
+	status.ContainerStatuses[0].Ready = false
+	status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off restarting failed container=relay pod=" + pod.Name}}
+	status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: ended.ExitCode, Reason: "Error", Message: ended.Message,
+	}}
+	return status
+}
+
+func after(pod *corev1.Pod, ended Ended) corev1.PodStatus {
+	status := Ready(pod)
+	status.Phase = corev1.PodSucceeded
+	if ended.ExitCode != 0 {
+		status.Phase = corev1.PodFailed
+	}
+	status.Conditions[1].Status, status.Conditions[2].Status = corev1.ConditionFalse, corev1.ConditionFalse
+	status.ContainerStatuses[0].Ready = false
+	status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: ended.ExitCode, Reason: "Completed", Message: ended.Message,
+	}}
+	return status
+}
+
+// keepTimes gives conditions the times of those that were there.
+func keepTimes(before, next []corev1.PodCondition) []corev1.PodCondition {
+	for i := range next {
+		next[i].LastTransitionTime = metav1.Now().Rfc3339Copy()
+		for j := range before {
+			if before[j].Type == next[i].Type && before[j].Status == next[i].Status {
+				next[i].LastTransitionTime = before[j].LastTransitionTime
+			}
+		}
+	}
+	return next
+}
+
+// same compares what a stand-in writes.
+func same(a, b *corev1.PodStatus) bool {
+	if a.Phase != b.Phase || a.PodIP != b.PodIP || len(a.ContainerStatuses) != len(b.ContainerStatuses) {
+		return false
+	}
+	for i := range b.Conditions {
+		found := false
+		for j := range a.Conditions {
+			found = found || a.Conditions[j].Type == b.Conditions[i].Type && a.Conditions[j].Status == b.Conditions[i].Status
+		}
+		if !found {
+			return false
+		}
+	}
+	for i := range b.ContainerStatuses {
+		if a.ContainerStatuses[i].Ready != b.ContainerStatuses[i].Ready ||
+			(a.ContainerStatuses[i].State.Waiting == nil) != (b.ContainerStatuses[i].State.Waiting == nil) ||
+			(a.ContainerStatuses[i].State.Terminated == nil) != (b.ContainerStatuses[i].State.Terminated == nil) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,102 @@
+// Package pooltest runs the operator against a real API server and a local
+// chain, for tests: the operator in this process, Kubernetes' own controllers
+// for what it makes, and a stand-in for the kubelet.
+package pooltest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/relaypool/relaypool/controllers/internal/manager"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/settings"
+)
+
+// Image is what the operators of tests give fleets that name none.
+const Image = "relaypool.test/relay:test"
+
+// Controllers are those of Kubernetes that a fleet needs, for
+// apiserver.Options.
+func Controllers() []string {
+	return []string{"deployment-controller", "replicaset-controller", "job-controller", "garbage-collector-controller"}
+}
+
+// OperatorOptions change an operator.
+type OperatorOptions struct {
+	// Namespaces that it looks after; none is all of them.
+	Namespaces []string
+	// RefsInterval between readings of Secrets; 0 is 300 ms.
+	RefsInterval time.Duration
+	// Backlog answers for pods; nil asks them over HTTP.
+	Backlog pool.BacklogReader
+	// Log gets what it logs; nil is the test's output.
+	Log *slog.Logger
+	// LeaseNamespace has it lead by a Lease there; empty has it lead at once.
+	LeaseNamespace string
+	// Workers is how many RelayPools are worked on at once; 0 is 4.
+	Workers int
+}
+
+// Operator is one that runs.
+type Operator struct {
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// StartOperator runs an operator as its command would, until Stop or the end of
+// the test.
+func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operator {
+	t.Helper()
+	if o.RefsInterval == 0 {
+		o.RefsInterval = 300 * time.Millisecond
+	}
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	}
+	cfg := &settings.Config{Rest: rest.CopyConfig(config)}
+	// The limit is the API server's business, as in the operator's own command.
+	cfg.Rest.QPS = -1
+	cfg.RelayImage, cfg.Namespaces = Image, o.Namespaces
+	cfg.LeaderElect, cfg.OperatorNamespace = o.LeaseNamespace != "", o.LeaseNamespace
+	cfg.Leading = settings.Leading{Name: "operator", Duration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond}
+	cfg.Work = settings.Work{ConcurrentReconciles: o.Workers, CheckWorkers: 8, RefsInterval: o.RefsInterval, Resync: 10 * time.Hour}
+	cfg.Listening = settings.Listening{MetricsListen: settings.None, HealthListen: settings.None}
+	m, err := manager.New(manager.Options{Config: cfg, Log: o.Log})
+	if err != nil {
+		t.Fatalf("make the operator: %v", err)
+	}
+	err = m.Add(pool.Wiring{
+		Settings: pool.Settings{Image: Image}, Log: o.Log, RefsInterval: o.RefsInterval, KeysInterval: o.RefsInterval,
+		CheckWorkers: 8, Backlog: o.Backlog,
+	})
+	if err != nil {
+		t.Fatalf("wire the operator: %v", err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	op := &Operator{stop: stop, ended: make(chan error, 1)}
+	go func() { op.ended <- m.Run(ctx) }()
+	t.Cleanup(func() { op.Stop(t) })
+	return op
+}
+
+// Stop ends the operator and waits until it has.
+func (o *Operator) Stop(t testing.TB) {
+	t.Helper()
+	o.stop()
+	select {
+	case err := <-o.ended:
+		if err != nil {
+			t.Errorf("the operator ended with: %v", err)
+		}
+		o.ended <- nil // for the next Stop
+	case <-time.After(30 * time.Second):
+		t.Error("the operator does not end")
+	}
+}

@@ -1,0 +1,109 @@
+package pool
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+// Wiring sets a Reconciler up with everything that it works with, as the
+// operator's process does. Log is required.
+type Wiring struct {
+	Settings Settings
+	Log      *slog.Logger
+	// RefsInterval is how often Secrets and ConfigMaps are read, KeysInterval how
+	// often generated keys are. 0 takes the packages' defaults.
+	RefsInterval, KeysInterval time.Duration
+	// CheckWorkers is how many chains are read at once; 0 takes the default.
+	CheckWorkers int
+	// Backlog asks pods for their queue; nil asks them over HTTP.
+	Backlog BacklogReader
+}
+
+// recorderName is who events come from.
+const recorderName = "relaypool-operator"
+
+// SetupWithManager makes all parts and registers them.
+func (w Wiring) SetupWithManager(m ctrl.Manager) error {
+	if w.Log == nil {
+		return errors.New("wire the reconciler: option Log is not set")
+	}
+	o, err := w.parts(m)
+	if err != nil {
+		return err
+	}
+	r, err := New(o)
+	if err != nil {
+		return err
+	}
+	return r.SetupWithManager(m)
+}
+
+func (w Wiring) parts(m ctrl.Manager) (Options, error) {
+	now, chance := time.Now, mathrand.Float64
+	asked, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return Options{}, fmt.Errorf("make discovery client: %w", err)
+	}
+	capabilities, err := apply.NewCapabilities(asked, now, 0)
+	if err != nil {
+		return Options{}, err
+	}
+	applier, err := apply.New(apply.Options{Client: m.GetClient(), Live: m.GetAPIReader(), Capabilities: capabilities, Now: now})
+	if err != nil {
+		return Options{}, err
+	}
+	references, err := refs.NewResolver(refs.Options{Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.RefsInterval})
+	if err != nil {
+		return Options{}, err
+	}
+	observer, err := keys.NewObserver(keys.ObserverOptions{Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.KeysInterval})
+	if err != nil {
+		return Options{}, err
+	}
+	writer, err := keys.NewWriter(keys.WriterOptions{Client: m.GetClient(), Random: rand.Reader, Log: w.Log, Observer: observer})
+	if err != nil {
+		return Options{}, err
+	}
+	watcher, err := chainwatch.New(chainwatch.Options{
+		HTTP: chainwatch.NewHTTPClient(), Now: now, Random: chance, Log: logr.FromSlogHandler(w.Log.Handler()), Workers: w.CheckWorkers,
+	})
+	if err != nil {
+		return Options{}, err
+	}
+	poller, err := NewPoller(w.backlog(), now)
+	if err != nil {
+		return Options{}, err
+	}
+	if err := errors.Join(m.Add(watcher), m.Add(poller)); err != nil {
+		return Options{}, fmt.Errorf("add watchers: %w", err)
+	}
+	return Options{
+		Client: m.GetClient(), Live: m.GetAPIReader(), References: references, KeyObserver: observer, KeyWriter: writer,
+		Applier: applier, Capabilities: capabilities, Watcher: watcher, Backlogs: poller,
+		Recorder: m.GetEventRecorder(recorderName), Now: now, Random: chance, Settings: w.Settings,
+	}, nil
+}
+
+func (w Wiring) backlog() BacklogReader {
+	if w.Backlog != nil {
+		return w.Backlog
+	}
+	return HTTPBacklog{Client: &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
