@@ -11,9 +11,10 @@ import (
 )
 
 type planCmd struct {
-	File       string `required:"" short:"f" placeholder:"FILE" help:"Required. File of RelayPools, YAML or JSON, or - for standard input. Other kinds in it are left out."`
-	Namespace  string `default:"default" short:"n" placeholder:"NAMESPACE" help:"Namespace of RelayPools that name none."`
-	RelayImage string `default:"relaypool/relay" env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" help:"Image of the relay for RelayPools without spec.image, as operator run is given it."`
+	File              string `required:"" short:"f" placeholder:"FILE" help:"Required. File of RelayPools, YAML or JSON, or - for standard input. Other kinds in it are left out."`
+	Namespace         string `default:"default" short:"n" placeholder:"NAMESPACE" help:"Namespace of RelayPools that name none."`
+	RelayImage        string `default:"relaypool/relay" env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" help:"Image of the relay for RelayPools without spec.image, as operator run is given it."`
+	OperatorNamespace string `default:"relaypool-system" env:"RELAYPOOL_OPERATOR_NAMESPACE" placeholder:"NAMESPACE" help:"Namespace that the operator is installed in, from which network policies admit it."`
 }
 
 // Run prints what would be applied.
@@ -28,7 +29,11 @@ func (c *planCmd) Run(env *environment) error {
 		return err
 	}
 	for _, pool := range pools {
-		for _, object := range render(pool, c.RelayImage) {
+		objects, err := render(pool, c.RelayImage, c.OperatorNamespace)
+		if err != nil {
+			return fmt.Errorf("RelayPool %s would not be accepted: %w", pool.Name, err)
+		}
+		for _, object := range objects {
 			if err := writeYAML(env.out, object); err != nil {
 				return err
 			}

@@ -29,5 +29,8 @@ func (c *runCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
+	if err := m.Add(manager.Fleets{Config: cfg, Log: log}); err != nil {
+		return err
+	}
 	return m.Run(env)
 }

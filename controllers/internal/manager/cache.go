@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
@@ -19,6 +20,7 @@ import (
 func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	o := cache.Options{
 		DefaultLabelSelector: ofPools(),
+		DefaultTransform:     apply.CacheTransform,
 		ByObject: map[client.Object]cache.ByObject{
 			// A RelayPool is its user's, who labels it as he likes. Of all kinds it
 			// alone is worked on again for the mere passing of time.
