@@ -35,6 +35,7 @@ func fixtures(t *testing.T) map[string]build.Input {
 	keda.Capabilities = everything
 	keda.OperatorNamespace, keda.OperatorLabels = "", nil
 	swap := input(load(t, "swap"), 3)
+	swap.Capabilities = build.Capabilities{PrometheusRule: true}
 	held := input(load(t, "held"), 0)
 	held.Replicas = nil
 	held.Held = true
