@@ -1,0 +1,415 @@
+package manifests
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/manager"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// recorder notes what a client asked the API server for, as RBAC sees it, and
+// what it was not allowed.
+type recorder struct {
+	inner  http.RoundTripper
+	mutex  *sync.Mutex
+	used   map[string]bool
+	denied map[string]bool
+}
+
+func newRecorder() *recorder {
+	return &recorder{mutex: &sync.Mutex{}, used: map[string]bool{}, denied: map[string]bool{}}
+}
+
+// wrap has every call of the configuration noted.
+func (r *recorder) wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return &recorder{inner: inner, mutex: r.mutex, used: r.used, denied: r.denied}
+	})
+	return config
+}
+
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.inner.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	asked, ok := permission(request.Method, request.URL)
+	if !ok {
+		return response, nil
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if response.StatusCode == http.StatusForbidden {
+		r.denied[asked] = true
+	}
+	r.used[asked] = true
+	if response.StatusCode == http.StatusCreated {
+		// Applying what is not there asks for both.
+		_, what, _ := strings.Cut(asked, " ")
+		r.used["create "+what] = true
+	}
+	return response, nil
+}
+
+// permission is "verb group/resource"; discovery and the like are none.
+func permission(method string, u *url.URL) (string, bool) {
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	group := ""
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		group, parts = parts[1], parts[3:]
+	default:
+		return "", false
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	resource := parts[0]
+	if len(parts) > 2 {
+		resource += "/" + parts[2]
+	}
+	named := len(parts) > 1
+	verb := map[string]string{
+		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	}[method]
+	if method == http.MethodGet {
+		verb = "list"
+		if u.Query().Get("watch") != "" {
+			verb = "watch"
+		} else if named {
+			verb = "get"
+		}
+	}
+	return verb + " " + group + "/" + resource, verb != ""
+}
+
+func (r *recorder) all(of map[string]bool) []string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	var out []string
+	for p := range of {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// silent is a fleet that does not answer.
+type silent struct{}
+
+func (silent) Backlog(context.Context, string) (pool.Backlog, error) {
+	return pool.Backlog{}, errors.New("no pod answers here")
+}
+
+// operate runs the whole operator with the rights of config until the test ends.
+func operate(t *testing.T, config *rest.Config) {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	m, err := manager.New(manager.Options{Log: log, Config: &settings.Config{
+		Run: settings.Run{
+			LeaderElect: true, OperatorNamespace: contract.OperatorSystemNamespace,
+			Work:      settings.Work{ConcurrentReconciles: 1, Resync: time.Hour},
+			Listening: settings.Listening{MetricsListen: settings.None, HealthListen: settings.None},
+			Leading:   settings.Leading{Name: contract.OperatorLease, Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second},
+		},
+		Rest: config,
+	}})
+	must(t, err)
+	live := m.GetAPIReader()
+	observer, err := keys.NewObserver(keys.ObserverOptions{Reader: live, Now: time.Now, Random: mathrand.Float64})
+	must(t, err)
+	writer, err := keys.NewWriter(keys.WriterOptions{Client: m.GetClient(), Random: rand.Reader, Log: log, Observer: observer})
+	must(t, err)
+	resolver, err := refs.NewResolver(refs.Options{Reader: live, Now: time.Now, Random: mathrand.Float64, Interval: time.Second})
+	must(t, err)
+	watcher, err := chainwatch.New(chainwatch.Options{HTTP: chainwatch.NewHTTPClient(), Now: time.Now, Random: mathrand.Float64})
+	must(t, err)
+	t.Cleanup(watcher.Close)
+	poller, err := pool.NewPoller(silent{}, time.Now)
+	must(t, err)
+	groups, err := discovery.NewDiscoveryClientForConfig(config)
+	must(t, err)
+	capabilities, err := apply.NewCapabilities(groups, time.Now, 0)
+	must(t, err)
+	applier, err := apply.New(apply.Options{Client: m.GetClient(), Live: live, Capabilities: capabilities, Now: time.Now})
+	must(t, err)
+	reconciler, err := pool.New(pool.Options{
+		Client: m.GetClient(), Live: live, References: resolver, KeyObserver: observer, KeyWriter: writer,
+		Applier: applier, Capabilities: capabilities, Watcher: watcher, Backlogs: poller,
+		Recorder: m.GetEventRecorder("relaypool-operator"), Now: time.Now, Random: mathrand.Float64,
+		Settings: pool.Settings{Image: "relay:1", OperatorNamespace: contract.OperatorSystemNamespace},
+	})
+	must(t, err)
+	must(t, errors.Join(m.Manager.Add(watcher), m.Manager.Add(poller), m.Add(reconciler)))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+	})
+}
+
+// fleet makes the namespace of a RelayPool with everything that it names.
+func fleet(t *testing.T, c client.Client, sample string) *v1alpha1.RelayPool {
+	t.Helper()
+	ctx := t.Context()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleets", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	must(t, c.Create(ctx, namespace))
+	key, err := os.ReadFile("../../../relay/groth16/testdata/verification_key.json")
+	must(t, err)
+	for _, o := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shield-verifying-key"}, Data: map[string]string{"verification_key.json": string(key)}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "shield-rpc"}, StringData: map[string]string{"url": "http://127.0.0.1:1"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "shield-database"}, StringData: map[string]string{"url": "postgres://relay@database/relay"}},
+	} {
+		o.SetNamespace(namespace.Name)
+		must(t, c.Create(ctx, o))
+	}
+	u := read(t, filepath.Join(config, "samples", sample))[0]
+	u.SetNamespace(namespace.Name)
+	must(t, c.Create(ctx, u))
+	return current(t, c, client.ObjectKeyFromObject(u))
+}
+
+func current(t *testing.T, c client.Client, key client.ObjectKey) *v1alpha1.RelayPool {
+	t.Helper()
+	var p v1alpha1.RelayPool
+	must(t, c.Get(t.Context(), key, &p))
+	return &p
+}
+
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within a minute: %v", what, err)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// definitions are CRDs of the optional kinds.
+func definitions() []*apiextensionsv1.CustomResourceDefinition {
+	plurals := map[schema.GroupVersionKind]string{
+		build.KindPodMonitor: "podmonitors", build.KindPrometheusRule: "prometheusrules", build.KindScaledObject: "scaledobjects",
+	}
+	var out []*apiextensionsv1.CustomResourceDefinition
+	for kind, plural := range plurals {
+		out = append(out, &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: kind.Group, Scope: apiextensionsv1.NamespaceScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, Plural: plural},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+					Name: kind.Version, Served: true, Storage: true,
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", XPreserveUnknownFields: new(true)}},
+				}},
+			},
+		})
+	}
+	return out
+}
+
+// cluster is one on which the operator works.
+type cluster struct {
+	t     *testing.T
+	c     client.Client
+	calls *recorder
+	pool  client.ObjectKey
+}
+
+// change edits the RelayPool, as its user does.
+func (w *cluster) change(edit func(*v1alpha1.RelayPoolSpec)) {
+	w.t.Helper()
+	eventually(w.t, "the RelayPool is changed", func() error {
+		p := current(w.t, w.c, w.pool)
+		edit(&p.Spec)
+		return w.c.Update(w.t.Context(), p)
+	})
+}
+
+// are waits until the RelayPool's objects of these kinds are there, and those
+// of the other kinds that come and go are not.
+func (w *cluster) are(what string, kinds ...schema.GroupVersionKind) {
+	w.t.Helper()
+	eventually(w.t, what, func() error {
+		for _, kind := range []schema.GroupVersionKind{
+			build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy, build.KindPodMonitor, build.KindPrometheusRule, build.KindScaledObject,
+		} {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(kind)
+			err := w.c.Get(w.t.Context(), w.pool, u)
+			if err = client.IgnoreNotFound(err); err != nil {
+				return err
+			}
+			if there := u.GetName() != ""; there != slices.Contains(kinds, kind) {
+				return fmt.Errorf("a %s is there: %v", kind.Kind, there)
+			}
+		}
+		return nil
+	})
+}
+
+// finish ends the Job of that name, as its controller does.
+func (w *cluster) finish(name string, condition ...batchv1.JobConditionType) {
+	w.t.Helper()
+	eventually(w.t, "the Job "+name+" ends", func() error {
+		var job batchv1.Job
+		if err := w.c.Get(w.t.Context(), client.ObjectKey{Namespace: w.pool.Namespace, Name: name}, &job); err != nil {
+			return err
+		}
+		now := metav1.Now()
+		job.Status = batchv1.JobStatus{StartTime: &now}
+		for _, c := range condition {
+			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: c, Status: corev1.ConditionTrue, LastTransitionTime: now})
+		}
+		if slices.Contains(condition, batchv1.JobComplete) {
+			job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+		}
+		return w.c.Status().Update(w.t.Context(), &job)
+	})
+}
+
+// explained are permissions that the operator has for what this test does not
+// show: each says what.
+func explained() map[string]string {
+	return map[string]string{
+		"update relaypool.dev/relaypools/finalizers": "asked for by clusters that run OwnerReferencesPermissionEnforcement",
+	}
+}
+
+func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	server, _ := installed(t)
+	must(t, server.Install(t.Context(), definitions()...))
+	admin, err := server.Config()
+	must(t, err)
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+	c, err := client.New(admin, client.Options{Scheme: scheme})
+	must(t, err)
+	account, err := server.ServiceAccount(t.Context(), contract.OperatorSystemNamespace, "relaypool-operator")
+	must(t, err)
+	w := &cluster{t: t, c: c, calls: newRecorder()}
+	w.pool = client.ObjectKeyFromObject(fleet(t, c, "relaypool_v1alpha1_generated_keys.yaml"))
+	operate(t, w.calls.wrap(account))
+	w.live()
+
+	if denied := w.calls.all(w.calls.denied); len(denied) > 0 {
+		t.Errorf("the operator was denied %q", denied)
+	}
+	used := w.calls.all(w.calls.used)
+	for _, p := range permissions(operatorRole(t).Rules) {
+		// A watch that begins with everything falls back to a list.
+		asWatch := strings.Replace(p, "list ", "watch ", 1)
+		if explained()[p] == "" && !slices.Contains(used, p) && !slices.Contains(used, asWatch) {
+			t.Errorf("the operator may %s, and does not", p)
+		}
+	}
+}
+
+// live takes the RelayPool through its life.
+func (w *cluster) live() {
+	monitoring := []schema.GroupVersionKind{build.KindPodMonitor, build.KindPrometheusRule}
+	w.are("a fleet of a fixed size", monitoring...)
+	w.change(func(s *v1alpha1.RelayPoolSpec) {
+		s.Pool.Gate, s.Replicas = v1alpha1.GateWarn, nil
+		s.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 4}
+		any := []v1alpha1.Destination{{CIDR: "10.0.0.0/8", Port: 5432}}
+		s.NetworkPolicy = &v1alpha1.NetworkPolicy{Database: any, RPC: any}
+	})
+	w.are("a fleet with an HPA and a network policy", append(monitoring, build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy)...)
+	w.change(func(s *v1alpha1.RelayPoolSpec) { s.Autoscaling.Provider = v1alpha1.ProviderKEDA })
+	w.are("a fleet that KEDA scales", append(monitoring, build.KindScaledObject, build.KindNetworkPolicy)...)
+	w.change(func(s *v1alpha1.RelayPoolSpec) {
+		s.Autoscaling, s.NetworkPolicy = nil, nil
+		s.Monitoring.PodMonitor, s.Monitoring.PrometheusRule = v1alpha1.Disabled, v1alpha1.Disabled
+	})
+	w.are("a fleet with nothing beside it")
+
+	// A rotation, whose first Job fails once and is tried again by a person.
+	w.change(func(s *v1alpha1.RelayPoolSpec) { s.FeePayers.Rotation.Revision = 1 })
+	fund := build.JobName(w.pool.Name, 1, build.StepFund)
+	w.finish(fund, batchv1.JobFailureTarget, batchv1.JobFailed)
+	eventually(w.t, "a retry is asked for", func() error {
+		p := current(w.t, w.c, w.pool)
+		p.Annotations = map[string]string{keys.AnnotationRetry: "1"}
+		return w.c.Update(w.t.Context(), p)
+	})
+	eventually(w.t, "the Job is made again", func() error {
+		var job batchv1.Job
+		if err := w.c.Get(w.t.Context(), client.ObjectKey{Namespace: w.pool.Namespace, Name: fund}, &job); err != nil {
+			return err
+		}
+		if job.Status.StartTime != nil {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+	w.finish(fund, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete)
+	eventually(w.t, "the new keys are in use", func() error {
+		for _, payer := range current(w.t, w.c, w.pool).Status.FeePayers {
+			if payer.State == v1alpha1.PayerDraining {
+				return nil
+			}
+		}
+		return errors.New("no key is being drained")
+	})
+
+	must(w.t, w.c.Delete(w.t.Context(), current(w.t, w.c, w.pool)))
+	eventually(w.t, "the RelayPool is deleted", func() error {
+		err := w.c.Get(w.t.Context(), w.pool, &v1alpha1.RelayPool{})
+		if err == nil {
+			return errors.New("it is still there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
