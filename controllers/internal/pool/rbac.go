@@ -7,18 +7,18 @@ package pool
 // objects block the deletion of their owner where the API server asks for it.
 //
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;get;list;patch;watch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;get;patch
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create;get;list;patch;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;get;list;patch;watch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=create;delete;get;list;patch;watch
-// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=create;delete;get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=create;delete;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=keda.sh,resources=scaledobjects,verbs=create;delete;get;list;patch
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors;prometheusrules,verbs=create;delete;get;list;patch
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=create;get;list;patch;watch
-// +kubebuilder:rbac:groups=relaypool.dev,resources=relaypools,verbs=get;list;patch;watch
+// +kubebuilder:rbac:groups=relaypool.dev,resources=relaypools,verbs=list;patch;watch
 // +kubebuilder:rbac:groups=relaypool.dev,resources=relaypools/finalizers,verbs=update
 // +kubebuilder:rbac:groups=relaypool.dev,resources=relaypools/status,verbs=update
