@@ -20,13 +20,13 @@ const (
 	NearlyFull = treeCapacity / 1024
 )
 
-// developmentKeyHash is the hash of the development circuit's verifying key.
+// DevelopmentKeyHash is the hash of the development circuit's verifying key.
 // Its set-up comes from a published seed, so anybody can forge proofs under it.
-const developmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
+const DevelopmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
 // DevelopmentKey tells whether hash is that of the development circuit's
 // verifying key, under which anybody can forge proofs.
-func DevelopmentKey(hash [32]byte) bool { return hex.EncodeToString(hash[:]) == developmentKeyHash }
+func DevelopmentKey(hash [32]byte) bool { return hex.EncodeToString(hash[:]) == DevelopmentKeyHash }
 
 // KeyAllowed tells whether a verifying key of that hash may be used on the chain
 // of that genesis hash: the development key is for the local chain alone.

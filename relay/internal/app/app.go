@@ -74,6 +74,7 @@ type App struct {
 	desk     *submission.Desk
 	engine   *submission.Engine
 	gate     *gate
+	checks   *poolChecks
 	backlog  *backlogCache
 	swapSums *swapCache
 	// open is set once the relay is configured and migrated.

@@ -18,6 +18,7 @@ import (
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -200,8 +201,8 @@ func TestTheDevelopmentKeyIsKnown(t *testing.T) {
 	committed, err := os.ReadFile(filepath.Join("..", "..", "..", "hack", "circuit", "verification_key.json"))
 	must(t, err)
 	prover := wallettest.Prover(t)
-	if prover.KeySHA256 != developmentKeyHash {
-		t.Errorf("the circuit's key has hash %s, the relay knows %s", prover.KeySHA256, developmentKeyHash)
+	if prover.KeySHA256 != poolcheck.DevelopmentKeyHash {
+		t.Errorf("the circuit's key has hash %s, the relay knows %s", prover.KeySHA256, poolcheck.DevelopmentKeyHash)
 	}
 	made, err := prover.VerificationKey(t.Context())
 	must(t, err)

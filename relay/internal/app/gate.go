@@ -13,13 +13,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
-
-// developmentKeyHash is the hash of the development circuit's verifying key.
-// Its set-up comes from a published seed, so anybody can forge proofs under it.
-const developmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
 // chainReader tells which chain the endpoints serve, and whether it answers.
 type chainReader interface {
@@ -66,7 +63,7 @@ func (g *gate) check(ctx context.Context) (solana.Hash, error) {
 	if !g.want.IsZero() && got != g.want {
 		return got, fmt.Errorf("%w: its genesis hash is %s, expected %s: correct --rpc-url or --genesis-hash", errWrongChain, got, g.want)
 	}
-	if hexHash(g.keyHash) == developmentKeyHash && got != shieldpool.DevelopmentGenesisHash {
+	if !poolcheck.KeyAllowed(g.keyHash, got) {
 		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is taken with the local chain's %s alone; give the pool's own --verifying-key",
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
 	}

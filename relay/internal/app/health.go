@@ -144,7 +144,7 @@ func (a *App) checkPool(ctx context.Context) error {
 	if !snap.Checked {
 		return errors.New("the tree account fails its self-check: the profile does not fit the program, and roots are judged by simulation only")
 	}
-	return nil
+	return a.checks.problem(ctx)
 }
 
 func (a *App) checkPayers(context.Context) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -47,6 +48,10 @@ func (a *App) openChain(context.Context) error {
 	a.pool, err = chain.NewPool(chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Changed: a.treeChanged})
 	if err != nil {
 		return err
+	}
+	a.checks = &poolChecks{
+		reader: chain.NewChecks(a.endpoints),
+		target: poolcheck.Target{Profile: c.Profile, Genesis: c.Genesis, Key: poolcheck.KeyOf(c.Key)},
 	}
 	a.table = newTable(c.LookupTable, shielded)
 	a.gate = newGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -256,8 +257,8 @@ func (p *PoolReader) notInitialised(a *ledger.Account) error {
 		found = "exists but is not owned by the program"
 	}
 	return refusal.New(refusal.PoolNotInitialised,
-		"the pool is not initialised: its merkle_tree account %s %s. Initialise the pool (instruction Initialize of program %s) with the program's admin tool; if it has been, the relay's operator has to check its RPC endpoint's cluster and its profile, %s",
-		p.pool.MerkleTree, found, p.pool.Profile.ProgramID, p.pool.Profile.Name).Retry(retryPool)
+		"the pool is not initialised: its merkle_tree account %s %s. This is for the relay's operator to mend: %s",
+		p.pool.MerkleTree, found, poolcheck.Initialise(p.pool)).Retry(retryPool)
 }
 
 // unavailable tells the client to come back; the cause is for the log.

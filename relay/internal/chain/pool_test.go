@@ -325,7 +325,7 @@ func TestTreeThatIsNotThere(t *testing.T) {
 					t.Errorf("the cause is lost: %v", r.Cause)
 				}
 				if test.account == nil && test.err == nil {
-					for _, want := range []string{"Initialise", pool.MerkleTree.String(), pool.Profile.ProgramID.String()} {
+					for _, want := range []string{"initialise the pool", pool.MerkleTree.String(), pool.Profile.ProgramID.String()} {
 						if !strings.Contains(r.Message, want) {
 							t.Errorf("message is %q, want %q in it", r.Message, want)
 						}

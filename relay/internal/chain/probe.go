@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,46 +12,42 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// Checks reads one endpoint for the checks of a pool, at the confirmed commitment.
-type Checks struct{ client *Client }
+// Checks reads the chain for the checks of a pool, at the confirmed commitment.
+type Checks struct{ from checked }
 
-// NewChecks makes a poolcheck.Reader of a client.
-func NewChecks(c *Client) Checks { return Checks{c} }
+// checked is *Client or *Endpoints.
+type checked interface {
+	AccountReader
+	GenesisHash(ctx context.Context) (solana.Hash, error)
+}
 
-// GenesisHash implements poolcheck.Reader.
+// NewChecks makes a poolcheck.Reader of a *Client or of *Endpoints.
+func NewChecks(from checked) Checks { return Checks{from} }
+
+// GenesisHash implements poolcheck.Reader. An endpoint of another chain among
+// several is not used, and so no matter.
 func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
-	return c.client.GenesisHash(ctx)
+	hash, err := c.from.GenesisHash(ctx)
+	var foreign *GenesisError
+	if errors.As(err, &foreign) && !hash.IsZero() {
+		return hash, nil
+	}
+	return hash, err
 }
 
 // Accounts implements poolcheck.Reader.
 func (c Checks) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
-	const method = "getMultipleAccounts"
-	type account struct {
-		wireAccount
-		Executable *bool `json:"executable"`
-	}
-	result, err := read[at[[]*account]](ctx, c.client, method, keys, config{"encoding": "base64", "commitment": ledger.Confirmed})
+	accounts, slot, err := c.from.Accounts(ctx, keys, ledger.Confirmed, 0)
 	if err != nil {
 		return 0, nil, err
 	}
-	if len(result.Value) != len(keys) {
-		return 0, nil, malformed(method, "%d accounts, expected %d", len(result.Value), len(keys))
+	out := make([]*poolcheck.Account, len(accounts))
+	for i, a := range accounts {
+		if a != nil {
+			out[i] = &poolcheck.Account{Owner: a.Owner, Lamports: a.Lamports, Executable: a.Executable, Data: a.Data}
+		}
 	}
-	accounts := make([]*poolcheck.Account, len(keys))
-	for i, w := range result.Value {
-		if w == nil {
-			continue
-		}
-		if w.Owner == nil || w.Lamports == nil || w.Executable == nil || len(w.Data) != 2 || w.Data[1] != "base64" {
-			return 0, nil, malformed(method, "account %d: owner, lamports, executable or base64 data are missing", i)
-		}
-		data, err := base64.StdEncoding.DecodeString(w.Data[0])
-		if err != nil {
-			return 0, nil, malformed(method, "account %d: data is not base64", i)
-		}
-		accounts[i] = &poolcheck.Account{Owner: *w.Owner, Lamports: *w.Lamports, Executable: *w.Executable, Data: data}
-	}
-	return result.Slot, accounts, nil
+	return slot, out, nil
 }
 
 // Landed reads, newest first, the successful ones among the newest confirmed

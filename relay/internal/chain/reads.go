@@ -78,6 +78,8 @@ type wireAccount struct {
 	Owner    *solana.PublicKey `json:"owner"`
 	Lamports *uint64           `json:"lamports"`
 	Data     []string          `json:"data"`
+	// Executable is told by every node, and missed by nobody but the checks of a pool.
+	Executable bool `json:"executable"`
 }
 
 func (w *wireAccount) account() (*ledger.Account, error) {
@@ -88,7 +90,7 @@ func (w *wireAccount) account() (*ledger.Account, error) {
 	if err != nil {
 		return nil, errors.New("data is not base64")
 	}
-	return &ledger.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data}, nil
+	return &ledger.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data, Executable: w.Executable}, nil
 }
 
 // Accounts reads up to 100 accounts, all at the slot that it returns, which is

@@ -43,6 +43,8 @@ type Account struct {
 	Owner    solana.PublicKey
 	Lamports uint64
 	Data     []byte
+	// Executable is true of programs.
+	Executable bool
 }
 
 // Blockhash is a recent blockhash and its life: it was the newest at Slot, and

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/poolcheck"
+)
+
+// checksAge is how long /health keeps one reading of the pool's accounts, other
+// than the tree: what they are hardly changes.
+const checksAge = 30 * time.Second
+
+// poolChecks are the operator's checks of the pool, for /health.
+type poolChecks struct {
+	reader poolcheck.Reader
+	target poolcheck.Target
+
+	mu   sync.Mutex
+	last error
+	at   time.Time
+}
+
+// problem tells what is wrong with the pool; nil when nothing is known to be.
+// That the chain does not answer is another check's to tell.
+func (p *poolChecks) problem(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.at.IsZero() && time.Since(p.at) < checksAge {
+		return p.last
+	}
+	report := poolcheck.Evaluate(poolcheck.Observe(ctx, p.reader, p.target))
+	switch state, _, _ := report.Summary(); state {
+	case poolcheck.OK:
+		p.last, p.at = nil, time.Now()
+	case poolcheck.Failed:
+		p.last, p.at = errors.New(report.Message()), time.Now()
+	}
+	return p.last // what is unknown leaves the last known state
+}
