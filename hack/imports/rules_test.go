@@ -154,6 +154,16 @@ func rules() map[string]rule {
 			forbid: impure,
 			why:    "domains speak of both without the clients that reach them",
 		},
+		"the checks of a pool are pure": {
+			of: []string{"./relay/poolcheck", "./relay/profile"}, reach: imports,
+			forbid: impure,
+			why:    "relay, operator and probe read the chain each with a client of its own: pass in a reader",
+		},
+		"the checks of a pool need its protocol only": {
+			of: []string{"./relay/poolcheck", "./relay/profile"}, reach: links,
+			forbid: []string{"./..."}, allow: []string{"./relay/poolcheck", "./relay/profile", "./relay/shieldpool", "./relay/groth16", "./relay/merkle", "./relay/refusal"},
+			why: "relay and operator share them, and neither may pull in the other",
+		},
 		"the tree and the verifier know no package of ours": {
 			of: []string{"./relay/groth16", "./relay/merkle"}, reach: links,
 			forbid: []string{"./..."},
