@@ -3,6 +3,7 @@ package pool_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -12,12 +13,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/manager"
 	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
 	"github.com/relaypool/relaypool/hack/apiserver"
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
 func TestMain(m *testing.M) {
+	manager.Redirect(slog.New(slog.DiscardHandler)) // what the libraries log
 	os.Exit(apiservertest.Run(m, apiserver.Options{Controllers: pooltest.Controllers()}))
 }
 

@@ -1,0 +1,324 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+)
+
+func TestDriftIsRepairedAndToldOf(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	ready(t, s, "demo")
+	pooltest.Change(t, s, "demo", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "somebody/else:1" })
+	if err := s.Client.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	pooltest.Eventually(t, "the image and the Service are as they were", func() error {
+		var d appsv1.Deployment
+		s.Get(t, "demo", &d)
+		if image := d.Spec.Template.Spec.Containers[0].Image; image != pooltest.Image {
+			return fmt.Errorf("image is %s", image)
+		}
+		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, &corev1.Service{})
+	})
+	if note := s.AwaitEvent(t, "demo", v1alpha1.EventDriftRepaired); !strings.Contains(note, "demo") {
+		t.Errorf("note %q: want the object", note)
+	}
+}
+
+func TestWhatBelongsToOthersIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	if err := s.Chain.Initialize(); err != nil {
+		t.Fatal(err)
+	}
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	s.Create(t, theirs)
+	s.Create(t, s.Pool("demo"))
+	stalled := s.Await(t, "demo", v1alpha1.ConditionStalled, "True/ForeignObject")
+	if !strings.Contains(stalled.Message, "Service demo") {
+		t.Errorf("message %q: want Service demo", stalled.Message)
+	}
+	s.AwaitEvent(t, "demo", v1alpha1.EventForeignObject)
+	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
+	var now corev1.Service
+	s.Get(t, "demo", &now)
+	if now.ResourceVersion != theirs.ResourceVersion {
+		t.Error("somebody else's Service was changed")
+	}
+	if err := s.Client.Delete(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	s.Fund(t, "demo", 2_000_000_000)
+	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
+	s.Get(t, "demo", &now)
+	if len(now.OwnerReferences) != 1 || now.OwnerReferences[0].Kind != v1alpha1.Kind {
+		t.Error("the Service is not the RelayPool's after the other has gone")
+	}
+}
+
+func TestWhatIsNoLongerWantedIsPruned(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	anywhere := []v1alpha1.Destination{{CIDR: "0.0.0.0/0", Port: 443}}
+	if err := s.Chain.Initialize(); err != nil {
+		t.Fatal(err)
+	}
+	s.Create(t, s.Pool("demo", func(p *v1alpha1.RelayPool) {
+		p.Spec.NetworkPolicy = &v1alpha1.NetworkPolicy{Database: anywhere, RPC: anywhere}
+		p.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 2, MaxReplicas: 4}
+	}))
+	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
+	for _, object := range []client.Object{&networkingv1.NetworkPolicy{}, &autoscalingv2.HorizontalPodAutoscaler{}} {
+		s.Get(t, "demo", object)
+	}
+	pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.NetworkPolicy, p.Spec.Autoscaling = nil, nil })
+	pooltest.Eventually(t, "both have gone", func() error {
+		for _, object := range []client.Object{&networkingv1.NetworkPolicy{}, &autoscalingv2.HorizontalPodAutoscaler{}} {
+			if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, object); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%T is there, or: %w", object, errors.Join(err))
+			}
+		}
+		return nil
+	})
+	s.AwaitEvent(t, "demo", v1alpha1.EventPruned)
+}
+
+func TestARefusedObjectIsNamed(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	s.Create(t, s.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.Template.PriorityClassName = "Not A Name" }))
+	refused := s.Await(t, "demo", v1alpha1.ConditionStalled, "True/Refused")
+	if !strings.Contains(refused.Message, "Deployment demo") {
+		t.Errorf("message %q: want Deployment demo", refused.Message)
+	}
+	s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/NotDeployed")
+}
+
+func TestSecretsThatComeLateOrGo(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	if err := s.Chain.Initialize(); err != nil {
+		t.Fatal(err)
+	}
+	const canary = "canary-of-a-password"
+	s.Create(t, s.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLFrom = v1alpha1.SecretKey{Name: "late", Key: "url"} }))
+	missing := s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "False/SecretNotFound")
+	if !strings.Contains(missing.Message, "late") {
+		t.Errorf("message %q: want the Secret's name", missing.Message)
+	}
+	s.Await(t, "demo", v1alpha1.ConditionAvailable, "False/NotDeployed")
+	s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late"}, StringData: map[string]string{"url": "mysql://u:" + canary + "@h/d"}})
+	malformed := s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "False/SecretMalformed")
+	if strings.Contains(malformed.Message, canary) {
+		t.Error("the message holds the Secret's value")
+	}
+	pooltest.Change(t, s, "late", &corev1.Secret{}, func(secret *corev1.Secret) {
+		secret.Data["url"] = []byte("postgres://u:" + canary + "@127.0.0.1/d")
+	})
+	s.Fund(t, "demo", 2_000_000_000)
+	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
+	var before, after appsv1.Deployment
+	s.Get(t, "demo", &before)
+	if err := s.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "late"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Await(t, "demo", v1alpha1.ConditionReady, "False/SecretNotFound")
+	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
+	s.Get(t, "demo", &after)
+	if before.Generation != after.Generation {
+		t.Error("the fleet was changed because a Secret has gone")
+	}
+}
+
+func TestTheChainIsLostAndFound(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	ready(t, s, "demo")
+	if err := s.Chain.Endpoint("default").SetFaults([]fault.Rule{{Status: 503}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Await(t, "demo", v1alpha1.ConditionPoolInitialised, "Unknown/ChainUnavailable")
+	s.Await(t, "demo", v1alpha1.ConditionReady, "Unknown/ChainUnavailable")
+	s.Await(t, "demo", v1alpha1.ConditionAvailable, "True/Available")
+	s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "True/Funded")
+	if err := s.Chain.Endpoint("default").SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
+}
+
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		lamports uint64
+		wantTold bool
+	}{
+		"a funded key is named": {2_000_000_000, true},
+		"an empty one is not":   {0, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := stand(t, pooltest.KubeletOptions{})
+			s.Create(t, s.Pool("demo"))
+			s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "False/Underfunded")
+			payer := s.Status(t, "demo").FeePayers[0]
+			if tc.lamports > 0 {
+				s.Fund(t, "demo", tc.lamports)
+				s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "True/Funded")
+			}
+			// What it depends on is gone, and it goes all the same.
+			if err := s.Chain.Endpoint("default").SetFaults([]fault.Rule{{Hang: true}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Client.Delete(t.Context(), s.Pool("demo")); err != nil {
+				t.Fatal(err)
+			}
+			pooltest.Eventually(t, "the RelayPool and its Deployment have gone", func() error {
+				for _, object := range []client.Object{&v1alpha1.RelayPool{}, &appsv1.Deployment{}} {
+					if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, object); !apierrors.IsNotFound(err) {
+						return fmt.Errorf("%T is there, or: %w", object, errors.Join(err))
+					}
+				}
+				return nil
+			})
+			var secret corev1.Secret
+			s.Get(t, payer.Secret, &secret)
+			if tc.wantTold {
+				if note := s.AwaitEvent(t, "demo", v1alpha1.EventFundedKeyLeft); !strings.Contains(note, payer.Address) || !strings.Contains(note, payer.Secret) {
+					t.Errorf("note %q: want address and Secret", note)
+				}
+			}
+			if err := s.Chain.Endpoint("default").SetFaults(nil); err != nil {
+				t.Fatal(err)
+			}
+			// One of the same name takes the key up again, if it is known to be younger:
+			// times have whole seconds.
+			pooltest.Eventually(t, "the key's second is over", func() error {
+				if time.Since(secret.CreationTimestamp.Time) < time.Second {
+					return errors.New("it is not")
+				}
+				return nil
+			})
+			s.Create(t, s.Pool("demo"))
+			if note := s.AwaitEvent(t, "demo", v1alpha1.EventKeyAdopted); !strings.Contains(note, payer.Address) {
+				t.Errorf("note %q: want the address", note)
+			}
+			if !tc.wantTold && told(t, s, v1alpha1.EventFundedKeyLeft) {
+				t.Error("an empty key was named")
+			}
+		})
+	}
+}
+
+func told(t *testing.T, s *pooltest.Stand, reason string) bool {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// constant answers the same for every pod.
+type constant struct{ backlog pool.Backlog }
+
+func (c constant) Backlog(context.Context, string) (pool.Backlog, error) { return c.backlog, nil }
+
+// A fleet with which nothing happens costs no write, however often it is looked
+// at, and its backlog is shown.
+func TestAFleetAtRestIsNotWritten(t *testing.T) {
+	t.Parallel()
+	s := pooltest.NewStand(t, apiservertest.Config(t))
+	pooltest.StartKubelet(t, s.Config, s.Namespace, pooltest.KubeletOptions{})
+	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
+		Namespaces: []string{s.Namespace}, RefsInterval: 50 * time.Millisecond, Backlog: constant{pool.Backlog{Due: 42}},
+	})
+	ready(t, s, "demo")
+	pooltest.Eventually(t, "the backlog is shown, and the figures are written", func() error {
+		status := s.Status(t, "demo")
+		if status.Backlog == nil || *status.Backlog != 42 || status.FeePayers[0].BalanceLamports == nil || *status.FeePayers[0].BalanceLamports != 2_000_000_000 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	before := versions(t, s)
+	time.Sleep(15 * time.Second) // hundreds of passes: a stretch without writes can only be waited out
+	if diff := cmp.Diff(before, versions(t, s)); diff != "" {
+		t.Errorf("what was written at rest (-before +after):\n%s", diff)
+	}
+}
+
+// versions are the resource versions of all that there is in the namespace but
+// events.
+func versions(t *testing.T, s *pooltest.Stand) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&v1alpha1.RelayPoolList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &corev1.ConfigMapList{},
+		&corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &policyv1.PodDisruptionBudgetList{},
+		&networkingv1.NetworkPolicyList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &batchv1.JobList{},
+	} {
+		if err := s.Client.List(t.Context(), list, client.InNamespace(s.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok {
+				return fmt.Errorf("%T is no object", item)
+			}
+			out[fmt.Sprintf("%T %s", object, object.GetName())] = object.GetResourceVersion()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(out) < 8 {
+		t.Fatalf("there are %d objects: the test would look at nothing", len(out))
+	}
+	return out
+}
+
+// Kinds that the cluster gets later are used then.
+func TestKindsThatComeLater(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	ready(t, s, "demo")
+	pooltest.InstallOptional(t, build.KindPodMonitor, "podmonitors")
+	pooltest.Eventually(t, "the PodMonitor is there", func() error {
+		monitor := pooltest.Object(build.KindPodMonitor)
+		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, monitor)
+	})
+}
