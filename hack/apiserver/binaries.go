@@ -206,7 +206,7 @@ func runBuild(ctx context.Context, p program, file string) error {
 		return errors.New("the go command is not on PATH: install Go, or add its folder to PATH")
 	}
 	if err != nil {
-		return fmt.Errorf("go build %s in %s: %w: %s", p.pkg, cmd.Dir, err, lastLines(string(out)))
+		return fmt.Errorf("go build %s in %s: %w: %s (the first build downloads modules: the module proxy, GOPROXY, has to answer)", p.pkg, cmd.Dir, err, lastLines(string(out)))
 	}
 	return nil
 }

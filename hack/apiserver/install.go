@@ -17,7 +17,7 @@ import (
 )
 
 // establishTimeout bounds the wait for a CRD to be served.
-const establishTimeout = 30 * time.Second
+const establishTimeout = time.Minute
 
 // OwnCRDs reads the definitions of the project's own resources from config/crd.
 func OwnCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -74,8 +74,8 @@ func (p *process) kill() error {
 	select {
 	case <-p.exited:
 		return nil
-	case <-time.After(10 * time.Second):
-		return fmt.Errorf("end %s (process %d): it is still there 10 s after a kill", p.name, p.pid)
+	case <-time.After(time.Minute):
+		return fmt.Errorf("end %s (process %d): it is still there a minute after a kill", p.name, p.pid)
 	}
 }
 

@@ -32,7 +32,7 @@ Rules:
 | value | meaning |
 | --- | --- |
 {{ range $type.EnumValues -}}
-| `{{ .Name }}` | {{ .Doc | replace "\n" " " | markdownRenderFieldDoc }} |
+| `{{ .Name }}` | {{ regexReplaceAll "^[A-Za-z]+:? " .Doc "" | replace "\n" " " | trim | markdownRenderFieldDoc }} |
 {{ end -}}
 {{ end -}}
 {{ end -}}
