@@ -287,7 +287,7 @@ func (w *cluster) are(what string, kinds ...schema.GroupVersionKind) {
 			u := &unstructured.Unstructured{}
 			u.SetGroupVersionKind(kind)
 			err := w.c.Get(w.t.Context(), w.pool, u)
-			if err = client.IgnoreNotFound(err); err != nil {
+			if err := client.IgnoreNotFound(err); err != nil {
 				return err
 			}
 			if there := u.GetName() != ""; there != slices.Contains(kinds, kind) {
@@ -363,8 +363,8 @@ func (w *cluster) live() {
 	w.change(func(s *v1alpha1.RelayPoolSpec) {
 		s.Pool.Gate, s.Replicas = v1alpha1.GateWarn, nil
 		s.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 4}
-		any := []v1alpha1.Destination{{CIDR: "10.0.0.0/8", Port: 5432}}
-		s.NetworkPolicy = &v1alpha1.NetworkPolicy{Database: any, RPC: any}
+		anywhere := []v1alpha1.Destination{{CIDR: "10.0.0.0/8", Port: 5432}}
+		s.NetworkPolicy = &v1alpha1.NetworkPolicy{Database: anywhere, RPC: anywhere}
 	})
 	w.are("a fleet with an HPA and a network policy", append(monitoring, build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy)...)
 	w.change(func(s *v1alpha1.RelayPoolSpec) { s.Autoscaling.Provider = v1alpha1.ProviderKEDA })
