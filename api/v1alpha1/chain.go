@@ -68,7 +68,7 @@ type Endpoint struct {
 	// URL: lower-case letters, digits and dashes. Example: paid
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
 	// URL is the server's, when it holds no credentials. Default: none; either url
 	// or urlFrom is set. Example: https://api.mainnet-beta.solana.com
@@ -205,6 +205,10 @@ type Rotation struct {
 }
 
 // SpendCaps bound spending, in lamports; above one, new work is refused.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.hour) || self.hour == 0 || self.hour >= 1786760",fieldPath=".hour",message="spendCaps.hour is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.day) || self.day == 0 || self.day >= 1786760",fieldPath=".day",message="spendCaps.day is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.transfersDay) || self.transfersDay == 0 || self.transfersDay >= 1786760",fieldPath=".transfersDay",message="spendCaps.transfersDay is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
 type SpendCaps struct {
 	// Hour is the most that is spent in any 60 minutes, in lamports.
 	// Default: 0, which is no cap. Example: 2000000000

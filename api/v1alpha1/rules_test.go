@@ -178,6 +178,21 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"feePayers":{"minimumBalance":6000001,"targetBalance":6000000}}}`,
 			message:  "minimumBalance is above targetBalance: a payer would be short as soon as it is funded",
 		},
+		"an hour's cap pays for a transaction": {
+			accepted: `{"spec":{"feePayers":{"spendCaps":{"hour":1786760}}}}`,
+			refused:  `{"spec":{"feePayers":{"spendCaps":{"hour":1786759}}}}`,
+			message:  "spendCaps.hour is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
+		},
+		"a day's cap pays for a transaction": {
+			accepted: `{"spec":{"feePayers":{"spendCaps":{"day":1786760}}}}`,
+			refused:  `{"spec":{"feePayers":{"spendCaps":{"day":1786759}}}}`,
+			message:  "spendCaps.day is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
+		},
+		"the transfers' cap pays for a transaction": {
+			accepted: `{"spec":{"feePayers":{"spendCaps":{"transfersDay":1786760}}}}`,
+			refused:  `{"spec":{"feePayers":{"spendCaps":{"transfersDay":1786759}}}}`,
+			message:  "spendCaps.transfersDay is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
+		},
 		"a revision goes up by one": {
 			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"feePayers":{"rotation":{"revision":4}}}}`,
