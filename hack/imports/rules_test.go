@@ -70,7 +70,7 @@ func rules() map[string]rule {
 			why: "it starts relays by their image and speaks to them over HTTP; what both need has a package of its own in relay/",
 		},
 		"the operator never links a database": {
-			of: []string{"./controllers/..."}, reach: links,
+			of: []string{"./controllers/..."}, except: testSupport, reach: links,
 			forbid: []string{"github.com/jackc/pgx/v5/...", "github.com/riverqueue/river/..."},
 			why:    "Postgres is the relays': the operator works while it is away, and holds no connection to what it does not need",
 		},

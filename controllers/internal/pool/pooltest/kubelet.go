@@ -124,7 +124,7 @@ func (k *Kubelet) tend(ctx context.Context, pod *corev1.Pod) error {
 	if at == nil {
 		at = &runningPod{cancel: func() {}}
 		k.running[pod.UID] = at
-		if pod.Labels[build.LabelComponent] == build.ComponentRotation && o.Job != nil && pod.Status.Phase == corev1.PodPending {
+		if IsRotation(pod) && o.Job != nil && pod.Status.Phase == corev1.PodPending {
 			k.start(ctx, at, pod.DeepCopy(), o)
 		}
 	}
@@ -165,9 +165,9 @@ func (k *Kubelet) end(ctx context.Context, pod *corev1.Pod, at *runningPod, ling
 func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Ended, o KubeletOptions) error {
 	status := Ready(pod)
 	switch {
-	case pod.Labels[build.LabelComponent] == build.ComponentRotation && ended != nil:
+	case IsRotation(pod) && ended != nil:
 		status = after(pod, *ended)
-	case pod.Labels[build.LabelComponent] == build.ComponentRotation:
+	case IsRotation(pod):
 		status.Phase = corev1.PodRunning
 	case o.Fleet != nil:
 		status = o.Fleet(pod)

@@ -63,8 +63,14 @@ func NewStand(t testing.TB, config *rest.Config) *Stand {
 	}
 	s.startChain(t, key)
 	s.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "circuit"}, Data: map[string]string{"verification_key.json": string(key)}})
-	s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "postgres"}, StringData: map[string]string{"url": "postgres://relay:secret@127.0.0.1:5432/relay"}})
+	s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "postgres"}, StringData: map[string]string{"url": "postgres://127.0.0.1:5432/relay"}})
 	return s
+}
+
+// UseDatabase has RelayPools find the database at a URL.
+func (s *Stand) UseDatabase(t testing.TB, url string) {
+	t.Helper()
+	Change(t, s, "postgres", &corev1.Secret{}, func(secret *corev1.Secret) { secret.Data["url"] = []byte(url) })
 }
 
 func (s *Stand) startChain(t testing.TB, key []byte) {

@@ -1,0 +1,195 @@
+package pooltest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/postgres"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// exitKilled is a process' exit code after SIGKILL, as a container runtime
+// tells it.
+const exitKilled = 137
+
+// BuildRelay builds the relay for a test and gives the program's file.
+func BuildRelay(t testing.TB) string {
+	t.Helper()
+	root, err := apiserver.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "relay")
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", file, "./relay/cmd/relay")
+	command.Dir = root
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build the relay: %v\n%s", err, output)
+	}
+	return file
+}
+
+// Database starts a Postgres with the relay's schema, for one test, and gives
+// its URL.
+func Database(t testing.TB, relay string) string {
+	t.Helper()
+	server, stop, err := postgres.StartTemp(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("stop Postgres: %v", err)
+		}
+	})
+	url := server.URL("postgres")
+	file := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(file, []byte(url), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), relay, "migrate")
+	command.Env = append(os.Environ(), contract.EnvDatabaseURLFile+"="+file)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("migrate the database: %v\n%s", err, output)
+	}
+	return url
+}
+
+// Processes runs pods of rotation Jobs as processes of the relay: with the
+// arguments, the environment and the files that the pod says, in a folder of
+// their own.
+type Processes struct {
+	relay     string
+	folder    string
+	client    kubernetes.Interface
+	namespace string
+}
+
+// Processes makes a runner for KubeletOptions.Job.
+func (s *Stand) Processes(t testing.TB, relay string) *Processes {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Processes{relay: relay, folder: t.TempDir(), client: c, namespace: s.Namespace}
+}
+
+// Run runs one pod to its end. A pod that cannot be run ends with a code and a
+// message that say so.
+func (p *Processes) Run(ctx context.Context, pod *corev1.Pod) Ended {
+	ended, err := p.run(ctx, pod)
+	if err != nil {
+		return Ended{ExitCode: 128, Message: "pooltest: " + err.Error()}
+	}
+	return ended
+}
+
+func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Ended, error) {
+	root := filepath.Join(p.folder, string(pod.UID))
+	if err := p.mount(ctx, pod, root); err != nil {
+		return Ended{}, err
+	}
+	log := filepath.Join(root, "termination-log")
+	place := strings.NewReplacer(contract.Root, root, contract.TerminationLog, log)
+	container := &pod.Spec.Containers[0]
+	var args []string
+	for _, a := range container.Args {
+		args = append(args, place.Replace(a))
+	}
+	command := exec.CommandContext(ctx, p.relay, args...)
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for _, e := range container.Env {
+		command.Env = append(command.Env, e.Name+"="+place.Replace(e.Value))
+	}
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	err := command.Run()
+	words, readErr := os.ReadFile(log)
+	if readErr != nil || len(words) == 0 {
+		words = output.Bytes() // as terminationMessagePolicy FallbackToLogsOnError has it
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return Ended{Message: string(words)}, nil
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		return Ended{ExitCode: int32(exit.ExitCode()), Message: lastBytes(words)}, nil //nolint:gosec // an exit code has eight bits
+	case errors.As(err, &exit):
+		return Ended{ExitCode: exitKilled}, nil
+	default:
+		return Ended{}, fmt.Errorf("run the relay: %w", err)
+	}
+}
+
+// lastBytes is as much as Kubernetes keeps of a termination message.
+func lastBytes(words []byte) string {
+	const most = 2048
+	return string(words[max(0, len(words)-most):])
+}
+
+// mount writes what the container mounts below contract.Root to root.
+func (p *Processes) mount(ctx context.Context, pod *corev1.Pod, root string) error {
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
+		inside, ok := strings.CutPrefix(m.MountPath, contract.Root)
+		if !ok {
+			continue
+		}
+		for i := range pod.Spec.Volumes {
+			if v := &pod.Spec.Volumes[i]; v.Name == m.Name && v.Projected != nil {
+				if err := p.project(ctx, v.Projected.Sources, filepath.Join(root, inside)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return os.MkdirAll(root, 0o700)
+}
+
+func (p *Processes) project(ctx context.Context, sources []corev1.VolumeProjection, folder string) error {
+	for _, source := range sources {
+		var data map[string][]byte
+		var items []corev1.KeyToPath
+		switch {
+		case source.Secret != nil:
+			secret, err := p.client.CoreV1().Secrets(p.namespace).Get(ctx, source.Secret.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			data, items = secret.Data, source.Secret.Items
+		case source.ConfigMap != nil:
+			file, err := p.client.CoreV1().ConfigMaps(p.namespace).Get(ctx, source.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			data, items = map[string][]byte{}, source.ConfigMap.Items
+			for name, content := range file.Data {
+				data[name] = []byte(content)
+			}
+		}
+		for _, item := range items {
+			file := filepath.Join(folder, item.Path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data[item.Key], 0o600)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// IsRotation tells pods of rotation Jobs from those of fleets.
+func IsRotation(pod *corev1.Pod) bool {
+	return pod.Labels[build.LabelComponent] == build.ComponentRotation
+}
