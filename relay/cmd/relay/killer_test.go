@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,17 +21,36 @@ import (
 const asRelay = "RELAYPOOL_TEST_AS_RELAY"
 
 // killer stands between a process and its chain and database, and kills it before
-// or after its n-th call: before it is passed on, or after it had its effect and
-// before the answer comes back. It counts calls of both in one row.
+// or after a call: before it is passed on, or after it had its effect and before
+// the answer comes back.
 type killer struct {
 	*testing.T
-	n     int // 0 for none
-	after bool
+	at death
 
 	mu      sync.Mutex
-	calls   int
+	calls   map[string]int // by what they are
 	process *os.Process
-	what    string // the call at which it was killed
+	killed  bool
+}
+
+// death is when a process dies: at the n-th call of a kind. The zero death is never.
+type death struct {
+	call  string
+	n     int
+	after bool
+}
+
+func (d death) String() string {
+	when := "before"
+	if d.after {
+		when = "after"
+	}
+	return fmt.Sprintf("%s call %d of %q", when, d.n, d.call)
+}
+
+func newKiller(t *testing.T, at death) *killer {
+	t.Helper()
+	return &killer{T: t, at: at, calls: map[string]int{}}
 }
 
 // call counts one, and is asked again with done when it has had its effect. It is
@@ -38,26 +58,26 @@ type killer struct {
 func (k *killer) call(what string) (done func() bool, alive bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.calls++
-	mine := k.calls == k.n
-	if mine && !k.after {
-		k.kill("before " + what)
+	k.calls[what]++
+	mine := !k.killed && k.calls[what] == k.at.n && what == k.at.call
+	if mine && !k.at.after {
+		k.kill()
 		return nil, false
 	}
 	return func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if mine {
-			k.kill("after " + what)
+			k.kill()
 		}
 		return !mine
 	}, true
 }
 
-func (k *killer) kill(what string) {
-	k.what = what
+func (k *killer) kill() {
+	k.killed = true
 	if err := k.process.Kill(); err != nil {
-		k.Errorf("kill %s: %v", what, err)
+		k.Errorf("kill %s: %v", k.at, err)
 	}
 }
 
@@ -111,7 +131,7 @@ func (k *killer) database(at string) string {
 	query := u.Query()
 	name := ".s.PGSQL." + query.Get("port")
 	server := filepath.Join(query.Get("host"), name)
-	dir, err := os.MkdirTemp("", "pg") // a socket's path is short
+	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
 	noError(k.T, err)
 	listener, err := net.Listen("unix", filepath.Join(dir, name))
 	noError(k.T, err)
@@ -187,7 +207,7 @@ func (k *killer) serve(client net.Conn, address string) {
 			return
 		}
 		if kind == 'P' || kind == 'Q' {
-			statement = strings.Join(strings.Fields(strings.Map(printable, string(message[5:]))), " ")
+			statement = called(string(message[5:]))
 		}
 		if kind == 'S' || kind == 'Q' {
 			done, alive := k.call(statement)
@@ -204,11 +224,14 @@ func (k *killer) serve(client net.Conn, address string) {
 	}
 }
 
-func printable(r rune) rune {
-	if r < ' ' {
-		return ' '
+// called is a statement by its first words. The name under which it is prepared is
+// left out, and a prepared one is called as the last that was.
+func called(message string) string {
+	if _, sql, found := strings.Cut(message, "\x00"); found && sql != "" {
+		message = sql
 	}
-	return r
+	words := strings.Fields(strings.ReplaceAll(message, "\x00", " "))
+	return strings.Join(words[:min(len(words), 12)], " ")
 }
 
 func postgresMessage(from *bufio.Reader) (kind byte, message []byte, err error) {

@@ -37,7 +37,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asRelay) != "" { // a test has started this program as the relay's own
-		os.Exit(run(&environment{Context: context.Background(), in: os.Stdin, out: os.Stdout, err: os.Stderr, pace: 5 * time.Millisecond}, os.Args[1:]))
+		os.Exit(run(&environment{Context: context.Background(), in: os.Stdin, out: os.Stdout, err: os.Stderr, pace: 30 * time.Millisecond}, os.Args[1:]))
 	}
 	pgtest.Main(m)
 }

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+)
+
+// sweepWorld is a chain that a test moves by hand, a database, and key files.
+func sweepWorld(t *testing.T, keys int) (net *localnet.Chain, rpc, database string, files []string) {
+	t.Helper()
+	vk, err := os.ReadFile(verifyingKey)
+	noError(t, err)
+	net, err = localnet.New(localnet.Options{VerifyingKey: vk})
+	noError(t, err)
+	t.Cleanup(func() { noError(t, net.Close()) })
+	rpc, err = net.Listen("127.0.0.1:0")
+	noError(t, err)
+	for i := range keys {
+		path := filepath.Join(t.TempDir(), fmt.Sprint(i))
+		succeed(t, "", "keygen", path)
+		files = append(files, path)
+	}
+	return net, rpc, pgtest.URL(t), files
+}
+
+func address(t *testing.T, path string) solana.PublicKey {
+	t.Helper()
+	key, err := feepayer.ReadFile(path)
+	noError(t, err)
+	return key.PublicKey()
+}
+
+func TestASweepSaysWhatItDidNotDo(t *testing.T) {
+	t.Parallel()
+	net, rpc, database, files := sweepWorld(t, 2)
+	old, urlFile, last := files[0], file(t, database), filepath.Join(t.TempDir(), "last word")
+	noError(t, net.Fund(address(t, old), sol/10))
+	net.Finalize()
+	sweep := func(args ...string) (code int, said string) {
+		t.Helper()
+		code, out, stderr := command(t, "", append(append([]string{"sweep"}, args...), "--database-url-file="+urlFile, "--termination-log="+last, "--log-level=warn")...)
+		return code, out + stderr
+	}
+	here, all := []string{"--rpc-url=" + rpc, "--genesis-hash=" + localnet.GenesisHash.String()}, []string{"all", "--from=" + old, "--to=" + files[1]}
+	wantLast := func(want string) {
+		t.Helper()
+		if got := readFile(t, last); !strings.Contains(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("its last word is %q, want %q in it", got, want)
+		}
+	}
+	if code, said := sweep(append(all, here...)...); code != exitFailed || !strings.Contains(said, "relay migrate") {
+		t.Errorf("without a schema it ends with %d: %s", code, said)
+	}
+	wantLast("all is not done: the database's schema is older")
+	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
+
+	code, said := sweep(append(all, "--rpc-url="+rpc, "--genesis-hash="+solana.Hash{7}.String())...)
+	if code != exitUsage || !strings.Contains(said, "another chain") || net.Stats()["sendTransaction"] > 0 {
+		t.Errorf("on another chain it ends with %d: %s", code, said)
+	}
+	wantLast("another chain")
+	fund := append([]string{"fund", "--from=" + old, "--to=" + address(t, files[1]).String(), fmt.Sprintf("--target=%d", sol), fmt.Sprintf("--keep=%d", sol/10)}, here...)
+	if code, said := sweep(fund...); code != exitShort || !strings.Contains(said, address(t, old).String()) {
+		t.Errorf("with too little it ends with %d: %s", code, said)
+	}
+	wantLast("not enough lamports")
+	if code, said := sweep(append(all, "--rpc-url=http://127.0.0.1:1", here[1], "--timeout=50ms")...); code != exitUnfinished {
+		t.Errorf("without a chain it ends with %d: %s", code, said)
+	}
+	wantLast("run it again")
+	if calls := net.Stats(); calls["sendTransaction"] > 0 || calls["simulateTransaction"] > 0 {
+		t.Errorf("it made the calls %v, want that it sent nothing", calls)
+	}
+	if code, said := sweep(append([]string{"drain", "--from=" + old}, here...)...); code != 0 {
+		t.Errorf("with nothing to wait for it ends with %d: %s", code, said)
+	}
+	wantLast("drain is done")
+}
+
+func TestASweepsFlagsAreCheckedAndRepeatNoSecret(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	key, err := feepayer.Generate(rand.Reader)
+	noError(t, err)
+	good := filepath.Join(folder, "good")
+	noError(t, key.WriteFile(good))
+	database := file(t, "postgres://relay@127.0.0.1:1/relay")
+	secret := "4wBqpZM9xaSheZzJSMawUKKwhdpChKbZ5eu5ky4Vigw" + canary
+	off, _, err := solana.FindProgramAddress([][]byte{{1}}, solana.SystemProgramID)
+	noError(t, err)
+	self := key.PublicKey().String()
+	empty := t.TempDir()
+	to := "--to=" + solana.NewWallet().PublicKey().String()
+	genesis := "--genesis-hash=" + localnet.GenesisHash.String()
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"without a genesis hash":          {[]string{"all", "--from=" + good, to}, "--genesis-hash ($RELAYPOOL_GENESIS_HASH): is missing"},
+		"a key in place of its file":      {[]string{"all", "--from=" + secret, to, genesis}, "--from: file 1 of 1 cannot be read"},
+		"a key's numbers":                 {[]string{"all", "--from=[1,2," + canary + "]", to, genesis}, "begins as a JSON array"},
+		"a file that is no key":           {[]string{"all", "--from=" + file(t, secret), to, genesis}, "--from:"},
+		"an empty file":                   {[]string{"all", "--from=" + file(t, " "), to, genesis}, "is empty"},
+		"an empty directory":              {[]string{"all", "--from=" + empty, to, genesis}, "has no file"},
+		"a secret key in place of a goal": {[]string{"all", "--from=" + good, "--to=" + secret, genesis}, "--to: expected an address in base58 or the file of a key, received"},
+		"an address without a key":        {[]string{"all", "--from=" + good, "--to=" + off.String(), genesis}, "nobody could spend"},
+		"from a key to itself":            {[]string{"all", "--from=" + good, "--to=" + self, genesis}, "is among --from too"},
+		"to a directory of two":           {[]string{"all", "--from=" + good, "--to=" + twoKeys(t), genesis}, "expected one address"},
+		"the same new one twice":          {[]string{"fund", "--from=" + good, to, to, "--target=1000000000", genesis}, "is there twice"},
+		"a target that no account holds":  {[]string{"fund", "--from=" + good, to, "--target=1", genesis}, "--target: expected at least the 890880 lamports"},
+		"no target":                       {[]string{"fund", "--from=" + good, to, genesis}, "--target"},
+		"no time":                         {[]string{"drain", "--from=" + self, genesis, "--timeout=0s"}, "--timeout: expected more than 0s"},
+		"a floor above the cap":           {[]string{"drain", "--from=" + self, genesis, "--priority-fee-floor=9", "--priority-fee-cap=8"}, "--priority-fee-floor"},
+		"a step that there is not":        {[]string{canary}, "expected a command"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			last := filepath.Join(t.TempDir(), "last")
+			args := append([]string{"sweep"}, test.args...)
+			if len(test.args) > 1 {
+				args = append(args, "--database-url-file="+database, "--rpc-url=http://127.0.0.1:1", "--termination-log="+last)
+			}
+			code, out, stderr := command(t, "", args...)
+			if code != exitUsage || !strings.Contains(stderr, test.want) {
+				t.Errorf("ends with %d and %q, want %d and %q", code, stderr, exitUsage, test.want)
+			}
+			word, _ := os.ReadFile(last) // there is none when the flags were not even read
+			if strings.Contains(out+stderr+string(word), canary) {
+				t.Errorf("it repeats a secret: %s%s%s", out, stderr, word)
+			}
+		})
+	}
+}
+
+func twoKeys(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		succeed(t, "", "keygen", filepath.Join(folder, name))
+	}
+	return folder
+}
+
+func TestAStoppedSweepSaysSo(t *testing.T) {
+	t.Parallel()
+	net, rpc, database, files := sweepWorld(t, 2)
+	noError(t, net.Fund(address(t, files[0]), sol))
+	net.Finalize() // and from here on time stands still: nothing is ever finalized
+	urlFile := file(t, database)
+	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
+	began := time.Now()
+	code, _, stderr := command(t, "", "sweep", "all", "--from="+files[0], "--to="+files[1], "--database-url-file="+urlFile, "--rpc-url="+rpc,
+		"--genesis-hash="+localnet.GenesisHash.String(), "--timeout=1500ms", "--termination-log="+filepath.Join(t.TempDir(), "last"), "--log-level=warn")
+	if code != exitUnfinished || !strings.Contains(stderr, "the time is over: transactions to ") {
+		t.Errorf("ends with %d after %s: %s", code, time.Since(began), stderr)
+	}
+}
