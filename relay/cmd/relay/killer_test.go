@@ -249,7 +249,7 @@ func postgresMessage(from *bufio.Reader) (kind byte, message []byte, err error) 
 // was killed, and all that it said.
 func (k *killer) run(args ...string) (code int, said string) {
 	k.Helper()
-	command := exec.CommandContext(k.Context(), os.Args[0], args...) //nolint:gosec // it is this test's own program
+	command := exec.CommandContext(k.Context(), os.Args[0], args...)
 	command.Env = append(os.Environ(), asRelay+"=1")
 	var out buffer
 	command.Stdout, command.Stderr = &out, &out

@@ -125,6 +125,9 @@ func runSweep(env *environment, c *config.Sweep, step string, problems []error, 
 	result, err := sweepNow(env, c, problems, do)
 	err = withCode(err)
 	line := fmt.Sprintf("%s is done: %s", step, result)
+	if step == "drain" {
+		line = "drain is done: nothing that these keys signed can land any more"
+	}
 	if err != nil {
 		line = fmt.Sprintf("%s is not done: %s", step, err)
 		if result.Transactions > 0 {

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	sol = uint64(solana.LAMPORTS_PER_SOL)
+	sol = solana.LAMPORTS_PER_SOL
 	// each is what a sweep of these tests costs: no priority fee is asked for.
 	each = 5000
 )

@@ -47,7 +47,7 @@ func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.S
 		_ = s.conn.Close(context.WithoutCancel(ctx)) // the error tells more
 		return nil, err
 	}
-	s.beating.Go(s.beat) //nolint:contextcheck // it lasts as long as the session
+	s.beating.Go(s.beat)
 	return s, nil
 }
 

@@ -35,15 +35,15 @@ func (w *world) signed(n byte, payer solana.PublicKey) submission.Lease {
 
 func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
 	t.Parallel()
-	landing := func(w *world, l submission.Lease) []submission.Landing {
+	landing := func(l submission.Lease) []submission.Landing {
 		return []submission.Landing{{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{1}, Slot: 7}}}
 	}
 	tests := map[string]func(w *world, l submission.Lease, waits func(string)){
 		"a transaction that lands": func(w *world, l submission.Lease, waits func(string)) {
 			waits("1 attempts of these payers that may still land and 0 that are not final")
-			must[[]submission.Lease](w.T)(w.store.Complete(w.Context(), landing(w, l)))
+			must[[]submission.Lease](w.T)(w.store.Complete(w.Context(), landing(l)))
 			waits("0 attempts of these payers that may still land and 1 that are not final")
-			must[[]submission.Lease](w.T)(w.store.Finalize(w.Context(), landing(w, l), nil))
+			must[[]submission.Lease](w.T)(w.store.Finalize(w.Context(), landing(l), nil))
 		},
 		"a transaction that dies": func(w *world, l submission.Lease, waits func(string)) {
 			waits("1 attempts of these payers that may still land")

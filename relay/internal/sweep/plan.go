@@ -105,7 +105,7 @@ func waterLevel(to []holding, available, target uint64) uint64 {
 	var sum uint64
 	for i, h := range sorted {
 		sum += h.lamports
-		n := uint64(i + 1)             //nolint:gosec // an index is not negative
+		n := uint64(i + 1)
 		level := (sum + available) / n // of the i+1 poorest together
 		if i+1 == len(sorted) || level <= sorted[i+1].lamports {
 			return min(level, target)
