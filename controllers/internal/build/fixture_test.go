@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -40,7 +41,12 @@ func fixtures(t *testing.T) map[string]build.Input {
 	held.Replicas = nil
 	held.Held = true
 	held.Capabilities = everything
-	return map[string]build.Input{"minimal": minimal, "full": full, "keda": keda, "swap": swap, "held": held}
+	least, greatest := input(atBounds(t, false), 0), input(atBounds(t, true), 0)
+	least.Pool.Name, greatest.Pool.Name = "l", strings.Repeat("g", 40)
+	least.Replicas, greatest.Replicas = nil, nil
+	return map[string]build.Input{
+		"minimal": minimal, "full": full, "keda": keda, "swap": swap, "held": held, "least": least, "greatest": greatest,
+	}
 }
 
 // rotation are the Jobs of the fixture swap, which rotates.
@@ -78,6 +84,51 @@ func input(pool *v1alpha1.RelayPool, replicas int32) build.Input {
 // the defaults of the resource's definition.
 func load(t *testing.T, name string) *v1alpha1.RelayPool {
 	t.Helper()
+	document := read(t, name)
+	structural, err := schema.NewStructural(definition(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaulting.Default(document, structural)
+	return typed(t, document)
+}
+
+// atBounds is the fullest RelayPool with every number at its least, or at its
+// greatest, and names as long as they may be.
+func atBounds(t *testing.T, greatest bool) *v1alpha1.RelayPool {
+	t.Helper()
+	document := read(t, "full")
+	document["spec"].(map[string]any)["swap"] = read(t, "swap")["spec"].(map[string]any)["swap"]
+	set(definition(t).Properties["spec"], document["spec"].(map[string]any), greatest)
+	return typed(t, document)
+}
+
+// set fills the numbers in that have bounds, in every object that is there.
+func set(schema apiextensions.JSONSchemaProps, object map[string]any, greatest bool) {
+	for name, field := range schema.Properties {
+		bound := field.Minimum
+		if greatest {
+			bound = field.Maximum
+		}
+		switch {
+		case name == "replicas": // excludes autoscaling
+		case field.Type == "integer" && bound != nil:
+			object[name] = int64(*bound)
+		case name == "name" && field.MaxLength != nil && field.Pattern != "" && greatest:
+			own := object[name].(string) // its last letter tells it from the others
+			object[name] = strings.Repeat("a", int(*field.MaxLength)-1) + own[len(own)-1:]
+		case field.Type == "object" && object[name] != nil:
+			set(field, object[name].(map[string]any), greatest)
+		case field.Type == "array" && object[name] != nil && field.Items.Schema.Type == "object":
+			for _, item := range object[name].([]any) {
+				set(*field.Items.Schema, item.(map[string]any), greatest)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, name string) map[string]any {
+	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", name+".pool.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,19 +137,23 @@ func load(t *testing.T, name string) *v1alpha1.RelayPool {
 	if err := yaml.UnmarshalStrict(content, &document); err != nil {
 		t.Fatal(err)
 	}
-	defaulting.Default(document, structural(t))
-	content, err = json.Marshal(document)
+	return document
+}
+
+func typed(t *testing.T, document map[string]any) *v1alpha1.RelayPool {
+	t.Helper()
+	content, err := json.Marshal(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := new(v1alpha1.RelayPool)
 	if err := yaml.UnmarshalStrict(content, pool); err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatal(err)
 	}
 	return pool
 }
 
-func structural(t *testing.T) *schema.Structural {
+func definition(t *testing.T) *apiextensions.JSONSchemaProps {
 	t.Helper()
 	content, err := os.ReadFile(resourceDefinition)
 	if err != nil {
@@ -108,15 +163,11 @@ func structural(t *testing.T) *schema.Structural {
 	if err := yaml.UnmarshalStrict(content, &definition); err != nil {
 		t.Fatal(err)
 	}
-	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+	internal := new(apiextensions.JSONSchemaProps)
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil); err != nil {
 		t.Fatal(err)
 	}
-	s, err := schema.NewStructural(&internal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return internal
 }
 
 // asUnstructured gives an object as it would be sent.
