@@ -29,8 +29,13 @@ const (
 	WatchedRevisions = 5
 	// maxKeys bounds the keys of one revision, as the resource's rule does.
 	maxKeys = 32
-	// maxRevision bounds the search for a revision above the spec's.
+	// maxRevision bounds the search for a revision above the spec's, and maxBehind
+	// that for one below it, which has to end within readTimeout.
 	maxRevision = 1000
+	maxBehind   = 200
+	// hurry divides the interval while a Secret is not what it must be: somebody is
+	// about to mend it.
+	hurry       = 5
 	jitter      = 0.1
 	readTimeout = 20 * time.Second
 )
@@ -98,7 +103,11 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	}
 	facts := s.facts()
 	facts.ReadAt = began
-	facts.Next = began.Add(time.Duration(float64(o.Interval) * (1 - jitter + 2*jitter*o.Random())))
+	interval := o.Interval
+	if len(facts.Problems) > 0 {
+		interval /= hurry
+	}
+	facts.Next = began.Add(time.Duration(float64(interval) * (1 - jitter + 2*jitter*o.Random())))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pools[name] = memory{pool.UID, pool.Generation, facts}
@@ -183,7 +192,7 @@ func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 	}
 	lowest := max(0, wanted-1)
 	if !known {
-		lowest = 0
+		lowest = max(0, wanted-maxBehind)
 	}
 	for r := wanted - 1; top < 0 && r >= lowest; r-- {
 		there, err := s.exists(ctx, r, 0)

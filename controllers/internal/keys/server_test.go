@@ -656,3 +656,53 @@ func TestConstructorsRefuseWhatIsMissing(t *testing.T) {
 		t.Error("an observer with an interval below 0 is made")
 	}
 }
+
+func TestKeysAreReadAgainWhenThatIsDue(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.create(t, 2, 0)
+	s.settle(t)
+	now, gets := time.Unix(1e9, 0), 0
+	counting := interceptor.NewClient(s.operator, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, name client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			gets++
+			return c.Get(ctx, name, o, opts...)
+		},
+	})
+	observer, err := NewObserver(ObserverOptions{Reader: counting, Now: func() time.Time { return now }, Random: func() float64 { return 0.5 }})
+	s.must(t, err)
+	observe := func() (Facts, int) {
+		t.Helper()
+		before := gets
+		facts, err := observer.Observe(t.Context(), s.pool)
+		s.must(t, err)
+		if len(facts.Keys) != 2 {
+			t.Errorf("%d keys are found, want 2", len(facts.Keys))
+		}
+		return facts, gets - before
+	}
+	first, n := observe()
+	if n > 4 { // two keys, the third that would follow, and the revision above
+		t.Errorf("a reading takes %d gets, want 4 at most", n)
+	}
+	if got := first.Next.Sub(now); got != DefaultInterval {
+		t.Errorf("the next reading is due in %s, want %s", got, DefaultInterval)
+	}
+	for what, test := range map[string]struct {
+		change func()
+		reads  bool
+	}{
+		"nothing happened":        {func() {}, false},
+		"something was written":   {func() { observer.Forget(client.ObjectKeyFromObject(s.pool)) }, true},
+		"the spec changed":        {func() { s.pool.Generation++ }, true},
+		"the interval is over":    {func() { now = now.Add(DefaultInterval) }, true},
+		"the RelayPool was gone":  {func() { observer.Drop(client.ObjectKeyFromObject(s.pool)) }, true},
+		"another has its name":    {func() { s.pool.UID += "x" }, true},
+		"nothing happened either": {func() {}, false},
+	} {
+		test.change()
+		if _, n := observe(); (n > 0) != test.reads {
+			t.Errorf("when %s it takes %d gets", what, n)
+		}
+	}
+}
