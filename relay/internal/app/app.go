@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -232,5 +231,3 @@ type submissions struct {
 	*gate
 	*submission.Desk
 }
-
-func hexHash(h [32]byte) string { return hex.EncodeToString(h[:]) }
