@@ -10,7 +10,7 @@ ARGS ?=
 
 # Modules of their own below the main one: their dependencies stay out of the
 # product.
-NESTED := hack/circuit hack/bench
+NESTED := hack/alerts hack/bench hack/circuit
 TEST_TIMEOUT := 20m
 # Tests of one package that run at once. Those that take long wait for the local
 # chain's slots rather than for a processor.
@@ -61,6 +61,7 @@ test: ## Run every test under the race detector, on one private Postgres and rea
 	bin/apiserver-binaries -controllers >/dev/null
 	go build -buildvcs=false -o bin/with-postgres ./hack/postgres/cmd/with-postgres
 	bin/with-postgres go test -race -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
+	cd hack/alerts && go test -timeout $(TEST_TIMEOUT) ./...
 	cd hack/circuit && go test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint
