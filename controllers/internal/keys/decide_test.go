@@ -333,22 +333,28 @@ func TestFarewell(t *testing.T) {
 	held := int64(20_000_000)
 	payers := []v1alpha1.FeePayerStatus{
 		{Address: "A", Secret: "a", BalanceLamports: &held}, {Address: "B", Secret: "b"}, {Address: "C", Secret: "c", BalanceLamports: &held},
+		{Address: "D", Secret: "a", BalanceLamports: &held},
 	}
 	got := Farewell(payers, map[string]Balance{"A": {Lamports: 1}, "C": {}})
-	want := "The fee payers' Secrets stay, and a RelayPool of the same name uses generated ones again: " +
-		"A holds 0.000000001 SOL (Secret a); B, of unknown balance (Secret b)"
-	if got != want {
-		t.Errorf("farewell is %q, want %q", got, want)
+	left := func(secret, note string) Event {
+		return Event{
+			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: secret,
+			Note: "Secret " + secret + " stays, and a RelayPool of the same name uses it again if its keys were generated: " + note,
+		}
 	}
-	if got := Farewell(payers[2:], map[string]Balance{"C": {}}); got != "" {
-		t.Errorf("farewell from an empty payer is %q, want none", got)
+	want := []Event{left("a", "A holds 0.000000001 SOL; D held 0.02 SOL"), left("b", "B is of unknown balance")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if got := Farewell(payers[2:3], map[string]Balance{"C": {}}); got != nil {
+		t.Errorf("farewell from an empty payer is %v, want none", got)
 	}
 	many := make([]v1alpha1.FeePayerStatus, 128)
 	for i := range many {
 		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), Secret: "s"}
 	}
-	if got := Farewell(many, nil); len(got) > maxNote || !strings.Contains(got, "more") {
-		t.Errorf("farewell of %d characters, want at most %d and how many are left out", len(got), maxNote)
+	if got := Farewell(many, nil); len(got) != 1 || len(got[0].Note) > maxNote {
+		t.Errorf("farewell is %d events, want one that the API server takes", len(got))
 	}
 }
 

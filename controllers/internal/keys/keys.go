@@ -194,6 +194,9 @@ type Event struct {
 	Reason string
 	// Action is what was done, in CamelCase.
 	Action string
+	// Secret is the one that it is about; empty when it is about no single one.
+	// Events that differ in their note alone are taken for one.
+	Secret string
 	Note   string
 }
 

@@ -159,12 +159,12 @@ func (d *decision) news() {
 	} else {
 		now.Since = &metav1.Time{Time: d.Now}
 		if last != nil || d.plan.Rotating {
-			d.event(corev1.EventTypeNormal, v1alpha1.EventRotationStep, string(now.Step),
+			d.event(corev1.EventTypeNormal, v1alpha1.EventRotationStep, string(now.Step), "",
 				fmt.Sprintf("The rotation of fee payer keys to revision %d came to the step %s", now.Revision, now.Step))
 		}
 	}
 	if d.plan.Failed && (last == nil || last.Message != now.Message) {
-		d.event(corev1.EventTypeWarning, v1alpha1.EventRotationFailed, string(now.Step), now.Message)
+		d.event(corev1.EventTypeWarning, v1alpha1.EventRotationFailed, string(now.Step), "", now.Message)
 	}
 }
 
@@ -179,18 +179,18 @@ func (d *decision) newsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.
 	}
 	switch {
 	case known && last.Address != p.Address && d.alone(p.Secret):
-		d.event(corev1.EventTypeWarning, v1alpha1.EventKeyChanged, "Read",
+		d.event(corev1.EventTypeWarning, v1alpha1.EventKeyChanged, "Read", p.Secret,
 			fmt.Sprintf("The key in Secret %s is that of %s, and was that of %s", p.Secret, p.Address, last.Address))
 	case known, key == nil, p.State == v1alpha1.PayerRetired:
 	case key.Created.Before(d.Pool.CreationTimestamp.Time):
-		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt",
+		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt", p.Secret,
 			fmt.Sprintf("The fee payer %s is used again, whose key an earlier RelayPool of this name left in Secret %s", p.Address, p.Secret))
 	default:
-		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate",
+		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.Secret,
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.Secret))
 	}
 	if p.State == v1alpha1.PayerRetired && lamports(p) >= worthAnEvent && lamports(last) < worthAnEvent && last.State == v1alpha1.PayerRetired {
-		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read",
+		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.Secret,
 			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.Secret, sol(uint64(lamports(p))))) //nolint:gosec // not negative
 	}
 }
@@ -208,8 +208,8 @@ func (d *decision) alone(secret string) bool {
 	return count(d.plan.Payers) == 1 && count(d.Pool.Status.FeePayers) == 1
 }
 
-func (d *decision) event(kind, reason, action, note string) {
-	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: reason, Action: action, Note: cut(note, maxNote)})
+func (d *decision) event(kind, reason, action, secret, note string) {
+	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: reason, Action: action, Secret: secret, Note: cut(note, maxNote)})
 }
 
 func lamports(p v1alpha1.FeePayerStatus) int64 {
@@ -242,38 +242,38 @@ func (d *decision) oneHolds(keys []Key) bool {
 	})
 }
 
-// Farewell names the payers that may hold funds when their RelayPool is
-// deleted: the note of an event, empty when all are known to hold nothing. The
-// payers are status.feePayers; a balance that was never read is not zero.
-func Farewell(payers []v1alpha1.FeePayerStatus, balances map[string]Balance) string {
-	var told []string
+// Farewell are the events that name the payers which may hold funds when their
+// RelayPool is deleted, one for each Secret; none when all are known to hold
+// nothing. The payers are status.feePayers; a balance that was never read is not
+// zero.
+func Farewell(payers []v1alpha1.FeePayerStatus, balances map[string]Balance) []Event {
+	var events []Event
 	for _, p := range payers {
+		held := ""
 		b, known := balances[p.Address]
 		switch {
 		case known && b.Lamports > 0:
-			told = append(told, fmt.Sprintf("%s holds %s SOL (Secret %s)", p.Address, sol(b.Lamports), p.Secret))
+			held = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
 		case known:
 		case p.BalanceLamports == nil:
-			told = append(told, fmt.Sprintf("%s, of unknown balance (Secret %s)", p.Address, p.Secret))
+			held = p.Address + " is of unknown balance"
 		case *p.BalanceLamports > 0:
-			told = append(told, fmt.Sprintf("%s held %s SOL (Secret %s)", p.Address, sol(uint64(*p.BalanceLamports)), p.Secret))
+			held = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
 		}
-	}
-	if len(told) == 0 {
-		return ""
-	}
-	note := "The fee payers' Secrets stay, and a RelayPool of the same name uses generated ones again: "
-	for i, one := range told {
-		left := fmt.Sprintf("and %d more", len(told)-i)
-		if len(note)+len(one)+len(left)+2 > maxNote {
-			return note + left
+		if held == "" {
+			continue
 		}
-		note += one
-		if i < len(told)-1 {
-			note += "; "
+		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.Secret })
+		if i >= 0 {
+			events[i].Note = cut(events[i].Note+"; "+held, maxNote)
+			continue
 		}
+		events = append(events, Event{
+			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: p.Secret,
+			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.Secret, held),
+		})
 	}
-	return note
+	return events
 }
 
 // sol writes lamports in SOL, exactly.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,8 +41,8 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 		r.forget(client.ObjectKeyFromObject(pool))
 		return r.reportDeleting(ctx, pool)
 	}
-	if note := r.farewell(pool); note != "" {
-		r.Recorder.Eventf(pool, nil, corev1.EventTypeWarning, v1alpha1.EventFundedKeyLeft, "Delete", "%s", note)
+	for _, e := range r.farewell(pool) {
+		r.tellKey(pool, e)
 	}
 	before := pool.DeepCopy()
 	controllerutil.RemoveFinalizer(pool, Finalizer)
@@ -57,7 +56,7 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 
 // farewell names the keys that may hold funds, by the last reading or, without
 // one, by the status.
-func (r *Reconciler) farewell(pool *v1alpha1.RelayPool) string {
+func (r *Reconciler) farewell(pool *v1alpha1.RelayPool) []keys.Event {
 	balances := map[string]keys.Balance{}
 	if reading, ok := r.Watcher.Reading(client.ObjectKeyFromObject(pool)); ok {
 		for address, payer := range reading.Payers {

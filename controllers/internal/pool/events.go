@@ -3,9 +3,12 @@ package pool
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
 // Actions of events: what the operator did.
@@ -17,17 +20,17 @@ const (
 // tellApplied tells at once of what was written: the next pass finds nothing of
 // it any more.
 func (r *Reconciler) tellApplied(pool *v1alpha1.RelayPool, result *apply.Result) {
-	tell := func(reason, note string) {
-		r.Recorder.Eventf(pool, nil, corev1.EventTypeNormal, reason, actionApply, "%s", note)
+	tell := func(ref apply.Ref, reason, note string) {
+		r.Recorder.Eventf(pool, related(pool, ref.Kind, ref.Name), corev1.EventTypeNormal, reason, actionApply, "%s", note)
 	}
 	for _, ref := range result.Repaired {
-		tell(v1alpha1.EventDriftRepaired, ref.String()+" had been changed by somebody else and was changed back: change the RelayPool instead")
+		tell(ref, v1alpha1.EventDriftRepaired, ref.String()+" had been changed by somebody else and was changed back: change the RelayPool instead")
 	}
 	for _, ref := range result.Pruned {
-		tell(v1alpha1.EventPruned, ref.String()+" was deleted, because it is no longer wanted")
+		tell(ref, v1alpha1.EventPruned, ref.String()+" was deleted, because it is no longer wanted")
 	}
 	if result.HandedOver {
-		tell(v1alpha1.EventScalingHandedOver, "the autoscaler sizes the fleet from now on, beginning with as many pods as there are")
+		r.Recorder.Eventf(pool, nil, corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionApply, "%s", "the autoscaler sizes the fleet from now on, beginning with as many pods as there are")
 	}
 }
 
@@ -36,6 +39,25 @@ func (r *Reconciler) tellReported(f *Facts, p *Plan, next *v1alpha1.RelayPoolSta
 	for _, e := range reported(f, p, next) {
 		r.Recorder.Eventf(f.Pool, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
+	for _, e := range p.Keys.Events {
+		r.tellKey(f.Pool, e)
+	}
+}
+
+// tellKey tells of a key.
+func (r *Reconciler) tellKey(pool *v1alpha1.RelayPool, e keys.Event) {
+	var about runtime.Object
+	if e.Secret != "" {
+		about = related(pool, corev1.SchemeGroupVersion.WithKind("Secret"), e.Secret)
+	}
+	r.Recorder.Eventf(pool, about, e.Type, e.Reason, e.Action, "%s", shortened(e.Note, maxNote))
+}
+
+// related is the object that an event of a RelayPool is about. The recorder takes
+// events of one reason, action and object for repeats of the first, and drops
+// their notes: two of one pass need objects that differ.
+func related(pool *v1alpha1.RelayPool, kind schema.GroupVersionKind, name string) runtime.Object {
+	return &corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: pool.Namespace, Name: name}
 }
 
 // news is an event to be emitted.
@@ -56,9 +78,6 @@ func reported(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []news {
 	was = meta.FindStatusCondition(last, v1alpha1.ConditionAutoscalingActive)
 	if was != nil && was.Reason != v1alpha1.ReasonNotConfigured && f.Pool.Spec.Autoscaling == nil {
 		out = append(out, news{corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionReport, "the operator sizes the fleet again, by spec.replicas"})
-	}
-	for _, e := range p.Keys.Events {
-		out = append(out, news{e.Type, e.Reason, e.Action, shortened(e.Note, maxNote)})
 	}
 	return out
 }

@@ -179,16 +179,18 @@ func TestDeletion(t *testing.T) {
 		lamports uint64
 		wantTold bool
 	}{
-		"a funded key is named": {2_000_000_000, true},
-		"an empty one is not":   {0, false},
+		"funded keys are named": {2_000_000_000, true},
+		"empty ones are not":    {0, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, _ := stand(t, pooltest.KubeletOptions{})
-			s.Create(t, s.Pool("demo"))
+			two := func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Generate.Count = 2 }
+			s.Create(t, s.Pool("demo", two))
 			s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "False/Underfunded")
-			payer := s.Status(t, "demo").FeePayers[0]
+			payers := s.Status(t, "demo").FeePayers
+			awaitTold(t, s, v1alpha1.EventKeyGenerated, payers)
 			if tc.lamports > 0 {
 				s.Fund(t, "demo", tc.lamports)
 				s.Await(t, "demo", v1alpha1.ConditionFeePayersFunded, "True/Funded")
@@ -209,11 +211,10 @@ func TestDeletion(t *testing.T) {
 				return nil
 			})
 			var secret corev1.Secret
-			s.Get(t, payer.Secret, &secret)
+			s.Get(t, payers[0].Secret, &secret)
+			s.Get(t, payers[1].Secret, &secret)
 			if tc.wantTold {
-				if note := s.AwaitEvent(t, "demo", v1alpha1.EventFundedKeyLeft); !strings.Contains(note, payer.Address) || !strings.Contains(note, payer.Secret) {
-					t.Errorf("note %q: want address and Secret", note)
-				}
+				awaitTold(t, s, v1alpha1.EventFundedKeyLeft, payers)
 			}
 			if err := s.Chain.Endpoint("default").SetFaults(nil); err != nil {
 				t.Fatal(err)
@@ -226,29 +227,43 @@ func TestDeletion(t *testing.T) {
 				}
 				return nil
 			})
-			s.Create(t, s.Pool("demo"))
-			if note := s.AwaitEvent(t, "demo", v1alpha1.EventKeyAdopted); !strings.Contains(note, payer.Address) {
-				t.Errorf("note %q: want the address", note)
-			}
-			if !tc.wantTold && told(t, s, v1alpha1.EventFundedKeyLeft) {
-				t.Error("an empty key was named")
+			s.Create(t, s.Pool("demo", two))
+			awaitTold(t, s, v1alpha1.EventKeyAdopted, payers)
+			if left := notes(t, s, v1alpha1.EventFundedKeyLeft); !tc.wantTold && len(left) > 0 {
+				t.Errorf("empty keys were named: %v", left)
 			}
 		})
 	}
 }
 
-func told(t *testing.T, s *pooltest.Stand, reason string) bool {
+// awaitTold waits for an event for each payer, with its address.
+func awaitTold(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1.FeePayerStatus) {
+	t.Helper()
+	pooltest.Eventually(t, reason+" is told of each payer", func() error {
+		told := notes(t, s, reason)
+		for _, p := range payers {
+			if !strings.Contains(told[p.Secret], p.Address) {
+				return fmt.Errorf("there are %v: want one about Secret %s with %s", told, p.Secret, p.Address)
+			}
+		}
+		return nil
+	})
+}
+
+// notes are what events of a reason say, by the object that each is about.
+func notes(t *testing.T, s *pooltest.Stand, reason string) map[string]string {
 	t.Helper()
 	var list eventsv1.EventList
 	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.Namespace)); err != nil {
 		t.Fatal(err)
 	}
+	notes := map[string]string{}
 	for i := range list.Items {
-		if list.Items[i].Reason == reason {
-			return true
+		if e := &list.Items[i]; e.Reason == reason && e.Related != nil {
+			notes[e.Related.Name] = e.Note
 		}
 	}
-	return false
+	return notes
 }
 
 // constant answers the same for every pod.
