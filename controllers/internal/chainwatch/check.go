@@ -112,7 +112,7 @@ func (c *checker) of(name string) *endpointMemory {
 
 var (
 	errForeign = errors.New("serves another chain")
-	errBehind  = errors.New("is far behind what was read before")
+	errBehind  = errors.New("is far behind what was read before, and not believed until it has caught up")
 )
 
 // ask reads one endpoint, within the timeout. Of errForeign the facts say which
