@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
@@ -22,6 +23,7 @@ func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 	return pool.Wiring{
 		Settings: PoolSettings(f.Config.RelayImage, f.Config.OperatorNamespace), Log: f.Log,
 		RefsInterval: f.Config.RefsInterval, KeysInterval: f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
+		Metrics: metrics.Registry, // the one that the manager serves
 	}.SetupWithManager(m)
 }
 

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/collector"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
@@ -31,6 +33,9 @@ type Wiring struct {
 	CheckWorkers int
 	// Backlog asks pods for their queue; nil asks them over HTTP.
 	Backlog BacklogReader
+	// Metrics takes the operator's own metrics; nil serves none, for tests that
+	// run several operators in one process.
+	Metrics prometheus.Registerer
 }
 
 // recorderName is who events come from.
@@ -91,11 +96,33 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	if err := errors.Join(m.Add(watcher), m.Add(poller)); err != nil {
 		return Options{}, fmt.Errorf("add watchers: %w", err)
 	}
+	passes, err := collector.NewPasses(applier)
+	if err != nil {
+		return Options{}, err
+	}
+	if err := w.register(m, watcher, passes); err != nil {
+		return Options{}, err
+	}
 	return Options{
 		Client: m.GetClient(), Live: m.GetAPIReader(), References: references, KeyObserver: observer, KeyWriter: writer,
-		Applier: applier, Capabilities: capabilities, Watcher: watcher, Backlogs: poller,
+		Applier: passes, Capabilities: capabilities, Watcher: watcher, Backlogs: poller,
 		Recorder: m.GetEventRecorder(recorderName), Now: now, Random: chance, Settings: w.Settings,
 	}, nil
+}
+
+// register has the metrics served.
+func (w Wiring) register(m ctrl.Manager, watcher *chainwatch.Watcher, passes *collector.Passes) error {
+	if w.Metrics == nil {
+		return nil
+	}
+	reported, err := collector.New(collector.Options{Pools: m.GetClient(), Readings: watcher, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(w.Metrics.Register(reported), w.Metrics.Register(passes)); err != nil {
+		return fmt.Errorf("register the operator's metrics: %w", err)
+	}
+	return nil
 }
 
 func (w Wiring) backlog() BacklogReader {
