@@ -91,8 +91,10 @@ fuzz: ## Run each fuzz target of every package for FUZZTIME (1m).
 	hack/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Measure cryptography and relay, some ten minutes; ARGS='-only relay' for a part, ARGS=-h for more.
+bench: ## Measure cryptography, relay and operator, some 30 minutes; ARGS='-only relay' for a part, ARGS=-h for more.
 	go build -buildvcs=false -o bin/bench/throughput ./hack/throughput
+	go build -buildvcs=false -o bin/bench/apibench ./hack/apibench
+	go build -trimpath -o bin/operator ./controllers/cmd/operator
 	bin/bench/throughput $(ARGS)
 
 .PHONY: clean

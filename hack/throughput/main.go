@@ -37,10 +37,17 @@ const (
 	partRing    part = "ring"
 	partSwaps   part = "swaps"
 	partMemory  part = "memory"
+	// partOperator is not the relay's: see hack/apibench.
+	partOperator part = "operator"
 )
 
 func allParts() []part {
-	return []part{partCrypto, partLatency, partCarry, partAccept, partRing, partSwaps, partMemory}
+	return []part{partCrypto, partLatency, partCarry, partAccept, partRing, partSwaps, partMemory, partOperator}
+}
+
+// relayParts are those that need a stand of relays.
+func relayParts() []part {
+	return slices.DeleteFunc(allParts(), func(p part) bool { return p == partCrypto || p == partOperator })
 }
 
 // settings are what the flags say.
@@ -78,7 +85,7 @@ func main() {
 func parse(args []string) (*settings, error) {
 	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, swaps, memory, or relay for all but the first", s.only)
+	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, swaps, memory, operator, or relay for all but the first and the last", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, with commas between them (default 1,4)", numbers(&s.processes))
@@ -99,11 +106,11 @@ func (s *settings) only(text string) error {
 	for name := range strings.SplitSeq(text, ",") {
 		switch p := part(name); {
 		case name == "relay":
-			s.parts = append(s.parts, allParts()[1:]...)
+			s.parts = append(s.parts, relayParts()...)
 		case slices.Contains(allParts(), p):
 			s.parts = append(s.parts, p)
 		default:
-			return fmt.Errorf("part %q is not known: want some of crypto, latency, carry, accept, ring, swaps, memory, relay", name)
+			return fmt.Errorf("part %q is not known: want some of crypto, latency, carry, accept, ring, swaps, memory, operator, relay", name)
 		}
 	}
 	return nil
@@ -137,8 +144,15 @@ func run(ctx context.Context, args []string) error {
 		s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partCrypto })
 		fmt.Println()
 	}
+	operator := slices.Contains(s.parts, partOperator)
+	s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partOperator })
 	if len(s.parts) > 0 {
 		if err := measure(ctx, s, place{root: ".", state: filepath.Join(".run", "bench")}); err != nil {
+			return err
+		}
+	}
+	if operator {
+		if err := program(ctx, "measure the operator", ".", filepath.Join("bin", "bench", "apibench")); err != nil {
 			return err
 		}
 	}
@@ -148,12 +162,17 @@ func run(ctx context.Context, args []string) error {
 
 // crypto runs the comparison of the cryptography, a module of its own.
 func crypto(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "go", "run", ".")
-	command.Dir = filepath.Join("hack", "bench")
+	return program(ctx, "compare the cryptography", filepath.Join("hack", "bench"), "go", "run", ".")
+}
+
+// program runs another program of the benchmarks, which prints its own tables.
+func program(ctx context.Context, what, dir, name string, args ...string) error {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir = dir
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("compare the cryptography: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
