@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 	"k8s.io/utils/ptr"
@@ -18,6 +19,10 @@ import (
 // defaultReplicas is the size of a fleet that neither the spec nor an autoscaler
 // sizes.
 const defaultReplicas = 2
+
+// hurried is the time between checks of the chain while a fee payer is short:
+// somebody is about to fund it, and waits to see that it helped.
+const hurried = 15 * time.Second
 
 // Settings are what a decision takes from the operator's own configuration.
 type Settings struct {
@@ -76,6 +81,9 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Query = f.Target.Query
 	p.Query.Payers = payers(p.Keys.Payers)
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
+	if short(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > hurried) {
+		p.Query.Interval = hurried
+	}
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
 		len(p.Keys.Mounted) > 0 && !f.unread(PartFleet) && !f.unread(PartCapabilities)
 	p.Input = build.Input{
@@ -177,6 +185,13 @@ func payers(of []v1alpha1.FeePayerStatus) []solana.PublicKey {
 		}
 	}
 	return out
+}
+
+// short tells whether a payer in use is known to hold less than its minimum.
+func short(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
+	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
+		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
+	})
 }
 
 func thresholds(p *v1alpha1.FeePayers) []uint64 {

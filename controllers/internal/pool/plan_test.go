@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -170,5 +171,33 @@ func TestRenderGivesWhatAPassWouldApply(t *testing.T) {
 	f.Pool.Spec.Solana.Cluster = "x"
 	if _, err := Render(f.Pool, RenderOptions{}); err == nil {
 		t.Error("a spec that does not hold together was rendered")
+	}
+}
+
+func TestAShortPayerIsLookedAtSooner(t *testing.T) {
+	t.Parallel()
+	holds := func(f *Facts, lamports uint64) {
+		f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: lamports, At: now()}
+	}
+	tests := map[string]struct {
+		change func(f *Facts)
+		want   time.Duration
+	}{
+		"all hold enough":                       {want: time.Minute},
+		"one is short":                          {change: func(f *Facts) { holds(f, 1) }, want: hurried},
+		"one is short, of a RelayPool in haste": {change: func(f *Facts) { holds(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
+		"one was never read":                    {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, want: time.Minute},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			if tc.change != nil {
+				tc.change(f)
+			}
+			if p := Decide(f, settings()); p.Query.Interval != tc.want {
+				t.Errorf("checks every %s: want %s", p.Query.Interval, tc.want)
+			}
+		})
 	}
 }

@@ -221,11 +221,18 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 		return verdict{}
 	case p.Latch:
 		return yes(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")
-	case rollingOut(f):
+	case rollingOut(f) || deployed(&o.Result):
 		return yes(v1alpha1.ReasonProgressing, "pods are being made or replaced: the condition Available says how far it is")
 	default:
 		return verdict{}
 	}
+}
+
+// deployed tells that this very pass has written the Deployment. What was observed
+// of it is older than that, and says that all is well.
+func deployed(r *apply.Result) bool {
+	written := func(ref apply.Ref) bool { return ref.Kind == build.KindDeployment }
+	return slices.ContainsFunc(r.Applied, written) || slices.ContainsFunc(r.Repaired, written)
 }
 
 // shortened cuts a text at a character's boundary.

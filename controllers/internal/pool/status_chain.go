@@ -2,9 +2,11 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -68,7 +70,7 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 		return maybe(v1alpha1.ReasonConfigurationIncomplete, "the pool is not checked before the spec is accepted and what it names is resolved: see the conditions Accepted and SecretsResolved")
 	}
 	if !f.ChainRead {
-		return maybe(v1alpha1.ReasonNotChecked, "the first check of the pool is under way")
+		return orLast(f, v1alpha1.ConditionPoolInitialised, maybe(v1alpha1.ReasonNotChecked, "the first check of the pool is under way"))
 	}
 	state, reason, message := f.Chain.Pool()
 	switch state {
@@ -79,6 +81,29 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 	default:
 		return maybe(string(reason), message)
 	}
+}
+
+// orLast holds on to what the status says of this spec already: an operator that
+// has just begun to lead does not know less than the one before, and a RelayPool
+// is not unready for that. The first check, seconds later, has the last word.
+func orLast(f *Facts, kind string, otherwise verdict) verdict {
+	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
+	if last == nil || last.ObservedGeneration != f.Pool.Generation {
+		return otherwise
+	}
+	return verdict{last.Status, last.Reason, last.Message}
+}
+
+// allShown tells whether the status has a balance of each address.
+func allShown(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
+	for _, address := range addresses {
+		if !slices.ContainsFunc(shown, func(p v1alpha1.FeePayerStatus) bool {
+			return p.Address == address && p.State == v1alpha1.PayerActive && p.BalanceLamports != nil
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // feePayersFunded speaks of the payers in use alone; a retired one that holds
@@ -114,7 +139,11 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 	case len(short) > 0:
 		return no(v1alpha1.ReasonUnderfunded, sentences(short, 4))
 	case len(unknown) > 0:
-		return maybe(v1alpha1.ReasonBalancesUnknown, "the balance of "+sentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
+		v := maybe(v1alpha1.ReasonBalancesUnknown, "the balance of "+sentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
+		if f.ChainRead || !allShown(unknown, f.Pool.Status.FeePayers) {
+			return v
+		}
+		return orLast(f, v1alpha1.ConditionFeePayersFunded, v)
 	}
 	for _, problem := range p.Keys.Problems {
 		if problem.Reason == v1alpha1.ReasonRetiredKeyFunded {

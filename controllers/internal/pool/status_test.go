@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,6 +51,17 @@ func TestConditions(t *testing.T) {
 		chain(poolcheck.Failed, poolcheck.ReasonAccountMissing)(f)
 		fleet(f, 0, 0)
 	}
+	// begun are the facts of an operator's first pass over a RelayPool that another
+	// one has looked after.
+	begun := func(f *Facts) {
+		f.Pool.Status = statusOf(t, f)
+		f.Chain, f.ChainRead = chainwatch.Reading{}, false
+	}
+	earlier := func(f *Facts) {
+		for i := range f.Pool.Status.Conditions {
+			f.Pool.Status.Conditions[i].ObservedGeneration--
+		}
+	}
 	scaled := func(f *Facts) {
 		f.Pool.Spec.Replicas = nil
 		f.Pool.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 5}
@@ -92,12 +104,14 @@ func TestConditions(t *testing.T) {
 			}, want: "False/ConfigMapMalformed", says: []string{"ConfigMap circuit, key vk", "verification_key.json"}},
 		},
 		v1alpha1.ConditionPoolInitialised: {
-			"every check is ok":                {want: "True/Initialised"},
-			"an account is missing":            {change: chain(poolcheck.Failed, poolcheck.ReasonAccountMissing), want: "False/AccountMissing", says: []string{"POOL", "initialise it"}},
-			"the chain was lost":               {change: lost, want: "Unknown/ChainUnavailable", says: []string{"endpoint main"}},
-			"nothing was read yet":             {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: "Unknown/NotChecked"},
-			"the profile is not there":         {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
-			"something could not be looked at": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete"},
+			"every check is ok":     {want: "True/Initialised"},
+			"an account is missing": {change: chain(poolcheck.Failed, poolcheck.ReasonAccountMissing), want: "False/AccountMissing", says: []string{"POOL", "initialise it"}},
+			"the chain was lost":    {change: lost, want: "Unknown/ChainUnavailable", says: []string{"endpoint main"}},
+			"nothing was read yet":  {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: "Unknown/NotChecked"},
+			"nothing was read yet by an operator that has just begun to lead": {change: begun, want: "True/Initialised"},
+			"nothing was read yet of another spec":                            {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/NotChecked"},
+			"the profile is not there":                                        {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
+			"something could not be looked at":                                {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete"},
 		},
 		v1alpha1.ConditionFeePayersFunded: {
 			"all hold enough": {want: "True/Funded"},
@@ -108,6 +122,12 @@ func TestConditions(t *testing.T) {
 				delete(f.Chain.Payers, payerB())
 				f.Chain.Payers[payerA()] = chainwatch.Payer{At: now()}
 			}, want: "False/Underfunded"},
+			"nothing was read yet by an operator that has just begun to lead": {change: begun, want: "True/Funded"},
+			"nor of another spec": {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/BalancesUnknown"},
+			"nor of a payer that is new": {change: func(f *Facts) {
+				begun(f)
+				f.References.Payers[0].Address = solana.PublicKey{3}.String()
+			}, want: "Unknown/BalancesUnknown"},
 			"there is none":                          {change: func(f *Facts) { f.References.Payers = nil }, want: "False/NoPayers"},
 			"keys were not read":                     {change: func(f *Facts) { f.KeysKnown = false }, want: "Unknown/NotChecked"},
 			"the chain was lost, but they were read": {change: lost, want: "True/Funded"},
@@ -190,13 +210,16 @@ func TestConditions(t *testing.T) {
 			"a foreign object nobody notices":     {outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{{Kind: build.KindPodMonitor, Name: "demo"}}}}, want: "False/ForeignObject"},
 		},
 		v1alpha1.ConditionReconciling: {
-			"all is well":                    {want: none},
-			"pods are replaced":              {change: func(f *Facts) { fleet(f, 2, 2); f.Fleet.Deployment.Status.UpdatedReplicas = 1 }, want: "True/Progressing"},
-			"something could not be written": {outcome: Outcome{Failed: true}, want: "True/Progressing"},
-			"an object is on its way out":    {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
-			"somebody fights":                {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"again and again"}},
-			"it stalls":                      {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
-			"the operator is paused":         {change: func(f *Facts) { fleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
+			"all is well":       {want: none},
+			"pods are replaced": {change: func(f *Facts) { fleet(f, 2, 2); f.Fleet.Deployment.Status.UpdatedReplicas = 1 }, want: "True/Progressing"},
+			"the Deployment was written in this pass":  {outcome: Outcome{Applied: true, Result: apply.Result{Applied: []apply.Ref{deployment}}}, want: "True/Progressing"},
+			"the Deployment was repaired in this pass": {outcome: Outcome{Applied: true, Result: apply.Result{Repaired: []apply.Ref{deployment}}}, want: "True/Progressing"},
+			"another object was written":               {outcome: Outcome{Applied: true, Result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}}, want: none},
+			"something could not be written":           {outcome: Outcome{Failed: true}, want: "True/Progressing"},
+			"an object is on its way out":              {outcome: Outcome{Result: apply.Result{Waiting: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"Deployment demo"}},
+			"somebody fights":                          {outcome: Outcome{Result: apply.Result{Contested: []apply.Ref{deployment}}}, want: "True/Progressing", says: []string{"again and again"}},
+			"it stalls":                                {change: func(f *Facts) { fleet(f, 2, 1) }, outcome: Outcome{Result: apply.Result{Foreign: []apply.Ref{deployment}}}, want: none},
+			"the operator is paused":                   {change: func(f *Facts) { fleet(f, 2, 1); f.Pool.Spec.Paused = true }, want: none},
 			"a rollout is stuck": {change: func(f *Facts) {
 				fleet(f, 2, 1)
 				f.Fleet.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
