@@ -15,6 +15,9 @@ const (
 	// tolerance is how much more a RelayPool may cost among many than among few
 	// before that is told: times on a busy machine differ by as much.
 	tolerance = 1.5
+	// soon is what times have to be above to be compared, in seconds: below it they
+	// tell more of the machine than of the operator.
+	soon = 5
 )
 
 // growth says what becomes of a figure when there are more RelayPools.
@@ -36,6 +39,8 @@ type row struct {
 	value  func(r *result) float64
 	form   func(v float64) string
 	growth growth
+	// least is what the figure has to be above to be compared.
+	least float64
 }
 
 func rows() []row {
@@ -43,22 +48,22 @@ func rows() []row {
 	count := func(v float64) string { return fmt.Sprintf("%.1f", v) }
 	bytes := func(v float64) string { return fmt.Sprintf("%.1f MB", v/megabyte) }
 	return []row{
-		{"all have their fleets after", func(r *result) float64 { return r.fleets.Seconds() }, seconds, whole},
-		{"all are ready after", func(r *result) float64 { return r.ready.Seconds() }, seconds, whole},
-		{"one is ready after, median", func(r *result) float64 { return gauge.Percentile(r.each, 50).Seconds() }, seconds, whole},
-		{"reads at creation, each", func(r *result) float64 { return r.creation.reads }, count, single},
-		{"writes at creation, each", func(r *result) float64 { return r.creation.writes }, count, single},
-		{"processor time at creation, each", func(r *result) float64 { return r.busy.Seconds() * 1000 }, func(v float64) string { return fmt.Sprintf("%.0f ms", v) }, single},
-		{"reads an hour at rest, each", func(r *result) float64 { return r.hourly.reads }, count, single},
-		{"writes an hour at rest, each", func(r *result) float64 { return r.hourly.writes }, count, single},
-		{"RPC calls an hour at rest, each", func(r *result) float64 { return r.rpc }, count, single},
-		{"processor time at rest, of a core", func(r *result) float64 { return r.cores * 100 }, func(v float64) string { return fmt.Sprintf("%.2f %%", v) }, based},
-		{"memory, resident", func(r *result) float64 { return r.resident }, bytes, based},
-		{"memory, heap in use", func(r *result) float64 { return r.heap }, bytes, based},
-		{"reads at a restart, each", func(r *result) float64 { return r.restart.reads }, count, single},
-		{"writes at a restart, each", func(r *result) float64 { return r.restart.writes }, count, single},
-		{"not ready any more at a restart", func(r *result) float64 { return float64(r.relapsed) }, func(v float64) string { return fmt.Sprintf("%.0f", v) }, whole},
-		{"all are looked at after a restart", func(r *result) float64 { return r.restartTook.Seconds() }, seconds, based},
+		{"all have their fleets after", func(r *result) float64 { return r.fleets.Seconds() }, seconds, whole, soon},
+		{"all are ready after", func(r *result) float64 { return r.ready.Seconds() }, seconds, whole, soon},
+		{"one is ready after, median", func(r *result) float64 { return gauge.Percentile(r.each, 50).Seconds() }, seconds, whole, soon},
+		{"reads at creation, each", func(r *result) float64 { return r.creation.reads }, count, single, 0},
+		{"writes at creation, each", func(r *result) float64 { return r.creation.writes }, count, single, 0},
+		{"processor time at creation, each", func(r *result) float64 { return r.busy.Seconds() * 1000 }, func(v float64) string { return fmt.Sprintf("%.0f ms", v) }, single, 0},
+		{"reads an hour at rest, each", func(r *result) float64 { return r.hourly.reads }, count, single, 0},
+		{"writes an hour at rest, each", func(r *result) float64 { return r.hourly.writes }, count, single, 0},
+		{"RPC calls an hour at rest, each", func(r *result) float64 { return r.rpc }, count, single, 0},
+		{"processor time at rest, of a core", func(r *result) float64 { return r.cores * 100 }, func(v float64) string { return fmt.Sprintf("%.2f %%", v) }, based, 0},
+		{"memory, resident", func(r *result) float64 { return r.resident }, bytes, based, 0},
+		{"memory, heap in use", func(r *result) float64 { return r.heap }, bytes, based, 0},
+		{"reads at a restart, each", func(r *result) float64 { return r.restart.reads }, count, single, 0},
+		{"writes at a restart, each", func(r *result) float64 { return r.restart.writes }, count, single, 0},
+		{"not ready any more at a restart", func(r *result) float64 { return float64(r.relapsed) }, func(v float64) string { return fmt.Sprintf("%.0f", v) }, whole, 0},
+		{"all are looked at after a restart", func(r *result) float64 { return r.restartTook.Seconds() }, seconds, based, soon},
 	}
 }
 
@@ -137,7 +142,7 @@ func (l *row) each(results []*result, i int) string {
 func (l *row) check(results []*result) string {
 	for i := range results {
 		later, ok := l.cost(results, i)
-		if !ok {
+		if !ok || l.value(results[i]) < l.least {
 			continue
 		}
 		for j := range i {

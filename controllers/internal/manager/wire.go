@@ -11,6 +11,11 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 )
 
+// rarer is how many times as long generated keys are taken for known: they are
+// immutable, and the operator itself writes their labels. They are two reads in
+// three of a RelayPool with two keys.
+const rarer = 5
+
 // Fleets is the component that keeps the fleets: the reconciler of RelayPools,
 // and what reads chains and backlogs beside it.
 type Fleets struct {
@@ -22,7 +27,7 @@ type Fleets struct {
 func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 	return pool.Wiring{
 		Settings: PoolSettings(f.Config.RelayImage, f.Config.OperatorNamespace), Log: f.Log,
-		RefsInterval: f.Config.RefsInterval, KeysInterval: f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
+		RefsInterval: f.Config.RefsInterval, KeysInterval: rarer * f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
 		Metrics: metrics.Registry, // the one that the manager serves
 	}.SetupWithManager(m)
 }

@@ -39,7 +39,7 @@ type Cluster struct {
 type Work struct {
 	ConcurrentReconciles int           `default:"8" env:"RELAYPOOL_CONCURRENT_RECONCILES" placeholder:"NUMBER" group:"Fleets" help:"RelayPools that are worked on at once."`
 	CheckWorkers         int           `default:"8" env:"RELAYPOOL_CHECK_WORKERS" placeholder:"NUMBER" group:"Fleets" help:"Pools that are read from their chains at once. A dead endpoint holds one of them for some seconds."`
-	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names, and those of its generated keys, are read again, give or take a tenth: nothing tells the operator when they change, because it may not watch them."`
+	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names are read again, give or take a tenth: nothing tells the operator when they change, because it may not watch them. Those of generated keys, which nobody changes, are read a fifth as often."`
 	Resync               time.Duration `default:"10h" env:"RELAYPOOL_RESYNC" placeholder:"DURATION" group:"Fleets" help:"How often every RelayPool is worked on although nothing is known to have changed."`
 }
 
