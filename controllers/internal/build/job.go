@@ -56,6 +56,14 @@ func RotationJob(in Input, r Rotation) Object {
 						WithContainerName(RelayContainer).
 						WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).
 						WithValues(contract.ExitUnfinished)),
+				// Lamports are missing: a person has to send some, and hears of it at once
+				// rather than after all tries.
+				batchv1ac.PodFailurePolicyRule().
+					WithAction(batchv1.PodFailurePolicyActionFailJob).
+					WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
+						WithContainerName(RelayContainer).
+						WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).
+						WithValues(contract.ExitShort)),
 				batchv1ac.PodFailurePolicyRule().
 					WithAction(batchv1.PodFailurePolicyActionIgnore).
 					WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
