@@ -149,7 +149,7 @@ func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 		in.Blocked = "a Secret or ConfigMap that the spec names is not as it must be: the condition SecretsResolved says which"
 	}
 	for address, payer := range f.Chain.Payers {
-		balance := keys.Balance{Lamports: payer.Lamports}
+		balance := keys.Balance{Lamports: payer.Lamports, At: payer.At}
 		if left, ok := payer.Runway(); ok {
 			balance.RunwayHours = ptr.To(int64(left.Hours()))
 		}
