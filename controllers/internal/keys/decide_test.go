@@ -2,6 +2,7 @@ package keys
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,12 @@ func TestDecide(t *testing.T) {
 		"a Job that runs is kept": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Jobs = []Job{fundJob} }},
 			want:  []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "is running"},
+		"a Job that tries again says why": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{fundJob}
+				in.Jobs[0].Message = "the database does not answer"
+			}},
+			want: []string{"keep p-payer-1-fund", "mount p-payer-0-0", "step Fund of 1"}, message: "its last try ended with: the database does not answer"},
 		"a Job for other keys is made anew, though it is complete": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				other := running(fund, 1, []Key{key(0, 5, active)}, []Key{fresh})
@@ -335,7 +342,8 @@ func TestFarewell(t *testing.T) {
 		{Address: "A", Secret: "a", BalanceLamports: &held}, {Address: "B", Secret: "b"}, {Address: "C", Secret: "c", BalanceLamports: &held},
 		{Address: "D", Secret: "a", BalanceLamports: &held},
 	}
-	got := Farewell(payers, map[string]Balance{"A": {Lamports: 1}, "C": {}})
+	status := &v1alpha1.RelayPoolStatus{FeePayers: payers}
+	got := Farewell(status, map[string]Balance{"A": {Lamports: 1}, "C": {}})
 	left := func(secret, note string) Event {
 		return Event{
 			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: secret,
@@ -346,14 +354,31 @@ func TestFarewell(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if got := Farewell(payers[2:3], map[string]Balance{"C": {}}); got != nil {
-		t.Errorf("farewell from an empty payer is %v, want none", got)
+	for step, want := range map[v1alpha1.RotationStep][]Event{
+		"":                        nil,
+		v1alpha1.RotationGenerate: nil,
+		v1alpha1.RotationFund:     {left("c", "C may have been funded by a rotation")},
+		v1alpha1.RotationSweep:    {left("c", "C may have been funded by a rotation")},
+		v1alpha1.RotationDone:     nil,
+	} {
+		status := &v1alpha1.RelayPoolStatus{FeePayers: slices.Clone(payers[2:3])}
+		if step != "" {
+			status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: step}
+		}
+		status.FeePayers[0].State = v1alpha1.PayerIncoming
+		if diff := cmp.Diff(want, Farewell(status, map[string]Balance{"C": {}})); diff != "" {
+			t.Errorf("in the step %q, events about a new payer that was read empty (-want +got):\n%s", step, diff)
+		}
+		status.FeePayers[0].State = v1alpha1.PayerDraining
+		if got := Farewell(status, map[string]Balance{"C": {}}); got != nil {
+			t.Errorf("in the step %q, events about an old payer that was read empty are %v, want none", step, got)
+		}
 	}
 	many := make([]v1alpha1.FeePayerStatus, 128)
 	for i := range many {
 		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), Secret: "s"}
 	}
-	if got := Farewell(many, nil); len(got) != 1 || len(got[0].Note) > maxNote {
+	if got := Farewell(&v1alpha1.RelayPoolStatus{FeePayers: many}, nil); len(got) != 1 || len(got[0].Note) > maxNote {
 		t.Errorf("farewell is %d events, want one that the API server takes", len(got))
 	}
 }

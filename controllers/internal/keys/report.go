@@ -244,16 +244,18 @@ func (d *decision) oneHolds(keys []Key) bool {
 
 // Farewell are the events that name the payers which may hold funds when their
 // RelayPool is deleted, one for each Secret; none when all are known to hold
-// nothing. The payers are status.feePayers; a balance that was never read is not
-// zero.
-func Farewell(payers []v1alpha1.FeePayerStatus, balances map[string]Balance) []Event {
+// nothing. Payers and rotation are the status'; a balance that was never read is
+// not zero, nor is one that a rotation's Job may have raised since.
+func Farewell(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
-	for _, p := range payers {
+	for _, p := range status.FeePayers {
 		held := ""
 		b, known := balances[p.Address]
 		switch {
 		case known && b.Lamports > 0:
 			held = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
+		case receives(status.Rotation, p):
+			held = p.Address + " may have been funded by a rotation"
 		case known:
 		case p.BalanceLamports == nil:
 			held = p.Address + " is of unknown balance"
@@ -274,6 +276,13 @@ func Farewell(payers []v1alpha1.FeePayerStatus, balances map[string]Balance) []E
 		})
 	}
 	return events
+}
+
+// receives tells whether a rotation's Job may have moved funds to the payer since
+// its balance was read.
+func receives(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
+	under := r != nil && r.Step != v1alpha1.RotationGenerate && r.Step != v1alpha1.RotationDone
+	return under && (p.State == v1alpha1.PayerIncoming || p.State == v1alpha1.PayerActive)
 }
 
 // sol writes lamports in SOL, exactly.

@@ -150,9 +150,19 @@ func (d *decision) carryOut(want JobWanted, annotation string) bool {
 	default:
 		want.Existing = have
 		d.plan.Job = &want
-		d.wait("Job " + want.Name + " is running")
+		d.wait(tellRunning(have))
 	}
 	return false
+}
+
+// tellRunning says what a pod of the Job said that ended before its time: the
+// Job tries again, and a person may know better.
+func tellRunning(j *Job) string {
+	text := "Job " + j.Name + " is running"
+	if j.Message != "" {
+		text += "; its last try ended with: " + cut(j.Message, maxSaid)
+	}
+	return text
 }
 
 // fail leaves a step to a person: its Job has tried several times by itself.

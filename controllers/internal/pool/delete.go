@@ -63,7 +63,7 @@ func (r *Reconciler) farewell(pool *v1alpha1.RelayPool) []keys.Event {
 			balances[address.String()] = keys.Balance{Lamports: payer.Lamports, At: payer.At}
 		}
 	}
-	return keys.Farewell(pool.Status.FeePayers, balances)
+	return keys.Farewell(&pool.Status, balances)
 }
 
 // reportDeleting says why a RelayPool is still there that somebody else's
