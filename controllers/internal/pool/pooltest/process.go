@@ -9,13 +9,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/settings"
 	"github.com/relaypool/relaypool/hack/apiserver"
 	"github.com/relaypool/relaypool/hack/postgres"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -28,15 +35,26 @@ const exitKilled = 137
 // BuildRelay builds the relay for a test and gives the program's file.
 func BuildRelay(t testing.TB) string {
 	t.Helper()
+	return program(t, "./relay/cmd/relay")
+}
+
+// BuildOperator builds the operator for a test and gives the program's file.
+func BuildOperator(t testing.TB) string {
+	t.Helper()
+	return program(t, "./controllers/cmd/operator")
+}
+
+func program(t testing.TB, source string) string {
+	t.Helper()
 	root, err := apiserver.ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "relay")
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", file, "./relay/cmd/relay")
+	file := filepath.Join(t.TempDir(), filepath.Base(source))
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", file, source)
 	command.Dir = root
 	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("build the relay: %v\n%s", err, output)
+		t.Fatalf("build %s: %v\n%s", source, err, output)
 	}
 	return file
 }
@@ -44,6 +62,16 @@ func BuildRelay(t testing.TB) string {
 // Database starts a Postgres with the relay's schema, for one test, and gives
 // its URL.
 func Database(t testing.TB, relay string) string {
+	t.Helper()
+	return Postgres(t, relay).URL(Migrated)
+}
+
+// Migrated is the database with the relay's schema on a server that Postgres
+// started.
+const Migrated = "postgres"
+
+// Postgres starts a server with the relay's schema, for one test.
+func Postgres(t testing.TB, relay string) *postgres.Server {
 	t.Helper()
 	server, stop, err := postgres.StartTemp(t.Context(), nil)
 	if err != nil {
@@ -54,9 +82,8 @@ func Database(t testing.TB, relay string) string {
 			t.Errorf("stop Postgres: %v", err)
 		}
 	})
-	url := server.URL("postgres")
 	file := filepath.Join(t.TempDir(), "url")
-	if err := os.WriteFile(file, []byte(url), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(server.URL(Migrated)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), relay, "migrate")
@@ -64,7 +91,63 @@ func Database(t testing.TB, relay string) string {
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("migrate the database: %v\n%s", err, output)
 	}
-	return url
+	return server
+}
+
+// Program is an operator in a process of its own.
+type Program struct {
+	command *exec.Cmd
+	log     string
+}
+
+// StartProgram runs the operator's program for one namespace until it is killed
+// or the test ends.
+func StartProgram(t testing.TB, operator string, config *rest.Config, namespace string) *Program {
+	t.Helper()
+	folder := t.TempDir()
+	access := filepath.Join(folder, "kubeconfig")
+	const name = "pooltest"
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
+			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}, access); err != nil {
+		t.Fatalf("write the operator's kubeconfig: %v", err)
+	}
+	p := &Program{log: filepath.Join(folder, "log")}
+	output, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close() //nolint:errcheck // the process has its own
+	p.command = exec.CommandContext(context.WithoutCancel(t.Context()), operator, "run",
+		"--kubeconfig="+access, "--relay-image="+Image, "--namespaces="+namespace, "--leader-elect=false",
+		"--metrics-listen="+settings.None, "--health-listen="+settings.None, "--refs-interval=1s", "--log-format=text")
+	p.command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	p.command.Stdout, p.command.Stderr = output, output
+	if err := p.command.Start(); err != nil {
+		t.Fatalf("start the operator: %v", err)
+	}
+	t.Cleanup(func() { p.Kill(t) })
+	return p
+}
+
+// Kill kills the process, which can do nothing about it. One that had ended by
+// itself before fails the test.
+func (p *Program) Kill(t testing.TB) {
+	t.Helper()
+	if p.command == nil {
+		return
+	}
+	killed := p.command.Process.Kill()
+	err := p.command.Wait()
+	p.command = nil
+	if words, readErr := os.ReadFile(p.log); killed != nil {
+		t.Errorf("the operator had ended before it was killed: %v, %v\n%s", err, readErr, words)
+	}
 }
 
 // Processes runs pods of rotation Jobs as processes of the relay: with the
@@ -75,6 +158,15 @@ type Processes struct {
 	folder    string
 	client    kubernetes.Interface
 	namespace string
+
+	mutex   sync.Mutex
+	running map[types.UID]running
+}
+
+// running is the process of a pod.
+type running struct {
+	job     string
+	process *os.Process
 }
 
 // Processes makes a runner for KubeletOptions.Job.
@@ -84,7 +176,7 @@ func (s *Stand) Processes(t testing.TB, relay string) *Processes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Processes{relay: relay, folder: t.TempDir(), client: c, namespace: s.Namespace}
+	return &Processes{relay: relay, folder: t.TempDir(), client: c, namespace: s.Namespace, running: map[types.UID]running{}}
 }
 
 // Run runs one pod to its end. A pod that cannot be run ends with a code and a
@@ -116,7 +208,7 @@ func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Ended, error) {
 	}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
-	err := command.Run()
+	err := p.wait(command, pod)
 	words, readErr := os.ReadFile(log)
 	if readErr != nil || len(words) == 0 {
 		words = output.Bytes() // as terminationMessagePolicy FallbackToLogsOnError has it
@@ -132,6 +224,45 @@ func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Ended, error) {
 	default:
 		return Ended{}, fmt.Errorf("run the relay: %w", err)
 	}
+}
+
+// wait starts a pod's process and waits for its end.
+func (p *Processes) wait(command *exec.Cmd, pod *corev1.Pod) error {
+	if err := command.Start(); err != nil {
+		return err
+	}
+	p.mutex.Lock()
+	p.running[pod.UID] = running{pod.Labels[batchv1.JobNameLabel], command.Process}
+	p.mutex.Unlock()
+	err := command.Wait()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.running, pod.UID)
+	return err
+}
+
+// Running tells whether a process of that Job runs.
+func (p *Processes) Running(job string) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, r := range p.running {
+		if r.job == job {
+			return true
+		}
+	}
+	return false
+}
+
+// Kill kills the processes of that Job, which can do nothing about it, and
+// tells whether there was one.
+func (p *Processes) Kill(job string) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	killed := false
+	for _, r := range p.running {
+		killed = r.job == job && r.process.Kill() == nil || killed
+	}
+	return killed
 }
 
 // lastBytes is as much as Kubernetes keeps of a termination message.

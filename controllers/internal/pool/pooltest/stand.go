@@ -31,7 +31,7 @@ const patience = 90 * time.Second
 // Stand is a namespace on a real API server, and a chain.
 type Stand struct {
 	Config    *rest.Config
-	Client    client.Client
+	Client    client.WithWatch
 	Namespace string
 	Chain     *localnet.Chain
 	// RPC is the chain's URL.
@@ -42,17 +42,23 @@ type Stand struct {
 // circuit and the Secret postgres. The chain's pool is not initialised.
 func NewStand(t testing.TB, config *rest.Config) *Stand {
 	t.Helper()
-	s := &Stand{Config: config, Namespace: apiservertest.NamespaceOn(t, config)}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	unlimited := rest.CopyConfig(config)
-	unlimited.QPS = -1
-	var err error
-	if s.Client, err = client.New(unlimited, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
+	s := &Stand{}
+	key := verifyingKey(t)
+	s.startChain(t, key)
+	s.furnish(t, config, key)
+	return s
+}
+
+// Beside makes another namespace on the same API server and chain.
+func (s *Stand) Beside(t testing.TB) *Stand {
+	t.Helper()
+	other := &Stand{Chain: s.Chain, RPC: s.RPC}
+	other.furnish(t, s.Config, verifyingKey(t))
+	return other
+}
+
+func verifyingKey(t testing.TB) []byte {
+	t.Helper()
 	root, err := apiserver.ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +67,25 @@ func NewStand(t testing.TB, config *rest.Config) *Stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.startChain(t, key)
+	return key
+}
+
+// furnish makes the namespace.
+func (s *Stand) furnish(t testing.TB, config *rest.Config, key []byte) {
+	t.Helper()
+	s.Config, s.Namespace = config, apiservertest.NamespaceOn(t, config)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS = -1
+	var err error
+	if s.Client, err = client.NewWithWatch(unlimited, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
 	s.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "circuit"}, Data: map[string]string{"verification_key.json": string(key)}})
 	s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "postgres"}, StringData: map[string]string{"url": "postgres://127.0.0.1:5432/relay"}})
-	return s
 }
 
 // UseDatabase has RelayPools find the database at a URL.
