@@ -161,6 +161,7 @@ type Processes struct {
 
 	mutex   sync.Mutex
 	running map[types.UID]running
+	runs    int
 }
 
 // running is the process of a pod.
@@ -233,12 +234,20 @@ func (p *Processes) wait(command *exec.Cmd, pod *corev1.Pod) error {
 	}
 	p.mutex.Lock()
 	p.running[pod.UID] = running{pod.Labels[batchv1.JobNameLabel], command.Process}
+	p.runs++
 	p.mutex.Unlock()
 	err := command.Wait()
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	delete(p.running, pod.UID)
 	return err
+}
+
+// Runs is how many processes there were.
+func (p *Processes) Runs() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.runs
 }
 
 // Running tells whether a process of that Job runs.

@@ -1,0 +1,324 @@
+package pool_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/hack/postgres"
+)
+
+// works are what all rotations share: the relay's program, a database server
+// whose first database the others are copies of, and a chain with its pool.
+type works struct {
+	relay    string
+	postgres *postgres.Server
+	copying  sync.Mutex
+	first    *pooltest.Stand
+}
+
+func newWorks(t *testing.T) *works {
+	t.Helper()
+	relay := pooltest.BuildRelay(t)
+	w := &works{relay: relay, postgres: pooltest.Postgres(t, relay), first: pooltest.NewStand(t, apiservertest.Config(t))}
+	if err := w.first.Chain.Initialize(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// rotation is a fleet with generated keys in a namespace and with a database of
+// its own, and a rotation of them.
+type rotation struct {
+	*pooltest.Stand
+	database *pgxpool.Pool
+	jobs     *pooltest.Processes
+	story    *story
+	// funded is the sum of what the payers were given, in lamports.
+	funded uint64
+}
+
+// poolName is the name of the only RelayPool of a rotation's namespace.
+const poolName = "demo"
+
+// begin makes the namespace, in which Jobs run as processes of the relay, and
+// pods end slowly.
+func (w *works) begin(t *testing.T) *rotation {
+	t.Helper()
+	r := &rotation{Stand: w.first.Beside(t)}
+	url := w.copyOf(t, r.Namespace)
+	r.UseDatabase(t, url)
+	var err error
+	if r.database, err = pgxpool.New(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.database.Close)
+	r.jobs = r.Processes(t, w.relay)
+	pooltest.StartKubelet(t, r.Config, r.Namespace, pooltest.KubeletOptions{Job: r.jobs.Run, Linger: time.Second})
+	r.story = tell(t, r)
+	return r
+}
+
+// copyOf makes a database with the relay's schema.
+func (w *works) copyOf(t *testing.T, name string) string {
+	t.Helper()
+	w.copying.Lock()
+	defer w.copying.Unlock()
+	conn, err := pgx.Connect(t.Context(), w.postgres.URL("template1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing is under way
+	statement := fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", pgx.Identifier{name}.Sanitize(), pooltest.Migrated)
+	if _, err := conn.Exec(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+	return w.postgres.URL(name)
+}
+
+// operate runs an operator until it is stopped.
+func (r *rotation) operate(t *testing.T) *pooltest.Operator {
+	t.Helper()
+	return pooltest.StartOperator(t, r.Config, pooltest.OperatorOptions{Namespaces: []string{r.Namespace}})
+}
+
+// declare makes the RelayPool with so many keys of the first revision, and gives
+// each of them so many lamports.
+func (r *rotation) declare(t *testing.T, count int32, lamports uint64) {
+	t.Helper()
+	r.Create(t, r.Pool(poolName, func(p *v1alpha1.RelayPool) { p.Spec.FeePayers.Generate.Count = count }))
+	pooltest.Eventually(t, "the keys are there", func() error {
+		if got := len(r.Status(t, poolName).FeePayers); got != int(count) {
+			return fmt.Errorf("%d are", got)
+		}
+		return nil
+	})
+	if lamports == 0 {
+		r.Await(t, poolName, v1alpha1.ConditionFeePayersFunded, "False/Underfunded")
+		r.Await(t, poolName, v1alpha1.ConditionAvailable, "True/Available")
+		return
+	}
+	r.Fund(t, poolName, lamports)
+	r.funded = uint64(count) * lamports
+	r.Await(t, poolName, v1alpha1.ConditionReady, "True/Ready")
+}
+
+// addresses are those of the keys of a revision.
+func (r *rotation) addresses(t *testing.T, revision int32) (out []solana.PublicKey) {
+	t.Helper()
+	for _, secret := range r.secrets(t) {
+		if secret.Labels[keys.LabelRevision] == fmt.Sprint(revision) {
+			out = append(out, solana.MustPublicKeyFromBase58(secret.Annotations[keys.AnnotationAddress]))
+		}
+	}
+	return out
+}
+
+// secrets are those of the keys.
+func (r *rotation) secrets(t *testing.T) (out []corev1.Secret) {
+	t.Helper()
+	var list corev1.SecretList
+	if err := r.Client.List(t.Context(), &list, client.InNamespace(r.Namespace), client.MatchingLabels{keys.LabelPool: poolName}); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// rotate asks for the next revision, with so many keys. Each old key has signed a
+// transaction of which nobody knows yet what becomes of it: it is settled a good
+// while after Drain has begun to wait for it.
+func (r *rotation) rotate(t *testing.T, revision, count int32) {
+	t.Helper()
+	for _, address := range r.addresses(t, revision-1) {
+		r.sign(t, address)
+	}
+	go r.settle(t.Context(), build.JobName(poolName, revision, build.StepDrain))
+	pooltest.Change(t, r.Stand, poolName, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) {
+		p.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: revision}
+		p.Spec.FeePayers.Generate.Count = count
+	})
+}
+
+// sign puts a submission into the database that a payer has signed for and that
+// may still land, as a relay would.
+func (r *rotation) sign(t *testing.T, payer solana.PublicKey) {
+	t.Helper()
+	some := make([]byte, 64)
+	if _, err := rand.Read(some); err != nil {
+		t.Fatal(err)
+	}
+	const statement = `
+WITH s AS (
+	INSERT INTO submissions (id, pool, kind, state, content_hash, due_at) VALUES (gen_random_uuid(), $2, 'transfer', 'processing', $2, now()) RETURNING id
+)
+INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost)
+	SELECT $1, id, 1, $1, $3, $2, 1, 151, 5000 FROM s`
+	if _, err := r.database.Exec(t.Context(), statement, some, some[:32], payer.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patient is for how many slots a Job has waited when what it waits for comes:
+// it looks every second, which is ten.
+const patient = 25
+
+// settle ends the submissions once a Job has waited for them.
+func (r *rotation) settle(ctx context.Context, job string) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for since := uint64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		slot, err := rpc.New(r.RPC).GetSlot(ctx, rpc.CommitmentProcessed)
+		switch {
+		case err != nil: // the chain may be away
+		case !r.jobs.Running(job):
+			since = 0
+		case since == 0:
+			since = slot
+		case slot >= since+patient:
+			const statement = "UPDATE submissions SET state = 'failed', error_code = 'root_not_found', due_at = NULL, completed_at = now()"
+			if _, err := r.database.Exec(ctx, statement); err != nil && ctx.Err() == nil {
+				r.story.blame("settle: %v", err)
+			}
+			return
+		}
+	}
+}
+
+// reach waits until the status has shown a step. The steps before it are waited
+// for one by one: each may take as long as a single one.
+func (r *rotation) reach(t *testing.T, revision int32, step v1alpha1.RotationStep) {
+	t.Helper()
+	for _, before := range steps() {
+		pooltest.Eventually(t, fmt.Sprintf("the rotation to %d is at %s", revision, before), func() error {
+			if r.story.reached(revision, before) {
+				return nil
+			}
+			last := r.Status(t, poolName).Rotation
+			if last == nil {
+				return errors.New("it has not begun")
+			}
+			return fmt.Errorf("revision %d is at %s: %s", last.Revision, last.Step, last.Message)
+		})
+		if before == step {
+			return
+		}
+	}
+}
+
+// steps are those of a rotation, in their order.
+func steps() []v1alpha1.RotationStep {
+	return []v1alpha1.RotationStep{
+		v1alpha1.RotationGenerate, v1alpha1.RotationFund, v1alpha1.RotationCutOver, v1alpha1.RotationDrain,
+		v1alpha1.RotationSweep, v1alpha1.RotationRetire, v1alpha1.RotationDone,
+	}
+}
+
+func (r *rotation) balance(t *testing.T, address solana.PublicKey) uint64 {
+	t.Helper()
+	got, err := rpc.New(r.RPC).GetBalance(t.Context(), address, rpc.CommitmentConfirmed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Value
+}
+
+// fees are what the Jobs' transactions have cost, in lamports.
+func (r *rotation) fees(t *testing.T) (sum uint64) {
+	t.Helper()
+	const query = "SELECT COALESCE(sum(fee), 0)::bigint FROM sweeps WHERE state IN ('landed', 'failed')"
+	if err := r.database.QueryRow(t.Context(), query).Scan(&sum); err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// check holds a rotation against how each has to end: the keys of the revision,
+// so many, are in use and hold all there is but the fees, the others are retired
+// and empty, and nothing went wrong on the way.
+func (r *rotation) check(t *testing.T, revision, count int32) {
+	t.Helper()
+	r.reach(t, revision, v1alpha1.RotationDone)
+	r.Await(t, poolName, v1alpha1.ConditionReady, "True/Ready")
+	want, got := map[string]string{}, map[string]string{}
+	var held uint64
+	for _, secret := range r.secrets(t) {
+		got[secret.Name] = secret.Labels[keys.LabelState]
+		want[secret.Name] = "retired"
+		balance := r.balance(t, solana.MustPublicKeyFromBase58(secret.Annotations[keys.AnnotationAddress]))
+		if strings.HasPrefix(secret.Name, keys.SecretName(poolName, revision, 0)[:len(poolName)+len("-payer-")+1]) {
+			held += balance
+			continue
+		}
+		if balance != 0 {
+			t.Errorf("the retired key in %s holds %d lamports: want 0", secret.Name, balance)
+		}
+	}
+	for i := range count {
+		want[keys.SecretName(poolName, revision, i)] = "active"
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("states of the keys (-want +got):\n%s", diff)
+	}
+	if fees := r.fees(t); held != r.funded-fees || fees == 0 {
+		t.Errorf("the keys in use hold %d lamports: want %d, which is what was given less %d of fees", held, r.funded-fees, fees)
+	}
+	if status := r.Status(t, poolName); len(status.FeePayers) != len(got) {
+		t.Errorf("status shows %d payers: want %d", len(status.FeePayers), len(got))
+	}
+	for _, wrong := range r.story.faults() {
+		t.Error(wrong)
+	}
+}
+
+// notes are those of the events of a reason.
+func (r *rotation) notes(t *testing.T, reason string) (out []string) {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := r.Client.List(t.Context(), &list, client.InNamespace(r.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Reason == reason && e.Regarding.Kind == v1alpha1.Kind {
+			out = append(out, e.Note)
+		}
+	}
+	return out
+}
+
+// awaitNote waits for an event with a text in its note.
+func (r *rotation) awaitNote(t *testing.T, reason, text string) {
+	t.Helper()
+	pooltest.Eventually(t, fmt.Sprintf("an event %s says %q", reason, text), func() error {
+		notes := r.notes(t, reason)
+		for _, n := range notes {
+			if strings.Contains(n, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("there are %q", notes)
+	})
+}

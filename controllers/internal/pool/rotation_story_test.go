@@ -1,0 +1,250 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+)
+
+// story is what happens in a rotation's namespace, seen through watches from its
+// beginning, and what must not have happened:
+//   - a key made twice, changed or deleted, or taken back to an earlier state;
+//   - a fleet with fewer ready pods than it is to have;
+//   - a Drain while a pod has an old key, or a Sweep while something that an old
+//     key signed may land;
+//   - an alarm about funds on a retired key that the rotation itself moves.
+type story struct {
+	r *rotation
+	// rebuilt: the RelayPool is deleted in the test, and its fleet with it.
+	rebuilt, alarmed bool
+
+	mutex sync.Mutex
+	shown []shown
+	keys  map[string]seenKey
+	ready bool // the fleet was whole once
+	wrong []string
+}
+
+type shown struct {
+	revision int32
+	step     v1alpha1.RotationStep
+}
+
+type seenKey struct {
+	uid     types.UID
+	content string
+	state   int
+}
+
+// tell follows a namespace until the test ends.
+func tell(t *testing.T, r *rotation) *story {
+	t.Helper()
+	s := &story{r: r, keys: map[string]seenKey{}}
+	s.follow(t, &corev1.SecretList{}, func(kind watch.EventType, o runtime.Object) { s.secret(kind, o.(*corev1.Secret)) })             //nolint:forcetypeassert // it is what was listed
+	s.follow(t, &v1alpha1.RelayPoolList{}, func(_ watch.EventType, o runtime.Object) { s.pool(o.(*v1alpha1.RelayPool)) })              //nolint:forcetypeassert // likewise
+	s.follow(t, &appsv1.DeploymentList{}, func(kind watch.EventType, o runtime.Object) { s.deployment(kind, o.(*appsv1.Deployment)) }) //nolint:forcetypeassert // likewise
+	s.follow(t, &batchv1.JobList{}, func(kind watch.EventType, o runtime.Object) { s.job(t.Context(), kind, o.(*batchv1.Job)) })       //nolint:forcetypeassert // likewise
+	return s
+}
+
+func (s *story) follow(t *testing.T, list client.ObjectList, see func(watch.EventType, runtime.Object)) {
+	t.Helper()
+	w, err := s.r.Client.Watch(t.Context(), list, client.InNamespace(s.r.Namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range w.ResultChan() {
+			if event.Type == watch.Error {
+				s.blame("watch %T: %v", list, event.Object)
+				continue
+			}
+			see(event.Type, event.Object)
+		}
+	}()
+	t.Cleanup(func() { w.Stop(); <-ended })
+}
+
+// blame notes what must not be.
+func (s *story) blame(format string, args ...any) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+
+// faults are what must not have been.
+func (s *story) faults() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.Clone(s.wrong)
+}
+
+// reached tells whether the status has shown a step, or a later one.
+func (s *story) reached(revision int32, step v1alpha1.RotationStep) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	all := steps()
+	return slices.ContainsFunc(s.shown, func(one shown) bool {
+		return one.revision > revision || one.revision == revision && slices.Index(all, one.step) >= slices.Index(all, step)
+	})
+}
+
+// told is the steps of a revision that the status has shown, in their order.
+func (s *story) told(revision int32) (out []v1alpha1.RotationStep) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, one := range s.shown {
+		if one.revision == revision {
+			out = append(out, one.step)
+		}
+	}
+	return out
+}
+
+func (s *story) pool(p *v1alpha1.RelayPool) {
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded); c != nil && c.Reason == v1alpha1.ReasonRetiredKeyFunded && !s.alarmed {
+		s.blame("a retired key is told of: %s", c.Message)
+	}
+	if p.Status.Rotation == nil {
+		return
+	}
+	now := shown{p.Status.Rotation.Revision, p.Status.Rotation.Step}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if len(s.shown) > 0 {
+		last := s.shown[len(s.shown)-1]
+		if last == now {
+			return
+		}
+		all := steps()
+		if now.revision < last.revision || now.revision == last.revision && slices.Index(all, now.step) < slices.Index(all, last.step) {
+			s.wrong = append(s.wrong, fmt.Sprintf("the status goes back from %v to %v", last, now))
+		}
+	}
+	s.shown = append(s.shown, now)
+}
+
+func (s *story) secret(kind watch.EventType, secret *corev1.Secret) {
+	if secret.Labels[keys.LabelPool] != poolName {
+		return
+	}
+	if kind == watch.Deleted {
+		s.blame("the key in Secret %s was deleted", secret.Name)
+		return
+	}
+	now := seenKey{secret.UID, string(secret.Data[keys.DataKey]), slices.Index([]string{"incoming", "active", "draining", "retired"}, secret.Labels[keys.LabelState])}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	last, known := s.keys[secret.Name]
+	s.keys[secret.Name] = now
+	switch {
+	case now.content == "" || now.state < 0:
+		s.wrong = append(s.wrong, fmt.Sprintf("Secret %s is no key, or its state is none: %s", secret.Name, secret.Labels[keys.LabelState]))
+	case known && (last.uid != now.uid || last.content != now.content):
+		s.wrong = append(s.wrong, fmt.Sprintf("the key in Secret %s was made twice, or changed", secret.Name))
+	case known && now.state < last.state:
+		s.wrong = append(s.wrong, fmt.Sprintf("the key in Secret %s became %s again", secret.Name, secret.Labels[keys.LabelState]))
+	}
+}
+
+func (s *story) deployment(kind watch.EventType, d *appsv1.Deployment) {
+	const whole = 2
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.ready = s.ready || d.Status.AvailableReplicas >= whole
+	if s.ready && !s.rebuilt && (kind == watch.Deleted || d.Status.AvailableReplicas < whole || *d.Spec.Replicas < whole) {
+		s.wrong = append(s.wrong, fmt.Sprintf("of the fleet's pods %d are available: want %d at any time", d.Status.AvailableReplicas, whole))
+	}
+}
+
+// job looks at what has to be so when a Job begins.
+func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
+	if kind != watch.Added {
+		return
+	}
+	var err error
+	switch {
+	case strings.HasSuffix(j.Name, "-drain"):
+		err = s.noneMounts(ctx, j)
+	case strings.HasSuffix(j.Name, "-sweep"):
+		err = errors.Join(s.noneMounts(ctx, j), s.noneMayLand(ctx))
+	}
+	if err != nil && ctx.Err() == nil {
+		s.blame("when Job %s began: %v", j.Name, err)
+	}
+}
+
+// noneMounts makes sure that no pod of the fleet has a key which the Job takes
+// from, the first of which its command names.
+func (s *story) noneMounts(ctx context.Context, j *batchv1.Job) error {
+	var pods corev1.PodList
+	if err := s.r.Client.List(ctx, &pods, client.InNamespace(s.r.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "relay"}); err != nil {
+		return err
+	}
+	var from []string
+	for _, arg := range j.Spec.Template.Spec.Containers[0].Args {
+		if file, ok := strings.CutPrefix(arg, "--from="); ok {
+			from = append(from, file)
+		}
+	}
+	if len(from) == 0 {
+		return errors.New("it takes from no key")
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		for _, secret := range mountedBy(pod) {
+			if slices.ContainsFunc(from, func(file string) bool { return strings.Contains(file, "/"+secret+"/") }) {
+				return fmt.Errorf("a pod has %s", secret)
+			}
+		}
+	}
+	return nil
+}
+
+// mountedBy are the Secrets that a pod mounts.
+func mountedBy(pod *corev1.Pod) (out []string) {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Projected == nil {
+			continue
+		}
+		for _, source := range volume.Projected.Sources {
+			if source.Secret != nil {
+				out = append(out, source.Secret.Name)
+			}
+		}
+	}
+	return out
+}
+
+// noneMayLand makes sure that all that payers signed is settled.
+func (s *story) noneMayLand(ctx context.Context) error {
+	var open int
+	if err := s.r.database.QueryRow(ctx, "SELECT count(*) FROM submissions WHERE state = 'processing'").Scan(&open); err != nil {
+		return err
+	}
+	if open > 0 {
+		return fmt.Errorf("%d submissions are under way", open)
+	}
+	return nil
+}
