@@ -148,10 +148,12 @@ func (r *rotation) secrets(t *testing.T) (out []corev1.Secret) {
 // while after Drain has begun to wait for it.
 func (r *rotation) rotate(t *testing.T, revision, count int32) {
 	t.Helper()
+	var old [][]byte
 	for _, address := range r.addresses(t, revision-1) {
 		r.sign(t, address)
+		old = append(old, address.Bytes())
 	}
-	go r.settle(t.Context(), build.JobName(poolName, revision, build.StepDrain))
+	go r.settle(t.Context(), build.JobName(poolName, revision, build.StepDrain), old)
 	pooltest.Change(t, r.Stand, poolName, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) {
 		p.Spec.FeePayers.Rotation = &v1alpha1.Rotation{Revision: revision}
 		p.Spec.FeePayers.Generate.Count = count
@@ -181,8 +183,9 @@ INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash
 // it looks every second, which is ten.
 const patient = 25
 
-// settle ends the submissions once a Job has waited for them.
-func (r *rotation) settle(ctx context.Context, job string) {
+// settle ends the submissions that payers have signed for once a Job has waited
+// for them.
+func (r *rotation) settle(ctx context.Context, job string, payers [][]byte) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for since := uint64(0); ; {
@@ -199,8 +202,10 @@ func (r *rotation) settle(ctx context.Context, job string) {
 		case since == 0:
 			since = slot
 		case slot >= since+patient:
-			const statement = "UPDATE submissions SET state = 'failed', error_code = 'root_not_found', due_at = NULL, completed_at = now()"
-			if _, err := r.database.Exec(ctx, statement); err != nil && ctx.Err() == nil {
+			const statement = `
+UPDATE submissions SET state = 'failed', error_code = 'root_not_found', due_at = NULL, completed_at = now()
+	WHERE id IN (SELECT submission_id FROM attempts WHERE fee_payer = ANY ($1))`
+			if _, err := r.database.Exec(ctx, statement, payers); err != nil && ctx.Err() == nil {
 				r.story.blame("settle: %v", err)
 			}
 			return
@@ -269,7 +274,7 @@ func (r *rotation) check(t *testing.T, revision, count int32) {
 		got[secret.Name] = secret.Labels[keys.LabelState]
 		want[secret.Name] = "retired"
 		balance := r.balance(t, solana.MustPublicKeyFromBase58(secret.Annotations[keys.AnnotationAddress]))
-		if strings.HasPrefix(secret.Name, keys.SecretName(poolName, revision, 0)[:len(poolName)+len("-payer-")+1]) {
+		if secret.Labels[keys.LabelRevision] == fmt.Sprint(revision) {
 			held += balance
 			continue
 		}

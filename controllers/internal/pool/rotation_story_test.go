@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gagliardetto/solana-go"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
@@ -30,15 +32,16 @@ import (
 //     key signed may land;
 //   - an alarm about funds on a retired key that the rotation itself moves.
 type story struct {
-	r *rotation
-	// rebuilt: the RelayPool is deleted in the test, and its fleet with it.
-	rebuilt, alarmed bool
-
+	r     *rotation
 	mutex sync.Mutex
-	shown []shown
-	keys  map[string]seenKey
-	ready bool // the fleet was whole once
-	wrong []string
+	// rebuilt: the RelayPool is deleted in the test, and its fleet with it.
+	// alarmed: a retired key is funded in the test.
+	rebuilt, alarmed bool
+	uid              types.UID // the RelayPool's
+	shown            []shown
+	keys             map[string]seenKey
+	ready            bool // the fleet was whole once
+	wrong            []string
 }
 
 type shown struct {
@@ -83,6 +86,20 @@ func (s *story) follow(t *testing.T, list client.ObjectList, see func(watch.Even
 	t.Cleanup(func() { w.Stop(); <-ended })
 }
 
+// expectAlarm has funds on retired keys be told of from now on.
+func (s *story) expectAlarm() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.alarmed = true
+}
+
+// expectRebuilding has the fleet come and go with its RelayPool.
+func (s *story) expectRebuilding() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.rebuilt = true
+}
+
 // blame notes what must not be.
 func (s *story) blame(format string, args ...any) {
 	s.mutex.Lock()
@@ -120,16 +137,16 @@ func (s *story) told(revision int32) (out []v1alpha1.RotationStep) {
 }
 
 func (s *story) pool(p *v1alpha1.RelayPool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded); c != nil && c.Reason == v1alpha1.ReasonRetiredKeyFunded && !s.alarmed {
-		s.blame("a retired key is told of: %s", c.Message)
+		s.wrong = append(s.wrong, "a retired key is told of: "+c.Message)
 	}
 	if p.Status.Rotation == nil {
 		return
 	}
-	now := shown{p.Status.Rotation.Revision, p.Status.Rotation.Step}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if len(s.shown) > 0 {
+	now, same := shown{p.Status.Rotation.Revision, p.Status.Rotation.Step}, p.UID == s.uid
+	if s.uid = p.UID; same {
 		last := s.shown[len(s.shown)-1]
 		if last == now {
 			return
@@ -177,36 +194,47 @@ func (s *story) deployment(kind watch.EventType, d *appsv1.Deployment) {
 
 // job looks at what has to be so when a Job begins.
 func (s *story) job(ctx context.Context, kind watch.EventType, j *batchv1.Job) {
-	if kind != watch.Added {
+	if kind != watch.Added || !strings.HasSuffix(j.Name, "-drain") && !strings.HasSuffix(j.Name, "-sweep") {
 		return
 	}
-	var err error
-	switch {
-	case strings.HasSuffix(j.Name, "-drain"):
-		err = s.noneMounts(ctx, j)
-	case strings.HasSuffix(j.Name, "-sweep"):
-		err = errors.Join(s.noneMounts(ctx, j), s.noneMayLand(ctx))
+	from, err := s.takenFrom(ctx, j)
+	if err == nil {
+		err = s.noneMounts(ctx, from)
+	}
+	if err == nil && strings.HasSuffix(j.Name, "-sweep") {
+		err = s.noneMayLand(ctx, from)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.blame("when Job %s began: %v", j.Name, err)
 	}
 }
 
-// noneMounts makes sure that no pod of the fleet has a key which the Job takes
-// from, the first of which its command names.
-func (s *story) noneMounts(ctx context.Context, j *batchv1.Job) error {
-	var pods corev1.PodList
-	if err := s.r.Client.List(ctx, &pods, client.InNamespace(s.r.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "relay"}); err != nil {
-		return err
+// takenFrom are the addresses that a Job takes from, by the names of their
+// Secrets.
+func (s *story) takenFrom(ctx context.Context, j *batchv1.Job) (map[string]solana.PublicKey, error) {
+	var list corev1.SecretList
+	if err := s.r.Client.List(ctx, &list, client.InNamespace(s.r.Namespace), client.MatchingLabels{keys.LabelPool: poolName}); err != nil {
+		return nil, err
 	}
-	var from []string
+	from := map[string]solana.PublicKey{}
 	for _, arg := range j.Spec.Template.Spec.Containers[0].Args {
-		if file, ok := strings.CutPrefix(arg, "--from="); ok {
-			from = append(from, file)
+		for i := range list.Items {
+			if secret := &list.Items[i]; strings.HasPrefix(arg, "--from=") && strings.Contains(arg, "/"+secret.Name+"/") {
+				from[secret.Name] = solana.MustPublicKeyFromBase58(secret.Annotations[keys.AnnotationAddress])
+			}
 		}
 	}
 	if len(from) == 0 {
-		return errors.New("it takes from no key")
+		return nil, errors.New("it takes from no key")
+	}
+	return from, nil
+}
+
+// noneMounts makes sure that no pod of the fleet has one of the keys.
+func (s *story) noneMounts(ctx context.Context, from map[string]solana.PublicKey) error {
+	var pods corev1.PodList
+	if err := s.r.Client.List(ctx, &pods, client.InNamespace(s.r.Namespace), client.MatchingLabels{build.LabelComponent: build.ComponentRelay}); err != nil {
+		return err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -214,7 +242,7 @@ func (s *story) noneMounts(ctx context.Context, j *batchv1.Job) error {
 			continue
 		}
 		for _, secret := range mountedBy(pod) {
-			if slices.ContainsFunc(from, func(file string) bool { return strings.Contains(file, "/"+secret+"/") }) {
+			if _, old := from[secret]; old {
 				return fmt.Errorf("a pod has %s", secret)
 			}
 		}
@@ -237,14 +265,20 @@ func mountedBy(pod *corev1.Pod) (out []string) {
 	return out
 }
 
-// noneMayLand makes sure that all that payers signed is settled.
-func (s *story) noneMayLand(ctx context.Context) error {
+// noneMayLand makes sure that all that the payers signed is settled.
+func (s *story) noneMayLand(ctx context.Context, from map[string]solana.PublicKey) error {
+	var payers [][]byte
+	for _, address := range from {
+		payers = append(payers, address.Bytes())
+	}
+	const query = `
+SELECT count(*) FROM submissions s JOIN attempts a ON a.submission_id = s.id WHERE s.state = 'processing' AND a.fee_payer = ANY ($1)`
 	var open int
-	if err := s.r.database.QueryRow(ctx, "SELECT count(*) FROM submissions WHERE state = 'processing'").Scan(&open); err != nil {
+	if err := s.r.database.QueryRow(ctx, query, payers).Scan(&open); err != nil {
 		return err
 	}
 	if open > 0 {
-		return fmt.Errorf("%d submissions are under way", open)
+		return fmt.Errorf("%d submissions that it signed may land", open)
 	}
 	return nil
 }

@@ -29,6 +29,11 @@ func TestRotations(t *testing.T) {
 		"the operator dies after each of its writes":        (*works).deathAfterWrites,
 		"the operator's process is killed in each step":     (*works).killedOperator,
 		"the processes of all Jobs are killed on their way": (*works).killedJobs,
+		"the old payers are empty":                          (*works).emptyPayers,
+		"the chain is lost in the middle, for more keys":    (*works).lostChain,
+		"a pause in the middle, for fewer keys":             (*works).pausedThenFunded,
+		"a second rotation is asked for during the first":   (*works).raisedTwice,
+		"the RelayPool is deleted in each step":             (*works).deleted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +104,10 @@ func (w *works) killedOperator(t *testing.T) {
 	}
 }
 
+// signedFund asks whether the Job that funds new keys has signed something that
+// is not over.
+const signedFund = "SELECT EXISTS (SELECT FROM sweeps WHERE step = 'fund' AND state = 'open')"
+
 // Each Job's process is killed once: those that move funds when a transaction of
 // theirs is signed and may or may not be on the chain, the one that drains while
 // it waits.
@@ -111,7 +120,7 @@ func (w *works) killedJobs(t *testing.T) {
 		step build.Step
 		when string
 	}{
-		{build.StepFund, "SELECT EXISTS (SELECT FROM sweeps WHERE step = 'fund' AND state = 'open')"},
+		{build.StepFund, signedFund},
 		{build.StepDrain, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%unfinished%' AND pid <> pg_backend_pid())"},
 		{build.StepSweep, "SELECT EXISTS (SELECT FROM sweeps WHERE step = 'all' AND state = 'open')"},
 	} {
