@@ -65,7 +65,7 @@ func parse(args []string) (*settings, error) {
 		}
 		return nil
 	})
-	flags.DurationVar(&s.window, "window", 3*time.Minute, "how long calls are counted while nothing changes")
+	flags.DurationVar(&s.window, "window", 5*time.Minute, "how long calls are counted while nothing changes: as long as the rarest reading at rest, of generated keys")
 	flags.DurationVar(&s.calm, "calm", 15*time.Second, "how long nothing has to be written before that")
 	flags.StringVar(&s.operator, "operator", filepath.Join("bin", "operator"), "the operator's `program`")
 	flags.StringVar(&s.key, "verifying-key", filepath.Join("hack", "circuit", "verification_key.json"), "`file` of the local chain's verifying key")

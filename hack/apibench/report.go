@@ -18,6 +18,8 @@ const (
 	// soon is what times have to be above to be compared, in seconds: below it they
 	// tell more of the machine than of the operator.
 	soon = 5
+	// some is the like for processor time at rest, in parts of 100 of a core.
+	some = 5
 )
 
 // growth says what becomes of a figure when there are more RelayPools.
@@ -57,7 +59,7 @@ func rows() []row {
 		{"reads an hour at rest, each", func(r *result) float64 { return r.hourly.reads }, count, single, 0},
 		{"writes an hour at rest, each", func(r *result) float64 { return r.hourly.writes }, count, single, 0},
 		{"RPC calls an hour at rest, each", func(r *result) float64 { return r.rpc }, count, single, 0},
-		{"processor time at rest, of a core", func(r *result) float64 { return r.cores * 100 }, func(v float64) string { return fmt.Sprintf("%.2f %%", v) }, based, 0},
+		{"processor time at rest, of a core", func(r *result) float64 { return r.cores * 100 }, func(v float64) string { return fmt.Sprintf("%.2f %%", v) }, based, some},
 		{"memory, resident", func(r *result) float64 { return r.resident }, bytes, based, 0},
 		{"memory, heap in use", func(r *result) float64 { return r.heap }, bytes, based, 0},
 		{"reads at a restart, each", func(r *result) float64 { return r.restart.reads }, count, single, 0},
@@ -133,9 +135,9 @@ func (l *row) each(results []*result, i int) string {
 		return ""
 	}
 	if strings.HasSuffix(l.form(1), "MB") {
-		return fmt.Sprintf(" (+%.0f kB each)", each/1024)
+		return fmt.Sprintf(" (%+.0f kB each)", each/1024)
 	}
-	return fmt.Sprintf(" (+%s each)", strings.TrimLeft(fmt.Sprintf("%.3f", each), "+"))
+	return fmt.Sprintf(" (%+.3f each)", each)
 }
 
 // check says how a figure grows faster than the number of RelayPools.
