@@ -3,7 +3,8 @@
 // real relay processes, a real Postgres and the local chain in a process of its
 // own, all on one machine.
 //
-// Run it by make bench, which compares the cryptography as well. Every set-up is
+// Run it by make bench, which compares the cryptography and measures the operator
+// (hack/apibench) as well. Every set-up is
 // measured in turn in every round, so that a machine that slows down half-way
 // slows all of them; the medians of the rounds are printed with their spread and
 // compared with the first set-up's.
@@ -60,6 +61,9 @@ type settings struct {
 	out       string
 	profile   bool
 	sizes     sizes
+	// pools and rest are for the part operator, which checks them.
+	pools string
+	rest  time.Duration
 }
 
 // place is where a run works: root is the checkout, state the folder of database
@@ -92,6 +96,8 @@ func parse(args []string) (*settings, error) {
 	flags.Func("rows", "`numbers` of finished submissions that the database begins with (default 1000,100000)", numbers(&s.rows))
 	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
 	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of carry")
+	flags.StringVar(&s.pools, "pools", "10,50,200", "`numbers` of RelayPools for the operator, with commas between them")
+	flags.DurationVar(&s.rest, "rest", 5*time.Minute, "how long the operator is watched while nothing changes, for each of them")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -152,7 +158,7 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if operator {
-		if err := program(ctx, "measure the operator", ".", filepath.Join("bin", "bench", "apibench")); err != nil {
+		if err := program(ctx, "measure the operator", ".", filepath.Join("bin", "bench", "apibench"), "-pools", s.pools, "-window", s.rest.String()); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,7 @@ func TestEveryPartMeasures(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	s := &settings{
-		parts: allParts()[1:], rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true,
+		parts: relayParts(), rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true,
 		sizes: sizes{
 			rate: 10, carry: 10, accept: 4, acceptRequests: 150, chase: 4, swapRate: 4, swaps: 30,
 			flight: 20, warm: 500 * time.Millisecond, acceptWindow: time.Second,
@@ -152,7 +152,8 @@ func TestSessions(t *testing.T) {
 			[]string{"carry: 1 process, 7 rows", "accept: 1 process, 7 rows", "carry: 2 processes, 7 rows", "accept: 2 processes, 7 rows"},
 		},
 		"the cryptography alone": {[]string{"-only", "crypto"}, nil},
-		"all but it": {
+		"the operator alone":     {[]string{"-only", "operator", "-pools", "2", "-rest", "10s"}, nil},
+		"all but them": {
 			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
 			[]string{"latency: 1 process, 1 k rows", "carry: 1 process, 1 k rows", "accept: 1 process, 1 k rows", "ring: 1 process", "swaps: 1 process", "memory: "},
 		},
