@@ -26,7 +26,7 @@ const (
 // cli is every command and its flags.
 type cli struct {
 	Run     runCmd     `cmd:"" help:"Keep the fleets of the cluster's RelayPools as they are declared."`
-	Plan    planCmd    `cmd:"" help:"Print the objects that a RelayPool would be made into. It needs no cluster. Ends with 1 when the RelayPool would be refused."`
+	Plan    planCmd    `cmd:"" help:"Print the objects that a RelayPool would be made into. It needs no cluster, unless --server asks one. Ends with 1 when the RelayPool would be refused."`
 	Version versionCmd `cmd:"" help:"Print version and build."`
 }
 

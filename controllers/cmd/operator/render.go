@@ -39,10 +39,10 @@ func generated(p *v1alpha1.RelayPool) (names []string) {
 }
 
 // writeYAML writes an object as one document of a file.
-func writeYAML(w io.Writer, object build.Object) error {
-	content, err := yaml.Marshal(object.Config)
+func writeYAML(w io.Writer, kind, name string, object any) error {
+	content, err := yaml.Marshal(object)
 	if err != nil {
-		return fmt.Errorf("write %s %s: %w", object.Kind.Kind, object.Name, err)
+		return fmt.Errorf("write %s %s: %w", kind, name, err)
 	}
 	_, err = fmt.Fprintf(w, "---\n%s", content)
 	return err

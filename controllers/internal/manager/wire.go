@@ -1,9 +1,14 @@
 package manager
 
 import (
+	"fmt"
 	"log/slog"
+	"time"
 
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
@@ -30,6 +35,23 @@ func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 		RefsInterval: f.Config.RefsInterval, KeysInterval: rarer * f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
 		Metrics: metrics.Registry, // the one that the manager serves
 	}.SetupWithManager(m)
+}
+
+// NewPreviewer makes a previewer of fleets in a cluster.
+func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error) {
+	known, err := scheme()
+	if err != nil {
+		return nil, err
+	}
+	asked, err := discovery.NewDiscoveryClientForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("make discovery client: %w", err)
+	}
+	c, err := client.New(cluster, client.Options{Scheme: known})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return pool.NewPreviewer(pool.PreviewOptions{Client: c, Discovery: asked, Now: time.Now, Settings: s})
 }
 
 // PoolSettings are what the objects of fleets take from the operator.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/manager"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/settings"
+)
+
+// errIncomplete tells that a RelayPool would not come to all that it declares.
+var errIncomplete = errors.New("not all that is declared would come about: see above")
+
+// preview has a cluster say what would become of RelayPools. Every one is
+// previewed; the error is about all of them.
+func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
+	cluster, err := c.Cluster.Load()
+	if err != nil {
+		return settings.Problems{err}
+	}
+	previewer, err := manager.NewPreviewer(cluster, manager.PoolSettings(c.RelayImage, c.OperatorNamespace))
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, declared := range pools {
+		name := declared.Namespace + "/" + declared.Name
+		p, err := previewer.Preview(env, declared)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		for _, object := range p.Written {
+			if err := writeYAML(env.out, object.GetKind(), object.GetName(), object); err != nil {
+				return err
+			}
+		}
+		tell(env.err, name, declared, p)
+		if !p.Clean() && failed == nil {
+			failed = errIncomplete
+		}
+	}
+	return failed
+}
+
+// tell says what would become of one RelayPool, a line for each object.
+func tell(w io.Writer, name string, declared *v1alpha1.RelayPool, p *pool.Preview) {
+	say := func(format string, args ...any) { fmt.Fprintf(w, "%s: %s\n", name, fmt.Sprintf(format, args...)) }
+	if p.New {
+		say("the RelayPool would be made")
+	}
+	for _, problem := range p.Problems {
+		say("nothing of the fleet would be made or changed before this is mended: %s", problem)
+	}
+	if len(p.Generated) > 0 {
+		say("a key would be made in each of the Secrets %s", strings.Join(p.Generated, ", "))
+	}
+	for _, object := range p.Written {
+		what := "made"
+		if object.GetUID() != "" {
+			what = "changed"
+		}
+		say("%s %s would be %s", object.GetKind(), object.GetName(), what)
+	}
+	for _, ref := range p.Result.Pruned {
+		say("%s would be deleted, because it is no longer wanted", ref)
+	}
+	for _, ref := range p.Result.Waiting {
+		say("%s is being deleted, and would be made anew once it has gone", ref)
+	}
+	for _, ref := range p.Result.Foreign {
+		say("%s is somebody else's and would be left alone: move it away, or give the RelayPool another name", ref)
+	}
+	for i := range p.Result.Refused {
+		refused := &p.Result.Refused[i]
+		say("%s would be refused (%s): %s", refused.Ref, refused.Reason, refused.Message)
+	}
+	for _, kind := range p.Result.MissingKinds {
+		say("the cluster has no %s of %s, so that none would be made", kind.Kind, kind.Group)
+	}
+	if p.Kept > 0 {
+		say("%d of its objects would stay as they are", p.Kept)
+	}
+	if declared.Spec.Paused {
+		say("spec.paused is set, so that nothing of this is applied until it is taken away")
+	}
+	if p.New && declared.Spec.Pool.Gate == v1alpha1.GateHold {
+		say("until the pool is initialised on the chain, the fleet is held at 0 pods and without an autoscaler")
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+)
+
+// image is what start gives operators.
+const image = "registry.example/relay:1"
+
+// manifest is a RelayPool as a person writes it.
+func manifest(t *testing.T, pool *v1alpha1.RelayPool) string {
+	t.Helper()
+	content, err := yaml.Marshal(map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.Kind,
+		"metadata": map[string]string{"namespace": pool.Namespace, "name": pool.Name}, "spec": pool.Spec,
+	})
+	noError(t, err)
+	return string(content)
+}
+
+// documents are the kinds of what a plan prints.
+func documents(out string) (kinds []string) {
+	for line := range strings.Lines(out) {
+		if kind, ok := strings.CutPrefix(line, "kind: "); ok {
+			kinds = append(kinds, strings.TrimSpace(kind))
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+func planned(t *testing.T, cluster *rest.Config, pool *v1alpha1.RelayPool) (code int, out, stderr string) {
+	t.Helper()
+	return command(t, manifest(t, pool), "plan", "-f", "-", "--server", "--kubeconfig="+kubeconfig(t, cluster), "--relay-image="+image, "--operator-namespace="+pool.Namespace)
+}
+
+// all lists what a namespace has, with versions.
+func all(t *testing.T, s *pooltest.Stand) (found []string) {
+	t.Helper()
+	for _, list := range []runtimeclient.ObjectList{&v1alpha1.RelayPoolList{}, &appsv1.DeploymentList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}} {
+		noError(t, s.Client.List(t.Context(), list, runtimeclient.InNamespace(s.Namespace)))
+		switch l := list.(type) {
+		case *v1alpha1.RelayPoolList:
+			for i := range l.Items {
+				found = append(found, "RelayPool "+l.Items[i].Name+" "+l.Items[i].ResourceVersion)
+			}
+		case *appsv1.DeploymentList:
+			for i := range l.Items {
+				found = append(found, "Deployment "+l.Items[i].Name+" "+l.Items[i].ResourceVersion)
+			}
+		case *corev1.SecretList:
+			for i := range l.Items {
+				found = append(found, "Secret "+l.Items[i].Name+" "+l.Items[i].ResourceVersion)
+			}
+		case *corev1.ConfigMapList:
+			for i := range l.Items {
+				found = append(found, "ConfigMap "+l.Items[i].Name+" "+l.Items[i].ResourceVersion)
+			}
+		case *corev1.ServiceList:
+			for i := range l.Items {
+				found = append(found, "Service "+l.Items[i].Name+" "+l.Items[i].ResourceVersion)
+			}
+		}
+	}
+	return found
+}
+
+func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
+	cluster := apiservertest.Config(t)
+	s := pooltest.NewStand(t, cluster)
+	noError(t, s.Chain.Initialize())
+	o := start(t, cluster, s.Namespace)
+	s.Create(t, s.Pool("runs"))
+	pooltest.Eventually(t, "the fleet starts", func() error {
+		var d appsv1.Deployment
+		err := s.Client.Get(t.Context(), runtimeclient.ObjectKey{Namespace: s.Namespace, Name: "runs"}, &d)
+		if err == nil && *d.Spec.Replicas == 0 {
+			err = errors.New("the gate holds it")
+		}
+		return err
+	})
+	noError(t, o.Stop(lease)) // what changes from here on, a plan would have changed
+	s.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
+	tests := map[string]struct {
+		pool     *v1alpha1.RelayPool
+		wantCode int
+		want     []string // kinds that are printed
+		says     []string
+	}{
+		"nothing": {pool: s.Pool("runs"), says: []string{"runs: 5 of its objects would stay as they are"}},
+		"another number of pods": {
+			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) { p.Spec.Replicas = new(int32(5)) }),
+			want: []string{"Deployment"}, says: []string{"Deployment runs would be changed", "4 of its objects would stay"},
+		},
+		"a network policy, another setting": {
+			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) {
+				p.Spec.NetworkPolicy = &v1alpha1.NetworkPolicy{Database: []v1alpha1.Destination{{CIDR: "10.0.0.0/8", Port: 5432}}, RPC: []v1alpha1.Destination{{CIDR: "0.0.0.0/0", Port: 443}}}
+				p.Spec.Solana.Endpoints = append(p.Spec.Solana.Endpoints, v1alpha1.Endpoint{Name: "other", URL: "https://rpc.example"})
+			}),
+			want: []string{"ConfigMap", "Deployment", "NetworkPolicy"}, says: []string{"NetworkPolicy runs would be made", "ConfigMap runs would be changed"},
+		},
+		"another RelayPool": {
+			pool: s.Pool("new"), want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
+			says: []string{"new: the RelayPool would be made", "a key would be made in each of the Secrets new-payer-0-0", "Deployment new would be made", "held at 0 pods"},
+		},
+		"another program, which may not change": {
+			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) { p.Spec.Pool.Profile.Name = "shield-pool-v1" }), wantCode: exitFailed,
+			says: []string{"the cluster would not take RelayPool runs", "profile"},
+		},
+		"a Secret that is missing": {
+			pool: s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLFrom.Name = "nowhere" }), wantCode: exitFailed,
+			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
+			says: []string{"before this is mended: spec.database.urlFrom: Secret nowhere", "not all that is declared would come about"},
+		},
+		"an object of somebody else": {
+			pool: s.Pool("taken"), wantCode: exitFailed,
+			want: []string{"Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"}, says: []string{"ConfigMap taken is somebody else's"},
+		},
+	}
+	before := all(t, s)
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			code, out, stderr := planned(t, cluster, tc.pool)
+			if code != tc.wantCode {
+				t.Errorf("ends with %d, want %d: %s", code, tc.wantCode, stderr)
+			}
+			if diff := cmp.Diff(tc.want, documents(out)); diff != "" {
+				t.Errorf("printed (-want +got):\n%s\n%s", diff, stderr)
+			}
+			for _, words := range tc.says {
+				if !strings.Contains(stderr, words) {
+					t.Errorf("%q is not said:\n%s", words, stderr)
+				}
+			}
+		})
+	}
+	if diff := cmp.Diff(before, all(t, s)); diff != "" {
+		t.Errorf("a plan has changed something (-before +after):\n%s", diff)
+	}
+}
+
+func TestAPlanOfAClusterThatDoesNotKnowTheResource(t *testing.T) {
+	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output()})
+	noError(t, err)
+	t.Cleanup(func() { noError(t, server.Stop()) })
+	cluster, err := server.Config()
+	noError(t, err)
+	code, _, stderr := command(t, "", "plan", "-f", "testdata/minimal.yaml", "--server", "--kubeconfig="+kubeconfig(t, cluster))
+	if code != exitFailed || !strings.Contains(stderr, "install the resource with kubectl apply --server-side -f config/crd") {
+		t.Errorf("ends with %d and says %q", code, stderr)
+	}
+}
