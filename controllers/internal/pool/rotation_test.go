@@ -30,8 +30,8 @@ func TestRotations(t *testing.T) {
 		"the operator's process is killed in each step":     (*works).killedOperator,
 		"the processes of all Jobs are killed on their way": (*works).killedJobs,
 		"the old payers are empty":                          (*works).emptyPayers,
-		"the chain is lost in the middle, for more keys":    (*works).lostChain,
-		"a pause in the middle, for fewer keys":             (*works).pausedThenFunded,
+		"the chain is lost in the middle for more keys":     (*works).lostChain,
+		"a pause in the middle for fewer keys":              (*works).pausedThenFunded,
 		"a second rotation is asked for during the first":   (*works).raisedTwice,
 		"the RelayPool is deleted in each step":             (*works).deleted,
 	} {

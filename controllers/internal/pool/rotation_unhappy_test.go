@@ -147,7 +147,7 @@ func (w *works) pausedThenFunded(t *testing.T) {
 	r.story.expectAlarm()
 	old := r.addresses(t, 0)[:2]
 	r.give(t, old, sol/20)
-	told := r.Await(t, poolName, v1alpha1.ConditionFeePayersFunded, "False/RetiredKeyFunded")
+	told := r.Await(t, poolName, v1alpha1.ConditionFeePayersFunded, "True/RetiredKeyFunded")
 	for _, address := range old {
 		if !strings.Contains(told.Message, address.String()) || !strings.Contains(told.Message, keys.AnnotationSweepRetired) {
 			t.Errorf("message %q: want the address %s and the command", told.Message, address)
@@ -257,7 +257,7 @@ func (r *rotation) awaitJob(t *testing.T, name string) {
 	pooltest.Eventually(t, name+" is complete", func() error {
 		var job batchv1.Job
 		if r.Get(t, name, &job); job.Status.CompletionTime == nil {
-			return fmt.Errorf("it is %+v", job.Status)
+			return fmt.Errorf("it is not: %s", r.Status(t, poolName).Rotation.Message)
 		}
 		return nil
 	})
@@ -272,7 +272,7 @@ func (r *rotation) awaitQuery(t *testing.T, what, query string) {
 			return err
 		}
 		if !yes {
-			return fmt.Errorf("not yet, in the steps %v", r.story.told(1))
+			return fmt.Errorf("not yet: %v", r.Status(t, poolName).Rotation)
 		}
 		return nil
 	})
