@@ -79,7 +79,7 @@ func Decide(f *Facts, s Settings) Plan {
 		p.Keys = keys.Decide(keysInput(f, p.Problems))
 	}
 	p.Query = f.Target.Query
-	p.Query.Payers = payers(p.Keys.Payers)
+	p.Query.Payers = payers(p.Keys.Payers, f.Keys.Keys)
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
 	if short(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > hurried) {
 		p.Query.Interval = hurried
@@ -177,12 +177,21 @@ func rollout(f *Facts, k *keys.Plan) []string {
 	return out
 }
 
-func payers(of []v1alpha1.FeePayerStatus) []solana.PublicKey {
+// payers are the addresses to read: those that are shown, and every generated key
+// that is there. What is shown follows from balances; were only that read, a key
+// would be shown and not shown in turns.
+func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.PublicKey {
 	var out []solana.PublicKey
-	for i := range of {
-		if address, err := solana.PublicKeyFromBase58(of[i].Address); err == nil {
+	add := func(text string) {
+		if address, err := solana.PublicKeyFromBase58(text); err == nil && !slices.Contains(out, address) {
 			out = append(out, address)
 		}
+	}
+	for i := range shown {
+		add(shown[i].Address)
+	}
+	for i := range generated {
+		add(generated[i].Address)
 	}
 	return out
 }

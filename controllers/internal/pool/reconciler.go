@@ -270,7 +270,7 @@ func onlyConflicts(err error) bool {
 
 // after is when the next pass is due that nothing else will ask for.
 func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
-	if p.Latch || p.Keys.Writes() && !p.Paused {
+	if p.Latch || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
 		return soonest
 	}
 	wait := time.Duration(float64(calm) * (1 - jitter + 2*jitter*r.Random()))

@@ -1,0 +1,120 @@
+package pool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+)
+
+// payerC is a generated key.
+func payerC() solana.PublicKey { return solana.PublicKey{3} }
+
+// leftKey is a generated key of the fleet in fixtures.
+func leftKey(state v1alpha1.FeePayerState) keys.Key {
+	return keys.Key{
+		Secret: keys.SecretName("demo", 0, 0), UID: "key-uid", ResourceVersion: "1", Created: now().Add(-time.Hour),
+		Address: payerC().String(), State: state,
+	}
+}
+
+// A generated key that is empty, and is not used since the spec names Secrets, is
+// not shown. Were it not read either, it would be of unknown balance, shown, read,
+// empty, and so on: a write and a call to the chain each time.
+func TestWhatIsReadOfTheChainDoesNotSwingWithWhatIsShown(t *testing.T) {
+	t.Parallel()
+	for name, lamports := range map[string]uint64{"an empty key": 0, "a key with dust": 5000, "a funded key": 3_000_000_000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			f.Keys.Keys = []keys.Key{leftKey(v1alpha1.PayerActive)}
+			balances := map[solana.PublicKey]uint64{payerA(): 1_000_000_000, payerB(): 2_000_000_000, payerC(): lamports}
+			var asked []chainwatch.Query
+			for range 6 {
+				p := Decide(f, settings())
+				asked = append(asked, p.Query)
+				f.Pool.Status = Report(f, &p, &Outcome{Applied: true})
+				// The watcher gives the balances that were asked for, and no others.
+				f.Now = f.Now.Add(time.Minute)
+				f.Chain.Payers = map[solana.PublicKey]chainwatch.Payer{}
+				for _, payer := range p.Query.Payers {
+					f.Chain.Payers[payer] = chainwatch.Payer{Lamports: balances[payer], At: f.Now}
+				}
+			}
+			for i, q := range asked[1:] {
+				if diff := cmp.Diff(asked[i].Payers, q.Payers); diff != "" {
+					t.Fatalf("pass %d asks for other payers than the one before (-before +after):\n%s", i+1, diff)
+				}
+			}
+			shown := 2
+			if lamports > 1_000_000 {
+				shown = 3
+			}
+			if got := len(f.Pool.Status.FeePayers); got != shown {
+				t.Errorf("the status shows %d payers, want %d", got, shown)
+			}
+		})
+	}
+}
+
+// The balance that a key had before it was swept is not taken for funds that
+// somebody sent to it since.
+func TestABalanceFromBeforeASweepIsNotNews(t *testing.T) {
+	t.Parallel()
+	f := running()
+	f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}, Rotation: &v1alpha1.Rotation{Revision: 1}}
+	f.References.Payers = nil
+	active := leftKey(v1alpha1.PayerActive)
+	active.Revision, active.Secret, active.Address = 1, keys.SecretName("demo", 1, 0), payerA().String()
+	f.Keys.Keys = []keys.Key{leftKey(v1alpha1.PayerRetired), active}
+	done := metav1.NewTime(now().Add(-10 * time.Second))
+	f.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &done}
+	for name, test := range map[string]struct {
+		readAt     time.Time
+		wantReason string
+	}{
+		"read before the rotation was done": {done.Add(-time.Minute), v1alpha1.ReasonFunded},
+		"read after it":                     {done.Add(5 * time.Second), v1alpha1.ReasonRetiredKeyFunded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := *f
+			f.Chain.Payers = map[solana.PublicKey]chainwatch.Payer{
+				payerA(): {Lamports: 1_000_000_000, At: test.readAt}, payerC(): {Lamports: 900_000_000, At: test.readAt},
+			}
+			p := Decide(&f, settings())
+			if got := feePayersFunded(&f, &p).reason; got != test.wantReason {
+				t.Errorf("FeePayersFunded has the reason %s, want %s", got, test.wantReason)
+			}
+		})
+	}
+}
+
+// While the spec does not hold together nothing is written, so nothing is to be
+// expected of another pass: somebody has to change the spec first.
+func TestAnInvalidSpecIsNoReasonToHurry(t *testing.T) {
+	t.Parallel()
+	f := running()
+	f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}}
+	f.Pool.Spec.Template.Labels = map[string]string{"no label": "x"}
+	f.References.Payers, f.Keys.Keys = nil, nil
+	f.References.Next, f.Keys.Next = now().Add(time.Hour), now().Add(time.Hour)
+	p := Decide(f, settings())
+	if !p.Keys.Writes() || len(p.Faults) == 0 {
+		t.Fatalf("the plan makes keys: %t, and has the faults %q: want a key to be made, and a fault", p.Keys.Writes(), p.Faults)
+	}
+	r := &Reconciler{Options: Options{Random: func() float64 { return 0.5 }}}
+	f.Pool.Status.ObservedAt = ptr.To(metav1.NewTime(now()))
+	status := f.Pool.Status
+	if got := r.after(f, &p, &Outcome{}, &status); got < time.Minute {
+		t.Errorf("the next pass is due after %s, want at least a minute", got)
+	}
+}
