@@ -76,6 +76,15 @@ const (
 	ours
 )
 
+// Owns tells whether an object that is there is the RelayPool's, as Apply takes
+// it: one that has lost its owner reference still is.
+func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		return controller.UID == owner.UID
+	}
+	return appliedByUs(object.GetManagedFields())
+}
+
 // belongs tells whose the object is. Without a controller it is ours only if
 // the operator applied it: somebody removed the reference, or deleted an
 // earlier RelayPool and kept its objects.

@@ -6,6 +6,7 @@ package chainwatch
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -68,6 +69,9 @@ func (p Payer) Runway() (d time.Duration, ok bool) {
 
 // Reading is what is known of one RelayPool. It is shared: do not change it.
 type Reading struct {
+	// Target is the pool that the report is of. A RelayPool whose spec has changed
+	// since declares another: the reading says nothing of that one.
+	Target poolcheck.Target
 	// Report is that of the last good check, made At. At is zero, and the report
 	// empty, while there was none.
 	Report poolcheck.Report
@@ -80,6 +84,26 @@ type Reading struct {
 	// Payers have an entry for each address of the query whose balance was read at
 	// least once.
 	Payers map[solana.PublicKey]Payer
+}
+
+// Of gives what the reading tells of another target, which is nothing of the pool
+// when it is another one, and nothing of balances either when it is on another
+// chain.
+func (r *Reading) Of(target poolcheck.Target) Reading {
+	switch {
+	case sameTarget(r.Target, target):
+		return *r
+	case r.Target.Genesis == target.Genesis:
+		return Reading{Target: target, Payers: r.Payers}
+	default:
+		return Reading{Target: target}
+	}
+}
+
+// sameTarget compares all but Extra, which queries do not use.
+func sameTarget(a, b poolcheck.Target) bool {
+	a.Extra, b.Extra = nil, nil
+	return reflect.DeepEqual(a, b)
 }
 
 // Pool is the reading in one state, reason and message, for the condition

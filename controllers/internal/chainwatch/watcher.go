@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/http"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -160,7 +159,8 @@ func (w *Watcher) Close() {
 
 // Set has a RelayPool read, at once when the query is new or differs from the
 // one before, else when it is due anyway. A reading of another target is
-// forgotten, and balances of payers that are no longer asked for are.
+// forgotten, with its balances when it is on another chain, and balances of payers
+// that are no longer asked for are.
 func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	if q.Interval <= 0 {
 		q.Interval = defaultInterval
@@ -174,7 +174,7 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	// A check that is under way keeps the query and the checker that it began
 	// with, and what it brings is dropped: the pool is another one by then.
 	next := &pool{
-		query: &q, history: map[solana.PublicKey]*balances{}, due: w.o.Now(),
+		query: &q, reading: Reading{Target: q.Target}, history: map[solana.PublicKey]*balances{}, due: w.o.Now(),
 		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), memory: map[string]*endpointMemory{}},
 	}
 	if p != nil {
@@ -186,18 +186,19 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 
 // inherit takes over what stays true under the new query.
 func (p *pool) inherit(old *pool) {
+	known := old.reading.Of(p.query.Target)
 	p.reading.Payers = map[solana.PublicKey]Payer{}
 	for _, key := range p.query.Payers {
-		if payer, ok := old.reading.Payers[key]; ok {
+		if payer, ok := known.Payers[key]; ok {
 			p.reading.Payers[key] = payer
 			p.history[key] = old.history[key].clone()
 		}
 	}
 	// Of another target the reconciler is told anew, whatever it was told before.
-	if reflect.DeepEqual(old.query.Target, p.query.Target) {
+	if sameTarget(old.query.Target, p.query.Target) {
 		p.told = old.told
-		p.reading.Report, p.reading.At = old.reading.Report, old.reading.At
-		p.reading.Since, p.reading.Why = old.reading.Since, old.reading.Why
+		p.reading.Report, p.reading.At = known.Report, known.At
+		p.reading.Since, p.reading.Why = known.Since, known.Why
 		p.failures, p.failedAt = old.failures, old.failedAt
 	}
 }
@@ -207,7 +208,7 @@ func sameQuery(a, b *Query) bool {
 	return a.Interval == b.Interval && a.Finalized == b.Finalized &&
 		slices.Equal(a.Payers, b.Payers) && slices.Equal(a.Thresholds, b.Thresholds) &&
 		slices.EqualFunc(a.Endpoints, b.Endpoints, func(a, b Endpoint) bool { return a.Name == b.Name && a.Identity == b.Identity }) &&
-		reflect.DeepEqual(a.Target, b.Target)
+		sameTarget(a.Target, b.Target)
 }
 
 // Forget stops reading for a RelayPool.

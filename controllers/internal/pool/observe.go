@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
@@ -47,6 +48,10 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	f.KeysKnown = !f.unread(PartKeys) && !f.unread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
+	// The watcher learns of this spec only after the pass. Its last reading may be of
+	// the pool that an earlier spec declared, or an earlier RelayPool of the name, and
+	// must not open the gate for this one.
+	f.Chain = f.Chain.Of(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
 	if err := ctx.Err(); err != nil {
@@ -78,11 +83,17 @@ func (r *Reconciler) tellUnread(ctx context.Context, f *Facts) {
 func (r *Reconciler) observeFleet(ctx context.Context, f *Facts) error {
 	pool := f.Pool
 	deployment := new(appsv1.Deployment)
-	switch err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), deployment); {
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
+	if apierrors.IsNotFound(err) {
+		// The cache has what is labelled: one that lost its label is there all the
+		// same, and taken for none it would be made again with another size.
+		err = r.Live.Get(ctx, client.ObjectKeyFromObject(pool), deployment)
+	}
+	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("read Deployment: %w", err)
-	case metav1.IsControlledBy(deployment, pool):
+	case apply.Owns(pool, deployment):
 		f.Fleet.Deployment = deployment
 	}
 	var pods corev1.PodList

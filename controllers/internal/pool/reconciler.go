@@ -154,8 +154,10 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 	outcome, applyErr := r.apply(ctx, facts, &plan)
 	status := Report(facts, &plan, &outcome)
 	statusErr := r.write(ctx, facts, &plan, &status)
-	err = errors.Join(facts.err(), applyErr, statusErr)
-	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, err
+	if err := errors.Join(facts.err(), applyErr, statusErr); err != nil {
+		return ctrl.Result{}, err // tried again with growing pauses: beside an error no other time counts
+	}
+	return ctrl.Result{RequeueAfter: r.after(facts, &plan, &outcome, &status)}, nil
 }
 
 // apply writes what was decided. Keys come first: a pass that changes them ends

@@ -1,0 +1,140 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+// given are a Reconciler's collaborators that read, and what they give.
+type given struct {
+	references refs.Facts
+	keys       keys.Facts
+	chain      chainwatch.Reading
+	backlog    Backlog
+}
+
+func (g given) Resolve(context.Context, *v1alpha1.RelayPool) (refs.Facts, error) {
+	return g.references, nil
+}
+
+func (g given) Value(context.Context, string, v1alpha1.SecretKey) (string, error) { return "", nil }
+func (g given) Forget(types.NamespacedName)                                       {}
+func (g given) Observe(context.Context, *v1alpha1.RelayPool) (keys.Facts, error)  { return g.keys, nil }
+func (g given) Drop(types.NamespacedName)                                         {}
+func (g given) Build(context.Context) (build.Capabilities, error)                 { return build.Capabilities{}, nil }
+func (g given) Set(types.NamespacedName, chainwatch.Query)                        {}
+func (g given) Reading(types.NamespacedName) (chainwatch.Reading, bool)           { return g.chain, true }
+func (g given) Events() <-chan event.GenericEvent                                 { return nil }
+func (g given) Backlog(types.NamespacedName, []string) Backlog                    { return g.backlog }
+
+// observed is what a pass reads of the RelayPool of some facts, when the cluster
+// has these objects, and the cache those that are labelled as their pool's.
+func observed(t *testing.T, f *Facts, objects ...client.Object) *Facts {
+	t.Helper()
+	g := given{f.References, f.Keys, f.Chain, f.Backlog}
+	labelled := slices.DeleteFunc(slices.Clone(objects), func(o client.Object) bool { return o.GetLabels()[build.LabelPool] == "" })
+	cache := fake.NewClientBuilder().WithObjects(labelled...).WithReturnManagedFields().Build()
+	cluster := fake.NewClientBuilder().WithObjects(objects...).WithReturnManagedFields().Build()
+	r := &Reconciler{Options: Options{
+		Client: cache, Live: cluster, References: g, KeyObserver: g, Capabilities: g, Watcher: g, Backlogs: g, Now: now,
+	}}
+	out, err := r.observe(t.Context(), f.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A spec that was corrected, or a RelayPool that was made anew under its name:
+// what was read of the pool before opens no gate.
+func TestAReadingOfAnotherPoolOpensNoGate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change    func(*v1alpha1.RelayPoolSpec)
+		wantLatch bool
+		want      string
+	}{
+		"the spec is as it was": {
+			func(*v1alpha1.RelayPoolSpec) {}, true, v1alpha1.ReasonInitialised,
+		},
+		"another program is declared since": {
+			func(s *v1alpha1.RelayPoolSpec) { s.Pool.ProgramID = payerA().String() }, false, v1alpha1.ReasonNotChecked,
+		},
+		"another cluster is declared since": {
+			func(s *v1alpha1.RelayPoolSpec) { s.Solana.Cluster = "mainnet-beta" }, false, v1alpha1.ReasonNotChecked,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			f.Pool.Status.InitialisedAt = nil
+			f.Chain.Target = f.Target.Query.Target
+			test.change(&f.Pool.Spec)
+			f = observed(t, f)
+			p := Decide(f, settings())
+			if p.Latch != test.wantLatch {
+				t.Errorf("the gate opens: %t, want %t", p.Latch, test.wantLatch)
+			}
+			if got := poolInitialised(f, &p).reason; got != test.want {
+				t.Errorf("PoolInitialised has the reason %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A Deployment that lost its owner is still the fleet: the operator takes it back,
+// and must not size it as if it made a new one.
+func TestAFleetWithoutItsOwnerKeepsItsSize(t *testing.T) {
+	t.Parallel()
+	ours := []metav1.ManagedFieldsEntry{{Manager: apply.FieldOwner, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
+	for name, test := range map[string]struct {
+		managed []metav1.ManagedFieldsEntry
+		owner   []metav1.OwnerReference
+		bare    bool // without labels
+		want    bool
+	}{
+		"its owner is the RelayPool":                                {ours, []metav1.OwnerReference{*metav1.NewControllerRef(running().Pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))}, false, true},
+		"it has none, and the operator made it":                     {ours, nil, false, true},
+		"it has neither owner nor labels, and the operator made it": {ours, nil, true, true},
+		"it has none, and somebody else made it":                    {nil, nil, false, false},
+		"it is somebody else's":                                     {ours, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"its owner is an earlier RelayPool of the name":             {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "demo", UID: "x", Controller: ptr.To(true)}}, false, false},
+		"its owner is another RelayPool":                            {ours, []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "x", Controller: ptr.To(true)}}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			f.Pool.Spec.Replicas, f.Pool.Spec.Autoscaling = nil, &v1alpha1.Autoscaling{MinReplicas: 1, MaxReplicas: 20}
+			labels := build.Labels("demo")
+			if test.bare {
+				labels = nil
+			}
+			f = observed(t, f, &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", Labels: labels, OwnerReferences: test.owner, ManagedFields: test.managed},
+				Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](12)},
+			})
+			if got := f.Fleet.Deployment != nil; got != test.want {
+				t.Fatalf("it is taken for the fleet: %t, want %t", got, test.want)
+			}
+			if p := Decide(f, settings()); test.want && p.Input.Replicas != nil {
+				t.Errorf("it is brought to %d replicas, want it left to the autoscaler at 12", *p.Input.Replicas)
+			}
+		})
+	}
+}
