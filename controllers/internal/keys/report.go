@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
 const (
@@ -36,9 +37,15 @@ const (
 )
 
 // unused gives the generated keys that the fleet does not use any more: those
-// retired, or all of them when the spec names other Secrets now.
+// retired, or all of them when the spec names other Secrets now. A key that one
+// of these holds as well is in use, whatever its own Secret says.
 func (d *decision) unused() []Key {
-	return d.pick(func(k Key) bool { return k.State == v1alpha1.PayerRetired || wantedCount(d.Pool) == 0 })
+	return d.pick(func(k Key) bool {
+		if wantedCount(d.Pool) > 0 {
+			return k.State == v1alpha1.PayerRetired
+		}
+		return !slices.ContainsFunc(d.Refs, func(p refs.Payer) bool { return p.Address == k.Address })
+	})
 }
 
 // sweepUnused tells of keys out of use that hold funds, and has these moved
@@ -65,7 +72,10 @@ func (d *decision) sweepUnused() {
 	want.Inputs = inputs(want, token)
 	have := d.named(want.Name)
 	answered := have != nil && have.Inputs == want.Inputs
-	if !answered && (len(rich) == 0 || d.stillMounted(unused, true) != "") {
+	// A key that was retired was drained before. One that the spec no longer names
+	// was not: a roll-out that is under way can still bring a pod that signs with it.
+	drained := wantedCount(d.Pool) > 0
+	if !answered && (len(rich) == 0 || d.stillMounted(unused, drained) != "") {
 		return
 	}
 	d.carryOut(want, AnnotationSweepRetired)

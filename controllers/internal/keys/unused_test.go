@@ -1,0 +1,71 @@
+package keys
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+// Generated keys after the spec names Secrets instead: which of them may be swept
+// when a person asks for it.
+func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
+	t.Parallel()
+	left, other := key(0, 0, v1alpha1.PayerActive), key(0, 1, v1alpha1.PayerActive)
+	named := func(in *Input) {
+		in.Pool.Spec.FeePayers.Secrets = []v1alpha1.SecretKey{{Name: "mine", Key: "a"}}
+		in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
+		in.Refs = []refs.Payer{{Secret: "mine", Key: "a", Address: "address-of-mine"}}
+		in.Balances[left.Address] = Balance{Lamports: 1_000_000_000}
+		in.Balances[other.Address] = Balance{Lamports: 2_000_000_000}
+	}
+	for name, test := range map[string]struct {
+		change func(*Input)
+		want   []string
+		from   []Mount
+	}{
+		"they are swept to the key in use": {
+			func(*Input) {},
+			[]string{"make p-payer-0-sweep", "mount mine", "problem RetiredKeyFunded"}, mounts([]Key{left, other}),
+		},
+		"one that a named Secret is a copy of is in use, and stays as it is": {
+			func(in *Input) {
+				in.Refs = append(in.Refs, refs.Payer{Secret: "copy", Key: "a", Address: left.Address})
+			},
+			[]string{"make p-payer-0-sweep", "mount mine", "mount copy", "problem RetiredKeyFunded"}, mounts([]Key{other}),
+		},
+		"nothing is unused when all are named": {
+			func(in *Input) {
+				in.Refs = append(in.Refs, refs.Payer{Secret: left.Secret, Key: DataKey, Address: left.Address},
+					refs.Payer{Secret: other.Secret, Key: DataKey, Address: other.Address})
+			},
+			[]string{"mount mine", "mount p-payer-0-0", "mount p-payer-0-1"}, nil,
+		},
+		"not while a pod has one": {
+			func(in *Input) { in.Rollout.Pods = []string{other.Secret} },
+			[]string{"mount mine", "problem RetiredKeyFunded"}, nil,
+		},
+		"not while the roll-out is under way, which may bring such a pod back": {
+			func(in *Input) { in.Rollout.Complete = false },
+			[]string{"mount mine", "problem RetiredKeyFunded"}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scene{keys: []Key{left, other}, change: func(in *Input) { named(in); test.change(in) }}
+			p := Decide(s.input())
+			if diff := cmp.Diff(test.want, summary(p)); diff != "" {
+				t.Errorf("the plan differs (-want +got):\n%s", diff)
+			}
+			var from []Mount
+			if p.Job != nil {
+				from = p.Job.From
+			}
+			if diff := cmp.Diff(test.from, from); diff != "" {
+				t.Errorf("other keys are swept (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
