@@ -133,6 +133,7 @@ type Monitoring struct {
 	// every owned object. Example: {release: prometheus}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 63)",message="monitoring.labels has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"
 	Labels map[string]string `json:"labels,omitempty"`
 }
 

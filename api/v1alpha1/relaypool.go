@@ -55,8 +55,8 @@ type RelayPoolSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image,omitempty"`
 	// Replicas is the number of relay pods, without autoscaling. kubectl scale
-	// writes it, once it is set. Default: 2 when the operator first makes the
-	// fleet, and later as many as there are. Example: 3
+	// writes it. Default: 2 when the operator first makes the fleet, and later as
+	// many as there are. Example: 3
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=200
@@ -145,15 +145,20 @@ type ConfigMapKey struct {
 // Template adds to the relay's pods. Security settings, probes, ports and the
 // grace period are the operator's.
 type Template struct {
+	// What the form of labels' values is, is left to the operator, which says so in
+	// the condition Accepted: to the API server that rule would cost too much.
+
 	// Labels are added to the pods. Those that the operator sets win.
 	// Default: none. Example: {team: payments}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 63)",message="template.labels has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations are added to the pods. Those that the operator sets win.
 	// Default: none. Example: {example.com/owner: payments}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 8192)",message="template.annotations has a key that no annotation can have, or a value of more than 8192 characters: expected keys such as example.com/owner"
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Resources of the relay's container. Default: requests of 250m and 256Mi, a
 	// memory limit of 1Gi, and no limit of processor time.
@@ -163,6 +168,7 @@ type Template struct {
 	// Example: {kubernetes.io/arch: amd64}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 63)",message="template.nodeSelector has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Tolerations of taints. Default: none.
 	// +optional

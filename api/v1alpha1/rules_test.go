@@ -246,6 +246,36 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"autoscaling":{"minReplicas":4,"maxReplicas":3}}}`,
 			message:  "autoscaling.minReplicas is above autoscaling.maxReplicas: lower the one or raise the other",
 		},
+		"pods' labels have keys of labels": {
+			accepted: `{"spec":{"template":{"labels":{"example.com/team":"payments"}}}}`,
+			refused:  `{"spec":{"template":{"labels":{"team of mine":"payments"}}}}`,
+			message:  "template.labels" + labelMessage,
+		},
+		"pods' labels have values as long as those of labels": {
+			accepted: `{"spec":{"template":{"labels":{"team":"` + strings.Repeat("a", 63) + `"}}}}`,
+			refused:  `{"spec":{"template":{"labels":{"team":"` + strings.Repeat("a", 64) + `"}}}}`,
+			message:  "template.labels" + labelMessage,
+		},
+		"a node selector is made of labels": {
+			accepted: `{"spec":{"template":{"nodeSelector":{"kubernetes.io/arch":"amd64"}}}}`,
+			refused:  `{"spec":{"template":{"nodeSelector":{"kubernetes.io/":"amd64"}}}}`,
+			message:  "template.nodeSelector" + labelMessage,
+		},
+		"monitors' labels are labels": {
+			accepted: `{"spec":{"monitoring":{"labels":{"release":"prometheus"}}}}`,
+			refused:  `{"spec":{"monitoring":{"labels":{"release":"` + strings.Repeat("a", 64) + `"}}}}`,
+			message:  "monitoring.labels" + labelMessage,
+		},
+		"pods' annotations have keys of annotations": {
+			accepted: `{"spec":{"template":{"annotations":{"example.com/owner":"anything, at any length that is sane"}}}}`,
+			refused:  `{"spec":{"template":{"annotations":{"an owner":"x"}}}}`,
+			message:  annotationMessage,
+		},
+		"pods' annotations have values with an end": {
+			accepted: `{"spec":{"template":{"annotations":{"a":"` + strings.Repeat("a", 8192) + `"}}}}`,
+			refused:  `{"spec":{"template":{"annotations":{"a":"` + strings.Repeat("a", 8193) + `"}}}}`,
+			message:  annotationMessage,
+		},
 		"a destination is an address range": {
 			accepted: `{"spec":{"networkPolicy":{"database":[{"cidr":"fd00::/8","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
 			refused:  `{"spec":{"networkPolicy":{"database":[{"cidr":"database.example","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
@@ -258,7 +288,10 @@ const (
 	programMessage  = "spec.pool.programID cannot change once the pool is initialised: make another RelayPool for another program"
 	nameMessage     = "metadata.name must begin with a letter and hold lower-case letters, digits and dashes only: a Service has the same name"
 	revisionMessage = "rotation.revision goes up by one at a time, never down or away: keys that were retired are not used again"
+	labelMessage    = " has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"
 	countMessage    = "generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
+
+	annotationMessage = "template.annotations has a key that no annotation can have, or a value of more than 8192 characters: expected keys such as example.com/owner"
 )
 
 func TestRules(t *testing.T) {

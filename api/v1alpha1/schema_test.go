@@ -138,10 +138,20 @@ func TestListsAndStringsAreBounded(t *testing.T) {
 			t.Errorf("%s is a list without MaxItems", f.path)
 		case s.Type == "object" && s.AdditionalProperties != nil && s.MaxProperties == nil:
 			t.Errorf("%s is a map without MaxProperties", f.path)
+		case s.Type == "object" && s.AdditionalProperties != nil && !boundsValues(s):
+			t.Errorf("%s is a map whose values have no bound: add a rule of all keys and self[k].size()", f.path)
 		case s.Type == "integer" && (s.Minimum == nil || s.Maximum == nil):
 			t.Errorf("%s is a number without Minimum or Maximum", f.path)
 		}
 	}
+}
+
+// boundsValues tells whether a rule bounds a map's values, for which there is no
+// marker.
+func boundsValues(s apiextensionsv1.JSONSchemaProps) bool {
+	return slices.ContainsFunc(s.XValidations, func(v apiextensionsv1.ValidationRule) bool {
+		return strings.Contains(v.Rule, "self[k].size() <= ")
+	})
 }
 
 // bound is one limit of a field: a value on it, which the schema takes, and one

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -171,6 +172,45 @@ func TestScaleSubresource(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(&tt.wantReplicas, object.Spec.Replicas); diff != "" {
+				t.Errorf("spec.replicas (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// kubectl scale patches, which needs no number to be there: a fleet at its
+// default size is scaled as any other.
+func TestKubectlScale(t *testing.T) {
+	t.Parallel()
+	cl := newTypedClient(t)
+	tests := map[string]struct {
+		spec    string
+		want    *int32
+		wantErr string
+	}{
+		"a fleet with a number":         {spec: `{"spec":{"replicas":2}}`, want: new(int32(3))},
+		"a fleet at its default":        {spec: `{}`, want: new(int32(3))},
+		"a fleet that is scaled for it": {spec: `{"spec":{"autoscaling":{"maxReplicas":3}}}`, wantErr: "replicas and autoscaling exclude each other"},
+	}
+	for sentence, tt := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			object := typed(t, minimal(t, apiservertest.Namespace(t), tt.spec))
+			if err := cl.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`))
+			err := cl.SubResource("scale").Patch(t.Context(), object.DeepCopy(), patch, client.WithSubResourceBody(&autoscalingv1.Scale{}))
+			switch {
+			case tt.wantErr == "" && err != nil:
+				t.Fatal(err)
+			case tt.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tt.wantErr)):
+				t.Fatalf("the error is %v, expected one with %q", err, tt.wantErr)
+			}
+			if err := cl.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, object.Spec.Replicas); diff != "" {
 				t.Errorf("spec.replicas (-want +got):\n%s", diff)
 			}
 		})

@@ -11,8 +11,8 @@ type RelayPoolSpecApplyConfiguration struct {
 	// was installed with. Example: registry.example/relaypool/relay:0.1.0
 	Image *string `json:"image,omitempty"`
 	// Replicas is the number of relay pods, without autoscaling. kubectl scale
-	// writes it, once it is set. Default: 2 when the operator first makes the
-	// fleet, and later as many as there are. Example: 3
+	// writes it. Default: 2 when the operator first makes the fleet, and later as
+	// many as there are. Example: 3
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Concurrency is how many submissions one pod has in flight. Default: 256.
 	Concurrency *int32 `json:"concurrency,omitempty"`
