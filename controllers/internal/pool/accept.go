@@ -55,15 +55,18 @@ func faults(spec *v1alpha1.RelayPoolSpec) []string {
 			add("networkPolicy.router", errors.New("expected where the swap router is, received nothing: list its addresses and port, or take spec.swap out"))
 		}
 	}
-	return append(out, templateFaults(&spec.Template)...)
+	return append(out, labelFaults(spec)...)
 }
 
-func templateFaults(t *v1alpha1.Template) []string {
+// labelFaults are what the API server would refuse in objects that are made of
+// the spec's labels: there the refusal would not name the field.
+func labelFaults(spec *v1alpha1.RelayPoolSpec) []string {
 	var out []string
+	t := &spec.Template
 	for _, set := range []struct {
 		field  string
 		labels map[string]string
-	}{{"template.labels", t.Labels}, {"template.nodeSelector", t.NodeSelector}} {
+	}{{"template.labels", t.Labels}, {"template.nodeSelector", t.NodeSelector}, {"monitoring.labels", spec.Monitoring.Labels}} {
 		for key, value := range set.labels {
 			for _, fault := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
 				out = append(out, fmt.Sprintf("spec.%s: %s", set.field, fault))

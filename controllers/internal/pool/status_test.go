@@ -81,6 +81,8 @@ func TestConditions(t *testing.T) {
 			}, want: "False/InvalidSpec", says: []string{"spec.networkPolicy.router"}},
 			"a pod label that is none": {change: func(f *Facts) { f.Pool.Spec.Template.Labels = map[string]string{"a b": "c"} }, want: "False/InvalidSpec",
 				says: []string{"spec.template.labels"}},
+			"a monitor's label that is none": {change: func(f *Facts) { f.Pool.Spec.Monitoring.Labels = map[string]string{"release": "a b"} }, want: "False/InvalidSpec",
+				says: []string{"spec.monitoring.labels"}},
 		},
 		v1alpha1.ConditionSecretsResolved: {
 			"everything is there":  {want: "True/Resolved"},
