@@ -79,6 +79,9 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 	case poolcheck.Failed:
 		return no(string(reason), message)
 	default:
+		if reason == poolcheck.ReasonConfigurationIncomplete {
+			message += ": see the condition SecretsResolved"
+		}
 		return maybe(string(reason), message)
 	}
 }

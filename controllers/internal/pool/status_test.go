@@ -113,7 +113,8 @@ func TestConditions(t *testing.T) {
 			"nothing was read yet by an operator that has just begun to lead": {change: begun, want: "True/Initialised"},
 			"nothing was read yet of another spec":                            {change: func(f *Facts) { begun(f); earlier(f) }, want: "Unknown/NotChecked"},
 			"the profile is not there":                                        {change: func(f *Facts) { f.Target.Query.Target.Profile = nil }, want: "Unknown/ConfigurationIncomplete"},
-			"something could not be looked at":                                {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete"},
+			"something could not be looked at": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete",
+				says: []string{"see the condition SecretsResolved"}},
 		},
 		v1alpha1.ConditionFeePayersFunded: {
 			"all hold enough": {want: "True/Funded"},
