@@ -167,9 +167,12 @@ func TestNamesExist(t *testing.T) {
 		exists  func(name string) bool
 	}{
 		"environment variables": {`(RELAYPOOL_[A-Z0-9_]+)`, among(slices.Concat(contract.EnvironmentVariables(), contract.OperatorEnvironmentVariables(), []string{postgres.TestURLVariable}))},
-		"metrics":               {`\b(relaypool_[a-z0-9_]+)`, isMetric},
-		"make targets":          {"`make ([a-z-]+)", among(targets(t))},
-		"paths": {"`((?:relay|hack|docs|\\.ci)/[A-Za-z0-9_./-]+)`", func(path string) bool {
+		"metrics and samples": {`\b(relaypool_[a-z0-9_]+)`, func(name string) bool {
+			_, err := os.Stat(filepath.Join(root, "config", "samples", name+".yaml"))
+			return err == nil || isMetric(name)
+		}},
+		"make targets": {"`make ([a-z-]+)", among(targets(t))},
+		"paths": {"`((?:api|controllers|config|relay|hack|docs|\\.ci)/[A-Za-z0-9_./-]+)`", func(path string) bool {
 			path = strings.ReplaceAll(path, "...", "")
 			_, err := os.Stat(filepath.Join(root, path))
 			return err == nil || strings.Contains(path, "NNN_")
