@@ -36,6 +36,12 @@ type Wiring struct {
 	// Metrics takes the operator's own metrics; nil serves none, for tests that
 	// run several operators in one process.
 	Metrics prometheus.Registerer
+	// Now is the clock of all parts; nil is the machine's. Timers are the
+	// machine's all the same: a clock that jumps makes things due, and they are
+	// found so at the next pass.
+	Now func() time.Time
+	// Chain calls the endpoints; nil makes a client.
+	Chain *http.Client
 }
 
 // recorderName is who events come from.
@@ -58,7 +64,14 @@ func (w Wiring) SetupWithManager(m ctrl.Manager) error {
 }
 
 func (w Wiring) parts(m ctrl.Manager) (Options, error) {
-	now, chance := time.Now, mathrand.Float64
+	now, chance := w.Now, mathrand.Float64
+	if now == nil {
+		now = time.Now
+	}
+	chain := w.Chain
+	if chain == nil {
+		chain = chainwatch.NewHTTPClient()
+	}
 	asked, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return Options{}, fmt.Errorf("make discovery client: %w", err)
@@ -84,7 +97,7 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 		return Options{}, err
 	}
 	watcher, err := chainwatch.New(chainwatch.Options{
-		HTTP: chainwatch.NewHTTPClient(), Now: now, Random: chance, Log: logr.FromSlogHandler(w.Log.Handler()), Workers: w.CheckWorkers,
+		HTTP: chain, Now: now, Random: chance, Log: logr.FromSlogHandler(w.Log.Handler()), Workers: w.CheckWorkers,
 	})
 	if err != nil {
 		return Options{}, err

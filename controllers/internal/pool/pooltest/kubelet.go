@@ -10,8 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
@@ -43,6 +46,7 @@ type KubeletOptions struct {
 type Kubelet struct {
 	client    kubernetes.Interface
 	namespace string
+	pods      listers.PodNamespaceLister
 
 	mutex   sync.Mutex
 	options KubeletOptions
@@ -64,14 +68,24 @@ func StartKubelet(t testing.TB, config *rest.Config, namespace string, o Kubelet
 	if err != nil {
 		t.Fatalf("make the kubelet's client: %v", err)
 	}
-	k := &Kubelet{client: client, namespace: namespace, options: o, running: map[types.UID]*runningPod{}}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	k := &Kubelet{
+		client: client, namespace: namespace, pods: factory.Core().V1().Pods().Lister().Pods(namespace),
+		options: o, running: map[types.UID]*runningPod{},
+	}
+	factory.Start(ctx.Done())
+	for kind, synced := range factory.WaitForCacheSync(t.Context().Done()) {
+		if !synced {
+			t.Fatalf("the kubelet could not list each %s", kind)
+		}
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		k.run(ctx, t)
 	}()
-	t.Cleanup(func() { stop(); <-ended; k.jobs.Wait() })
+	t.Cleanup(func() { stop(); <-ended; k.jobs.Wait(); factory.Shutdown() })
 	return k
 }
 
@@ -91,12 +105,14 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 			return
 		case <-tick.C:
 		}
-		pods, err := k.client.CoreV1().Pods(k.namespace).List(ctx, metav1.ListOptions{})
+		// From a cache: it may be behind, and what is written then conflicts.
+		pods, err := k.pods.List(labels.Everything())
 		if err != nil {
-			continue // the API server is away, or the test over
+			t.Errorf("kubelet: %v", err)
+			return
 		}
-		for i := range pods.Items {
-			if err := k.tend(ctx, &pods.Items[i]); err != nil && ctx.Err() == nil && !passing(err) {
+		for _, pod := range pods {
+			if err := k.tend(ctx, pod); err != nil && ctx.Err() == nil && !passing(err) {
 				t.Errorf("kubelet: %v", err)
 			}
 		}
@@ -255,6 +271,7 @@ func same(a, b *corev1.PodStatus) bool {
 	}
 	for i := range b.ContainerStatuses {
 		if a.ContainerStatuses[i].Ready != b.ContainerStatuses[i].Ready ||
+			a.ContainerStatuses[i].RestartCount != b.ContainerStatuses[i].RestartCount ||
 			(a.ContainerStatuses[i].State.Waiting == nil) != (b.ContainerStatuses[i].State.Waiting == nil) ||
 			(a.ContainerStatuses[i].State.Terminated == nil) != (b.ContainerStatuses[i].State.Terminated == nil) {
 			return false

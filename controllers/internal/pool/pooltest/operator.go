@@ -6,6 +6,7 @@ package pooltest
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"testing"
 	"time"
 
@@ -39,6 +40,14 @@ type OperatorOptions struct {
 	LeaseNamespace string
 	// Workers is how many RelayPools are worked on at once; 0 is 4.
 	Workers int
+	// Resync is how often every RelayPool is worked on without a cause; 0 is 10 h.
+	Resync time.Duration
+	// Now is the operator's clock; nil is the machine's.
+	Now func() time.Time
+	// Chain calls the endpoints; nil has the operator make its own client.
+	Chain *http.Client
+	// Traffic notes what the operator asks of the API server; nil is nobody.
+	Traffic *Traffic
 }
 
 // Operator is one that runs.
@@ -57,16 +66,22 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 	if o.Workers == 0 {
 		o.Workers = 4
 	}
+	if o.Resync == 0 {
+		o.Resync = 10 * time.Hour
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
 	cfg := &settings.Config{Rest: rest.CopyConfig(config)}
 	// The limit is the API server's business, as in the operator's own command.
 	cfg.Rest.QPS = -1
+	if o.Traffic != nil {
+		cfg.Rest.Wrap(o.Traffic.Wrap)
+	}
 	cfg.RelayImage, cfg.Namespaces = Image, o.Namespaces
 	cfg.LeaderElect, cfg.OperatorNamespace = o.LeaseNamespace != "", o.LeaseNamespace
 	cfg.Leading = settings.Leading{Name: "operator", Duration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond}
-	cfg.Work = settings.Work{ConcurrentReconciles: o.Workers, CheckWorkers: 8, RefsInterval: o.RefsInterval, Resync: 10 * time.Hour}
+	cfg.Work = settings.Work{ConcurrentReconciles: o.Workers, CheckWorkers: 8, RefsInterval: o.RefsInterval, Resync: o.Resync}
 	cfg.Listening = settings.Listening{MetricsListen: settings.None, HealthListen: settings.None}
 	m, err := manager.New(manager.Options{Config: cfg, Log: o.Log})
 	if err != nil {
@@ -74,7 +89,7 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 	}
 	err = m.Add(pool.Wiring{
 		Settings: pool.Settings{Image: Image}, Log: o.Log, RefsInterval: o.RefsInterval, KeysInterval: o.RefsInterval,
-		CheckWorkers: 8, Backlog: o.Backlog,
+		CheckWorkers: 8, Backlog: o.Backlog, Now: o.Now, Chain: o.Chain,
 	})
 	if err != nil {
 		t.Fatalf("wire the operator: %v", err)

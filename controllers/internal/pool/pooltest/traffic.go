@@ -1,0 +1,121 @@
+package pooltest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// Request is one that an API server has answered.
+type Request struct {
+	// Method is HTTP's: GET also for lists and watches.
+	Method string
+	// Resource is the plural, with the subresource if there is one:
+	// relaypools/status. Of what is in no namespace it is the path.
+	Resource string
+	// Name is the object's; empty for lists, watches and creations.
+	Name string
+	// Manager is the field owner that the request names, if it does.
+	Manager string
+	// Status is HTTP's; 0 when there was no answer.
+	Status int
+}
+
+// String is the request for a person: PUT relaypools/status demo.
+func (r Request) String() string {
+	return strings.TrimSpace(r.Method + " " + r.Resource + " " + r.Name)
+}
+
+// Writes tells whether the request asks for a change, even if none came of it.
+func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
+// Traffic notes requests to an API server. It shows also what the objects do
+// not: writes that changed nothing, and reads.
+type Traffic struct {
+	// Answered is called with each request that was answered, before the asker has
+	// the answer. It may be nil, and is not changed once there is traffic.
+	Answered func(Request)
+
+	mutex    sync.Mutex
+	requests []Request
+}
+
+// Wrap notes what goes through a transport.
+func (c *Traffic) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(r)
+		request := requestOf(r)
+		if err == nil {
+			request.Status = answer.StatusCode
+		}
+		c.mutex.Lock()
+		c.requests = append(c.requests, request)
+		c.mutex.Unlock()
+		if err == nil && c.Answered != nil {
+			c.Answered(request)
+		}
+		return answer, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func requestOf(r *http.Request) Request {
+	request := Request{Method: r.Method, Resource: r.URL.Path, Manager: r.URL.Query().Get("fieldManager")}
+	_, inside, ok := strings.Cut(r.URL.Path, "/namespaces/")
+	parts := strings.Split(inside, "/") // namespace, resource, name, subresource
+	if !ok || len(parts) < 2 {
+		return request
+	}
+	request.Resource = parts[1]
+	if len(parts) > 2 {
+		request.Name = parts[2]
+	}
+	if len(parts) > 3 {
+		request.Resource += "/" + parts[3]
+	}
+	return request
+}
+
+// Take gives the requests since the last Take, and forgets them.
+func (c *Traffic) Take() []Request {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	taken := c.requests
+	c.requests = nil
+	return taken
+}
+
+// Proxy gives an address at which a process reaches the API server, by the
+// traffic and with the rights of config.
+func (c *Traffic) Proxy(t testing.TB, config *rest.Config) *rest.Config {
+	t.Helper()
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Transport:     c.Wrap(transport),
+		FlushInterval: -1, // watches
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	})
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return &rest.Config{Host: server.URL}
+}

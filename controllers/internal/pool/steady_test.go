@@ -1,0 +1,528 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/relay/keyfile"
+)
+
+const (
+	idlePools = 200
+	busyPools = 20
+	// other is a RelayPool that somebody works on. It is watched for nothing.
+	other = "other"
+
+	// figuresAtMost is how often figures may be written.
+	figuresAtMost = time.Minute
+	// startBalance of busy fleets' payers, and what each pays in a round.
+	startBalance = 10_000_000_000
+	payment      = 700_000_000
+	// minimum is above what the payers of fleets in need have after a payment.
+	minimum = startBalance - payment/2
+)
+
+// The addresses of pods tell the reader of backlogs whose they are.
+const (
+	idleIP = "127.0.0.1"
+	busyIP = "127.0.0.2"
+)
+
+// Two hundred fleets at rest are not written at all, and twenty busy ones only
+// in their status, and no more often than the rule has it: conditions at once,
+// figures once a minute and beyond a stated change. Everything here is real but
+// the kubelet and the clock, which is set forward.
+//
+// It does not run beside other tests, for it counts passes of all operators.
+func TestSteadyStateIsNotWritten(t *testing.T) { //nolint:paralleltest // see above
+	f := newFleets(t)
+	f.settle(t)
+
+	before, eventsBefore := f.idleVersions(t), f.idleEvents(t)
+	f.traffic.Take()
+	stop := f.watch(t)
+	for round := range 4 {
+		f.round(t, round)
+	}
+	f.minuteAtOnce(t)
+	writes := stop()
+
+	if diff := cmp.Diff(before, f.idleVersions(t)); diff != "" {
+		t.Errorf("what was written of fleets at rest (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(eventsBefore, f.idleEvents(t)); diff != "" {
+		t.Errorf("events of fleets at rest (-before +after):\n%s", diff)
+	}
+	f.onlyStatuses(t)
+	f.byTheRule(t, writes)
+}
+
+// fleets are those of the test, with their operator.
+type fleets struct {
+	*pooltest.Stand
+	clock    pooltest.Clock
+	traffic  pooltest.Traffic
+	backlogs backlogs
+	kubelet  *pooltest.Kubelet
+	restarts atomic.Int32
+	// payers have the private keys of busy fleets.
+	payers map[string]solana.PrivateKey
+	// busyWrites are how many times a round had every busy fleet written.
+	rounds int
+}
+
+// backlogs answers for pods: the same for fleets at rest, and each time another
+// for busy ones.
+type backlogs struct{ asked atomic.Int64 }
+
+func (b *backlogs) Backlog(_ context.Context, ip string) (pool.Backlog, error) {
+	if ip != busyIP {
+		return pool.Backlog{Due: 7}, nil
+	}
+	due := []int64{0, 40, 3, 5_000, 130}[b.asked.Add(1)%5]
+	return pool.Backlog{Due: due, Held: map[string]int64{"payer_dry": due % 3}}, nil
+}
+
+func newFleets(t *testing.T) *fleets {
+	t.Helper()
+	f := &fleets{Stand: pooltest.NewStand(t, apiservertest.Config(t)), payers: map[string]solana.PrivateKey{}}
+	if err := f.Chain.Initialize(); err != nil {
+		t.Fatal(err)
+	}
+	f.kubelet = pooltest.StartKubelet(t, f.Config, f.Namespace, pooltest.KubeletOptions{Fleet: f.fare})
+	pooltest.StartOperator(t, f.Config, pooltest.OperatorOptions{
+		Namespaces: []string{f.Namespace}, RefsInterval: time.Minute, Resync: 2 * time.Second, Workers: 8,
+		Backlog: &f.backlogs, Now: f.clock.Now, Traffic: &f.traffic,
+	})
+	return f
+}
+
+// fare is how pods fare: those of busy fleets start again each round.
+func (f *fleets) fare(pod *corev1.Pod) corev1.PodStatus {
+	status := pooltest.Ready(pod)
+	if strings.HasPrefix(pod.Labels[build.LabelPool], "busy-") {
+		status.PodIP, status.PodIPs = busyIP, []corev1.PodIP{{IP: busyIP}}
+		status.ContainerStatuses[0].RestartCount = f.restarts.Load()
+	}
+	return status
+}
+
+func names() []string {
+	all := []string{other}
+	for i := range idlePools {
+		all = append(all, fmt.Sprintf("idle-%03d", i))
+	}
+	for i := range busyPools {
+		all = append(all, fmt.Sprintf("busy-%02d", i))
+	}
+	return all
+}
+
+// needy tells of busy fleets whose payers come below their minimum.
+func needy(name string) bool { return strings.HasPrefix(name, "busy-") && strings.HasSuffix(name, "5") }
+
+// settle makes the fleets and waits until each is ready and shows its figures.
+func (f *fleets) settle(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	var wg sync.WaitGroup
+	todo := make(chan string)
+	for range 8 {
+		wg.Go(func() {
+			for name := range todo {
+				if err := f.Client.Create(t.Context(), f.Pool(name, func(p *v1alpha1.RelayPool) {
+					p.Spec.Replicas = ptr.To[int32](1)
+					if needy(name) {
+						p.Spec.FeePayers.MinimumBalance, p.Spec.FeePayers.TargetBalance = ptr.To[int64](minimum), ptr.To[int64](startBalance)
+					}
+				})); err != nil {
+					t.Errorf("create RelayPool %s: %v", name, err)
+				}
+			}
+		})
+	}
+	for _, name := range names() {
+		todo <- name
+	}
+	close(todo)
+	wg.Wait()
+	funded := map[string]bool{}
+	f.eventually(t, "the payers of all fleets are known, and get their funds", func(p *v1alpha1.RelayPool) error {
+		if len(p.Status.FeePayers) == 0 {
+			return errors.New("no fee payer")
+		}
+		if address := p.Status.FeePayers[0].Address; !funded[address] {
+			funded[address] = true
+			return f.Chain.Fund(solana.MustPublicKeyFromBase58(address), startBalance)
+		}
+		return nil
+	})
+	f.eventually(t, "all fleets are ready", func(p *v1alpha1.RelayPool) error {
+		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("it is not: %+v", c)
+		}
+		return nil
+	})
+	t.Logf("%d fleets were ready after %s", len(names()), time.Since(began).Round(time.Second))
+	f.pass(t, figuresAtMost+time.Second)
+	f.eventually(t, "all fleets show their figures", func(p *v1alpha1.RelayPool) error {
+		if p.Status.Backlog == nil || p.Status.NextIndex == nil || p.Status.FeePayers[0].BalanceLamports == nil || *p.Status.FeePayers[0].BalanceLamports != startBalance {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	for _, name := range names() {
+		if strings.HasPrefix(name, "busy-") {
+			f.payers[name] = f.private(t, name)
+		}
+	}
+	// What the clock made due of fleets at rest is written by now, or never.
+	f.pass(t, figuresAtMost+time.Second)
+	f.passes(t, 2)
+}
+
+// eventually waits until a check holds of every RelayPool.
+func (f *fleets) eventually(t *testing.T, what string, check func(*v1alpha1.RelayPool) error) {
+	t.Helper()
+	pooltest.Eventually(t, what, func() error {
+		var list v1alpha1.RelayPoolList
+		if err := f.Client.List(t.Context(), &list, client.InNamespace(f.Namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) != len(names()) {
+			return fmt.Errorf("there are %d RelayPools, want %d", len(list.Items), len(names()))
+		}
+		wrong, example := 0, error(nil)
+		for i := range list.Items {
+			if err := check(&list.Items[i]); err != nil {
+				wrong++
+				example = fmt.Errorf("%s: %w", list.Items[i].Name, err)
+			}
+		}
+		if wrong > 0 {
+			return fmt.Errorf("not of %d, such as %w", wrong, example)
+		}
+		return nil
+	})
+}
+
+func (f *fleets) private(t *testing.T, name string) solana.PrivateKey {
+	t.Helper()
+	var secret corev1.Secret
+	f.Get(t, keys.SecretName(name, 0, 0), &secret)
+	key, err := keyfile.Parse(secret.Data[keys.DataKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return solana.PrivateKey(key)
+}
+
+// pass sets the clock forward, and waits until the chain was read for every
+// fleet, every busy one was asked for its backlog, and passes were made.
+func (f *fleets) pass(t *testing.T, by time.Duration) {
+	t.Helper()
+	asked, checks := f.backlogs.asked.Load(), f.Chain.Stats()["getMultipleAccounts"]
+	f.clock.Advance(by)
+	// The watcher of chains sleeps until the next check was due by the clock of
+	// before. A RelayPool whose spec changes wakes it.
+	pooltest.Change(t, f.Stand, other, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) {
+		p.Spec.Pool.CheckIntervalSeconds = 10 + (p.Spec.Pool.CheckIntervalSeconds+1)%50
+	})
+	pooltest.Eventually(t, "all chains are read, and all backlogs", func() error {
+		read, told := f.Chain.Stats()["getMultipleAccounts"]-checks, f.backlogs.asked.Load()-asked
+		if read < uint64(len(names())) || told < busyPools {
+			return fmt.Errorf("%d chains and %d backlogs", read, told)
+		}
+		return nil
+	})
+	f.passes(t, 1)
+}
+
+// passes waits until every fleet can have been worked on so many times.
+func (f *fleets) passes(t *testing.T, each int) {
+	t.Helper()
+	from := passesMade(t)
+	pooltest.Eventually(t, "passes are made", func() error {
+		if made := passesMade(t) - from; made < float64((each+1)*len(names())) {
+			return fmt.Errorf("there were %v", made)
+		}
+		return nil
+	})
+}
+
+// passesMade counts the passes of all operators in this process.
+func passesMade(t *testing.T) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0.0
+	for _, family := range families {
+		if family.GetName() == "controller_runtime_reconcile_total" {
+			for _, m := range family.GetMetric() {
+				made += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return made
+}
+
+// round has the busy fleets' payers pay and their pods start again. Half a
+// minute later nothing of it may be shown but that some payers lack funds, and
+// another half minute later all of it must be.
+func (f *fleets) round(t *testing.T, n int) {
+	t.Helper()
+	for name, payer := range f.payers {
+		f.pay(t, name, payer)
+	}
+	f.restarts.Add(1)
+	f.pass(t, figuresAtMost/2+time.Second)
+	if n == 0 {
+		f.eventually(t, "that payers lack funds is shown at once", func(p *v1alpha1.RelayPool) error {
+			funded := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
+			if needy(p.Name) != (funded.Status == metav1.ConditionFalse) {
+				return fmt.Errorf("%s/%s", funded.Status, funded.Reason)
+			}
+			return nil
+		})
+	}
+	f.restarts.Add(1)
+	f.pass(t, figuresAtMost/2+time.Second)
+	f.rounds++
+	spent := int64(f.rounds) * payment
+	f.eventually(t, "what busy fleets have paid is shown after a minute", func(p *v1alpha1.RelayPool) error {
+		got := *p.Status.FeePayers[0].BalanceLamports
+		if strings.HasPrefix(p.Name, "busy-") && got > startBalance-spent {
+			return fmt.Errorf("the balance is %d, want at most %d", got, startBalance-spent)
+		}
+		return nil
+	})
+}
+
+// minuteAtOnce is left for what is written between two rounds.
+func (f *fleets) minuteAtOnce(t *testing.T) {
+	t.Helper()
+	f.passes(t, 2)
+}
+
+// pay has a payer pay somebody, and waits until the chain says so.
+func (f *fleets) pay(t *testing.T, name string, payer solana.PrivateKey) {
+	t.Helper()
+	chain := rpc.New(f.RPC)
+	latest, err := chain.GetLatestBlockhash(t.Context(), rpc.CommitmentProcessed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := payer.PublicKey(), solana.PublicKey{1, 2, 3}
+	tx, err := solana.NewTransaction([]solana.Instruction{system.NewTransferInstruction(payment, from, to).Build()},
+		latest.Value.Blockhash, solana.TransactionPayer(from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &payer }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chain.SendTransaction(t.Context(), tx); err != nil {
+		t.Fatalf("%s pays: %v", name, err)
+	}
+}
+
+// idleVersions are the resource versions of all that belongs to fleets at rest.
+func (f *fleets) idleVersions(t *testing.T) map[string]string {
+	t.Helper()
+	all := versions(t, f.Stand)
+	maps.DeleteFunc(all, func(name, _ string) bool { return !strings.Contains(name, " idle-") })
+	// RelayPool, Deployment, ReplicaSet, Pod, ConfigMap, Secret, Service,
+	// ServiceAccount and PodDisruptionBudget of each.
+	if want := idlePools * 9; len(all) != want {
+		t.Fatalf("there are %d objects of fleets at rest, want %d", len(all), want)
+	}
+	return all
+}
+
+func (f *fleets) idleEvents(t *testing.T) map[string]string {
+	t.Helper()
+	var list eventsv1.EventList
+	if err := f.Client.List(t.Context(), &list, client.InNamespace(f.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Regarding.Kind == v1alpha1.Kind && strings.HasPrefix(e.Regarding.Name, "idle-") {
+			out[e.Name] = e.ResourceVersion + " " + e.Reason
+		}
+	}
+	return out
+}
+
+// watch notes every state of every RelayPool until the function that it gives is
+// called, which gives them by name.
+func (f *fleets) watch(t *testing.T) (stop func() map[string][]*v1alpha1.RelayPool) {
+	t.Helper()
+	watching, err := client.NewWithWatch(f.Config, client.Options{Scheme: f.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string][]*v1alpha1.RelayPool{}
+	var list v1alpha1.RelayPoolList
+	if err := watching.List(t.Context(), &list, client.InNamespace(f.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		states[list.Items[i].Name] = append(states[list.Items[i].Name], &list.Items[i])
+	}
+	w, err := watching.Watch(t.Context(), &v1alpha1.RelayPoolList{}, client.InNamespace(f.Namespace), &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, last := make(chan struct{}), make(chan string, 1)
+	go func() {
+		defer close(ended)
+		until := ""
+		for {
+			select {
+			case until = <-last:
+			case e, open := <-w.ResultChan():
+				p, ok := e.Object.(*v1alpha1.RelayPool)
+				if !open || !ok || e.Type != watch.Modified {
+					t.Errorf("watch RelayPools: %s %+v", e.Type, e.Object)
+					return
+				}
+				states[p.Name] = append(states[p.Name], p)
+			}
+			if all := states[other]; until != "" && all[len(all)-1].ResourceVersion == until {
+				return
+			}
+		}
+	}()
+	return func() map[string][]*v1alpha1.RelayPool {
+		// The last change of all has come when one that is made now has.
+		var p v1alpha1.RelayPool
+		pooltest.Change(t, f.Stand, other, &p, func(p *v1alpha1.RelayPool) { p.Labels = map[string]string{"watched": "to-here"} })
+		last <- p.ResourceVersion
+		<-ended
+		w.Stop()
+		return states
+	}
+}
+
+// onlyStatuses looks at what the operator asked for: writes that change nothing
+// leave no trace in the objects.
+func (f *fleets) onlyStatuses(t *testing.T) {
+	t.Helper()
+	wrong, reads := map[string]int{}, map[string]int{}
+	for _, r := range f.traffic.Take() {
+		switch {
+		case r.Name == other:
+		case !r.Writes():
+			reads[strings.SplitN(r.Name, "-", 2)[0]+" "+r.Resource]++
+		case r.Resource == "relaypools/status" && strings.HasPrefix(r.Name, "busy-"):
+		default:
+			wrong[r.String()]++
+		}
+	}
+	if len(wrong) > 0 {
+		t.Errorf("the operator wrote besides the status of busy fleets: %v", wrong)
+	}
+	t.Logf("reads: %v", reads)
+}
+
+// byTheRule compares the states of busy fleets that followed one another.
+func (f *fleets) byTheRule(t *testing.T, states map[string][]*v1alpha1.RelayPool) {
+	t.Helper()
+	busy, conditions, figures := 0, 0, 0
+	for name, all := range states {
+		if !strings.HasPrefix(name, "busy-") {
+			continue
+		}
+		busy++
+		// Each round shows the figures once, and the first one that funds are short.
+		if most := f.rounds + 1; len(all)-1 > most || len(all)-1 < f.rounds-1 {
+			t.Errorf("%s: %d writes, want about one for each of %d rounds", name, len(all)-1, f.rounds)
+		}
+		for i := range all[1:] {
+			was, is := all[i], all[i+1]
+			if !equality.Semantic.DeepEqual(was.Spec, is.Spec) || !equality.Semantic.DeepEqual(was.Labels, is.Labels) || was.Generation != is.Generation {
+				t.Errorf("%s: more than the status was written", name)
+			}
+			switch {
+			case !equality.Semantic.DeepEqual(withoutFigures(was), withoutFigures(is)):
+				conditions++
+			default:
+				figures++
+				if fault := tooSoon(was, is); fault != nil {
+					t.Errorf("%s: figures were written against the rule: %v", name, fault)
+				}
+			}
+		}
+	}
+	if busy != busyPools || conditions == 0 || figures < busyPools {
+		t.Errorf("%d busy fleets, %d writes of conditions and %d of figures alone: the test looked at too little", busy, conditions, figures)
+	}
+	t.Logf("%d busy fleets in %d rounds: %d writes of conditions, %d of figures alone", busy, f.rounds, conditions, figures)
+}
+
+func withoutFigures(p *v1alpha1.RelayPool) v1alpha1.RelayPoolStatus {
+	s := *p.Status.DeepCopy()
+	s.ObservedAt, s.NextIndex, s.Backlog = nil, nil, nil
+	for i := range s.FeePayers {
+		s.FeePayers[i].BalanceLamports, s.FeePayers[i].RunwayHours = nil, nil
+	}
+	return s
+}
+
+// tooSoon says what is wrong with a write of figures alone. It knows the rule
+// from the documentation of the resource, and not from the operator's code.
+func tooSoon(was, is *v1alpha1.RelayPool) error {
+	// Times in a status have whole seconds.
+	if since := is.Status.ObservedAt.Sub(was.Status.ObservedAt.Time); since < figuresAtMost-time.Second {
+		return fmt.Errorf("%s after the last ones", since)
+	}
+	far := func(a, b *int64, part, least float64) bool {
+		if a == nil || b == nil {
+			return (a == nil) != (b == nil)
+		}
+		return math.Abs(float64(*a-*b)) >= max(least, float64(*a)*part)
+	}
+	backlog := func(a, b int64) bool { return a != b && (a == 0 || b == 0 || a >= 2*b || b >= 2*a) }
+	payers := slices.ContainsFunc(is.Status.FeePayers, func(p v1alpha1.FeePayerStatus) bool {
+		last := was.Status.FeePayers[0]
+		return far(last.BalanceLamports, p.BalanceLamports, 0.05, 1) || far(last.RunwayHours, p.RunwayHours, 0.20, 1)
+	})
+	if payers || far(was.Status.NextIndex, is.Status.NextIndex, 0.01, 64) || backlog(*was.Status.Backlog, *is.Status.Backlog) {
+		return nil
+	}
+	return fmt.Errorf("no figure has moved far: %s", cmp.Diff(was.Status, is.Status))
+}
