@@ -1,0 +1,310 @@
+package pool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+)
+
+// stormWrites is how many writes everybody but the operator makes together.
+const stormWrites = 1500
+
+// fewestScaled is what the stand-in for an autoscaler never goes below.
+const fewestScaled = 4
+
+// Others write RelayPools and owned objects as fast as they can. The operator
+// neither loses a replica that an autoscaler gave, nor makes a key twice, nor
+// answers every write with many; and when they stop, everything is as declared
+// and nothing is written any more.
+func TestStormsOfConflictingWritesPass(t *testing.T) {
+	t.Parallel()
+	s := pooltest.NewStand(t, apiservertest.Config(t))
+	pooltest.StartKubelet(t, s.Config, s.Namespace, pooltest.KubeletOptions{})
+	var traffic pooltest.Traffic
+	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
+		Namespaces: []string{s.Namespace}, Backlog: constant{pool.Backlog{Due: 7}}, Traffic: &traffic,
+	})
+	ready(t, s, "fixed", func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](2) })
+	s.Create(t, s.Pool("scaled", func(p *v1alpha1.RelayPool) {
+		p.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 2, MaxReplicas: 9}
+	}))
+	s.Fund(t, "scaled", 2_000_000_000)
+	s.Await(t, "scaled", v1alpha1.ConditionAvailable, "True/Available")
+	before := payerSecrets(t, s, 2)
+
+	storm := newStorm(t, s)
+	storm.scale(t.Context(), "scaled", fewestScaled)
+	fewest := storm.watchReplicas(t, "scaled")
+	traffic.Take()
+	storm.rage(t)
+	asked := traffic.Take()
+	if got := fewest(); got < fewestScaled {
+		t.Errorf("the fleet that is scaled was at %d replicas: want never less than the autoscaler's %d", got, fewestScaled)
+	}
+	// Passes take up several writes each, and repairs are bounded.
+	if most := 2 * stormWrites; len(asked) > most {
+		t.Errorf("the operator made %d requests in a storm of %d writes: want at most %d", len(asked), stormWrites, most)
+	}
+	t.Logf("%d requests of the operator, %d of them writes, in a storm of %d writes", len(asked), writesAmong(asked), stormWrites)
+
+	storm.declare(t)
+	s.Await(t, "fixed", v1alpha1.ConditionReady, "True/Ready")
+	s.Await(t, "scaled", v1alpha1.ConditionAvailable, "True/Available")
+	pooltest.Eventually(t, "both fleets are as declared", func() error { return errors.Join(asDeclared(t, s, "fixed", 2), asDeclared(t, s, "scaled", 0)) })
+	after := payerSecrets(t, s, 2)
+	for name, uid := range before {
+		if after[name] != uid {
+			t.Errorf("Secret %s is another one, or gone", name)
+		}
+	}
+	storm.calm(t, &traffic)
+}
+
+func writesAmong(requests []pooltest.Request) (n int) {
+	for _, r := range requests {
+		if r.Writes() {
+			n++
+		}
+	}
+	return n
+}
+
+// payerSecrets are the generated keys that there are, with their uids.
+func payerSecrets(t *testing.T, s *pooltest.Stand, want int) map[string]types.UID {
+	t.Helper()
+	var list corev1.SecretList
+	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.Namespace), client.HasLabels{keys.LabelState}); err != nil {
+		t.Fatal(err)
+	}
+	out, addresses := map[string]types.UID{}, map[string]bool{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].UID
+		addresses[list.Items[i].Annotations[keys.AnnotationAddress]] = true
+	}
+	if len(out) != want || len(addresses) != want {
+		t.Fatalf("there are %d keys with %d addresses: want %d", len(out), len(addresses), want)
+	}
+	return out
+}
+
+// storm is everybody but the operator.
+type storm struct {
+	*pooltest.Stand
+	writes atomic.Int64
+}
+
+func newStorm(t *testing.T, s *pooltest.Stand) *storm {
+	t.Helper()
+	return &storm{Stand: s}
+}
+
+// rage writes until there were enough writes.
+func (s *storm) rage(t *testing.T) {
+	t.Helper()
+	var raging sync.WaitGroup
+	for _, name := range []string{"fixed", "scaled"} {
+		for _, write := range s.writers(name) {
+			raging.Go(func() {
+				for n := 0; s.writes.Add(1) <= stormWrites && t.Context().Err() == nil; n++ {
+					if err := write(t.Context(), n); err != nil && !tolerable(err) && t.Context().Err() == nil {
+						t.Errorf("storm: %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	raging.Wait()
+}
+
+// tolerable are errors of those who write what others delete and change.
+func tolerable(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+
+// writers are what goes on at once about one fleet.
+func (s *storm) writers(name string) []func(context.Context, int) error {
+	object := metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
+	deployment := func() client.Object { return &appsv1.Deployment{ObjectMeta: object} }
+	return []func(context.Context, int) error{
+		func(ctx context.Context, n int) error { // labels, annotations and spec of the RelayPool
+			change := map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"storm": fmt.Sprint(n)}, "annotations": map[string]any{"storm": fmt.Sprint(n)}},
+				"spec":     map[string]any{"pool": map[string]any{"checkIntervalSeconds": 10 + n%20}},
+			}
+			if name == "fixed" {
+				change["spec"].(map[string]any)["replicas"] = 2 + n%2
+			}
+			return s.merge(ctx, &v1alpha1.RelayPool{ObjectMeta: object}, change)
+		},
+		func(ctx context.Context, n int) error { // what is the Deployment's own, and what is the operator's
+			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"storm": fmt.Sprint(n)}}}
+			if n%10 == 9 {
+				change["spec"] = map[string]any{"minReadySeconds": n, "revisionHistoryLimit": n}
+			}
+			return s.merge(ctx, deployment(), change)
+		},
+		func(ctx context.Context, _ int) error { // an autoscaler, or somebody with kubectl scale
+			return s.scale(ctx, name, fewestScaled+rand.Int32N(4)) //nolint:gosec // no secret
+		},
+		func(ctx context.Context, n int) error {
+			return s.merge(ctx, &corev1.Service{ObjectMeta: object}, map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{build.LabelManagedBy: fmt.Sprint("storm-", n)}},
+				"spec":     map[string]any{"selector": map[string]any{"storm": fmt.Sprint(n)}},
+			})
+		},
+		func(ctx context.Context, _ int) error {
+			return s.Client.Delete(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: object})
+		},
+	}
+}
+
+func (s *storm) merge(ctx context.Context, object client.Object, change map[string]any) error {
+	raw, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return s.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), client.FieldOwner("storm"))
+}
+
+func (s *storm) scale(ctx context.Context, name string, replicas int32) error {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	return s.Client.SubResource("scale").Update(ctx, deployment, client.WithSubResourceBody(scale), client.FieldOwner("autoscaler"))
+}
+
+// watchReplicas notes the replicas of a Deployment until the function that it
+// gives is called, which gives the fewest.
+func (s *storm) watchReplicas(t *testing.T, name string) (fewest func() int32) {
+	t.Helper()
+	watching, err := client.NewWithWatch(s.Config, client.Options{Scheme: s.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d appsv1.Deployment
+	s.Get(t, name, &d)
+	lowest := *d.Spec.Replicas
+	w, err := watching.Watch(t.Context(), &appsv1.DeploymentList{}, client.InNamespace(s.Namespace), &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: d.ResourceVersion, FieldSelector: "metadata.name=" + name},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var watcher sync.WaitGroup
+	var stopped atomic.Bool
+	seen := 0
+	watcher.Go(func() {
+		for e := range w.ResultChan() {
+			d, ok := e.Object.(*appsv1.Deployment)
+			if !ok {
+				if !stopped.Load() {
+					t.Errorf("watch the Deployment: %+v", e.Object)
+				}
+				return
+			}
+			lowest, seen = min(lowest, *d.Spec.Replicas), seen+1
+		}
+	})
+	return func() int32 {
+		stopped.Store(true)
+		w.Stop()
+		watcher.Wait()
+		if seen < 10 {
+			t.Errorf("the Deployment changed %d times: the test looked at too little", seen)
+		}
+		return lowest
+	}
+}
+
+// declare is the last word of those who may change the RelayPools.
+func (s *storm) declare(t *testing.T) {
+	t.Helper()
+	pooltest.Change(t, s.Stand, "fixed", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Replicas = ptr.To[int32](2) })
+}
+
+// asDeclared tells whether a fleet's objects are what the operator makes of its
+// RelayPool. replicas 0 are the autoscaler's.
+func asDeclared(t *testing.T, s *pooltest.Stand, name string, replicas int32) error {
+	t.Helper()
+	var p v1alpha1.RelayPool
+	s.Get(t, name, &p)
+	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling} {
+		if c := meta.FindStatusCondition(p.Status.Conditions, kind); c != nil {
+			return fmt.Errorf("%s is %s: %s", name, kind, c.Message)
+		}
+	}
+	var d appsv1.Deployment
+	s.Get(t, name, &d)
+	var service corev1.Service
+	s.Get(t, name, &service)
+	wanted := build.Selector(name)
+	switch {
+	case replicas != 0 && *d.Spec.Replicas != replicas, replicas == 0 && *d.Spec.Replicas < fewestScaled:
+		return fmt.Errorf("%s has %d replicas", name, *d.Spec.Replicas)
+	case d.Spec.MinReadySeconds != 0:
+		return fmt.Errorf("%s waits %d s for pods that are ready", name, d.Spec.MinReadySeconds)
+	case service.Labels[build.LabelManagedBy] != build.Manager:
+		return fmt.Errorf("%s's Service is managed by %s", name, service.Labels[build.LabelManagedBy])
+	}
+	for key, value := range wanted {
+		if service.Spec.Selector[key] != value {
+			return fmt.Errorf("%s's Service selects %v", name, service.Spec.Selector)
+		}
+	}
+	return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &policyv1.PodDisruptionBudget{})
+}
+
+// calm waits until passes were made in which nothing was written: a loop of
+// repairs would go on.
+func (s *storm) calm(t *testing.T, traffic *pooltest.Traffic) {
+	t.Helper()
+	const readings = 10 // of what the RelayPools name; each begins a pass
+	quiet := 0
+	pooltest.Eventually(t, "passes write nothing any more", func() error {
+		for _, r := range traffic.Take() {
+			switch {
+			case r.Writes() && r.Resource != "events":
+				quiet = 0
+			case r.Resource == "secrets" && r.Name == "postgres":
+				quiet++
+			}
+		}
+		if quiet < readings {
+			return fmt.Errorf("%d readings without a write", quiet)
+		}
+		return nil
+	})
+	var list v1alpha1.RelayPoolList
+	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		for _, c := range list.Items[i].Status.Conditions {
+			if c.ObservedGeneration != list.Items[i].Generation {
+				t.Errorf("%s: the condition %s is of generation %d, not %d", list.Items[i].Name, c.Type, c.ObservedGeneration, list.Items[i].Generation)
+			}
+		}
+	}
+}
+
