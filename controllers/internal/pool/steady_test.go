@@ -435,7 +435,9 @@ func (f *fleets) since(t *testing.T) func() map[string][]*v1alpha1.RelayPool {
 func (f *fleets) caughtUp(t *testing.T) {
 	t.Helper()
 	var p v1alpha1.RelayPool
-	pooltest.Change(t, f.Stand, other, &p, func(p *v1alpha1.RelayPool) { p.Spec.Pool.CheckIntervalSeconds = 10 + (p.Spec.Pool.CheckIntervalSeconds+1)%50 })
+	pooltest.Change(t, f.Stand, other, &p, func(p *v1alpha1.RelayPool) {
+		p.Spec.Pool.CheckIntervalSeconds = 10 + (p.Spec.Pool.CheckIntervalSeconds+1)%50
+	})
 	pooltest.Eventually(t, "the watch has caught up", func() error {
 		f.mutex.Lock()
 		defer f.mutex.Unlock()

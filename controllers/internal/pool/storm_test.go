@@ -307,4 +307,3 @@ func (s *storm) calm(t *testing.T, traffic *pooltest.Traffic) {
 		}
 	}
 }
-
