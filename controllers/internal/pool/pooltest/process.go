@@ -142,12 +142,13 @@ func (p *Program) Kill(t testing.TB) {
 	if p.command == nil {
 		return
 	}
-	killed := p.command.Process.Kill()
+	_ = p.command.Process.Kill() // it fails when the process has ended, which is told below
 	err := p.command.Wait()
-	p.command = nil
-	if words, readErr := os.ReadFile(p.log); killed != nil {
-		t.Errorf("the operator had ended before it was killed: %v, %v\n%s", err, readErr, words)
+	if code := p.command.ProcessState.ExitCode(); code >= 0 {
+		words, readErr := os.ReadFile(p.log)
+		t.Errorf("the operator had ended with code %d before it was killed: %v\n%s", code, errors.Join(err, readErr), words)
 	}
+	p.command = nil
 }
 
 // Processes runs pods of rotation Jobs as processes of the relay: with the
