@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string) error {
 // measureAll measures one number of RelayPools after the other, each on an API
 // server and a chain of its own.
 func measureAll(ctx context.Context, s *settings) (results []*result, err error) {
-	if err := os.MkdirAll(s.state, 0o750); err != nil {
+	if err := os.MkdirAll(s.state, 0o750); err != nil { //nolint:gosec // a flag of a program for development
 		return nil, fmt.Errorf("make the folder of the logs: %w", err)
 	}
 	for _, n := range s.pools {
