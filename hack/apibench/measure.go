@@ -36,8 +36,9 @@ type result struct {
 	// writes until there were no more. Kinds says which calls they were.
 	creation calls
 	kinds    []share
-	// busy is the operator's processor time meanwhile, for each RelayPool.
-	busy time.Duration
+	// busy is the operator's processor time meanwhile, for each RelayPool, and around
+	// that of API server, etcd, chain and stand-ins.
+	busy, around time.Duration
 	// hourly is for each RelayPool and hour while nothing changed, rpc what was
 	// asked of the chain; restKinds says which.
 	hourly    calls
@@ -62,6 +63,7 @@ type trial struct {
 	operator *operator
 	// before is what the operator and the API server had counted at the beginning.
 	before, served gauge.Metrics
+	machine        machine
 }
 
 // measure brings n RelayPools up, waits, and starts the operator again.
@@ -101,6 +103,9 @@ func (r *trial) create(ctx context.Context) (err error) {
 		return err
 	}
 	if r.served, err = r.lab.served(ctx); err != nil {
+		return err
+	}
+	if r.machine, err = processor(); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -172,6 +177,11 @@ func (r *trial) settle(ctx context.Context) error {
 	n, since := float64(r.pools), last.Since(r.before)
 	r.creation.writes = asked(since).per(n).writes
 	r.busy = time.Duration(since.Sum("process_cpu_seconds_total") / n * float64(time.Second))
+	now, err := processor()
+	if err != nil {
+		return err
+	}
+	r.around = time.Duration(float64(now.Since(r.machine).ours)/n) - r.busy
 	served, err := r.lab.served(ctx)
 	r.kinds = byKind(served.Since(r.served), n)
 	r.served = served
