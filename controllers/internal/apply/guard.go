@@ -30,24 +30,38 @@ func (f *found) managed() []metav1.ManagedFieldsEntry { return f.object.GetManag
 // limited to objects with the label of their pool, so what it does not have is
 // looked for at the API server: it may be somebody else's.
 func (p *pass) find(ctx context.Context, ref Ref) (*found, error) {
-	key := client.ObjectKey{Namespace: p.owner.Namespace, Name: ref.Name}
 	object := typedObject(ref.Kind)
 	if object == nil {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(ref.Kind)
-		if err := p.options.Live.Get(ctx, key, u); err != nil {
-			return nil, absentOr(err)
-		}
-		return &found{object: u, content: u.Object}, nil
+		return p.read(ctx, ref)
 	}
-	err := p.options.Client.Get(ctx, key, object)
+	err := p.options.Client.Get(ctx, p.key(ref), object)
 	if apierrors.IsNotFound(err) {
-		err = p.options.Live.Get(ctx, key, object)
+		return p.read(ctx, ref)
 	}
 	if err != nil {
 		return nil, absentOr(err)
 	}
 	return typedFound(ref, object)
+}
+
+// read reads an object from the API server, and gives nil when there is none.
+func (p *pass) read(ctx context.Context, ref Ref) (*found, error) {
+	if object := typedObject(ref.Kind); object != nil {
+		if err := p.options.Live.Get(ctx, p.key(ref), object); err != nil {
+			return nil, absentOr(err)
+		}
+		return typedFound(ref, object)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(ref.Kind)
+	if err := p.options.Live.Get(ctx, p.key(ref), u); err != nil {
+		return nil, absentOr(err)
+	}
+	return &found{object: u, content: u.Object}, nil
+}
+
+func (p *pass) key(ref Ref) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.owner.Namespace, Name: ref.Name}
 }
 
 func typedFound(ref Ref, object client.Object) (*found, error) {

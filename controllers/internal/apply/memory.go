@@ -78,8 +78,13 @@ func (e *entry) settled(wanted digest, uid types.UID, resourceVersion string) bo
 	if !e.knows(wanted) || e.uid != uid {
 		return false
 	}
-	if e.resourceVersion == resourceVersion {
-		return true
+	return e.resourceVersion == resourceVersion || e.ahead(uid, resourceVersion)
+}
+
+// ahead tells that a state of the object is from before our own last write of it.
+func (e *entry) ahead(uid types.UID, resourceVersion string) bool {
+	if e.uid == "" || e.uid != uid {
+		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(resourceVersion, e.resourceVersion)
 	return err == nil && order < 0

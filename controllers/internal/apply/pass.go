@@ -81,6 +81,13 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 	if err != nil {
 		return p.vanished(ref, err)
 	}
+	if live != nil && entry.ahead(live.uid(), live.version()) && !entry.knows(sum) {
+		// The cache has not seen our own last write, which says what we own: fields
+		// that we would drop without handing them over.
+		if live, err = p.read(ctx, ref); err != nil {
+			return p.vanished(ref, err)
+		}
+	}
 	entry.checked = p.options.Now()
 	if ready, err := p.clear(ctx, ref, live); err != nil || !ready {
 		return err

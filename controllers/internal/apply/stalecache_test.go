@@ -1,0 +1,60 @@
+package apply_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// A cache that has not seen the operator's own last write does not tell which
+// fields that write made its own. Replicas that were applied a moment ago and are
+// left to the autoscaler now must be handed over all the same.
+func TestReplicasAreHandedOverThoughTheCacheIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var behind atomic.Pointer[appsv1.Deployment]
+	lagging := interceptor.NewClient(w.cached.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, inner client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if d, ok := o.(*appsv1.Deployment); ok && behind.Load() != nil {
+				behind.Load().DeepCopyInto(d)
+				return nil
+			}
+			return inner.Get(ctx, key, o, opts...)
+		},
+	})
+	disco, err := discovery.NewDiscoveryClientForConfig(w.config)
+	must(t, err)
+	capabilities, err := apply.NewCapabilities(disco, w.clock.Now, 0)
+	must(t, err)
+	w.applier, err = apply.New(apply.Options{Client: lagging, Live: w.live, Capabilities: capabilities, Now: w.clock.Now})
+	must(t, err)
+
+	fixed := []build.Object{deployment(shape{replicas: ptr(int32(6)), image: "relay:1"})}
+	scaled := []build.Object{deployment(shape{image: "relay:1"}), horizontalPodAutoscaler()}
+	w.apply(fixed)
+	w.settle(fixed)
+	w.apply(scaled)
+	w.settle(scaled)
+	w.scale(9, "kube-controller-manager")
+	w.settle(scaled)
+
+	behind.Store(w.deployment()) // the cache stops here
+	fixed = []build.Object{deployment(shape{replicas: ptr(int32(7)), image: "relay:1"})}
+	w.apply(fixed)
+	if got := *w.deployment().Spec.Replicas; got != 7 {
+		t.Fatalf("%d replicas, want the 7 of the specification", got)
+	}
+	scaled[0] = deployment(shape{image: "relay:2"})
+	w.apply(scaled)
+	if got := *w.deployment().Spec.Replicas; got != 7 {
+		t.Errorf("%d replicas once they were left to the autoscaler again, want the 7 that there were", got)
+	}
+}
