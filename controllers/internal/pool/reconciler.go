@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -168,6 +171,10 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 		return o, nil
 	}
 	if f.KeysKnown {
+		if err := r.confirmUnused(ctx, f, &p.Keys); err != nil {
+			o.Failed = true
+			return o, err
+		}
 		if err := r.KeyWriter.Apply(ctx, f.Pool, p.Keys, rotationJob(p)); err != nil {
 			o.Failed = true
 			return o, err
@@ -185,6 +192,37 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	logged(ctx, &result)
 	r.tellApplied(f.Pool, &result)
 	return o, err
+}
+
+// confirmUnused looks at the API server itself before the first step that takes an
+// old key for out of use: the decision is by the cache, and one that is behind may
+// not know of a pod that signs. The Job is put off then; the cache will bring the
+// pod, and with it another pass.
+func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) error {
+	if p.Job == nil || p.Job.Existing != nil || p.Job.Step == v1alpha1.RotationFund {
+		return nil
+	}
+	deployment := new(appsv1.Deployment)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.Pool), deployment); apierrors.IsNotFound(err) {
+		deployment = nil
+	} else if err != nil {
+		return fmt.Errorf("read Deployment before keys are taken for unused: %w", err)
+	}
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(f.Pool.Namespace), client.MatchingLabels(build.Selector(f.Pool.Name))); err != nil {
+		return fmt.Errorf("list pods before keys are taken for unused: %w", err)
+	}
+	rollout := keys.RolloutOf(deployment, pods.Items)
+	for _, m := range p.Job.From {
+		if slices.Contains(rollout.Template, m.Secret) || slices.Contains(rollout.Pods, m.Secret) {
+			p.Job = nil
+			if p.Rotation != nil {
+				p.Rotation.Message = "pods with the old keys are being replaced"
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // rotationJob is the object of the Job that is wanted; nil without one.
