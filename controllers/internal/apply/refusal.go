@@ -15,6 +15,11 @@ import (
 // maxRefusal bounds the message of a Refusal; conditions hold it.
 const maxRefusal = 512
 
+// RefusalOf tells whether err is the API server's refusal of an object that somebody
+// else than an Applier wrote, and what it says, as in a Result. Not for Secrets:
+// what an admission webhook says may repeat the object.
+func RefusalOf(ref Ref, err error) (Refusal, bool) { return refusal(ref, err) }
+
 // refusal tells whether err is the API server's refusal of what the object is,
 // rather than a failure to answer or a race, and what it says.
 func refusal(ref Ref, err error) (Refusal, bool) {

@@ -2,26 +2,37 @@ package pool
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// writes notes what is to be written about keys.
-type writes struct{ plans []keys.Plan }
+// writes notes what is to be written about keys, and refuses it.
+type writes struct {
+	plans []keys.Plan
+	err   error
+}
 
 func (w *writes) Apply(_ context.Context, _ *v1alpha1.RelayPool, plan keys.Plan, _ runtime.ApplyConfiguration) error {
 	w.plans = append(w.plans, plan)
-	return nil
+	return w.err
 }
 
 // mounting is the pod of a fleet, or its template, with a key.
@@ -81,6 +92,68 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 			}
 			if len(written.plans) != 1 || (written.plans[0].Job != nil) != test.want {
 				t.Errorf("the Job is made: %+v, want %t", written.plans, test.want)
+			}
+		})
+	}
+}
+
+// applied notes that the fleet was applied.
+type applied struct{ passes int }
+
+func (a *applied) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
+	a.passes++
+	return apply.Result{}, nil
+}
+
+func (a *applied) Forget(types.NamespacedName) {}
+
+// A rotation that cannot make its Job is told of, and does not keep the fleet from
+// what else its spec says. A key that cannot be made does, for the fleet needs it.
+func TestAJobThatCannotBeMadeHoldsUpNothingElse(t *testing.T) {
+	t.Parallel()
+	job := &keys.JobWanted{Name: "demo-payer-1-fund", Step: v1alpha1.RotationFund, Revision: 1, From: []keys.Mount{{Secret: "a", Key: "key"}}}
+	rotation := &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationFund, Message: "Job demo-payer-1-fund is made"}
+	denied := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, job.Name, errors.New("no Jobs on Saturdays"))
+	for name, test := range map[string]struct {
+		plan        keys.Plan
+		err         error
+		wantApplied int
+		wantErr     bool
+		wantStalled string
+	}{
+		"the API server refuses the Job": {
+			keys.Plan{Job: job, Rotation: rotation}, fmt.Errorf("create Job %s: %w", job.Name, denied), 1, false, v1alpha1.ReasonRefused,
+		},
+		"the API server does not answer": {
+			keys.Plan{Job: job, Rotation: rotation}, errors.New("no answer"), 1, true, "",
+		},
+		"the API server refuses a key": {
+			keys.Plan{Create: []keys.NewKey{{Secret: "demo-payer-1-0"}}}, denied, 0, true, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, fleet := running(), &applied{}
+			r := &Reconciler{Options: Options{KeyWriter: &writes{err: test.err}, Applier: fleet}}
+			p := Plan{Keys: test.plan, Deploy: true, Input: build.Input{Pool: f.Pool, Image: "relay:1"}}
+			p.Keys.Rotation = test.plan.Rotation.DeepCopy()
+			o, err := r.apply(t.Context(), f, &p)
+			if fleet.passes != test.wantApplied || (err != nil) != test.wantErr {
+				t.Errorf("the fleet was applied %d times, error %v: want %d, an error %t", fleet.passes, err, test.wantApplied, test.wantErr)
+			}
+			status := Report(f, &p, &o)
+			reason := ""
+			if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); c != nil {
+				reason = c.Reason
+				if !strings.Contains(c.Message, "no Jobs on Saturdays") || !strings.Contains(c.Message, job.Name) {
+					t.Errorf("message %q: want the Job and what the API server says", c.Message)
+				}
+				if !strings.Contains(status.Rotation.Message, "refused") {
+					t.Errorf("the rotation says %q: want that its Job was refused", status.Rotation.Message)
+				}
+			}
+			if reason != test.wantStalled {
+				t.Errorf("it is stalled with the reason %q, want %q", reason, test.wantStalled)
 			}
 		})
 	}

@@ -164,34 +164,52 @@ func (r *Reconciler) pass(ctx context.Context, pool *v1alpha1.RelayPool) (ctrl.R
 }
 
 // apply writes what was decided. Keys come first: a pass that changes them ends
-// there, and the next one goes on from what it reads.
+// there, and the next one goes on from what it reads. A rotation's Job that cannot
+// be made holds the rotation up, and not the fleet.
 func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, error) {
 	var o Outcome
 	if p.Paused || len(p.Faults) > 0 {
 		return o, nil
 	}
-	if f.KeysKnown {
-		if err := r.confirmUnused(ctx, f, &p.Keys); err != nil {
-			o.Failed = true
-			return o, err
-		}
-		if err := r.KeyWriter.Apply(ctx, f.Pool, p.Keys, rotationJob(p)); err != nil {
-			o.Failed = true
-			return o, err
-		}
-	}
+	refused, keysErr := r.applyKeys(ctx, f, p)
 	if !p.Deploy || p.Keys.Writes() {
-		return o, nil
+		o.Failed = keysErr != nil
+		o.refused(refused)
+		return o, keysErr
 	}
 	var options []apply.Option
 	if p.CopiesReplicas && f.Fleet.Deployment != nil {
 		options = append(options, apply.DeploymentAt(f.Fleet.Deployment.ResourceVersion))
 	}
 	result, err := r.Applier.Apply(ctx, f.Pool, p.Objects, options...)
-	o = Outcome{Result: result, Applied: true, Failed: err != nil}
+	o = Outcome{Result: result, Applied: true, Failed: err != nil || keysErr != nil}
+	o.refused(refused)
 	logged(ctx, &result)
 	r.tellApplied(f.Pool, &result)
-	return o, err
+	return o, errors.Join(keysErr, err)
+}
+
+// applyKeys writes keys, labels and the Job of a rotation. A Job that the API server
+// refused is no error: a person has to see to it.
+func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.Refusal, error) {
+	if !f.KeysKnown {
+		return nil, nil
+	}
+	if err := r.confirmUnused(ctx, f, &p.Keys); err != nil {
+		return nil, err
+	}
+	err := r.KeyWriter.Apply(ctx, f.Pool, p.Keys, rotationJob(p))
+	if err == nil || p.Keys.Job == nil || p.Keys.Writes() {
+		return nil, err
+	}
+	refusal, ok := apply.RefusalOf(apply.Ref{Kind: build.KindJob, Name: p.Keys.Job.Name}, err)
+	if !ok {
+		return nil, err
+	}
+	if p.Keys.Rotation != nil {
+		p.Keys.Rotation.Message = "the API server refused Job " + p.Keys.Job.Name + ": the condition Stalled says why"
+	}
+	return []apply.Refusal{refusal}, nil
 }
 
 // confirmUnused looks at the API server itself before the first step that takes an

@@ -26,6 +26,18 @@ type Outcome struct {
 	Failed bool
 }
 
+// refused adds what was refused beside the objects of the fleet; it is tried again
+// as they are.
+func (o *Outcome) refused(all []apply.Refusal) {
+	if len(all) == 0 {
+		return
+	}
+	o.Result.Refused = append(o.Result.Refused, all...)
+	if o.Result.RetryAfter == 0 || o.Result.RetryAfter > apply.DefaultRefusalInterval {
+		o.Result.RetryAfter = apply.DefaultRefusalInterval
+	}
+}
+
 // verdict is a condition without its type and times. Its zero value is none.
 type verdict struct {
 	status  metav1.ConditionStatus
