@@ -19,7 +19,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -138,13 +140,14 @@ func (silent) Backlog(context.Context, string) (pool.Backlog, error) {
 	return pool.Backlog{}, errors.New("no pod answers here")
 }
 
-// operate runs the whole operator with the rights of config until the test ends.
-func operate(t *testing.T, config *rest.Config) {
+// operate runs the whole operator with the rights of config until the test ends,
+// for some namespaces only where any are named.
+func operate(t *testing.T, config *rest.Config, namespaces ...string) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	m, err := manager.New(manager.Options{Log: log, Config: &settings.Config{
 		Run: settings.Run{
-			LeaderElect: true, OperatorNamespace: contract.OperatorSystemNamespace,
+			LeaderElect: true, OperatorNamespace: contract.OperatorSystemNamespace, Namespaces: namespaces,
 			Work:      settings.Work{ConcurrentReconciles: 1, Resync: time.Hour},
 			Listening: settings.Listening{MetricsListen: settings.None, HealthListen: settings.None},
 			Leading:   settings.Leading{Name: contract.OperatorLease, Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second},
@@ -322,12 +325,15 @@ func (w *cluster) finish(name string, condition ...batchv1.JobConditionType) {
 // show: each says what.
 func explained() map[string]string {
 	return map[string]string{
+		"patch events.k8s.io/events":                 "an event that comes again within six minutes is counted by a patch, and whether one does is a matter of time",
 		"update relaypool.dev/relaypools/finalizers": "asked for by clusters that run OwnerReferencesPermissionEnforcement",
 	}
 }
 
-func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
-	t.Parallel()
+// withFleet is a cluster with config/default, the optional kinds and a RelayPool,
+// and the operator's account on it.
+func withFleet(t *testing.T) (*cluster, *rest.Config) {
+	t.Helper()
 	server, _ := installed(t)
 	must(t, server.Install(t.Context(), definitions()...))
 	admin, err := server.Config()
@@ -340,6 +346,41 @@ func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
 	must(t, err)
 	w := &cluster{t: t, c: c, calls: newRecorder()}
 	w.pool = client.ObjectKeyFromObject(fleet(t, c, "relaypool_v1alpha1_generated_keys.yaml"))
+	return w, account
+}
+
+// For some namespaces only, bindings in these are enough: a team installs the
+// operator without rights beyond its own namespaces.
+func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
+	t.Parallel()
+	w, account := withFleet(t)
+	everywhere := &rbacv1.ClusterRoleBinding{}
+	must(t, w.c.Get(t.Context(), client.ObjectKey{Name: "relaypool-operator"}, everywhere))
+	must(t, w.c.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.pool.Namespace, Name: everywhere.Name}, RoleRef: everywhere.RoleRef, Subjects: everywhere.Subjects,
+	}))
+	must(t, w.c.Delete(t.Context(), everywhere))
+	eventually(t, "the right to all namespaces is gone", func() error {
+		c, err := client.New(account, client.Options{Scheme: w.c.Scheme()})
+		if err != nil {
+			return err
+		}
+		err = c.List(t.Context(), &v1alpha1.RelayPoolList{})
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("a list of all RelayPools: %w", err)
+		}
+		return c.List(t.Context(), &v1alpha1.RelayPoolList{}, client.InNamespace(w.pool.Namespace))
+	})
+	operate(t, w.calls.wrap(account), w.pool.Namespace)
+	w.live()
+	if denied := w.calls.all(w.calls.denied); len(denied) > 0 {
+		t.Errorf("the operator was denied %q", denied)
+	}
+}
+
+func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w, account := withFleet(t)
 	operate(t, w.calls.wrap(account))
 	w.live()
 
