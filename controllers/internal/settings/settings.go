@@ -7,6 +7,7 @@ package settings
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -69,12 +70,21 @@ type Logging struct {
 func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("relay_image", c.RelayImage),
-		slog.Any("namespaces", c.Namespaces),
+		slog.String("namespaces", strings.Join(c.Namespaces, ",")),
 		slog.String("operator_namespace", c.OperatorNamespace),
+		slog.Int("concurrent_reconciles", c.ConcurrentReconciles),
+		slog.Int("check_workers", c.CheckWorkers),
+		slog.String("refs_interval", c.RefsInterval.String()),
+		slog.String("resync", c.Resync.String()),
 		slog.Bool("leader_elect", c.LeaderElect),
-		slog.Any("work", c.Work),
-		slog.Any("listening", c.Listening),
-		slog.Any("leading", c.Leading),
-		slog.Any("logging", c.Logging),
+		slog.String("lease_name", c.Leading.Name),
+		slog.String("lease_duration", c.Leading.Duration.String()),
+		slog.String("lease_renew_deadline", c.Leading.RenewDeadline.String()),
+		slog.String("lease_retry_period", c.Leading.RetryPeriod.String()),
+		slog.String("metrics_listen", c.MetricsListen),
+		slog.String("metrics_cert_dir", c.MetricsCertDir),
+		slog.String("health_listen", c.HealthListen),
+		slog.String("log_level", c.Logging.Level),
+		slog.String("log_format", c.Logging.Format),
 	)
 }

@@ -172,10 +172,11 @@ func TestTheClusterIsThatOfTheFile(t *testing.T) {
 	}
 }
 
-// What reaches the cluster may hold credentials, so that the log shows all else.
-func TestTheLogShowsNoCredentials(t *testing.T) {
+// What reaches the cluster may hold credentials, so that the log shows all else,
+// by the names and in the form in which it is set.
+func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 	t.Parallel()
-	cfg, err := load(t, "", sound(t, "--namespaces=one,two")...)
+	cfg, err := load(t, "", sound(t, "--namespaces=one,two", "--lease-duration=20s")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +185,20 @@ func TestTheLogShowsNoCredentials(t *testing.T) {
 	if strings.Contains(out.String(), canary) || strings.Contains(out.String(), "127.0.0.1:1\"") {
 		t.Errorf("the log has %s", out.String())
 	}
-	for _, want := range []string{"registry.example/relay:1", `"one"`, "relaypool-operator", "127.0.0.1:8443"} {
+	for _, want := range []string{`"registry.example/relay:1"`, `"one,two"`, `"lease_name":"relaypool-operator"`, `"127.0.0.1:8443"`, `"lease_duration":"20s"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %s: %s", want, out.String())
+		}
+	}
+	parser, err := kong.New(&Run{}, NewMalformed().Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range parser.Model.Flags {
+		name := strings.ReplaceAll(f.Name, "-", "_")
+		hidden := slices.Contains([]string{"help", "kubeconfig", "context"}, name)
+		if shown := strings.Contains(out.String(), `"`+name+`":`); shown == hidden {
+			t.Errorf("--%s is shown: %t", f.Name, shown)
 		}
 	}
 }
