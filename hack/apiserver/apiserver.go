@@ -51,6 +51,9 @@ type Options struct {
 	// horizontal-pod-autoscaler-controller. Nil runs none and builds no
 	// controller manager.
 	Controllers []string
+	// Data is a file of another server's objects to begin with, as its etcd
+	// held them: its folder, in tar and gzip. Empty begins with none.
+	Data string
 }
 
 // Server is a running API server. The methods of Access may be called at any
@@ -80,7 +83,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}
 	removeAbandoned(os.TempDir(), time.Now().Add(-time.Minute))
 	for attempt := 1; ; attempt++ {
-		s, err := startOnce(ctx, bin, opts.Controllers)
+		s, err := startOnce(ctx, bin, opts)
 		if err == nil {
 			return s, nil
 		}
@@ -90,12 +93,12 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}
 }
 
-func startOnce(ctx context.Context, bin string, controllers []string) (s *Server, err error) {
+func startOnce(ctx context.Context, bin string, opts Options) (s *Server, err error) {
 	dir, err := os.MkdirTemp("", tempPrefix)
 	if err != nil {
 		return nil, err
 	}
-	s = &Server{dir: dir, bin: bin, controllers: controllers}
+	s = &Server{dir: dir, bin: bin, controllers: opts.Controllers}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Stop())
@@ -118,13 +121,18 @@ func startOnce(ctx context.Context, bin string, controllers []string) (s *Server
 	if err := os.WriteFile(filepath.Join(dir, addressFile), []byte(s.address), 0o600); err != nil {
 		return nil, err
 	}
+	if opts.Data != "" {
+		if err := unpack(opts.Data, s.etcdFolder()); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.startEtcd(); err != nil {
 		return nil, err
 	}
 	if err := s.startAPI(ctx); err != nil {
 		return nil, err
 	}
-	if len(controllers) > 0 {
+	if len(opts.Controllers) > 0 {
 		if err := s.startManager(ctx); err != nil {
 			return nil, err
 		}
@@ -136,7 +144,7 @@ func startOnce(ctx context.Context, bin string, controllers []string) (s *Server
 func (s *Server) startEtcd() (err error) {
 	url := "http://" + local(s.ports[0])
 	s.etcd, err = start(s.dir, filepath.Join(s.bin, etcdProgram),
-		"--data-dir="+filepath.Join(s.dir, "etcd"),
+		"--data-dir="+s.etcdFolder(),
 		"--listen-client-urls="+url, "--advertise-client-urls="+url,
 		"--listen-peer-urls=http://127.0.0.1:0",
 		// A kill of etcd loses nothing by it, and no test survives a power cut.
@@ -228,6 +236,8 @@ func (s *Server) startManager(ctx context.Context) error {
 		return conn.Close()
 	})
 }
+
+func (s *Server) etcdFolder() string { return filepath.Join(s.dir, "etcd") }
 
 // Dir is the folder for everything of this server, its logs included. Open
 // takes it.

@@ -1,0 +1,254 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+)
+
+// What an operator of an earlier commit has made is taken over by this one: the
+// test begins with what etcd held then, byte for byte, and puts the present
+// resource definitions over the earlier ones, as an upgrade does.
+//
+// testdata/upgrade/make.sh <commit> makes such data.
+func TestUpgradeFromEarlierCommits(t *testing.T) {
+	t.Parallel()
+	data, err := filepath.Glob("testdata/upgrade/*.tar.gz")
+	if err != nil || len(data) == 0 {
+		t.Fatalf("there is nothing to upgrade from: %v", err)
+	}
+	for _, file := range data {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".tar.gz"), func(t *testing.T) {
+			t.Parallel()
+			testUpgrade(t, file)
+		})
+	}
+}
+
+func testUpgrade(t *testing.T, data string) {
+	t.Helper()
+	s := restored(t, data)
+	// What an operator set that this one does not: beside the pods of one fleet,
+	// which must go on, and in those of the other, which must be replaced once.
+	s.set(t, "fixed", func(d *appsv1ac.DeploymentApplyConfiguration) {
+		d.WithAnnotations(map[string]string{"relaypool.dev/of-old": "yes"}).Spec.WithProgressDeadlineSeconds(4321)
+	})
+	s.set(t, "scaled", func(d *appsv1ac.DeploymentApplyConfiguration) {
+		d.Spec.Template.Spec.Containers[0].WithEnv(corev1ac.EnvVar().WithName("OF_OLD").WithValue("yes"))
+	})
+	s.rolledOut(t, "scaled")
+	fixed, scaled := s.fleet(t, "fixed"), s.fleet(t, "scaled")
+	secrets, before := keySecrets(t, s.Stand), versions(t, s.Stand)
+	if len(fixed.pods) != 3 || len(scaled.pods) != 2 || len(secrets) != 3 {
+		t.Fatalf("there are %d and %d pods and %d keys: want 3, 2 and 3", len(fixed.pods), len(scaled.pods), len(secrets))
+	}
+
+	var traffic pooltest.Traffic
+	pooltest.StartOperator(t, s.Config, pooltest.OperatorOptions{
+		Namespaces: []string{s.Namespace}, Chain: s.chainClient(t), Traffic: &traffic, Backlog: constant{pool.Backlog{Due: 7}},
+	})
+	pooltest.Eventually(t, "what the old one set and the new one does not is gone", func() error {
+		var a, b appsv1.Deployment
+		s.Get(t, "fixed", &a)
+		s.Get(t, "scaled", &b)
+		if a.Annotations["relaypool.dev/of-old"] != "" || *a.Spec.ProgressDeadlineSeconds == 4321 {
+			return errors.New("it is there beside the pods")
+		}
+		if slices.ContainsFunc(b.Spec.Template.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "OF_OLD" }) {
+			return errors.New("it is there in the pods")
+		}
+		return nil
+	})
+	s.rolledOut(t, "scaled")
+	s.rolledOut(t, "fixed")
+	s.Await(t, "fixed", v1alpha1.ConditionReady, "True/Ready")
+	s.Await(t, "scaled", v1alpha1.ConditionAvailable, "True/Available")
+	s.atRest(t, &traffic)
+	s.compare(t, fixed, scaled)
+	keptAll(t, secrets, keySecrets(t, s.Stand), 3)
+	s.untouched(t, before)
+}
+
+// legacy is the stand of an earlier operator.
+type legacy struct{ *pooltest.Stand }
+
+// restored starts an API server with the data of an earlier one, and the
+// controllers and the kubelet for its fleets.
+func restored(t *testing.T, data string) legacy {
+	t.Helper()
+	server := apiservertest.Start(t, apiserver.Options{Controllers: pooltest.Controllers(), Data: data})
+	config, err := server.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := legacy{pooltest.NewStand(t, config)}
+	var snapshot corev1.ConfigMap
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "snapshot"}, &snapshot); err != nil {
+		t.Fatal(err)
+	}
+	s.Namespace = snapshot.Data["namespace"]
+	if err := s.Chain.Initialize(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"fixed", "scaled"} {
+		s.Fund(t, name, 2_000_000_000)
+	}
+	pooltest.StartKubelet(t, s.Config, s.Namespace, pooltest.KubeletOptions{})
+	return s
+}
+
+// chainClient reaches the stand's chain, whatever address is asked for: that of
+// the earlier chain is in the RelayPools' specs.
+func (s legacy) chainClient(t *testing.T) *http.Client {
+	t.Helper()
+	at, err := url.Parse(s.RPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, at.Host)
+	}}}
+}
+
+// set has the operator of before say something more of a Deployment.
+func (s legacy) set(t *testing.T, name string, more func(*appsv1ac.DeploymentApplyConfiguration)) {
+	t.Helper()
+	var d appsv1.Deployment
+	s.Get(t, name, &d)
+	said, err := appsv1ac.ExtractDeployment(&d, apply.FieldOwner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more(said)
+	if err := s.Client.Apply(t.Context(), said, client.FieldOwner(apply.FieldOwner)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s legacy) rolledOut(t *testing.T, name string) {
+	t.Helper()
+	pooltest.Eventually(t, "the rollout of "+name+" is complete", func() error {
+		var d appsv1.Deployment
+		s.Get(t, name, &d)
+		want := *d.Spec.Replicas
+		if is := &d.Status; is.ObservedGeneration != d.Generation || is.UpdatedReplicas != want || is.Replicas != want || is.AvailableReplicas != want {
+			return fmt.Errorf("%d replicas are wanted: %+v", want, d.Status)
+		}
+		if pods := s.fleet(t, name).pods; len(pods) != int(want) {
+			return fmt.Errorf("%d pods are there", len(pods))
+		}
+		return nil
+	})
+}
+
+// standing is what is to survive an upgrade.
+type standing struct {
+	deployment appsv1.Deployment
+	pods       map[types.UID]bool
+	revision   string // counts the rollouts
+}
+
+func (s legacy) fleet(t *testing.T, name string) standing {
+	t.Helper()
+	is := standing{pods: map[types.UID]bool{}}
+	s.Get(t, name, &is.deployment)
+	var pods corev1.PodList
+	if err := s.Client.List(t.Context(), &pods, client.InNamespace(s.Namespace), client.MatchingLabels(build.Selector(name))); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		is.pods[pods.Items[i].UID] = true
+	}
+	is.revision = is.deployment.Annotations["deployment.kubernetes.io/revision"]
+	return is
+}
+
+// compare holds what became of the fleets against what was.
+func (s legacy) compare(t *testing.T, fixed, scaled standing) {
+	t.Helper()
+	is := s.fleet(t, "fixed")
+	if !equality.Semantic.DeepEqual(is.deployment.Spec.Template, fixed.deployment.Spec.Template) || is.revision != fixed.revision {
+		t.Error("the pods' template of the fleet fixed is another one: every upgrade would replace all pods")
+	}
+	for uid := range fixed.pods {
+		if !is.pods[uid] {
+			t.Error("a pod of the fleet fixed was replaced")
+		}
+	}
+	if is := s.fleet(t, "scaled"); scaled.revision != "2" || is.revision != "3" {
+		t.Errorf("the fleet scaled is at rollout %s, and was at %s: want 3 after 2", is.revision, scaled.revision)
+	} else if *is.deployment.Spec.Replicas != *scaled.deployment.Spec.Replicas {
+		t.Errorf("the fleet scaled has %d replicas: want %d as before", *is.deployment.Spec.Replicas, *scaled.deployment.Spec.Replicas)
+	}
+	for _, name := range []string{"fixed", "scaled"} {
+		status := s.Status(t, name)
+		for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling} {
+			if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+				t.Errorf("%s is %s: %s", name, kind, c.Message)
+			}
+		}
+		for _, kind := range []string{
+			v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
+			v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionAvailable,
+		} {
+			if c := meta.FindStatusCondition(status.Conditions, kind); c == nil || c.Status != metav1.ConditionTrue {
+				t.Errorf("%s: the condition %s is %+v: want it true", name, kind, c)
+			}
+		}
+		if status.InitialisedAt == nil || len(status.FeePayers) == 0 || status.FeePayers[0].State != v1alpha1.PayerActive {
+			t.Errorf("%s: the status has lost what was known: %+v", name, status)
+		}
+	}
+}
+
+// atRest waits until passes were made in which nothing was written.
+func (s legacy) atRest(t *testing.T, traffic *pooltest.Traffic) {
+	t.Helper()
+	(&storm{Stand: s.Stand}).calm(t, traffic)
+}
+
+// untouched holds that objects of which the operators say the same were not
+// written.
+func (s legacy) untouched(t *testing.T, before map[string]string) {
+	t.Helper()
+	after, same := versions(t, s.Stand), 0
+	for name, version := range before {
+		kind, _, _ := strings.Cut(name, " ")
+		switch kind {
+		case "*v1.Deployment", "*v1.ReplicaSet", "*v1.Pod", "*v1alpha1.RelayPool":
+			continue
+		}
+		if after[name] != version {
+			t.Errorf("%s was written", name)
+		}
+		same++
+	}
+	if same < 10 {
+		t.Errorf("%d objects were compared: the test looked at too little", same)
+	}
+}
