@@ -103,13 +103,13 @@ type fleets struct {
 	lost   error                            // why the watch has missed something
 }
 
-// backlogs answers for pods: the same for fleets at rest, and each time another
-// for busy ones.
-type backlogs struct{ asked atomic.Int64 }
+// backlogs answers for pods: each time another for busy fleets, and for those at
+// rest what differs too little to be shown.
+type backlogs struct{ asked, idle atomic.Int64 }
 
 func (b *backlogs) Backlog(_ context.Context, ip string) (pool.Backlog, error) {
 	if ip != busyIP {
-		return pool.Backlog{Due: 7}, nil
+		return pool.Backlog{Due: 7 + b.idle.Add(1)%5}, nil
 	}
 	due := []int64{0, 40, 3, 5_000, 130}[b.asked.Add(1)%5]
 	return pool.Backlog{Due: due, Held: map[string]int64{"payer_dry": due % 3}}, nil

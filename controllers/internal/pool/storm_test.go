@@ -30,7 +30,7 @@ import (
 )
 
 // stormWrites is how many writes everybody but the operator makes together.
-const stormWrites = 1500
+const stormWrites = 1000
 
 // fewestScaled is what the stand-in for an autoscaler never goes below.
 const fewestScaled = 4
