@@ -23,12 +23,14 @@ import (
 	"github.com/relaypool/relaypool/hack/dev/stack"
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/dev/tour"
+	"github.com/relaypool/relaypool/hack/sources"
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 )
 
 // The whole of make demo, with its own processes.
 func TestDemo(t *testing.T) {
+	readSources(t)
 	t.Setenv("TMPDIR", passable(t))
 	wallettest.Prover(t) // so that the circuit is built with the patience of a test
 	var out bytes.Buffer
@@ -71,6 +73,14 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// readSources has the test run anew when the programs that it builds have changed.
+func readSources(t *testing.T) {
+	t.Helper()
+	if err := sources.Read(filepath.Join("..", ".."), "relay", "hack"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // screen is what a reader sees so far.
 type screen struct {
 	mu  sync.Mutex
@@ -92,6 +102,7 @@ func (s *screen) String() string {
 // make run, and what its reader is told to try.
 func TestRunServesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
+	readSources(t)
 	wallettest.Prover(t)
 	state := passable(t)
 	ports, err := stack.Ports{}.Claim(t.Context())
@@ -185,6 +196,7 @@ type lie struct{ path, is, told, want string }
 // tellLies makes a tour for each lie, all on one stack.
 func tellLies(t *testing.T, lies []lie) {
 	t.Helper()
+	readSources(t)
 	wallettest.Prover(t)
 	state := passable(t)
 	ports, err := stack.Ports{}.Claim(t.Context())

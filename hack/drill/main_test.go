@@ -8,6 +8,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/drill/arena"
 	"github.com/relaypool/relaypool/hack/drill/report"
+	"github.com/relaypool/relaypool/hack/sources"
 )
 
 // shortSeed is one whose short schedule has kills, a crash of the database, a
@@ -16,6 +17,9 @@ const shortSeed = 1206
 
 // TestShortDrill is make drill in little: faster slots, a few seconds of load.
 func TestShortDrill(t *testing.T) {
+	if err := sources.Read(filepath.Join("..", ".."), "relay", "hack"); err != nil { // it builds the relay
+		t.Fatal(err)
+	}
 	state, err := os.MkdirTemp("", "relaypool-drill-")
 	if err != nil {
 		t.Fatal(err)

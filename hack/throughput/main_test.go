@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/hack/sources"
 	"github.com/relaypool/relaypool/hack/throughput/node"
 	"github.com/relaypool/relaypool/hack/throughput/report"
 	"github.com/relaypool/relaypool/hack/throughput/stand"
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 // TestEveryPartMeasures is make bench in little: every part, on one process and
 // a few rows, for a second each.
 func TestEveryPartMeasures(t *testing.T) {
+	if err := sources.Read(filepath.Join("..", ".."), "relay", "hack"); err != nil { // it builds the relay
+		t.Fatal(err)
+	}
 	state, err := os.MkdirTemp("", "relaypool-bench-")
 	if err != nil {
 		t.Fatal(err)
