@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// errLocked begins lockDir's error about a folder that is taken.
+var errLocked = errors.New("another running process uses")
+
 // lockDir takes the folder for the life of this process. The kernel frees the
 // lock when its holder dies, so a held lock means a living run, and a server
 // on a folder whose lock we got is a leftover.
@@ -27,7 +30,7 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	_ = file.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("another running process uses the PostgreSQL data in %s: stop that one first, or name another folder", dir)
+		return nil, fmt.Errorf("%w the PostgreSQL data in %s: stop that one first, or name another folder", errLocked, dir)
 	}
 	return nil, fmt.Errorf("lock the state folder: %w", err)
 }

@@ -110,8 +110,11 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 // URL is the address of a database of this server for pgx and libpq. It stays
 // the same over Restart. The database "postgres" always exists; others come
 // from CreateDatabase.
-func (s *Server) URL(database string) string {
-	query := url.Values{"host": {s.socketDir}, "port": {strconv.Itoa(port)}}.Encode()
+func (s *Server) URL(database string) string { return addressOf(s.socketDir, database) }
+
+// addressOf is the address of a database of the server with that socket.
+func addressOf(socketDir, database string) string {
+	query := url.Values{"host": {socketDir}, "port": {strconv.Itoa(port)}}.Encode()
 	u := url.URL{
 		Scheme: "postgres",
 		User:   url.User(superuser),

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/relaypool/relaypool/hack/postgres"
@@ -39,12 +40,17 @@ func run(command []string) (code int, err error) {
 
 	env := os.Environ()
 	if os.Getenv(postgres.TestURLVariable) == "" {
-		server, remove, err := postgres.StartTemp(context.Background(), os.Stderr)
-		if err != nil {
-			return 1, err
+		server, remove, failed := postgres.StartTemp(context.Background(), os.Stderr)
+		if failed != nil {
+			return 1, failed
 		}
 		defer func() { err = errors.Join(err, remove(context.Background())) }()
-		env = append(env, postgres.TestURLVariable+"="+server.URL("postgres"))
+		address, release, failed := steadyAddress(server)
+		if failed != nil {
+			return 1, failed
+		}
+		defer func() { err = errors.Join(err, release()) }()
+		env = append(env, postgres.TestURLVariable+"="+address)
 	}
 
 	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running the given command is its purpose; signals end it
@@ -67,6 +73,16 @@ func run(command []string) (code int, err error) {
 			return exitCode(cmd.ProcessState), unexpected(err)
 		}
 	}
+}
+
+// steadyAddress is one that the next run has again, so that its tests need not be
+// repeated for the address alone.
+func steadyAddress(server *postgres.Server) (string, func() error, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil, fmt.Errorf("find the user's cache folder (set XDG_CACHE_HOME or HOME): %w", err)
+	}
+	return server.Slot(context.Background(), filepath.Join(cache, "relaypool", "tests"), "postgres")
 }
 
 func exitCode(state *os.ProcessState) int {
