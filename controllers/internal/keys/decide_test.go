@@ -194,6 +194,21 @@ func TestDecide(t *testing.T) {
 				in.Balances[old.Address] = Balance{Lamports: 60_000_000}
 			}},
 			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
+		"the fleet is handed keys whose balance was read before they were funded": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+				in.Jobs[0].Ended = now
+				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000, At: now}, Balance{At: now}
+			}},
+			want: []string{"label p-payer-1-0 Active", "label p-payer-0-0 Draining", "mount p-payer-0-0", "step CutOver of 1"}},
+		"the fleet is not handed keys that were read short after their Job": {
+			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
+				in.Jobs[0].Ended = now
+				at := now.Add(2 * time.Second)
+				in.Balances[old.Address], in.Balances[fresh.Address] = Balance{Lamports: 60_000_000, At: at}, Balance{At: at}
+			}},
+			want: []string{"mount p-payer-0-0", "step Fund of 1"}, message: "send SOL to address-of-p-payer-1-0"},
 		"a fleet that cannot pay is handed keys that cannot pay either": {
 			scene: scene{revision: 1, count: 1, keys: both, change: func(in *Input) {
 				in.Jobs = []Job{ended(fundJob, JobComplete, "")}
@@ -432,9 +447,13 @@ func TestJobOf(t *testing.T) {
 	for condition, want := range map[batchv1.JobConditionType]JobState{
 		batchv1.JobComplete: JobComplete, batchv1.JobFailed: JobFailed, batchv1.JobSuspended: JobRunning, batchv1.JobFailureTarget: JobRunning,
 	} {
-		job.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue}}
-		if got := JobOf(pool, job, ""); got.State != want {
+		job.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: now}}}
+		got := JobOf(pool, job, "")
+		if got.State != want {
 			t.Errorf("a Job that is %s is %s, want %s", condition, got.State, want)
+		}
+		if ended := want != JobRunning; got.Ended.Equal(now) != ended {
+			t.Errorf("a Job that is %s ended at %s, want the condition's time only if it ended", condition, got.Ended)
 		}
 	}
 	pool.UID = "another"

@@ -37,9 +37,9 @@ func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, said string) Job {
 		}
 		switch c.Type {
 		case batchv1.JobComplete:
-			j.State = JobComplete
+			j.State, j.Ended = JobComplete, c.LastTransitionTime.Time
 		case batchv1.JobFailed:
-			j.State = JobFailed
+			j.State, j.Ended = JobFailed, c.LastTransitionTime.Time
 		default: // suspended, or about to become one of these
 		}
 	}

@@ -105,6 +105,8 @@ type Job struct {
 	// Deleting: it is on its way out, and its name is still taken.
 	Deleting bool
 	State    JobState
+	// Ended is when it became complete or failed; zero while it runs.
+	Ended time.Time
 	// Inputs is the hash of what the Job was made for: step and keys, or the
 	// request to sweep retired keys.
 	Inputs string

@@ -93,8 +93,7 @@ func (d *decision) fresh(b Balance) bool {
 	case last.Revision != now.Revision || last.Step != now.Step:
 		return false
 	}
-	// Times in a status are whole seconds.
-	return last.Since == nil || b.At.After(last.Since.Add(time.Second))
+	return last.Since == nil || b.readAfter(last.Since.Time)
 }
 
 func (d *decision) tellRich(rich []Key) string {
@@ -236,12 +235,19 @@ func (d *decision) minimum() uint64 {
 	return defaultMinimum
 }
 
-// allShort tells whether all of the keys are known to hold less than the minimum.
-func (d *decision) allShort(keys []Key) bool {
+// allShort tells whether all of the keys are known to hold less than the minimum,
+// by balances that were read after a time.
+func (d *decision) allShort(keys []Key, after time.Time) bool {
 	return !slices.ContainsFunc(keys, func(k Key) bool {
 		b, known := d.Balances[k.Address]
-		return !known || b.Lamports >= d.minimum()
+		return !known || b.Lamports >= d.minimum() || !b.readAfter(after)
 	})
+}
+
+// readAfter tells whether the balance was read after a time of the API server's,
+// which are whole seconds.
+func (b Balance) readAfter(at time.Time) bool {
+	return b.At.IsZero() || at.IsZero() || b.At.After(at.Add(time.Second))
 }
 
 // oneHolds tells whether one of the keys is known to hold the minimum.

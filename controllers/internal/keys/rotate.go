@@ -38,8 +38,8 @@ func (d *decision) funded(target int32, old []Key) bool {
 		return false
 	}
 	// Payers without the minimum pay nothing: switching to them would stop a fleet
-	// that works.
-	if !d.allShort(fresh) || !d.oneHolds(old) {
+	// that works. What was read before the Job ended says nothing of what it moved.
+	if !d.allShort(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.oneHolds(old) {
 		return true
 	}
 	var addresses []string
