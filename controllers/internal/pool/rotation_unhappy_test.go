@@ -156,6 +156,8 @@ func (w *works) pausedThenFunded(t *testing.T) {
 	}
 	r.annotate(t, keys.AnnotationSweepRetired, "1")
 	r.Await(t, poolName, v1alpha1.ConditionFeePayersFunded, "True/Funded")
+	// The balances are known before they are final, and only then the fees.
+	r.awaitJob(t, build.JobName(poolName, 1, build.StepSweep))
 	r.check(t, 1, 1)
 }
 
