@@ -57,11 +57,19 @@ func (e *Engine) Quiet(but ...Lease) bool {
 	t.settling.Unlock()
 	e.recorder.mu.Lock()
 	queued := slices.Clone(e.recorder.finalized)
+	var handed []*entry
+	for _, l := range e.recorder.landed {
+		handed = append(handed, l.w)
+	}
 	e.recorder.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range t.entries {
 		if w.phase == working && !slices.Contains(but, w.c.Lease()) {
+			return false
+		}
+		// Its step is between letting go of it and queueing its outcome.
+		if w.phase == recording && !slices.Contains(handed, w) {
 			return false
 		}
 	}
