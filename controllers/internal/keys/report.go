@@ -135,7 +135,12 @@ func (d *decision) payers() {
 	}
 }
 
+// payer shows one, once: the list is a map by address, and the API server refuses a
+// status that has one twice. A key that was lost may be there again by another name.
 func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
+	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
+		return
+	}
 	p := v1alpha1.FeePayerStatus{Address: address, Secret: secret, State: state}
 	if b, known := d.Balances[address]; known {
 		lamports := int64(min(b.Lamports, math.MaxInt64))

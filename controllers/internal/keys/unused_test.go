@@ -69,3 +69,16 @@ func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 		})
 	}
 }
+
+// The Secret of a key was deleted, and the key put back under another index.
+func TestAKeyIsShownOnceWhateverSecretsItWasIn(t *testing.T) {
+	t.Parallel()
+	moved := key(0, 1, v1alpha1.PayerActive)
+	s := scene{count: 2, keys: []Key{moved}, change: func(in *Input) {
+		in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: moved.Address, Secret: SecretName("p", 0, 0), State: v1alpha1.PayerActive}}
+	}}
+	want := []v1alpha1.FeePayerStatus{{Address: moved.Address, Secret: moved.Secret, State: v1alpha1.PayerActive}}
+	if diff := cmp.Diff(want, Decide(s.input()).Payers); diff != "" {
+		t.Errorf("payers differ (-want +got):\n%s", diff)
+	}
+}

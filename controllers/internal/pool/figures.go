@@ -34,7 +34,7 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 		next.FeePayers = withFigures(p.Keys.Payers, last.FeePayers)
 	}
 	changed := !equality.Semantic.DeepEqual(last, next)
-	if !changed && (!moved(last, &fresh, f) || last.ObservedAt != nil && f.Now.Sub(last.ObservedAt.Time) < figuresInterval) {
+	if !changed && (!moved(last, &fresh, f) || f.Now.Before(figuresAt(last, f.Now))) {
 		return
 	}
 	next.NextIndex, next.Backlog, next.FeePayers = fresh.NextIndex, fresh.Backlog, fresh.FeePayers
@@ -44,13 +44,23 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	}
 }
 
+// figuresAt is when figures may be written again. A time of writing that is yet to
+// come is another operator's, or of a clock that was set back since, and holds
+// nothing up.
+func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
+	if written.ObservedAt == nil || written.ObservedAt.After(now) {
+		return time.Time{}
+	}
+	return written.ObservedAt.Add(figuresInterval)
+}
+
 // figuresDue is when figures that have moved may be written; zero when none has.
 func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time {
 	fresh := measured(written, f, p)
 	if written.ObservedAt == nil || !moved(written, &fresh, f) {
 		return time.Time{}
 	}
-	return written.ObservedAt.Add(figuresInterval)
+	return figuresAt(written, f.Now)
 }
 
 // measured are the newest figures, rounded; what is not known stays as it was.
