@@ -26,6 +26,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/hack/apiserver"
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
@@ -326,14 +327,33 @@ func versions(t *testing.T, s *pooltest.Stand) map[string]string {
 	return out
 }
 
-// Kinds that the cluster gets later are used then.
+// Kinds that the cluster gets later are used then, and missed until then. The
+// server is the test's own, because every fleet's status tells of it.
 func TestKindsThatComeLater(t *testing.T) {
 	t.Parallel()
-	s, _ := stand(t, pooltest.KubeletOptions{})
-	ready(t, s, "demo")
-	pooltest.InstallOptional(t, build.KindPodMonitor, "podmonitors")
+	server := apiservertest.Start(t, apiserver.Options{})
+	config, err := server.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := pooltest.NewStand(t, config)
+	pooltest.StartOperator(t, config, pooltest.OperatorOptions{Namespaces: []string{s.Namespace}})
+	s.Create(t, s.Pool("demo"))
+	says := func(want string) {
+		t.Helper()
+		pooltest.Eventually(t, "Accepted says "+want, func() error {
+			c := meta.FindStatusCondition(s.Status(t, "demo").Conditions, v1alpha1.ConditionAccepted)
+			if c == nil || c.Reason != v1alpha1.ReasonValid || !strings.Contains(c.Message, want) {
+				return fmt.Errorf("it is %+v", c)
+			}
+			return nil
+		})
+	}
+	says("no PodMonitor and no PrometheusRule is made")
+	pooltest.InstallOptional(t, server.Access, build.KindPodMonitor, "podmonitors")
 	pooltest.Eventually(t, "the PodMonitor is there", func() error {
 		monitor := pooltest.Object(build.KindPodMonitor)
 		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, monitor)
 	})
+	says("together; no PrometheusRule is made")
 }

@@ -94,7 +94,7 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 		kind string
 		v    verdict
 	}{
-		{v1alpha1.ConditionAccepted, accepted(p)},
+		{v1alpha1.ConditionAccepted, accepted(f, p)},
 		{v1alpha1.ConditionSecretsResolved, secretsResolved(f, p)},
 		{v1alpha1.ConditionPoolInitialised, poolInitialised(f, p)},
 		{v1alpha1.ConditionFeePayersFunded, feePayersFunded(f, p)},
@@ -170,17 +170,48 @@ func readiness(sum, stall verdict, p *Plan) verdict {
 	}
 }
 
-func accepted(p *Plan) verdict {
+func accepted(f *Facts, p *Plan) verdict {
 	if len(p.Faults) > 0 {
-		return no(v1alpha1.ReasonInvalidSpec, sentences(p.Faults, 5))
+		return invalid(p)
 	}
-	return yes(v1alpha1.ReasonValid, "the spec holds together")
+	return yes(v1alpha1.ReasonValid, "the spec holds together"+unmonitored(f))
+}
+
+func invalid(p *Plan) verdict {
+	return no(v1alpha1.ReasonInvalidSpec, sentences(p.Faults, 5))
+}
+
+// unmonitored tells of monitors that the spec asks for, mostly by default, and
+// that the cluster does not know. Nothing is wrong with a fleet for that.
+func unmonitored(f *Facts) string {
+	if f.unread(PartCapabilities) {
+		return ""
+	}
+	var kinds, fields []string
+	for _, m := range []struct {
+		wanted v1alpha1.Switch
+		has    bool
+		kind   string
+		field  string
+	}{
+		{f.Pool.Spec.Monitoring.PodMonitor, f.Capabilities.PodMonitor, build.KindPodMonitor.Kind, "spec.monitoring.podMonitor"},
+		{f.Pool.Spec.Monitoring.PrometheusRule, f.Capabilities.PrometheusRule, build.KindPrometheusRule.Kind, "spec.monitoring.prometheusRule"},
+	} {
+		if m.wanted != v1alpha1.Disabled && !m.has {
+			kinds, fields = append(kinds, m.kind), append(fields, m.field)
+		}
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return "; no " + strings.Join(kinds, " and no ") + " is made until the Prometheus operator's CRDs are installed (" +
+		strings.Join(fields, " and ") + ": Disabled makes none)"
 }
 
 // stalled is none unless somebody has to help.
 func stalled(p *Plan, o *Outcome) verdict {
 	if len(p.Faults) > 0 {
-		v := accepted(p)
+		v := invalid(p)
 		return yes(v.reason, v.message)
 	}
 	if p.Paused {

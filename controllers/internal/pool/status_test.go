@@ -27,6 +27,7 @@ type conditionCase struct {
 	outcome Outcome
 	want    string // status and reason
 	says    []string
+	not     []string // what the message does not say
 }
 
 const none = "none"
@@ -69,7 +70,14 @@ func TestConditions(t *testing.T) {
 	}
 	tests := map[string]map[string]conditionCase{
 		v1alpha1.ConditionAccepted: {
-			"a spec that holds together": {want: "True/Valid"},
+			"a spec that holds together": {change: func(f *Facts) { f.Capabilities.PodMonitor, f.Capabilities.PrometheusRule = true, true }, want: "True/Valid",
+				says: []string{"the spec holds together"}},
+			"monitors that the cluster does not know": {want: "True/Valid", says: []string{"no PodMonitor and no PrometheusRule is made", "spec.monitoring.podMonitor and spec.monitoring.prometheusRule: Disabled"}},
+			"alerts that the cluster does not know": {change: func(f *Facts) { f.Capabilities.PodMonitor = true }, want: "True/Valid",
+				says: []string{"together; no PrometheusRule is made", "spec.monitoring.prometheusRule: Disabled"}},
+			"monitors that nobody asks for": {change: func(f *Facts) {
+				f.Pool.Spec.Monitoring = v1alpha1.Monitoring{PodMonitor: v1alpha1.Disabled, PrometheusRule: v1alpha1.Disabled}
+			}, want: "True/Valid", not: []string{"PodMonitor", "PrometheusRule"}},
 			"a cluster that is no hash": {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = strings.Repeat("1", 40) }, want: "False/InvalidSpec",
 				says: []string{"spec.solana.cluster", "32 bytes in base58", "40 characters"}},
 			"a mint's field above the field's order": {change: func(f *Facts) {
@@ -265,6 +273,11 @@ func (tc conditionCase) compare(t *testing.T, got *metav1.Condition) {
 	for _, words := range tc.says {
 		if !strings.Contains(got.Message, words) {
 			t.Errorf("message %q: want %q in it", got.Message, words)
+		}
+	}
+	for _, words := range tc.not {
+		if strings.Contains(got.Message, words) {
+			t.Errorf("message %q: want no %q in it", got.Message, words)
 		}
 	}
 	for _, generated := range []string{"7d9c5b8f6d", "11111111-2222", "5m0s", "4711"} {

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/hack/apiserver"
 )
 
-// InstallOptional gives the package's API server an optional kind, by a
-// definition that takes everything. All tests of the package have it from then on.
-func InstallOptional(t testing.TB, kind schema.GroupVersionKind, plural string) {
+// InstallOptional gives an API server an optional kind, by a definition that takes
+// everything. It is for a server of the test's own: statuses everywhere tell of it.
+func InstallOptional(t testing.TB, server *apiserver.Access, kind schema.GroupVersionKind, plural string) {
 	t.Helper()
 	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 	definition := &apiextensionsv1.CustomResourceDefinition{
@@ -31,7 +31,7 @@ func InstallOptional(t testing.TB, kind schema.GroupVersionKind, plural string) 
 			}},
 		},
 	}
-	if err := apiservertest.Access(t).Install(t.Context(), definition); err != nil {
+	if err := server.Install(t.Context(), definition); err != nil {
 		t.Fatalf("install %s: %v", kind.Kind, err)
 	}
 }
