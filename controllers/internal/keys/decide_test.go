@@ -320,6 +320,42 @@ func TestEventsAreOfWhatTheStatusHasNotSaid(t *testing.T) {
 	}
 }
 
+func TestARetiredKeyThatIsFundedIsAnEventOnce(t *testing.T) {
+	t.Parallel()
+	const funded, rich = v1alpha1.ReasonFunded, v1alpha1.ReasonRetiredKeyFunded
+	for name, test := range map[string]struct {
+		shown  int64 // the balance in the status
+		reason string
+		read   time.Time
+		want   int
+	}{
+		"a key that was shown empty":                        {0, funded, now.Add(time.Minute), 1},
+		"a key that is shown with what was swept":           {sol1, funded, now.Add(time.Minute), 1},
+		"a key that is shown with what was swept, as it is": {sol1, funded, now, 0},
+		"a key that was told of":                            {sol1, rich, now.Add(time.Minute), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := key(0, 0, v1alpha1.PayerRetired)
+			in := scene{revision: 1, count: 1, keys: []Key{old, key(1, 0, v1alpha1.PayerActive)}}.input()
+			in.Balances[old.Address] = Balance{Lamports: 50_000_000, At: test.read}
+			in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{
+				{Address: "address-of-p-payer-1-0", Secret: "p-payer-1-0", State: v1alpha1.PayerActive},
+				{Address: old.Address, Secret: old.Secret, State: v1alpha1.PayerRetired, BalanceLamports: &test.shown},
+			}
+			in.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &metav1.Time{Time: now}}
+			in.Pool.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFeePayersFunded, Status: metav1.ConditionTrue, Reason: test.reason}}
+			events := Decide(in).Events
+			if len(events) != test.want || len(events) > 0 && events[0].Reason != v1alpha1.EventRetiredKeyFunded {
+				t.Errorf("events are %v, want %d RetiredKeyFunded", events, test.want)
+			}
+		})
+	}
+}
+
+// sol1 is 1 SOL.
+const sol1 = int64(lamportsPerSOL)
+
 func TestASecretWhoseAddressChangedIsAnEvent(t *testing.T) {
 	t.Parallel()
 	in := scene{}.input()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -203,10 +204,18 @@ func (d *decision) newsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.Secret,
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.Secret))
 	}
-	if p.State == v1alpha1.PayerRetired && lamports(p) >= worthAnEvent && lamports(last) < worthAnEvent && last.State == v1alpha1.PayerRetired {
+	// The balance that status shows may be from before the sweep, as large as the new.
+	news := lamports(last) < worthAnEvent || d.wasQuiet() && d.fresh(d.Balances[p.Address])
+	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= worthAnEvent && news {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.Secret,
 			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.Secret, sol(uint64(lamports(p))))) //nolint:gosec // not negative
 	}
+}
+
+// wasQuiet tells whether the status last said that all is well with the payers.
+func (d *decision) wasQuiet() bool {
+	c := meta.FindStatusCondition(d.Pool.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
+	return c != nil && c.Reason == v1alpha1.ReasonFunded
 }
 
 // alone tells whether the Secret holds one payer only, and held one.
