@@ -228,9 +228,7 @@ func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Fol
 
 func newStore(t *testing.T, h *history) commitments.Store {
 	t.Helper()
-	pool := pgtest.Pool(t)
-	must(t, store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
-	s, err := store.New(pool)
+	s, err := store.New(pgtest.Migrated(t, store.Migrate))
 	must(t, err)
 	return s.Commitments(h.pool.Address)
 }

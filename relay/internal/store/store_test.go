@@ -29,14 +29,10 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// open gives a migrated store in a schema of its own.
+// open gives a migrated store in a database of its own.
 func open(t testing.TB) *Store {
 	t.Helper()
-	pool := pgtest.Pool(t)
-	if err := Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(pool)
+	s, err := New(pgtest.Migrated(t, Migrate))
 	if err != nil {
 		t.Fatal(err)
 	}

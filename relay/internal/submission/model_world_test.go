@@ -117,12 +117,10 @@ func newModelWorld(t *testing.T, db *store.Store, seed uint64, rules modelRules,
 	return w
 }
 
-// newModelStore is a migrated store in a schema of its own.
+// newModelStore is a migrated store in a database of its own.
 func newModelStore(t *testing.T) *store.Store {
 	t.Helper()
-	db := pgtest.Pool(t)
-	modelMust(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
-	s, err := store.New(db)
+	s, err := store.New(pgtest.Migrated(t, store.Migrate))
 	modelMust(t, err)
 	return s
 }

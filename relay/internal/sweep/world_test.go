@@ -65,11 +65,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w.rpc = rpc.New(server.URL)
-	db := pgtest.Pool(t)
-	if err := store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	w.store = must[*store.Store](t)(store.New(db))
+	w.store = must[*store.Store](t)(store.New(pgtest.Migrated(t, store.Migrate)))
 	w.net.Start(t.Context())
 	return w
 }
