@@ -52,6 +52,9 @@ func fragile(t *testing.T, s *Store) (*Store, *atomic.Value) {
 	cut.Store("")
 	cfg := s.Pool.Config()
 	cfg.MaxConns = 1
+	// What is cut is a step's statement, never a look at whether the connection lives,
+	// which the pool takes after a second of rest.
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	dial := cfg.ConnConfig.DialFunc
 	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)

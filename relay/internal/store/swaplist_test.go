@@ -27,7 +27,7 @@ func fleet(t *testing.T, s *Store) map[string]submission.Lease {
 		switch name {
 		case "new":
 			ok(t, s.Release(ctx, l, 0, ""))
-			exec(t, s, `UPDATE submissions SET state = 'pending', tries = 0, due_at = now() + interval '1 second' WHERE id = $1`, l.ID)
+			exec(t, s, `UPDATE submissions SET state = 'pending', tries = 0, due_at = now() + interval '10 minutes' WHERE id = $1`, l.ID)
 		case "waiting":
 			ok(t, s.Release(ctx, l, time.Hour, "swap_price"))
 		case "ready":
