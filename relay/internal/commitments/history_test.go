@@ -228,7 +228,9 @@ func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Fol
 
 func newStore(t *testing.T, h *history) commitments.Store {
 	t.Helper()
-	s, err := store.New(pgtest.Migrated(t, store.Migrate))
+	pool := pgtest.Pool(t)
+	must(t, store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
+	s, err := store.New(pool)
 	must(t, err)
 	return s.Commitments(h.pool.Address)
 }

@@ -1,6 +1,5 @@
-// Package pgtest gives each test a real Postgres: an empty schema of its own on a
-// shared server, a database of its own that is migrated, or a whole server that the
-// test may stop.
+// Package pgtest gives each test a real, empty Postgres: a schema of its own
+// on a shared server, or a whole server that the test may stop.
 //
 // A package that uses it has
 //
@@ -49,8 +48,7 @@ func Main(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	if os.Getenv(postgres.TestURLVariable) != "" {
-		code = m.Run()
-		return code, dropTemplate()
+		return m.Run(), nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -70,7 +68,10 @@ func run(m *testing.M) (code int, err error) {
 // after the test, which must have closed its connections by then.
 func URL(t testing.TB) string {
 	t.Helper()
-	base := baseURL(t)
+	base := os.Getenv(postgres.TestURLVariable)
+	if base == "" {
+		t.Fatal("pgtest: no server: the package needs func TestMain(m *testing.M) { pgtest.Main(m) }")
+	}
 	schema := "test_" + strings.ToLower(rand.Text())
 	if err := execute(t.Context(), base, "CREATE SCHEMA "+schema); err != nil {
 		t.Fatalf("pgtest: create the test's schema: %v", err)
@@ -91,25 +92,10 @@ func URL(t testing.TB) string {
 	return address
 }
 
-// baseURL is the server's address.
-func baseURL(t testing.TB) string {
-	t.Helper()
-	base := os.Getenv(postgres.TestURLVariable)
-	if base == "" {
-		t.Fatal("pgtest: no server: the package needs func TestMain(m *testing.M) { pgtest.Main(m) }")
-	}
-	return base
-}
-
 // Pool is a pool of connections to URL, closed after the test.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return poolOf(t, URL(t))
-}
-
-func poolOf(t testing.TB, address string) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(address)
+	config, err := pgxpool.ParseConfig(URL(t))
 	if err != nil {
 		t.Fatalf("pgtest: read the server's address: %v", err)
 	}

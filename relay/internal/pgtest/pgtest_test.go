@@ -2,7 +2,6 @@ package pgtest
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"testing"
 
@@ -106,45 +105,5 @@ func TestWithSearchPath(t *testing.T) {
 				t.Errorf("got %q, %v, want %q, error %t", got, err, tt.want, tt.wantError)
 			}
 		})
-	}
-}
-
-func TestMigratedDatabasesAreApart(t *testing.T) {
-	t.Parallel()
-	runs := 0
-	migrate := func(ctx context.Context, pool *pgxpool.Pool, _ *slog.Logger) error {
-		runs++
-		_, err := pool.Exec(ctx, "CREATE TABLE things (id int); INSERT INTO things VALUES (1)")
-		return err
-	}
-	var name string
-	t.Run("a test", func(t *testing.T) {
-		for _, pool := range []*pgxpool.Pool{Migrated(t, migrate), Migrated(t, migrate)} {
-			if _, err := pool.Exec(t.Context(), "INSERT INTO things VALUES (2)"); err != nil {
-				t.Fatal(err)
-			}
-			var rows int
-			if err := pool.QueryRow(t.Context(), "SELECT count(*), current_database() FROM things").Scan(&rows, &name); err != nil {
-				t.Fatal(err)
-			}
-			if rows != 2 {
-				t.Errorf("a test sees %d rows, want that of the migration and its own", rows)
-			}
-		}
-	})
-	if runs != 1 {
-		t.Errorf("migrated %d times, want once", runs)
-	}
-	conn, err := pgx.Connect(t.Context(), os.Getenv(postgres.TestURLVariable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	var exists bool
-	if err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil {
-		t.Fatal(err)
-	}
-	if name == "" || exists {
-		t.Errorf("the database %q exists after its test: %t", name, exists)
 	}
 }

@@ -83,7 +83,11 @@ func newPool(t *testing.T) *pool {
 	for i := range p.payers {
 		p.payers[i] = must[solana.PrivateKey](t)(solana.NewRandomPrivateKey())
 	}
-	p.ledger = known{must[*store.Store](t)(store.New(pgtest.Migrated(t, store.Migrate))).Ledger(), map[solana.Signature]spending.Attempt{}}
+	db := pgtest.Pool(t)
+	if err := store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	p.ledger = known{must[*store.Store](t)(store.New(db)).Ledger(), map[solana.Signature]spending.Attempt{}}
 	return p
 }
 

@@ -29,10 +29,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// open gives a migrated store in a database of its own.
+// open gives a migrated store in a schema of its own.
 func open(t testing.TB) *Store {
 	t.Helper()
-	s, err := New(pgtest.Migrated(t, Migrate))
+	pool := pgtest.Pool(t)
+	if err := Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(pool)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,10 +117,12 @@ func newModelWorld(t *testing.T, db *store.Store, seed uint64, rules modelRules,
 	return w
 }
 
-// newModelStore is a migrated store in a database of its own.
+// newModelStore is a migrated store in a schema of its own.
 func newModelStore(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.New(pgtest.Migrated(t, store.Migrate))
+	db := pgtest.Pool(t)
+	modelMust(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
+	s, err := store.New(db)
 	modelMust(t, err)
 	return s
 }

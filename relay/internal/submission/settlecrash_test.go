@@ -323,7 +323,9 @@ type swapRun struct {
 // newSwapRun is for the test's own goroutine.
 func (s *settleWorld) newSwapRun(gross, least uint64) *swapRun {
 	s.t.Helper()
-	r := &swapRun{settleWorld: s, db: pgtest.Migrated(s.t, store.Migrate), payer: s.newKey()}
+	r := &swapRun{settleWorld: s, db: pgtest.Pool(s.t), payer: s.newKey()}
+	log := slog.New(slog.DiscardHandler)
+	must(s.t, store.Migrate(s.t.Context(), r.db, log))
 	var err error
 	r.store, err = store.New(r.db)
 	must(s.t, err)
@@ -405,7 +407,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: unlimited{}, Leaves: noLeaves{}, Signs: signs,
 		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Settler: saga, Settlements: 4,
 		Price:  submission.PriceRule{Cap: 1000, Percentile: 50},
-		Timing: submission.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: 5 * settleSlot / 2, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
+		Timing: submission.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: settleSlot, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
 	})
 	if err != nil {
 		return nil, err

@@ -82,7 +82,9 @@ func newWorldOf(t *testing.T, slot time.Duration) *world {
 	w.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)
 	w.state = w.newState(w.rpc)
-	w.store, err = store.New(pgtest.Migrated(t, store.Migrate))
+	db := pgtest.Pool(t)
+	must(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
+	w.store, err = store.New(db)
 	must(t, err)
 	w.payer = w.newKey()
 	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
@@ -297,7 +299,7 @@ func (w *world) assemble(p parts) *relay {
 		p.spending = unlimited{}
 	}
 	if p.timing == (submission.Timing{}) {
-		p.timing = submission.Timing{Lease: lease, Poll: slot, Sweep: 5 * slot / 2, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot}
+		p.timing = submission.Timing{Lease: lease, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot}
 	}
 	if p.concurrency == 0 {
 		p.concurrency = 64

@@ -65,7 +65,11 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w.rpc = rpc.New(server.URL)
-	w.store = must[*store.Store](t)(store.New(pgtest.Migrated(t, store.Migrate)))
+	db := pgtest.Pool(t)
+	if err := store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	w.store = must[*store.Store](t)(store.New(db))
 	w.net.Start(t.Context())
 	return w
 }
