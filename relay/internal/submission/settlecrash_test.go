@@ -407,7 +407,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: unlimited{}, Leaves: noLeaves{}, Signs: signs,
 		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Settler: saga, Settlements: 4,
 		Price:  submission.PriceRule{Cap: 1000, Percentile: 50},
-		Timing: submission.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: settleSlot, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
+		Timing: submission.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: 5 * settleSlot / 2, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
 	})
 	if err != nil {
 		return nil, err

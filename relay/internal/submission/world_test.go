@@ -299,7 +299,7 @@ func (w *world) assemble(p parts) *relay {
 		p.spending = unlimited{}
 	}
 	if p.timing == (submission.Timing{}) {
-		p.timing = submission.Timing{Lease: lease, Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot}
+		p.timing = submission.Timing{Lease: lease, Poll: slot, Sweep: 5 * slot / 2, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot}
 	}
 	if p.concurrency == 0 {
 		p.concurrency = 64
