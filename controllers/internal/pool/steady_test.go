@@ -333,7 +333,7 @@ func (f *fleets) round(t *testing.T, n int) {
 	f.pass(t, figuresAtMost/2+time.Second)
 	f.eventually(t, "what busy fleets have paid is shown after a minute", func(p *v1alpha1.RelayPool) error {
 		got := *p.Status.FeePayers[0].BalanceLamports
-		if strings.HasPrefix(p.Name, "busy-") && uint64(got) > left { //nolint:gosec // no balance is negative
+		if strings.HasPrefix(p.Name, "busy-") && uint64(got) > left {
 			return fmt.Errorf("the balance is %d, want at most %d", got, left)
 		}
 		return nil

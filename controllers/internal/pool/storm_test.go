@@ -56,7 +56,9 @@ func TestStormsOfConflictingWritesPass(t *testing.T) {
 	before := payerSecrets(t, s, 2)
 
 	storm := newStorm(t, s)
-	storm.scale(t.Context(), "scaled", fewestScaled)
+	if err := storm.scale(t.Context(), "scaled", fewestScaled); err != nil {
+		t.Fatal(err)
+	}
 	fewest := storm.watchReplicas(t, "scaled")
 	traffic.Take()
 	storm.rage(t)
@@ -166,7 +168,7 @@ func (s *storm) writers(name string) []func(context.Context, int) error {
 			return s.merge(ctx, deployment(), change)
 		},
 		func(ctx context.Context, _ int) error { // an autoscaler, or somebody with kubectl scale
-			return s.scale(ctx, name, fewestScaled+rand.Int32N(4)) //nolint:gosec // no secret
+			return s.scale(ctx, name, fewestScaled+rand.Int32N(4))
 		},
 		func(ctx context.Context, n int) error {
 			return s.merge(ctx, &corev1.Service{ObjectMeta: object}, map[string]any{
