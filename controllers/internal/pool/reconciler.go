@@ -278,12 +278,21 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	}
 	pool := f.Pool.DeepCopy()
 	pool.Status = *status
-	if err := r.Client.Status().Update(ctx, pool); err != nil {
+	err := r.Client.Status().Update(ctx, pool)
+	if err == nil || unanswered(err) {
+		// Told twice rather than never: the next pass may find the status written.
+		r.tellReported(f, p, status)
+	}
+	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Wrote status")
-	r.tellReported(f, p, status)
 	return nil
+}
+
+// unanswered tells whether what was asked for may have been done all the same.
+func unanswered(err error) bool {
+	return !errors.As(err, new(apierrors.APIStatus)) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
 // forget drops what is remembered of a RelayPool that is gone.

@@ -1,0 +1,37 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A status whose write may have happened is told of, for no later pass would.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	pools := schema.GroupResource{Group: "relaypool.dev", Resource: "relaypools"}
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"the connection broke":              {&url.Error{Op: "Put", URL: "/", Err: errors.New("connection reset")}, true},
+		"the pass ran out of time":          {context.DeadlineExceeded, true},
+		"the server gave up on an answer":   {apierrors.NewTimeoutError("no answer", 1), true},
+		"the server's storage was too slow": {apierrors.NewServerTimeout(pools, "update", 1), true},
+		"somebody else wrote before":        {apierrors.NewConflict(pools, "demo", errors.New("changed")), false},
+		"the RelayPool is gone":             {apierrors.NewNotFound(pools, "demo"), false},
+		"it is not allowed":                 {apierrors.NewForbidden(pools, "demo", errors.New("no")), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := unanswered(tc.err); got != tc.want {
+				t.Errorf("unanswered is %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
