@@ -90,12 +90,12 @@ func timeOf(object string) (time.Time, error) {
 		bits = bits<<8 | uint64(b)
 	}
 	seconds, nanoseconds := bits>>36, bits&(1<<36-1)%uint64(time.Second)
-	return epoch.Add(time.Duration(seconds)*time.Second + time.Duration(nanoseconds)), nil //nolint:gosec // 28 bits, and below a second
+	return epoch.Add(time.Duration(seconds)*time.Second + time.Duration(nanoseconds)), nil // 28 bits of seconds, and less than one
 }
 
 // git runs a command and gives its lines, which end with zero bytes.
 func git(ctx context.Context, root string, args ...string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are this program's
+	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = root
 	out, err := cmd.Output()
 	var exit *exec.ExitError
