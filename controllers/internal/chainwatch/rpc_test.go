@@ -145,11 +145,15 @@ func TestALocalChainIsReadBeforeAndAfterItIsInitialised(t *testing.T) {
 	if next, ok := r.Report.NextIndex(); !ok || next != 0 {
 		t.Errorf("got %d leaves, %v, want an empty tree", next, ok)
 	}
-	told, calls := events(), c.Stats()["getMultipleAccounts"]
-	until(t, "twenty checks were made", func() bool { return c.Stats()["getMultipleAccounts"] > calls+20 })
-	if got := events(); got != told {
-		t.Errorf("got %d events of a chain on which nothing happens", got-told)
-	}
+	// The event of the last change may still be on its way.
+	told, calls := -1, uint64(0)
+	until(t, "twenty checks of a chain on which nothing happens were made without an event", func() bool {
+		made := c.Stats()["getMultipleAccounts"]
+		if now := events(); now != told {
+			told, calls = now, made
+		}
+		return made > calls+20
+	})
 	if n := c.Stats()["getGenesisHash"]; n != 1 {
 		t.Errorf("got %d calls for the genesis hash, want one", n)
 	}
