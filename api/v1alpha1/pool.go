@@ -63,7 +63,8 @@ type Pool struct {
 	// +kubebuilder:default=Hold
 	Gate Gate `json:"gate,omitempty"`
 	// CheckIntervalSeconds is how often the pool is checked on the chain, in
-	// seconds, give or take a tenth. Default: 60.
+	// seconds, give or take a tenth. While a fee payer is short it is 15 at most.
+	// Default: 60.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=10

@@ -38,7 +38,8 @@ type PoolApplyConfiguration struct {
 	// Default: Hold.
 	Gate *apiv1alpha1.Gate `json:"gate,omitempty"`
 	// CheckIntervalSeconds is how often the pool is checked on the chain, in
-	// seconds, give or take a tenth. Default: 60.
+	// seconds, give or take a tenth. While a fee payer is short it is 15 at most.
+	// Default: 60.
 	CheckIntervalSeconds *int32 `json:"checkIntervalSeconds,omitempty"`
 }
 
