@@ -37,8 +37,6 @@ import (
 )
 
 const (
-	idlePools = 200
-	busyPools = 20
 	// other is a RelayPool that somebody works on. It is watched for nothing.
 	other = "other"
 
@@ -60,7 +58,8 @@ const (
 // Two hundred fleets at rest are not written at all, and twenty busy ones only
 // in their status, and no more often than the rule has it: conditions at once,
 // figures once a minute and beyond a stated change. Everything here is real but
-// the kubelet and the clock, which is set forward.
+// the kubelet and the clock, which is set forward. Under the race detector the
+// fleets are fewer: see idlePools.
 //
 // It does not run beside other tests, for it counts passes of all operators.
 func TestSteadyStateIsNotWritten(t *testing.T) { //nolint:paralleltest // see above
