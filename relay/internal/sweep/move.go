@@ -157,6 +157,10 @@ func (r *run) ended(ctx context.Context, err error) error {
 
 // pause waits for one poll, and says what for when that has changed, or long ago.
 func (r *run) pause(ctx context.Context, waits string) error {
+	if ctx.Err() != nil && r.waits != "" {
+		// The end may itself be why something was not found just now.
+		return r.ended(ctx, ctx.Err())
+	}
 	if now := r.Now(); waits != r.waits || now.Sub(r.told) >= tellEvery {
 		r.waits, r.told = waits, now
 		r.Log.InfoContext(ctx, "Found that it has to wait", "for", waits)

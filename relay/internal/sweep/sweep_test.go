@@ -226,9 +226,9 @@ func TestATransactionThatNoHistoryTellsOfIsNotSignedAnew(t *testing.T) {
 	old, to := w.key("old", 2*sol), w.key("new", sol)
 	// It never lands, and once it is dead no endpoint has a history that reaches back.
 	c := w.endpoints([]fault.Rule{{Method: "sendTransaction", Drop: true}, {History: 20}})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithCancel(w.context())
 	defer cancel()
-	_, err := w.sweeper(c).All(ctx, signers(old), to.PublicKey())
+	_, err := w.sweeperTelling(c, until{w.Output(), "role archive", cancel}).All(ctx, signers(old), to.PublicKey())
 	var unfinished *sweep.Unfinished
 	if !errors.As(err, &unfinished) || !strings.Contains(err.Error(), "role archive") || w.count(`SELECT count(*) FROM sweeps`) != 1 {
 		t.Errorf("error is %v, want that the history is too short, and one transaction", err)

@@ -1,8 +1,10 @@
 package sweep_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"testing"
@@ -134,10 +136,30 @@ func (written) Complete(context.Context, []solana.PublicKey) (bool, error) { ret
 
 func (w *world) sweeper(c sweep.Chain) *sweep.Sweeper {
 	w.Helper()
+	return w.sweeperTelling(c, w.Output())
+}
+
+// sweeperTelling logs to out.
+func (w *world) sweeperTelling(c sweep.Chain, out io.Writer) *sweep.Sweeper {
+	w.Helper()
 	return must[*sweep.Sweeper](w.T)(sweep.New(sweep.Options{
-		Chain: c, Store: w.store.Sweeps(), Books: written{}, Log: slog.New(slog.NewTextHandler(w.Output(), nil)), Now: time.Now,
+		Chain: c, Store: w.store.Sweeps(), Books: written{}, Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now,
 		Price: submission.PriceRule{}, Poll: 10 * time.Millisecond, Rebroadcast: 30 * time.Millisecond,
 	}))
+}
+
+// until writes on, and calls once it has seen the words.
+type until struct {
+	io.Writer
+	words string
+	call  func()
+}
+
+func (u until) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(u.words)) {
+		u.call()
+	}
+	return u.Writer.Write(line)
 }
 
 func (w *world) context() context.Context {
