@@ -20,7 +20,15 @@ import (
 
 // holdBefore keeps swaps from being executed: the router gives a price, and
 // nothing that can be signed.
-func (s *swapStand) holdBefore() { s.lies(router.LieRule{Lie: router.WrongProgram}) }
+func (s *swapStand) holdBefore() { s.holdAt(router.Settings{}) }
+
+// holdAt does so with a router whose routes are already those of the settings: a
+// relay may have its quote from before they change, and its instructions from after.
+func (s *swapStand) holdAt(by router.Settings) {
+	s.t.Helper()
+	by.Lies = []router.LieRule{{Lie: router.WrongProgram}}
+	s.behave(by)
+}
 
 // crowded is a router whose routes leave no room for the making of all accounts in the
 // transaction that executes, and fit without.
@@ -34,7 +42,7 @@ func (w *swapping) crowd(nth int, by router.Settings) {
 	w.t.Helper()
 	w.behave(by)
 	w.signed("accounts", nth)
-	w.holdBefore()
+	w.holdAt(by)
 	w.shows("accounts_ready", "router_hostile")
 }
 
@@ -146,7 +154,7 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 	t.Run("after", func(t *testing.T) {
 		t.Parallel()
 		s := newSwapStand(t, standOptions{slot: slow})
-		s.holdBefore()
+		s.holdAt(crowded())
 		w := s.begin(s.owned(false))
 		w.crowd(1, crowded())
 		w.closing()

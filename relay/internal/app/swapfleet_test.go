@@ -207,7 +207,7 @@ func TestASwapPastItsTimeoutIsTold(t *testing.T) {
 func TestNoRentForARecipientWhoClosesHisAccount(t *testing.T) {
 	t.Parallel()
 	s := newSwapStand(t, standOptions{slot: forking})
-	s.holdBefore()
+	s.holdAt(full())
 	kept, back := s.newSwap(s.owned(false)), s.newSwap(s.owned(false))
 	for _, w := range []*swapping{kept, back} {
 		w.post(s.stand)
