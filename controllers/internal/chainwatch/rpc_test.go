@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = time.Minute
 	canary   = "c4n4ryc4n4ry"
 )
 
@@ -186,7 +186,7 @@ func TestFinalizedIsReadWhenAskedFor(t *testing.T) {
 func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 	t.Parallel()
 	c, target := chain(t, localnet.Options{Initialised: true})
-	w, _ := start(t, Options{Timeout: 300 * time.Millisecond})
+	w, _ := start(t, Options{Timeout: 3 * time.Second, Workers: 32}) // one hangs, and a busy machine is slow to let the others answer
 	dead := httptest.NewServer(http.NotFoundHandler())
 	dead.Close()
 	answer := func(status int, body string) string {
@@ -230,10 +230,16 @@ func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 		w.Set(named(100+i), q)
 	}
 	for i, test := range tests {
-		until(t, "the endpoint "+test.name+" was tried alone", func() bool { r, _ := w.Reading(named(i)); return !r.Since.IsZero() })
-		if state, reason, message := w.pool(i); state != poolcheck.Unknown || reason != poolcheck.ReasonChainUnavailable ||
-			!strings.Contains(message, "endpoint "+test.name+": ") || !strings.Contains(message, test.want) || strings.Contains(message, canary) || strings.Contains(message, "127.0.0.1") {
-			t.Errorf("%s: got %s, %s, %q, want unknown, the fault %q and nothing of the URL", test.name, state, reason, message, test.want)
+		// A machine that stalls makes of any of them one that does not answer in time.
+		var seen string
+		until(t, "the endpoint "+test.name+", alone, is told as: "+test.want, func() bool {
+			state, reason, message := w.pool(i)
+			seen += message + "\n"
+			return state == poolcheck.Unknown && reason == poolcheck.ReasonChainUnavailable && strings.Contains(message, "endpoint "+test.name+": ") &&
+				strings.Contains(message, test.want)
+		})
+		if strings.Contains(seen, canary) || strings.Contains(seen, "127.0.0.1") {
+			t.Errorf("%s: the URL or what it answered is told: %q", test.name, seen)
 		}
 		until(t, "another endpoint carries "+test.name, func() bool { state, _, _ := w.pool(100 + i); return state == poolcheck.OK })
 	}

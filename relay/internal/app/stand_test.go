@@ -79,13 +79,17 @@ type standOptions struct {
 	lease         time.Duration
 	ring          int // of the chain's program; 0 is the profile's
 	slot          time.Duration
+	timeout       uint64 // of swaps, in slots; 0 is the profile's
 }
 
 func newStand(t *testing.T, o standOptions) *stand {
 	t.Helper()
 	s := &stand{t: t, o: o}
 	var err error
-	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slot, slot), Initialised: !o.bare, Ring: o.ring})
+	profile := shieldpool.Development()
+	profile.RootHistory = cmp.Or(o.ring, profile.RootHistory)
+	profile.SwapTimeout = cmp.Or(o.timeout, profile.SwapTimeout)
+	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slot, slot), Initialised: !o.bare, Profile: profile})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.chain.Close()) })
 	url, err := s.chain.Listen("127.0.0.1:0")
@@ -93,8 +97,6 @@ func newStand(t *testing.T, o standOptions) *stand {
 	s.chain.Start(t.Context())
 	s.rpc, err = chain.New(chain.Options{URL: url, HTTP: chain.NewHTTPClient(), Now: time.Now})
 	must(t, err)
-	profile := shieldpool.Development()
-	profile.RootHistory = cmp.Or(o.ring, profile.RootHistory)
 	s.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)
 	for range max(o.payers, 1) {
@@ -151,6 +153,9 @@ func (s *stand) configure(change ...func(*config.Serve)) *config.Config {
 		VerifyingKey: write("vk.json", s.o.vk), FeePayerKeyFile: keys, FeePayerMinBalance: sol / 100, Retention: 24 * time.Hour,
 		PriorityFeeCap: 1000, PriorityFeePercentile: 50, CompliancePublicKey: hex.EncodeToString(public[:]),
 		Logging: config.Logging{Level: "debug", Format: "json"}, Concurrency: 16, Wait: 20 * time.Second, WaitMax: time.Minute,
+	}
+	if s.o.timeout > 0 {
+		c.Profile, c.ProfileFile = "", write("profile.yaml", fmt.Appendf(nil, "base: development\nswapTimeout: %d\n", s.o.timeout))
 	}
 	switch {
 	case s.o.alsoRefuseRPC:
