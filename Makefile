@@ -27,7 +27,7 @@ GOLANGCI := $(TOOLS_DIR)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERS
 .PHONY: help
 help: ## Show this list.
 	@echo 'Usage: make <target>'
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
 
 # The programs are built and run rather than started by `go run`, which would
 # die of a SIGTERM without passing it on.
