@@ -27,7 +27,7 @@ GOLANGCI := $(TOOLS_DIR)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERS
 .PHONY: help
 help: ## Show this list.
 	@echo 'Usage: make <target>'
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
 
 # The programs are built and run rather than started by `go run`, which would
 # die of a SIGTERM without passing it on.
@@ -54,6 +54,25 @@ drill: ## Break relays, database and endpoints under load, then account for ever
 build: ## Build relay and operator into bin/.
 	go build -trimpath -o bin/relay ./relay/cmd/relay
 	go build -trimpath -o bin/operator ./controllers/cmd/operator
+
+# Where images are named for, and what for; the first platform is that of the
+# archives with the plain names. A version of Go that is newer than go.mod's could
+# pack the layers in other bytes.
+REGISTRY ?= ghcr.io/relaypool
+PLATFORMS ?= linux/amd64
+IMAGES_GO := GOFLAGS= GOWORK=off GOTOOLCHAIN=go$(word 2,$(shell grep '^go ' hack/images/go.mod))
+
+.PHONY: images
+images: bin/images/tool ## Build the images of operator and relay into bin/images/, with SBOMs and digests; needs no Docker.
+	bin/images/tool build -root . -out bin/images -registry $(REGISTRY) -platform $(PLATFORMS) $(ARGS)
+
+.PHONY: e2e-images
+e2e-images: bin/images/tool ## Build the images of the end-to-end suite into bin/images/e2e/: local chain, gate, Postgres.
+	bin/images/tool e2e -root . -out bin/images/e2e $(ARGS)
+
+.PHONY: bin/images/tool
+bin/images/tool:
+	cd hack/images && $(IMAGES_GO) go build -buildvcs=false -o ../../bin/images/tool .
 
 .PHONY: test
 test: ## Run every test under the race detector, on one private Postgres and real API servers.

@@ -25,7 +25,7 @@ import (
 // have it as well, so that both ways make the same image.
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Spec describes an image. All but Environment and Labels is required.
+// Spec describes an image. Platform, Created, Entrypoint and Layers are required.
 type Spec struct {
 	Platform program.Platform
 	// Created is the time of the image and of each of its files.
@@ -33,8 +33,10 @@ type Spec struct {
 	Entrypoint []string
 	// Environment is added to the search path, as NAME=value.
 	Environment []string
-	Labels      map[string]string
-	Layers      []Layer
+	// StopSignal ends the program; SIGTERM when empty.
+	StopSignal string
+	Labels     map[string]string
+	Layers     []Layer
 }
 
 // Layer is files and the sentence that the image's history has of them.
@@ -56,7 +58,7 @@ func New(s Spec) (v1.Image, error) {
 	config := &v1.ConfigFile{
 		OS: s.Platform.OS, Architecture: s.Platform.Architecture, Created: created,
 		Config: v1.Config{
-			Entrypoint: s.Entrypoint, User: User(), WorkingDir: "/",
+			Entrypoint: s.Entrypoint, User: User(), WorkingDir: "/", StopSignal: s.StopSignal,
 			Env: append([]string{searchPath}, s.Environment...), Labels: maps.Clone(s.Labels),
 		},
 		RootFS: v1.RootFS{Type: "layers"},
