@@ -91,7 +91,8 @@ func (o *options) method() string {
 // serve is the server's command line.
 func (o *options) serve() []string {
 	return append([]string{
-		"postgres", "-D", o.data, "-c", "listen_addresses=*",
+		o.program("postgres"), // with its folder, since it looks for its files from there
+		"-D", o.data, "-c", "listen_addresses=*",
 		// Beside the data, because nothing else needs to be writable then.
 		"-c", "unix_socket_directories=" + filepath.Dir(o.data),
 	}, o.more...)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -66,7 +67,8 @@ func (w *writer) image(tag name.Tag, img v1.Image) error {
 	if err != nil {
 		return err
 	}
-	descriptor.Annotations = map[string]string{containerdName: tag.Name(), refName: tag.TagStr()}
+	descriptor.ArtifactType = "" // an image is one by its configuration
+	descriptor.Annotations = annotations(tag)
 	index, err := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{*descriptor}})
 	if err != nil {
 		return err
@@ -107,6 +109,15 @@ func (w *writer) image(tag name.Tag, img v1.Image) error {
 		return err
 	}
 	return errors.Join(w.bytes("index.json", index), w.bytes("manifest.json", list))
+}
+
+// annotations name an image as containerd and OCI's tools read it.
+func annotations(tag name.Tag) map[string]string {
+	full := tag.Name()
+	if path, found := strings.CutPrefix(full, name.DefaultRegistry+"/"); found {
+		full = "docker.io/" + path // as everybody but the registry itself calls it
+	}
+	return map[string]string{containerdName: full, refName: tag.TagStr()}
 }
 
 // familiar is how people write a name: without the registry when it is Docker's.

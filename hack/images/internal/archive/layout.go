@@ -48,8 +48,7 @@ func WriteLayout(folder string, indexes []Tagged) error {
 		return fmt.Errorf("write the OCI layout: %w", err)
 	}
 	for _, t := range indexes {
-		annotations := map[string]string{containerdName: t.Tag.Name(), refName: t.Tag.TagStr()}
-		if err := path.AppendIndex(t.Index, layout.WithAnnotations(annotations)); err != nil {
+		if err := path.AppendIndex(t.Index, layout.WithAnnotations(annotations(t.Tag))); err != nil {
 			return fmt.Errorf("write %s into the OCI layout: %w", t.Tag, err)
 		}
 	}

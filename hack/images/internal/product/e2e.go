@@ -63,11 +63,10 @@ func (d Development) Missing(root string) bool {
 // where it takes files of it.
 func (c Checkout) BuildDevelopment(ctx context.Context, d Development, platform program.Platform) (v1.Image, error) {
 	file := filepath.Join(c.Scratch, d.Name)
-	built, err := program.Build(ctx, program.Options{Module: filepath.Join(c.Root, d.module), Package: d.pkg, Platform: platform, File: file})
-	if err != nil {
+	if _, err := program.Build(ctx, program.Options{Module: filepath.Join(c.Root, d.module), Package: d.pkg, Platform: platform, File: file}); err != nil {
 		return nil, err
 	}
-	source, err := program.SourceOf(built.Info, c.Epoch)
+	source, err := program.ReadSource(ctx, c.Root, c.Epoch)
 	if err != nil {
 		return nil, err
 	}

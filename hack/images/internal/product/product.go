@@ -127,7 +127,7 @@ func (c Checkout) compile(ctx context.Context, p Product, platform program.Platf
 	if err != nil {
 		return nil, err
 	}
-	source, err := program.SourceOf(built.Info, c.Epoch)
+	source, err := program.ReadSource(ctx, c.Root, c.Epoch)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // Platform is what a program is built for, such as linux and arm64.
@@ -94,46 +92,4 @@ func toolchain(ctx context.Context, module string) (string, error) {
 		return "", fmt.Errorf("read the module's version of Go: %w: %s", err, bytes.TrimSpace(complaint.Bytes()))
 	}
 	return "go" + strings.TrimSpace(string(out)), nil
-}
-
-// Source is the state of the source that a program was built from.
-type Source struct {
-	// Revision is the commit, with "+modified" when files differed from it, or
-	// "unknown" without version control: what the programs' version command says.
-	Revision string
-	// Time is the commit's, or what SOURCE_DATE_EPOCH says.
-	Time time.Time
-}
-
-// SourceOf reads the source's state from what was built. Epoch is the value of
-// SOURCE_DATE_EPOCH, seconds since 1970, which decides the time unless it is empty.
-func SourceOf(info *debug.BuildInfo, epoch string) (Source, error) {
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	source := Source{Revision: "unknown"}
-	if revision := settings["vcs.revision"]; revision != "" {
-		source.Revision = revision
-	}
-	if settings["vcs.modified"] == "true" {
-		source.Revision += "+modified"
-	}
-	switch {
-	case epoch != "":
-		seconds, err := strconv.ParseInt(epoch, 10, 64)
-		if err != nil || seconds < 0 {
-			return Source{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, want seconds since 1970, such as those of `git log -1 --format=%%ct`", epoch)
-		}
-		source.Time = time.Unix(seconds, 0).UTC()
-	case settings["vcs.time"] != "":
-		at, err := time.Parse(time.RFC3339, settings["vcs.time"])
-		if err != nil {
-			return Source{}, fmt.Errorf("read the commit's time: %w", err)
-		}
-		source.Time = at.UTC()
-	default:
-		return Source{}, errors.New("the source has no commit to take the images' time from: build in a clone with git, or set SOURCE_DATE_EPOCH to seconds since 1970")
-	}
-	return source, nil
 }
