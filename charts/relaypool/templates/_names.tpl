@@ -1,0 +1,76 @@
+{{/* What objects of the release begin with: relaypool in the release relaypool. */}}
+{{- define "relaypool.base" -}}
+{{- if .Values.fullnameOverride -}}
+{{- trimSuffix "-operator" .Values.fullnameOverride -}}
+{{- else if contains "relaypool" .Release.Name -}}
+{{- .Release.Name | trunc 34 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-relaypool" (.Release.Name | trunc 24 | trimSuffix "-") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The operator's name. With the longest suffix, -external-metrics-reader, it has to stay below 63. */}}
+{{- define "relaypool.fullname" -}}
+{{- .Values.fullnameOverride | default (printf "%s-operator" (include "relaypool.base" .)) -}}
+{{- end -}}
+
+{{- define "relaypool.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "relaypool.fullname" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "relaypool.lease" -}}
+{{- .Values.leaderElection.leaseName | default (include "relaypool.fullname" .) -}}
+{{- end -}}
+
+{{- define "relaypool.externalMetrics" -}}
+{{ include "relaypool.fullname" . }}-external-metrics
+{{- end -}}
+
+{{/* The operator's own name in labels is always the same: fleets' network policies admit it by it. */}}
+{{- define "relaypool.selectorLabels" -}}
+app.kubernetes.io/name: relaypool-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "relaypool.labels" -}}
+{{ include "relaypool.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: relaypool
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- range $key, $value := .Values.extraLabels }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Of (list root image): a reference by digest, else by tag. */}}
+{{- define "relaypool.image" -}}
+{{- $root := index . 0 -}}
+{{- $image := index . 1 -}}
+{{- printf "%s/%s" ($root.Values.imageRegistry | default $image.registry) $image.repository -}}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default $root.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+
+{{- define "relaypool.replicas" -}}
+{{- if kindIs "invalid" .Values.operator.replicas -}}
+{{- ternary 2 1 .Values.externalMetrics.enabled -}}
+{{- else -}}
+{{- int .Values.operator.replicas -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Of (list root pool): labels of a RelayPool, which is not the operator. */}}
+{{- define "relaypool.poolLabels" -}}
+{{- $root := index . 0 -}}
+{{- $pool := index . 1 -}}
+app.kubernetes.io/part-of: relaypool
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- range $key, $value := merge (dict) ($pool.labels | default dict) $root.Values.extraLabels }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
+{{- end -}}

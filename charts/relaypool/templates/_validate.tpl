@@ -1,0 +1,52 @@
+{{/* What a schema cannot say. */}}
+{{- define "relaypool.validate" -}}
+{{- if and (not .Values.leaderElection.enabled) (gt (include "relaypool.replicas" . | int) 1) -}}
+{{- fail (printf "leaderElection.enabled is false, and operator.replicas is %s: two operators would work against each other. Turn leader election on, or take one replica." (include "relaypool.replicas" .)) -}}
+{{- end -}}
+{{- include "relaypool.validatePools" . -}}
+{{- include "relaypool.validateExternalMetrics" . -}}
+{{- end -}}
+
+{{- define "relaypool.validatePools" -}}
+{{- range $name, $pool := .Values.relayPools -}}
+{{- $namespace := $pool.namespace | default $.Release.Namespace -}}
+{{- if and $.Values.namespaces (not (has $namespace $.Values.namespaces)) -}}
+{{- fail (printf "relayPools.%s is in namespace %s, which the operator would not look at: namespaces has only %s. Set relayPools.%s.namespace to one of them, or add it to namespaces." $name $namespace (join ", " $.Values.namespaces) $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A cluster has one server of external metrics. */}}
+{{- define "relaypool.validateExternalMetrics" -}}
+{{- if .Values.externalMetrics.enabled -}}
+{{- $owner := include "relaypool.otherAdapter" . -}}
+{{- if $owner -}}
+{{- fail (printf "externalMetrics.enabled is true, but %s serves external.metrics.k8s.io in this cluster, and there can be one only (APIService v1beta1.external.metrics.k8s.io). Either set externalMetrics.enabled to false and scale by that adapter or by KEDA (docs/operations.md), or remove the other adapter first." $owner) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whose the external metrics are, in words, where they are somebody else's. */}}
+{{- define "relaypool.otherAdapter" -}}
+{{- $live := lookup "apiregistration.k8s.io/v1" "APIService" "" "v1beta1.external.metrics.k8s.io" -}}
+{{- if $live -}}
+{{- $service := dig "spec" "service" dict $live | default dict -}}
+{{- if not (and (eq (get $service "namespace") .Release.Namespace) (eq (get $service "name") (include "relaypool.externalMetrics" .))) -}}
+{{- if $service -}}
+the Service {{ get $service "namespace" }}/{{ get $service "name" }}
+{{- else -}}
+the API server itself
+{{- end -}}
+{{- with dig "metadata" "annotations" "meta.helm.sh/release-name" "" $live }} of the Helm release {{ . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Of (list root crd): whether this Helm can change a definition that is there. */}}
+{{- define "relaypool.canApplyDefinitions" -}}
+{{- $root := index . 0 -}}
+{{- $crd := index . 1 -}}
+{{- if semverCompare "<4.0.0-0" $root.Capabilities.HelmVersion.Version -}}
+{{- fail (printf "this chart brings another definition of %s, and Helm %s cannot apply it to one that is there. Apply it by hand (helm show crds CHART | kubectl apply --server-side --force-conflicts -f -), or upgrade with Helm 4." $crd.metadata.name $root.Capabilities.HelmVersion.Version) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,25 @@
+{{/* What works otherwise than one may think, in this cluster, with these values. */}}
+{{- define "relaypool.warnings" -}}
+{{- $live := .Capabilities.APIVersions.Has "apiregistration.k8s.io/v1" -}}
+{{- if not .Values.externalMetrics.enabled -}}
+{{- $owner := include "relaypool.otherAdapter" . -}}
+{{- if $owner }}
+NOTE: {{ $owner }} serves external metrics in this cluster. A RelayPool with
+autoscaling.provider HPA scales by it once it has the metric relaypool_backlog_jobs;
+docs/operations.md has the rule.
+{{ end -}}
+{{- end -}}
+{{- $monitoring := .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" -}}
+{{- if and $live $monitoring (not .Values.monitoring.serviceMonitor.enabled) .Values.operator.metrics.enabled }}
+NOTE: the Prometheus operator is here, and does not scrape this operator:
+monitoring.serviceMonitor.enabled and monitoring.prometheusRule.enabled have it do so.
+{{ end -}}
+{{- if not .Values.rbac.create }}
+WARNING: rbac.create is false. Without the roles of config/rbac, bound to the service
+account {{ .Release.Namespace }}/{{ include "relaypool.serviceAccount" . }}, the operator can do nothing.
+{{ end -}}
+{{- if not .Values.crds.upgrade }}
+NOTE: crds.upgrade is false. Before each upgrade:
+helm show crds CHART | kubectl apply --server-side -f -
+{{ end -}}
+{{- end -}}

@@ -1,0 +1,91 @@
+// Package release renders and installs the chart as Helm does, by its library.
+package release
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Name and Namespace are those that the documents install by.
+const (
+	Name      = "relaypool"
+	Namespace = "relaypool-system"
+)
+
+// Load reads the chart from its folder or its package.
+func Load(path string) (*chart.Chart, error) {
+	c, err := loader.Load(path)
+	if err != nil {
+		return nil, fmt.Errorf("load the chart: %w", err)
+	}
+	return c, nil
+}
+
+// Options say for what a chart is rendered. The zero value is an installation of
+// relaypool in relaypool-system on a cluster that has nothing.
+type Options struct {
+	Name, Namespace string
+	// APIVersions are what the cluster has besides Kubernetes itself.
+	APIVersions []string
+	// Upgrade renders for helm upgrade instead of helm install.
+	Upgrade bool
+}
+
+// Render gives the objects that the chart is made into, without a cluster, and
+// the notes. Hooks are among the objects.
+func Render(c *chart.Chart, values map[string]any, o Options) (objects []*unstructured.Unstructured, notes string, err error) {
+	install := action.NewInstall(action.NewConfiguration())
+	install.DryRunStrategy = action.DryRunClient
+	install.ReleaseName, install.Namespace = orDefault(o.Name, Name), orDefault(o.Namespace, Namespace)
+	install.APIVersions, install.IsUpgrade = o.APIVersions, o.Upgrade
+	install.KubeVersion = &common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	got, err := install.Run(c, values)
+	if err != nil {
+		return nil, "", err //nolint:wrapcheck // Helm's own words are what the user reads
+	}
+	rel, ok := got.(*release.Release)
+	if !ok {
+		return nil, "", fmt.Errorf("helm gave a release of type %T", got)
+	}
+	text := rel.Manifest
+	for _, h := range rel.Hooks {
+		text += "\n---\n" + h.Manifest
+	}
+	objects, err = Objects([]byte(text))
+	return objects, rel.Info.Notes, err
+}
+
+// Objects reads the objects of a file of YAML.
+func Objects(text []byte) ([]*unstructured.Unstructured, error) {
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	var out []*unstructured.Unstructured
+	for {
+		u := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&u.Object); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("read objects: %w", err)
+		case len(u.Object) > 0:
+			out = append(out, u)
+		}
+	}
+}
+
+func orDefault(s, otherwise string) string {
+	if strings.TrimSpace(s) == "" {
+		return otherwise
+	}
+	return s
+}
