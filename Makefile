@@ -23,6 +23,9 @@ GOLANGCI_PACKAGE := github.com/golangci/golangci-lint/v2
 GOLANGCI_VERSION := $(word 2,$(shell grep '$(GOLANGCI_PACKAGE) v' hack/tools/go.mod))
 # A linter refuses code for a newer Go than the one that built it.
 GOLANGCI := $(TOOLS_DIR)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)
+HELM_PACKAGE := helm.sh/helm/v4
+HELM_VERSION := $(word 2,$(shell grep '$(HELM_PACKAGE) v' hack/tools/go.mod))
+HELM := $(TOOLS_DIR)/helm-$(HELM_VERSION)-$(shell go env GOVERSION)
 
 .PHONY: help
 help: ## Show this list.
@@ -95,6 +98,15 @@ lint: $(GOLANGCI) ## Check formatting, go vet and golangci-lint in every module.
 $(GOLANGCI):
 	@echo 'building golangci-lint $(GOLANGCI_VERSION), once, which takes some minutes'
 	cd hack/tools && go build -o $@ $(GOLANGCI_PACKAGE)/cmd/golangci-lint
+
+$(HELM):
+	@echo 'building Helm $(HELM_VERSION), once, which takes some minutes'
+	cd hack/tools && go build -ldflags '-s -w' -o $@ $(HELM_PACKAGE)/cmd/helm
+
+.PHONY: chart
+chart: $(HELM) ## Write what is generated of the Helm chart anew, and package it into bin/charts.
+	cd hack/chart && go generate ./...
+	$(HELM) package charts/relaypool --destination bin/charts
 
 .PHONY: generate
 generate: ## Write the generated code anew.
