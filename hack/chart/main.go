@@ -1,5 +1,6 @@
 // Command chart writes what is generated of charts/relaypool: the RelayPool's
-// definition, the operator's role and its alerts as they stand in config.
+// definition, the operator's role and its alerts as they stand in config, the
+// schema of the values, and the README.
 package main
 
 import (
@@ -7,7 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/relaypool/relaypool/hack/chart/readme"
+	"github.com/relaypool/relaypool/hack/chart/schema"
 	"github.com/relaypool/relaypool/hack/chart/source"
+	"github.com/relaypool/relaypool/hack/chart/values"
 )
 
 //go:generate go run . ../..
@@ -65,6 +69,24 @@ func generate(root string) (map[string][]byte, error) {
 		if files[name], err = source.From(from.path, content, from.key); err != nil {
 			return nil, err
 		}
+	}
+	annotated, err := read("charts/relaypool/values.yaml")
+	if err != nil {
+		return nil, err
+	}
+	introduction, err := read("hack/chart/introduction.md")
+	if err != nil {
+		return nil, err
+	}
+	tree, err := values.Read(annotated)
+	if err != nil {
+		return nil, err
+	}
+	if files["values.schema.json"], err = schema.Write(tree, crd); err != nil {
+		return nil, err
+	}
+	if files["README.md"], err = readme.Write(introduction, tree); err != nil {
+		return nil, err
 	}
 	return files, nil
 }
