@@ -22,6 +22,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -113,7 +114,7 @@ type arena struct {
 	relays   []*relay
 	payers   []solana.PrivateKey
 	pool     *shieldpool.Pool
-	eyes     *eyes
+	eyes     *witness.Chain
 	load     *load.Load
 	director *director
 
@@ -279,18 +280,23 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	if err := a.database.gather(ctx, e); err != nil {
 		return nil, err
 	}
-	last, err := a.eyes.client.GetSlot(ctx, rpc.CommitmentFinalized)
+	last, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentFinalized)
 	if err != nil {
 		return nil, fmt.Errorf("read the finalized slot: %w", err)
 	}
-	if e.Transactions, err = a.eyes.transactions(ctx, last); err != nil {
+	if e.Transactions, err = a.eyes.Transactions(ctx, last); err != nil {
 		return nil, err
 	}
-	if err := a.searchLeft(ctx, e); err != nil {
+	at, err := vault()
+	if err != nil {
+		return nil, err
+	}
+	e.Vault.Opening = a.vault
+	if err := a.eyes.Left(ctx, at, e); err != nil {
 		return nil, err
 	}
 	for _, key := range a.payers {
-		closing, err := a.eyes.balance(ctx, key.PublicKey())
+		closing, err := a.eyes.Balance(ctx, key.PublicKey())
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/drill/schedule"
+	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
@@ -131,9 +132,9 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 	if err := chain.Fund(a.pool.Address, poolLamports); err != nil {
 		return err
 	}
-	a.eyes = &eyes{client: rpc.New(a.network.honest), pool: a.pool, payers: make(map[solana.PublicKey]bool), wraps: make(map[solana.PublicKey]bool)}
+	a.eyes = witness.NewChain(rpc.New(a.network.honest), a.pool)
 	for i, payer := range a.payers {
-		a.eyes.payers[payer.PublicKey()] = true
+		a.eyes.Payers[payer.PublicKey()] = true
 		if err := chain.Fund(payer.PublicKey(), a.firstFunds(i)); err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func (a *arena) startChain(ctx context.Context, key []byte) error {
 		return err
 	}
 	for _, payer := range a.payers {
-		if a.opening[payer.PublicKey()], err = a.eyes.balance(ctx, payer.PublicKey()); err != nil {
+		if a.opening[payer.PublicKey()], err = a.eyes.Balance(ctx, payer.PublicKey()); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -47,7 +48,7 @@ func (a *arena) meddle(ctx context.Context, how string) {
 	sent := make(map[solana.PublicKey]bool)
 	for {
 		swaps, _ := a.database.openSwaps(ctx, a.pool) // without the database he knows of none
-		slot, err := a.eyes.client.GetSlot(ctx, rpc.CommitmentProcessed)
+		slot, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentProcessed)
 		for _, s := range swaps {
 			switch {
 			case err != nil || len(sent) >= meddled && !sent[s.State]:
@@ -85,9 +86,9 @@ func (a *arena) act(ctx context.Context, how string, s openSwap) {
 		add(s.Prepare(me))
 		add(a.executeFor(ctx, s, me))
 	case refunds:
-		add(s.Close(me, s.wallet, a.eyes.exists(ctx, s.WSOL)))
+		add(s.Close(me, s.wallet, exists(ctx, a.eyes.Client, s.WSOL)))
 	}
-	latest, failure := a.eyes.client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
+	latest, failure := a.eyes.Client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
 	if err != nil || failure != nil {
 		return
 	}
@@ -98,7 +99,7 @@ func (a *arena) act(ctx context.Context, how string, s openSwap) {
 	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &key }); err != nil {
 		return
 	}
-	_, _ = a.eyes.client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true})
+	_, _ = a.eyes.Client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true})
 }
 
 // executeFor makes the execution that gives the user the minimum, or more.
@@ -107,7 +108,7 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 	if err != nil {
 		return nil, err
 	}
-	lamports, err := a.eyes.swapLamports(ctx, s.State)
+	lamports, err := swapHolds(ctx, a.eyes.Client, s.State)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +121,14 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 }
 
 // exists reports whether there is an account.
-func (y *eyes) exists(ctx context.Context, key solana.PublicKey) bool {
-	answer, err := y.client.GetAccountInfoWithOpts(ctx, key, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
+func exists(ctx context.Context, client *rpc.Client, key solana.PublicKey) bool {
+	answer, err := client.GetAccountInfoWithOpts(ctx, key, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
 	return err == nil && answer.Value != nil
 }
 
-// swapLamports is what a swap's state says that is to be swapped.
-func (y *eyes) swapLamports(ctx context.Context, state solana.PublicKey) (uint64, error) {
-	answer, err := y.client.GetAccountInfoWithOpts(ctx, state, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
+// swapHolds is what a swap's state says that is to be swapped.
+func swapHolds(ctx context.Context, client *rpc.Client, state solana.PublicKey) (uint64, error) {
+	answer, err := client.GetAccountInfoWithOpts(ctx, state, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
 	if err != nil {
 		return 0, fmt.Errorf("read a swap's state: %w", err)
 	}
@@ -159,7 +160,7 @@ func (d *database) openSwaps(ctx context.Context, pool *shieldpool.Pool) (out []
 				return s, err
 			}
 			s.wallet = solana.PublicKeyFromBytes(recipient)
-			decoded := swapTerms(terms)
+			decoded := witness.SwapTerms(terms)
 			if decoded == nil {
 				return s, fmt.Errorf("a swap's terms have %d bytes", len(terms))
 			}

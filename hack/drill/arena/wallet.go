@@ -29,7 +29,7 @@ func (a *arena) fund(ctx context.Context) error {
 
 func (a *arena) fundOne(ctx context.Context, payer solana.PublicKey) error {
 	for ctx.Err() == nil {
-		signature, err := a.eyes.client.RequestAirdrop(ctx, payer, fundingLamports, rpc.CommitmentConfirmed)
+		signature, err := a.eyes.Client.RequestAirdrop(ctx, payer, fundingLamports, rpc.CommitmentConfirmed)
 		if err != nil {
 			return fmt.Errorf("fund a payer: %w", err)
 		}
@@ -46,7 +46,7 @@ func (a *arena) fundOne(ctx context.Context, payer solana.PublicKey) error {
 // awaitAirdrop reports whether an airdrop became final; false when it was undone.
 func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (final bool, err error) {
 	for ctx.Err() == nil {
-		answer, err := a.eyes.client.GetSignatureStatuses(ctx, true, signature)
+		answer, err := a.eyes.Client.GetSignatureStatuses(ctx, true, signature)
 		if err != nil {
 			return false, fmt.Errorf("look for an airdrop: %w", err)
 		}
@@ -91,7 +91,7 @@ func stranger() solana.PrivateKey {
 // fails is expected then, and no fault.
 func (a *arena) direct(ctx context.Context, q *load.Request) {
 	key := stranger()
-	latest, err := a.eyes.client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
+	latest, err := a.eyes.Client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		return
 	}
@@ -105,5 +105,5 @@ func (a *arena) direct(ctx context.Context, q *load.Request) {
 	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &key }); err != nil {
 		return
 	}
-	_, _ = a.eyes.client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
+	_, _ = a.eyes.Client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
-	"github.com/relaypool/relaypool/hack/drill/canary"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -34,7 +34,7 @@ const (
 func (a *arena) watchRings(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed} {
-			if ring, err := a.eyes.ring(ctx, level); err == nil {
+			if ring, err := a.eyes.Ring(ctx, level); err == nil {
 				a.rings = append(a.rings, *ring)
 			}
 		}
@@ -105,7 +105,7 @@ func (a *arena) page(ctx context.Context, url string) ([]byte, error) {
 
 // search looks for the content of every request in logs and metrics.
 func (a *arena) search(e *account.Evidence, pages map[string][]byte) error {
-	set := canaries(e.Records)
+	set := witness.Canaries(e.Records)
 	look := func(source string, text io.Reader) error {
 		hits, read, err := set.Search(text)
 		if err != nil {
@@ -136,35 +136,6 @@ func (a *arena) search(e *account.Evidence, pages map[string][]byte) error {
 		}
 	}
 	return nil
-}
-
-// canaries are the parts of every request that nobody else may see.
-func canaries(records []load.Record) *canary.Set {
-	set := canary.New()
-	for i := range records {
-		for k := range records[i].Requests {
-			q := &records[i].Requests[k]
-			for n := range q.Proofs {
-				set.Add("proof", q.Proofs[n][:])
-			}
-			if k > 0 {
-				continue // the rest is the same for each root
-			}
-			for n := range q.Inputs.Nullifiers {
-				set.Add("nullifier", q.Inputs.Nullifiers[n][:])
-				set.Add("commitment", q.Inputs.Commitments[n][:])
-			}
-			set.Add("recipient", q.Recipient[:])
-			if q.Swap != nil {
-				set.Add("token account", q.Swap.Terms.RecipientATA[:])
-				set.Add("swap state", q.Swap.State[:])
-			}
-			for _, note := range q.Notes {
-				set.Add("note", note)
-			}
-		}
-	}
-	return set
 }
 
 // wait passes the time, or less when ctx ends.

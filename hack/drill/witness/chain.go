@@ -1,4 +1,4 @@
-package arena
+package witness
 
 import (
 	"context"
@@ -17,13 +17,20 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// eyes read the chain itself, past every fault.
-type eyes struct {
-	client *rpc.Client
-	pool   *shieldpool.Pool
-	payers map[solana.PublicKey]bool
+// Chain reads the chain itself, past every fault.
+type Chain struct {
+	// Client asks an endpoint that has the whole history.
+	Client *rpc.Client
+	Pool   *shieldpool.Pool
+	// Payers are the relays' fee payers: what they pay for is read, whatever it calls.
+	Payers map[solana.PublicKey]bool
 	// wraps are the accounts of wrapped SOL that transactions have named.
 	wraps map[solana.PublicKey]bool
+}
+
+// NewChain reads by a client. Add the fee payers before Transactions.
+func NewChain(client *rpc.Client, pool *shieldpool.Pool) *Chain {
+	return &Chain{Client: client, Pool: pool, Payers: make(map[solana.PublicKey]bool), wraps: make(map[solana.PublicKey]bool)}
 }
 
 // Agave's code for a slot without a block.
@@ -32,11 +39,12 @@ const codeSlotSkipped = -32007
 // signatureFee is the network's fixed fee for a signature, in lamports.
 const signatureFee = 5000
 
-// transactions reads the finalized chain up to a slot, block by block.
-func (y *eyes) transactions(ctx context.Context, last uint64) (out []account.Transaction, err error) {
+// Transactions reads the finalized chain up to a slot, block by block: what calls
+// the pool or is paid by a fee payer.
+func (c *Chain) Transactions(ctx context.Context, last uint64) (out []account.Transaction, err error) {
 	version, rewards := uint64(0), false
 	for slot := uint64(1); slot <= last; slot++ {
-		block, err := y.client.GetBlockWithOpts(ctx, slot, &rpc.GetBlockOpts{
+		block, err := c.Client.GetBlockWithOpts(ctx, slot, &rpc.GetBlockOpts{
 			Encoding: solana.EncodingBase64, TransactionDetails: rpc.TransactionDetailsFull, Rewards: &rewards,
 			Commitment: rpc.CommitmentFinalized, MaxSupportedTransactionVersion: &version,
 		})
@@ -48,11 +56,11 @@ func (y *eyes) transactions(ctx context.Context, last uint64) (out []account.Tra
 			return nil, fmt.Errorf("read block %d: %w", slot, err)
 		}
 		for i := range block.Transactions {
-			tx, err := y.transaction(slot, &block.Transactions[i])
+			tx, err := c.transaction(slot, &block.Transactions[i])
 			if err != nil {
 				return nil, fmt.Errorf("read transaction %d of block %d: %w", i, slot, err)
 			}
-			if len(tx.Calls)+len(tx.Ends) > 0 || y.payers[tx.Payer] {
+			if len(tx.Calls)+len(tx.Ends) > 0 || c.Payers[tx.Payer] {
 				out = append(out, *tx)
 			}
 		}
@@ -60,7 +68,7 @@ func (y *eyes) transactions(ctx context.Context, last uint64) (out []account.Tra
 	return out, nil
 }
 
-func (y *eyes) transaction(slot uint64, with *rpc.TransactionWithMeta) (*account.Transaction, error) {
+func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*account.Transaction, error) {
 	decoded, err := with.GetTransaction()
 	if err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
@@ -79,26 +87,26 @@ func (y *eyes) transaction(slot uint64, with *rpc.TransactionWithMeta) (*account
 			tx.Changes[keys[i]] = change
 		}
 	}
-	if tx.Tokens, err = y.tokens(keys, with.Meta); err != nil {
+	if tx.Tokens, err = c.tokens(keys, with.Meta); err != nil {
 		return nil, err
 	}
 	for _, ix := range decoded.Message.Instructions {
-		if keys[ix.ProgramIDIndex] != y.pool.Profile.ProgramID || len(ix.Data) == 0 {
+		if keys[ix.ProgramIDIndex] != c.Pool.Profile.ProgramID || len(ix.Data) == 0 {
 			continue
 		}
 		accounts := make([]solana.PublicKey, len(ix.Accounts))
 		for i, at := range ix.Accounts {
 			accounts[i] = keys[at]
 		}
-		y.instruction(tx, accounts, ix.Data)
+		c.instruction(tx, accounts, ix.Data)
 	}
 	return tx, nil
 }
 
 // instruction notes a call of the pool program. What the program refuses is not
 // there, or in a transaction that failed.
-func (y *eyes) instruction(tx *account.Transaction, accounts []solana.PublicKey, data []byte) {
-	profile := y.pool.Profile
+func (c *Chain) instruction(tx *account.Transaction, accounts []solana.PublicKey, data []byte) {
+	profile := c.Pool.Profile
 	orders, tags := &profile.Accounts, &profile.Tags
 	switch tag := data[0]; tag {
 	case tags.Transact, tags.TransactSwap:
@@ -138,7 +146,7 @@ func accountOf(order []shieldpool.AccountRole, role shieldpool.Role, accounts []
 
 // tokens reads what a transaction did to token accounts, and remembers those of
 // wrapped SOL.
-func (y *eyes) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[solana.PublicKey]int64, error) {
+func (c *Chain) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[solana.PublicKey]int64, error) {
 	changes := make(map[solana.PublicKey]int64)
 	for sign, balances := range map[int64][]rpc.TokenBalance{-1: meta.PreTokenBalances, 1: meta.PostTokenBalances} {
 		for _, b := range balances {
@@ -149,7 +157,7 @@ func (y *eyes) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[s
 			key := keys[b.AccountIndex]
 			changes[key] += sign * amount
 			if b.Mint == solana.WrappedSol {
-				y.wraps[key] = true
+				c.wraps[key] = true
 			}
 		}
 	}
@@ -157,23 +165,23 @@ func (y *eyes) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[s
 	return changes, nil
 }
 
-// balance reads an account's finalized lamports; 0 for one that does not exist.
-func (y *eyes) balance(ctx context.Context, key solana.PublicKey) (uint64, error) {
-	answer, err := y.client.GetBalance(ctx, key, rpc.CommitmentFinalized)
+// Balance reads an account's finalized lamports; 0 for one that does not exist.
+func (c *Chain) Balance(ctx context.Context, key solana.PublicKey) (uint64, error) {
+	answer, err := c.Client.GetBalance(ctx, key, rpc.CommitmentFinalized)
 	if err != nil {
 		return 0, fmt.Errorf("read a balance: %w", err)
 	}
 	return answer.Value, nil
 }
 
-// ring reads the root ring at a commitment level.
-func (y *eyes) ring(ctx context.Context, level rpc.CommitmentType) (*account.Ring, error) {
+// Ring reads the root ring at a commitment level.
+func (c *Chain) Ring(ctx context.Context, level rpc.CommitmentType) (*account.Ring, error) {
 	at := time.Now()
-	answer, err := y.client.GetAccountInfoWithOpts(ctx, y.pool.MerkleTree, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: level})
+	answer, err := c.Client.GetAccountInfoWithOpts(ctx, c.Pool.MerkleTree, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: level})
 	if err != nil {
 		return nil, fmt.Errorf("read the tree account: %w", err)
 	}
-	tree, err := y.pool.Profile.ParseTree(answer.Value.Data.GetBinary())
+	tree, err := c.Pool.Profile.ParseTree(answer.Value.Data.GetBinary())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,39 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/relay/openapi"
+)
+
+// SwapStatus asks the relay at a base URL for a swap, as its client does.
+func SwapStatus(ctx context.Context, with *http.Client, url string, id uuid.UUID) account.SwapStatus {
+	client, err := openapi.NewClientWithResponses(url, openapi.WithHTTPClient(with))
+	if err != nil {
+		return account.SwapStatus{Fault: err.Error()}
+	}
+	answer, err := client.GetStatusWithResponse(ctx, id)
+	switch {
+	case err != nil:
+		return account.SwapStatus{Fault: "the relay did not answer"}
+	case answer.JSON200 == nil:
+		return account.SwapStatus{Fault: fmt.Sprintf("the relay answered %s", http.StatusText(answer.StatusCode()))}
+	}
+	said := &answer.JSON200.Data
+	return account.SwapStatus{
+		Status: string(said.Status), Phase: string(deref(said.SwapPhase)), Code: deref(said.ErrorCode), Finalized: said.Finalized,
+		Signature: deref(said.SolanaSignature), Execution: deref(said.SwapSignature), Refund: deref(said.RefundSignature),
+	}
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
