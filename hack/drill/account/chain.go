@@ -113,8 +113,8 @@ func oneSpend(e *Evidence, r *Result) {
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
-		// Accounts that somebody closed are made again.
-		if attempt == nil || tx.Failed || attempt.Purpose == purposeAccounts {
+		// Accounts that somebody closed are made again, and moves are of no submission.
+		if attempt == nil || tx.Failed || attempt.Purpose == purposeAccounts || attempt.Purpose == PurposeMove {
 			continue
 		}
 		if other, twice := landed[attempt.Submission]; twice {

@@ -328,6 +328,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		},
 	}
 	maps.Copy(tests, swapFaults())
+	maps.Copy(tests, moveFaults())
 	seen := map[string]bool{}
 	for name, tc := range tests {
 		seen[tc.check] = true
@@ -374,6 +375,7 @@ func TestWhatIsNoFaultIsNotReported(t *testing.T) {
 		},
 	}
 	maps.Copy(tests, noSwapFaults())
+	tests["keys were rotated, and lamports moved from one payer to another"] = withMove
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -126,8 +126,11 @@ type Attempt struct {
 	// Submission is the row whose attempt it is: of a swap's second leg, the settlement.
 	Submission uuid.UUID
 	Payer      solana.PublicKey
-	// Purpose is transact, accounts, execute or refund.
+	// Purpose is transact, accounts, execute, refund, or move, which is relay
+	// sweep's and of no submission.
 	Purpose string
+	// Moves are what a move takes to other payers, in lamports; nil for all else.
+	Moves map[solana.PublicKey]uint64
 }
 
 // Transaction is one that landed on the chain, successfully or not.
@@ -197,8 +200,9 @@ type Entry struct {
 	Kind      string
 	// Fee is the fixed part of the network's fee and Priority the rest; Rent is
 	// what the pool's accounts took. Other is what the relay could not explain,
-	// and Received what came in.
-	Fee, Priority, Rent, Other, Received int64
+	// and Received what came in. Moved is what a move took to other payers, below
+	// zero what it brought.
+	Fee, Priority, Rent, Other, Received, Moved int64
 }
 
 // Leak is a place where a part of a request was found.

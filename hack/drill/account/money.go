@@ -11,12 +11,16 @@ func lamportsAccounted(e *Evidence, r *Result) {
 	changes := make(map[solana.PublicKey]int64)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
-		if x.payers[tx.Payer] {
-			changes[tx.Payer] += tx.Changes[tx.Payer]
-			r.Examined++
+		if !x.payers[tx.Payer] {
+			// Nobody's money passes through the relay: what others' transactions do
+			// to a payer is funding, and that is known.
+			continue
 		}
-		// Nobody's money passes through the relay: what others' transactions do
-		// to a payer is funding, and that is known.
+		r.Examined++
+		// Only a move may change another payer, which payersPayRent holds.
+		for _, p := range e.Payers {
+			changes[p.Key] += tx.Changes[p.Key]
+		}
 	}
 	for _, p := range e.Payers {
 		want := int64(p.Opening) + int64(p.Funded) + changes[p.Key] //nolint:gosec // far below 2^63 lamports exist
@@ -30,7 +34,12 @@ func lamportsAccounted(e *Evidence, r *Result) {
 // all.
 func ledgerIsTrue(e *Evidence, r *Result) {
 	x := indexed(e)
-	entries := make(map[solana.Signature]*Entry, len(e.Entries))
+	// A move is in the ledger once for each payer that it touched.
+	type line struct {
+		signature solana.Signature
+		payer     solana.PublicKey
+	}
+	entries := make(map[line]*Entry, len(e.Entries))
 	if e.LedgerFault != "" {
 		r.fault("the command relay ledger says: %s", e.LedgerFault)
 	}
@@ -42,12 +51,15 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 			continue
 		}
 		r.Examined++
-		if entries[entry.Signature] != nil {
+		if entries[line{entry.Signature, entry.Payer}] != nil {
 			r.fault("the ledger has %s twice", entry.Signature)
 		}
-		entries[entry.Signature] = entry
-		if tx := x.landed[entry.Signature]; tx == nil || tx.Payer != entry.Payer {
+		entries[line{entry.Signature, entry.Payer}] = entry
+		switch tx := x.landed[entry.Signature]; {
+		case tx == nil || tx.Payer != entry.Payer && entry.Kind != "sweep":
 			r.fault("the ledger has %s of payer %s, which the finalized chain does not have", entry.Signature, entry.Payer)
+		case tx.Payer != entry.Payer && tx.Changes[entry.Payer] != -entry.Moved:
+			r.fault("the ledger says that %s brought payer %s %d lamports; the chain says %d", entry.Signature, entry.Payer, -entry.Moved, tx.Changes[entry.Payer])
 		}
 		if entry.Other != 0 {
 			r.fault("the ledger leaves %d lamports of %s unexplained", entry.Other, entry.Signature)
@@ -65,7 +77,12 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 		if !x.payers[tx.Payer] {
 			continue
 		}
-		entry := entries[tx.Signature]
+		for _, p := range e.Payers {
+			if p.Key != tx.Payer && tx.Changes[p.Key] != 0 && entries[line{tx.Signature, p.Key}] == nil {
+				r.fault("the ledger does not have what %s, slot %d, did to payer %s", tx.Signature, tx.Slot, p.Key)
+			}
+		}
+		entry := entries[line{tx.Signature, tx.Payer}]
 		if entry == nil {
 			r.fault("the ledger does not have %s of payer %s, slot %d", tx.Signature, tx.Payer, tx.Slot)
 			continue
@@ -79,7 +96,7 @@ func (entry *Entry) hold(tx *Transaction, r *Result) {
 	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
 	spent := -tx.Changes[tx.Payer]
 	// What somebody sent to accounts that an execution closes comes with their rent.
-	rent := entry.Rent - entry.Received
+	rent := entry.Rent + entry.Moved - entry.Received
 	if entry.Fee != signature || entry.Priority != fee-signature || rent != spent-fee {
 		r.fault("the ledger says of %s: fee %d, priority fee %d, rent %d; the chain says %d, %d, %d", tx.Signature,
 			entry.Fee, entry.Priority, rent, signature, fee-signature, spent-fee)

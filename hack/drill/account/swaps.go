@@ -17,8 +17,13 @@ const (
 	tokenRent     = 2_039_280
 )
 
-// purposeAccounts is of the attempts that make a swap's token accounts.
-const purposeAccounts = "accounts"
+const (
+	// purposeAccounts is of the attempts that make a swap's token accounts.
+	purposeAccounts = "accounts"
+	// PurposeMove is of relay sweep's transactions, which move lamports from one
+	// payer to others when keys are rotated.
+	PurposeMove = "move"
+)
 
 // held is what a refund's transaction took out of a swap's accounts.
 func (s *SwapEnd) held(tx *Transaction) int64 {
@@ -225,6 +230,10 @@ func payersPayRent(e *Evidence, r *Result) {
 		}
 		r.Examined++
 		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
+		if attempt.Purpose == PurposeMove {
+			tx.holdMove(attempt, e.Payers, spent, r)
+			continue
+		}
 		if want, ok := tx.rent(attempt.Purpose, swaps); !ok || spent != want {
 			r.fault("transaction %s, to %s, took %d lamports of rent from its payer, expected %d", tx.Signature, attempt.Purpose, spent, want)
 		}
@@ -233,6 +242,28 @@ func payersPayRent(e *Evidence, r *Result) {
 				r.fault("transaction %s of payer %s changed payer %s by %d lamports", tx.Signature, tx.Payer, p.Key, other)
 			}
 		}
+	}
+}
+
+// holdMove compares a move with what was written down before it was sent: it
+// takes what the other payers get, and no lamport more.
+func (tx *Transaction) holdMove(attempt *Attempt, payers []Payer, spent int64, r *Result) {
+	var want int64
+	for _, p := range payers {
+		got, due := tx.Changes[p.Key], int64(attempt.Moves[p.Key]) //nolint:gosec // far below 2^63 lamports exist
+		if tx.Failed {
+			due = 0
+		}
+		want += due
+		if p.Key != tx.Payer && got != due {
+			r.fault("transaction %s, to move, brought payer %s %d lamports, expected %d", tx.Signature, p.Key, got, due)
+		}
+	}
+	if spent != want {
+		r.fault("transaction %s, to move, took %d lamports from payer %s, expected %d", tx.Signature, spent, tx.Payer, want)
+	}
+	if len(tx.Calls)+len(tx.Ends) > 0 {
+		r.fault("transaction %s, to move, calls the pool", tx.Signature)
 	}
 }
 

@@ -35,7 +35,9 @@ const (
 
 	ledgerOpeningSQL = `SELECT opening FROM ledger_cursors WHERE payer = $1`
 
-	ledgerSQL = `SELECT signature, payer, kind, fee, priority_fee, rent, other, received FROM ledger`
+	movesSQL = `SELECT signature, payer, recipients, lamports FROM sweeps`
+
+	ledgerSQL = `SELECT signature, payer, kind, fee, priority_fee, rent, other, received, moved FROM ledger`
 )
 
 // Open counts the submissions without an outcome and those whose outcome is not
@@ -92,13 +94,16 @@ func Rows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}
+	if err := moves(ctx, conn, e); err != nil {
+		return fmt.Errorf("read sweeps: %w", err)
+	}
 	if rows, err = conn.Query(ctx, ledgerSQL); err != nil {
 		return fmt.Errorf("read the ledger: %w", err)
 	}
 	e.Entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (account.Entry, error) {
 		var signature, payer []byte
 		var entry account.Entry
-		err := row.Scan(&signature, &payer, &entry.Kind, &entry.Fee, &entry.Priority, &entry.Rent, &entry.Other, &entry.Received)
+		err := row.Scan(&signature, &payer, &entry.Kind, &entry.Fee, &entry.Priority, &entry.Rent, &entry.Other, &entry.Received, &entry.Moved)
 		entry.Signature, entry.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
 		return entry, err
 	})
@@ -106,6 +111,32 @@ func Rows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
 		return fmt.Errorf("read the ledger: %w", err)
 	}
 	return nil
+}
+
+// moves adds what relay sweep signed to the attempts.
+func moves(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
+	rows, err := conn.Query(ctx, movesSQL)
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (account.Attempt, error) {
+		var signature, payer []byte
+		var recipients [][]byte
+		var lamports []int64
+		if err := row.Scan(&signature, &payer, &recipients, &lamports); err != nil {
+			return account.Attempt{}, err
+		}
+		a := account.Attempt{
+			Signature: solana.SignatureFromBytes(signature), Payer: solana.PublicKeyFromBytes(payer),
+			Purpose: account.PurposeMove, Moves: make(map[solana.PublicKey]uint64),
+		}
+		for i, recipient := range recipients {
+			a.Moves[solana.PublicKeyFromBytes(recipient)] += uint64(lamports[i]) //nolint:gosec // the schema has them above zero
+		}
+		return a, nil
+	})
+	e.Attempts = append(e.Attempts, found...)
+	return err
 }
 
 func scanSubmission(row pgx.CollectableRow) (account.Submission, error) {
