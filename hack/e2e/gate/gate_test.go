@@ -1,0 +1,159 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/e2e/gate"
+)
+
+// through serves a gate and gives a dialer that uses it.
+func through(t *testing.T) *gate.Dialer {
+	t.Helper()
+	server := httptest.NewServer(gate.Handler())
+	t.Cleanup(server.Close)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &gate.Dialer{Base: server.URL, Transport: transport}
+}
+
+func TestHTTPPassesThroughTheGate(t *testing.T) {
+	t.Parallel()
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write([]byte(strings.ToUpper(string(body))))
+	}))
+	t.Cleanup(far.Close)
+	client := through(t).HTTP(4)
+	t.Cleanup(client.CloseIdleConnections)
+	// More than the buffers on the way hold, and twice on one connection.
+	for _, size := range []int{3, 1 << 20} {
+		answer, err := client.Post(far.URL, "text/plain", strings.NewReader(strings.Repeat("a", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || string(got) != strings.Repeat("A", size) {
+			t.Errorf("of %d bytes %d came back, error %v", size, len(got), err)
+		}
+	}
+}
+
+func TestARefusedConnectionIsAnError(t *testing.T) {
+	t.Parallel()
+	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := closed.Addr().String()
+	_ = closed.Close()
+	_, err = through(t).DialContext(t.Context(), "tcp", address)
+	var op *net.OpError
+	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("error %v, want a net.OpError that tells of the refusal", err)
+	}
+}
+
+func TestEachSideSeesTheOtherEnd(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	accepted := make(chan net.Conn, 2)
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	d := through(t)
+	for name, close := range map[string]func(near, far net.Conn) (waits net.Conn){
+		"the near side closes": func(near, far net.Conn) net.Conn { _ = near.Close(); return far },
+		"the far side closes":  func(near, far net.Conn) net.Conn { _ = far.Close(); return near },
+	} {
+		near, err := d.DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := close(near, <-accepted)
+		if err := waits.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := waits.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: reading gives %v, want the end of the connection", name, err)
+		}
+	}
+}
+
+func TestDeadlinesHold(t *testing.T) {
+	t.Parallel()
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	conn, err := through(t).DialContext(t.Context(), "tcp", silent.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading past the deadline gives %v, want os.ErrDeadlineExceeded", err)
+	}
+}
+
+func TestKillEndsTheContainersProcessesAndNoOthers(t *testing.T) {
+	t.Parallel()
+	start := func() *exec.Cmd {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		return cmd
+	}
+	member, bystander := start(), start()
+	proc := t.TempDir()
+	for pid, group := range map[int]string{
+		member.Process.Pid:    "0::/../../pod1/cri-containerd-abc123.scope\n",
+		bystander.Process.Pid: "0::/../../pod1/cri-containerd-def456.scope\n",
+	} {
+		folder := filepath.Join(proc, strconv.Itoa(pid))
+		if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "cgroup"), []byte(group), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed, err := gate.KillContainer(proc, "abc123")
+	if err != nil || len(killed) != 1 || killed[0] != member.Process.Pid {
+		t.Errorf("killed %v, error %v; want process %d", killed, err, member.Process.Pid)
+	}
+	if state, err := member.Process.Wait(); err != nil || !strings.Contains(state.String(), "killed") {
+		t.Errorf("the container's process: %v, error %v", state, err)
+	}
+	if _, err := gate.KillContainer(proc, "nothing"); err == nil || !strings.Contains(err.Error(), "no process") {
+		t.Errorf("an unknown container: error %v", err)
+	}
+	if _, err := gate.KillContainer(proc, ""); err == nil {
+		t.Error("an empty id, which is a part of every path, is refused")
+	}
+}

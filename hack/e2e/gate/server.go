@@ -1,0 +1,103 @@
+// Package gate lets the end-to-end suite dial from inside a cluster it runs
+// outside of: a pod that connects on request, and a dialer that reaches it
+// through the API server's proxy. What is dialled comes from a pod, resolves
+// names as pods do and passes Services and network policies, whatever the
+// cluster, and needs neither a tunnel nor an open port.
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// Port is where the gate listens.
+	Port = 8089
+	// DialPath connects to what the query's parameter "to" names, host:port, when
+	// the request asks for an upgrade to Protocol.
+	DialPath = "/dial"
+	// HealthPath answers 200 while the gate serves.
+	HealthPath = "/healthz"
+	// Protocol is the upgrade's: bytes as they come.
+	Protocol = "tcp"
+	// toParameter names the address to dial.
+	toParameter = "to"
+)
+
+// dialWithin bounds a connection's set-up.
+const dialWithin = 10 * time.Second
+
+// Handler serves the gate.
+func Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET "+DialPath, dial)
+	return mux
+}
+
+// dial connects first, so that a refusal is an answer and no broken connection.
+func dial(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != Protocol {
+		http.Error(w, "expected the header Upgrade: "+Protocol, http.StatusUpgradeRequired)
+		return
+	}
+	dialer := net.Dialer{Timeout: dialWithin}
+	far, err := dialer.DialContext(r.Context(), "tcp", r.URL.Query().Get(toParameter))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = far.Close() }()
+	hijacker, ok := w.(http.Hijacker)
+	if !ok {
+		http.Error(w, "the connection cannot be taken over", http.StatusInternalServerError)
+		return
+	}
+	near, buffered, err := hijacker.Hijack()
+	if err != nil {
+		return // the connection is gone
+	}
+	defer func() { _ = near.Close() }()
+	if _, err := fmt.Fprintf(near, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", Protocol); err != nil {
+		return
+	}
+	join(near, buffered, far)
+}
+
+// join copies both ways until one side has ended. What ends then is both: the
+// protocols that pass here have no use for half a connection.
+func join(near net.Conn, early io.Reader, far net.Conn) {
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		_, _ = io.Copy(far, early) // whoever reads next meets the failure
+		_ = far.Close()
+	})
+	copying.Go(func() {
+		_, _ = io.Copy(near, far)
+		_ = near.Close()
+	})
+	copying.Wait()
+}
+
+// Serve answers at the address until stop is closed.
+func Serve(address string, stop <-chan struct{}) error {
+	server := &http.Server{Addr: address, Handler: Handler(), ReadHeaderTimeout: dialWithin}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ListenAndServe() }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the gate: %w", err)
+	case <-stop:
+		// Connections that were taken over are not the server's to end.
+		if err := server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("close the gate: %w", err)
+		}
+		<-ended
+		return nil
+	}
+}
