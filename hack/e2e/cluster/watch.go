@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Exit is the end of a container.
+type Exit struct {
+	Pod, Container string
+	At             time.Time
+	// Code is the process' exit code; 137 after SIGKILL.
+	Code int32
+	// Asked is when the pod was told to end; zero when its container ended by
+	// itself or was killed in a pod that stays.
+	Asked time.Time
+	// Reason is the kubelet's, such as Completed, Error or OOMKilled.
+	Reason string
+}
+
+// Watcher follows the pods of a namespace: it keeps what each container prints
+// in a file, also of pods that are long gone, and how each one ended.
+type Watcher struct {
+	c         *Cluster
+	namespace string
+	folder    string
+
+	following sync.WaitGroup
+	mu        sync.Mutex
+	known     map[string]bool // log streams, by container and restart
+	exits     map[string]Exit // by container id
+	faults    []string
+}
+
+// Watch begins to follow a namespace, into a folder, until ctx ends; Close then
+// waits for the last lines.
+func (c *Cluster) Watch(ctx context.Context, namespace, folder string) (*Watcher, error) {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return nil, fmt.Errorf("make the folder for logs: %w", err)
+	}
+	w := &Watcher{c: c, namespace: namespace, folder: folder, known: make(map[string]bool), exits: make(map[string]Exit)}
+	w.following.Go(func() { w.run(ctx) })
+	return w, nil
+}
+
+// run lists and watches, again whenever the watch breaks.
+func (w *Watcher) run(ctx context.Context) {
+	tick := time.NewTicker(Poll)
+	defer tick.Stop()
+	for {
+		if err := w.once(ctx); err != nil && ctx.Err() == nil {
+			w.note("watch pods of %s: %v", w.namespace, err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (w *Watcher) once(ctx context.Context) error {
+	pods := w.c.Kube.CoreV1().Pods(w.namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		w.see(ctx, &list.Items[i])
+	}
+	watching, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	defer watching.Stop()
+	for event := range watching.ResultChan() {
+		if pod, ok := event.Object.(*corev1.Pod); ok {
+			w.see(ctx, pod)
+		}
+	}
+	return nil
+}
+
+// see takes in a pod as it is now.
+func (w *Watcher) see(ctx context.Context, pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, status := range pod.Status.ContainerStatuses {
+		for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+			if ended == nil || ended.ContainerID == "" {
+				continue
+			}
+			if _, known := w.exits[ended.ContainerID]; known {
+				continue
+			}
+			exit := Exit{Pod: pod.Name, Container: status.Name, At: ended.FinishedAt.Time, Code: ended.ExitCode, Reason: ended.Reason}
+			if pod.DeletionTimestamp != nil && status.State.Terminated == ended {
+				grace := time.Duration(0)
+				if pod.DeletionGracePeriodSeconds != nil {
+					grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+				}
+				exit.Asked = pod.DeletionTimestamp.Add(-grace) // it is when the grace is over
+			}
+			w.exits[ended.ContainerID] = exit
+		}
+		if status.State.Running == nil {
+			continue
+		}
+		key := fmt.Sprintf("%s/%s/%d", pod.UID, status.Name, status.RestartCount)
+		if !w.known[key] {
+			w.known[key] = true
+			w.following.Go(func() { w.follow(ctx, pod.Name, pod.UID, status.Name, status.RestartCount) })
+		}
+	}
+}
+
+// follow copies what a container prints until it ends.
+func (w *Watcher) follow(ctx context.Context, pod string, uid types.UID, container string, restart int32) {
+	name := fmt.Sprintf("%s_%s_%s_%d.log", pod, shortUID(uid), container, restart)
+	file, err := os.OpenFile(filepath.Join(w.folder, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.note("keep the log of %s: %v", pod, err)
+		return
+	}
+	defer func() { _ = file.Close() }()
+	stream, err := w.c.Kube.CoreV1().Pods(w.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Follow: true}).Stream(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.note("follow the log of %s: %v", pod, err)
+		}
+		return
+	}
+	defer func() { _ = stream.Close() }()
+	if _, err := io.Copy(file, stream); err != nil && ctx.Err() == nil {
+		w.note("follow the log of %s: %v", pod, err)
+	}
+}
+
+func shortUID(uid types.UID) string {
+	first, _, _ := strings.Cut(string(uid), "-")
+	return first
+}
+
+func (w *Watcher) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+}
+
+// Exits are the ends that were seen so far, in no order.
+func (w *Watcher) Exits() []Exit {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]Exit, 0, len(w.exits))
+	for _, e := range w.exits {
+		out = append(out, e)
+	}
+	return out
+}
+
+// Faults are what could not be followed.
+func (w *Watcher) Faults() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.faults...)
+}
+
+// Folder is where the logs are.
+func (w *Watcher) Folder() string { return w.folder }
+
+// Close waits for the followers. End the watch's context first.
+func (w *Watcher) Close() { w.following.Wait() }
