@@ -210,7 +210,7 @@ func (t *tour) rpcCalls(ctx context.Context) (calls uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := t.HTTP.Do(request)
 	if err != nil {
 		return 0, fmt.Errorf("GET %s: %w", contract.MetricsPath, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/gagliardetto/solana-go/rpc/jsonrpc"
 
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/wallet"
@@ -35,14 +36,17 @@ const (
 	reserved = 250_000_000
 )
 
-// Options are what a tour visits. All are required but Requests.
+// Options are what a tour visits. All are required but Profile and Requests.
 type Options struct {
 	// RelayURL, OperationsURL, ChainURL, RouterURL and AdminURL, which is the
 	// chain's, have no slash at the end.
 	RelayURL, OperationsURL, ChainURL, RouterURL, AdminURL string
 	// OutputMint is what is bought.
 	OutputMint solana.PublicKey
-	HTTP       *http.Client
+	// HTTP reaches every URL above.
+	HTTP *http.Client
+	// Profile is the pool program's; nil is the development profile.
+	Profile *shieldpool.Profile
 	// FeePayer is the relay's.
 	FeePayer solana.PublicKey
 	Prover   *wallet.Prover
@@ -125,7 +129,10 @@ func newTour(o Options) (*tour, error) {
 	if o.RelayURL == "" || o.OperationsURL == "" || o.ChainURL == "" || o.RouterURL == "" || o.AdminURL == "" || o.OutputMint.IsZero() || o.HTTP == nil || o.FeePayer.IsZero() || o.Prover == nil || o.Print == nil || o.Random == nil || o.Now == nil {
 		return nil, errors.New("start tour: every option is required")
 	}
-	profile := shieldpool.Development()
+	profile := o.Profile
+	if profile == nil {
+		profile = shieldpool.Development()
+	}
 	pool, err := profile.Pool(profile.Mints[0])
 	if err != nil {
 		return nil, fmt.Errorf("start tour: %w", err)
@@ -134,11 +141,11 @@ func newTour(o Options) (*tour, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start tour: %w", err)
 	}
-	relay, err := openapi.NewClientWithResponses(o.RelayURL)
+	relay, err := openapi.NewClientWithResponses(o.RelayURL, openapi.WithHTTPClient(o.HTTP))
 	if err != nil {
 		return nil, fmt.Errorf("start tour: %w", err)
 	}
-	return &tour{Options: o, chain: chain{rpc.New(o.ChainURL)}, relay: relay, pool: pool, mint: mint}, nil
+	return &tour{Options: o, chain: chain{rpc.NewWithCustomRPCClient(jsonrpc.NewClientWithOpts(o.ChainURL, &jsonrpc.RPCClientOpts{HTTPClient: o.HTTP}))}, relay: relay, pool: pool, mint: mint}, nil
 }
 
 // equal is the check of every figure.
