@@ -1,0 +1,132 @@
+package stage
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/gagliardetto/solana-go/rpc/jsonrpc"
+
+	"github.com/relaypool/relaypool/hack/e2e/cluster"
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// authorityLamports pay for the pool's accounts, whose tree grows with the ring.
+	authorityLamports = 100 * solana.LAMPORTS_PER_SOL
+	// poolLamports are what withdrawals under simulated proofs draw on.
+	poolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
+	// callWithin bounds one call.
+	callWithin = 30 * time.Second
+)
+
+// Chain is the local chain with its pool.
+type Chain struct {
+	RPC     *rpc.Client
+	Profile *shieldpool.Profile
+	Pool    *shieldpool.Pool
+	// Market is where swaps trade.
+	Market *market.Market
+	// Sent are the lamports that Fund gave to each address.
+	Sent map[solana.PublicKey]uint64
+}
+
+func newChain(url string, with *http.Client, ring int) (*Chain, error) {
+	// Calls have to end, whatever becomes of the connection.
+	client := *with
+	client.Timeout = callWithin
+	c := &Chain{
+		RPC:     rpc.NewWithCustomRPCClient(jsonrpc.NewClientWithOpts(url, &jsonrpc.RPCClientOpts{HTTPClient: &client})),
+		Profile: shieldpool.Development(), Sent: make(map[solana.PublicKey]uint64),
+	}
+	c.Profile.RootHistory = ring
+	var err error
+	if c.Pool, err = c.Profile.Pool(c.Profile.Mints[0]); err != nil {
+		return nil, fmt.Errorf("find the pool's accounts: %w", err)
+	}
+	if c.Market, err = market.For(localnet.OutputMint()); err != nil {
+		return nil, fmt.Errorf("find the market's accounts: %w", err)
+	}
+	return c, nil
+}
+
+// Fund gives lamports and waits until they are there for good.
+func (c *Chain) Fund(ctx context.Context, to solana.PublicKey, lamports uint64) error {
+	signature, err := c.RPC.RequestAirdrop(ctx, to, lamports, rpc.CommitmentConfirmed)
+	if err != nil {
+		return fmt.Errorf("ask for an airdrop: %w", err)
+	}
+	c.Sent[to] += lamports
+	return c.await(ctx, signature, "an airdrop")
+}
+
+// Initialise makes the pool, as its owner does once, and gives it lamports for
+// withdrawals under simulated proofs.
+func (c *Chain) Initialise(ctx context.Context) error {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make the pool's authority: %w", err)
+	}
+	authority := solana.PrivateKey(private)
+	if err := c.Fund(ctx, authority.PublicKey(), authorityLamports); err != nil {
+		return err
+	}
+	instruction, err := c.Pool.Initialize(authority.PublicKey())
+	if err != nil {
+		return fmt.Errorf("initialise the pool: %w", err)
+	}
+	latest, err := c.RPC.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		return fmt.Errorf("initialise the pool: %w", err)
+	}
+	tx, err := solana.NewTransaction([]solana.Instruction{instruction}, latest.Value.Blockhash, solana.TransactionPayer(authority.PublicKey()))
+	if err != nil {
+		return fmt.Errorf("initialise the pool: %w", err)
+	}
+	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &authority }); err != nil {
+		return fmt.Errorf("initialise the pool: %w", err)
+	}
+	signature, err := c.RPC.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
+	if err != nil {
+		return fmt.Errorf("initialise the pool: %w", err)
+	}
+	if err := c.await(ctx, signature, "the pool's Initialize"); err != nil {
+		return err
+	}
+	return c.Fund(ctx, c.Pool.Address, poolLamports)
+}
+
+// await waits until a transaction is final.
+func (c *Chain) await(ctx context.Context, signature solana.Signature, what string) error {
+	return cluster.Await(ctx, what+" is final", cluster.Minutes(2), func(ctx context.Context) (string, error) {
+		answer, err := c.RPC.GetSignatureStatuses(ctx, true, signature)
+		if err != nil {
+			return "", err
+		}
+		switch status := answer.Value[0]; {
+		case status == nil:
+			return "the chain does not know it", nil
+		case status.Err != nil:
+			return fmt.Sprintf("it failed: %v", status.Err), nil
+		case status.ConfirmationStatus != rpc.ConfirmationStatusFinalized:
+			return "it is " + string(status.ConfirmationStatus), nil
+		}
+		return "", nil
+	})
+}
+
+// Balance reads an account's lamports; 0 for one that does not exist.
+func (c *Chain) Balance(ctx context.Context, key solana.PublicKey, level rpc.CommitmentType) (uint64, error) {
+	answer, err := c.RPC.GetBalance(ctx, key, level)
+	if err != nil {
+		return 0, fmt.Errorf("read a balance: %w", err)
+	}
+	return answer.Value, nil
+}
