@@ -4,6 +4,9 @@
 // kubernetes/ and etcd/, kept in the user's cache folder, and listen on the
 // loopback address alone.
 //
+// An APIService whose Service is of the type ExternalName has requests passed on
+// to any server on this machine.
+//
 // There are no nodes. Without Options.Controllers there are no controllers
 // either: nobody makes pods of a Deployment or deletes what has lost its
 // owner. The admission plugin ServiceAccount is off, so that pods need no
@@ -110,7 +113,7 @@ func startOnce(ctx context.Context, bin string, opts Options) (s *Server, err er
 	if s.ports, err = freePorts(ctx, 3); err != nil {
 		return nil, err
 	}
-	authority, err := newAuthority()
+	authority, err := newAuthority("relaypool-test-authority")
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +172,12 @@ func (s *Server) startAPI(ctx context.Context) (err error) {
 		// here uses it.
 		"--endpoint-reconciler-type=none",
 		"--disable-admission-plugins=ServiceAccount",
+		// For APIServices: requests are passed on with who asks in these headers. There
+		// is no network of Services; one of the type ExternalName leads anywhere.
+		"--requestheader-client-ca-file="+file(proxyAuthorityFile), "--requestheader-allowed-names="+proxyName,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file="+file(proxyCertFile), "--proxy-client-key-file="+file(proxyKeyFile),
 		"--allow-privileged=true",
 		// Tests of outages end the server and have no time for its farewells.
 		"--shutdown-delay-duration=0s",

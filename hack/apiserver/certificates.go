@@ -29,12 +29,12 @@ type authority struct {
 // pair is a certificate and its key, both as PEM.
 type pair struct{ cert, key []byte }
 
-func newAuthority() (*authority, error) {
+func newAuthority(name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
-	template, err := certificate(pkix.Name{CommonName: "relaypool-test-authority"})
+	template, err := certificate(pkix.Name{CommonName: name})
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
@@ -125,7 +125,15 @@ const (
 	serverKeyFile    = "server.key"
 	// tokenKeyFile signs the tokens of service accounts.
 	tokenKeyFile = "tokens.key"
+	// The API server shows proxyCertFile to servers that it passes requests on to,
+	// and they take what it says of users when it is signed by proxyAuthorityFile.
+	proxyAuthorityFile = "proxy-authority.crt"
+	proxyCertFile      = "proxy.crt"
+	proxyKeyFile       = "proxy.key"
 )
+
+// proxyName is who the API server is to the servers behind it.
+const proxyName = "relaypool-test-proxy"
 
 // writeFiles puts down what the API server reads, and what a later Open does.
 func (a *authority) writeFiles(dir string) error {
@@ -145,7 +153,18 @@ func (a *authority) writeFiles(dir string) error {
 	if err != nil {
 		return err
 	}
+	// An authority of its own: whoever has a certificate of the other one is a user,
+	// and may not say that he is somebody else.
+	proxies, err := newAuthority("relaypool-test-proxy-authority")
+	if err != nil {
+		return err
+	}
+	proxy, err := proxies.user(proxyName, nil)
+	if err != nil {
+		return err
+	}
 	for name, content := range map[string][]byte{
+		proxyAuthorityFile: proxies.pem(), proxyCertFile: proxy.cert, proxyKeyFile: proxy.key,
 		authorityFile: a.pem(), authorityKeyFile: key,
 		serverCertFile: server.cert, serverKeyFile: server.key,
 		tokenKeyFile: tokens,
