@@ -6,6 +6,18 @@ const (
 	OperatorMetricsPort = 8443
 	// OperatorHealthPort serves the operator's probes, at LivenessPath and ReadinessPath.
 	OperatorHealthPort = 8081
+	// OperatorExternalMetricsPort serves the external metrics API, where that is on.
+	OperatorExternalMetricsPort = 6443
+)
+
+// What the external metrics API of the operator is called in a cluster.
+const (
+	// ExternalMetricsAPIService is the one object by which a cluster knows who serves
+	// external metrics.
+	ExternalMetricsAPIService = "v1beta1.external.metrics.k8s.io"
+	// OperatorExternalMetrics is the default name of the Service that leads to the
+	// operator, and of the Secret with its certificate.
+	OperatorExternalMetrics = "relaypool-operator-external-metrics"
 )
 
 const (
@@ -30,6 +42,10 @@ const (
 	OperatorEnvMetricsListen        = "RELAYPOOL_METRICS_LISTEN"
 	OperatorEnvMetricsCertDir       = "RELAYPOOL_METRICS_CERT_DIR"
 	OperatorEnvHealthListen         = "RELAYPOOL_HEALTH_LISTEN"
+	OperatorEnvExternalListen       = "RELAYPOOL_EXTERNAL_METRICS_LISTEN"
+	OperatorEnvExternalService      = "RELAYPOOL_EXTERNAL_METRICS_SERVICE"
+	OperatorEnvExternalSecret       = "RELAYPOOL_EXTERNAL_METRICS_SECRET" //nolint:gosec // G101: the name of a variable with a Secret's name
+	OperatorEnvExternalAPIService   = "RELAYPOOL_EXTERNAL_METRICS_APISERVICE"
 	OperatorEnvLeaderElect          = "RELAYPOOL_LEADER_ELECT"
 	OperatorEnvLeaseName            = "RELAYPOOL_LEASE_NAME"
 	OperatorEnvLeaseDuration        = "RELAYPOOL_LEASE_DURATION"
@@ -43,6 +59,7 @@ func OperatorEnvironmentVariables() []string {
 		OperatorEnvConcurrentReconciles, OperatorEnvCheckWorkers, OperatorEnvRefsInterval, OperatorEnvResync,
 		OperatorEnvKubeconfig, OperatorEnvContext, OperatorEnvRelayImage, OperatorEnvNamespaces, OperatorEnvOperatorNamespace,
 		OperatorEnvMetricsListen, OperatorEnvMetricsCertDir, OperatorEnvHealthListen,
+		OperatorEnvExternalListen, OperatorEnvExternalService, OperatorEnvExternalSecret, OperatorEnvExternalAPIService,
 		OperatorEnvLeaderElect, OperatorEnvLeaseName, OperatorEnvLeaseDuration, OperatorEnvLeaseRenewDeadline, OperatorEnvLeaseRetryPeriod,
 		EnvLogLevel, EnvLogFormat,
 	}

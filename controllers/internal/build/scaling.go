@@ -20,6 +20,13 @@ const (
 	calmSeconds, goneSeconds = 300, 60
 )
 
+// LabelMetricNamespace and LabelMetricPool find a fleet's figures in the external
+// metrics API.
+const (
+	LabelMetricNamespace = labelNamespace
+	LabelMetricPool      = labelPool
+)
+
 // scaler is the autoscaler that the RelayPool wants, if any.
 func scaler(in Input) []Object {
 	a := in.Pool.Spec.Autoscaling

@@ -22,7 +22,8 @@ import (
 const rarer = 5
 
 // Fleets is the component that keeps the fleets: the reconciler of RelayPools,
-// and what reads chains and backlogs beside it.
+// what reads chains and backlogs beside it, and what serves the backlogs to
+// autoscalers.
 type Fleets struct {
 	Config *settings.Config
 	Log    *slog.Logger
@@ -30,9 +31,20 @@ type Fleets struct {
 
 // SetupWithManager registers the component as the operator's flags have it.
 func (f Fleets) SetupWithManager(m ctrl.Manager) error {
+	poller, err := pool.NewPoller(pool.NewHTTPBacklog(), time.Now)
+	if err != nil {
+		return err
+	}
+	if f.Config.External.Enabled() {
+		served := &External{Config: f.Config, Log: f.Log, Poller: poller, Metrics: metrics.Registry}
+		if err := served.SetupWithManager(m); err != nil {
+			return err
+		}
+	}
 	return pool.Wiring{
 		Settings: PoolSettings(f.Config.RelayImage, f.Config.OperatorNamespace), Log: f.Log,
 		RefsInterval: f.Config.RefsInterval, KeysInterval: rarer * f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
+		Poller:  poller,
 		Metrics: metrics.Registry, // the one that the manager serves
 	}.SetupWithManager(m)
 }

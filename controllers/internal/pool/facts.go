@@ -96,6 +96,8 @@ type Backlog struct {
 	At time.Time
 	// Due are submissions that more pods could take up.
 	Due int64
+	// Oldest is the age of the oldest of them, in whole seconds.
+	Oldest time.Duration
 	// Held are submissions that more pods would not bring further, by the code of
 	// the reason.
 	Held map[string]int64

@@ -145,12 +145,17 @@ func lastWords(job *batchv1.Job, pods []corev1.Pod) string {
 func readyIPs(pods []corev1.Pod) []string {
 	var out []string
 	for i := range pods {
-		if pod := &pods[i]; pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podReady(pod) {
-			out = append(out, pod.Status.PodIP)
+		if ip, ok := readyIP(&pods[i]); ok {
+			out = append(out, ip)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// readyIP is the address of a pod that answers.
+func readyIP(pod *corev1.Pod) (string, bool) {
+	return pod.Status.PodIP, pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podReady(pod)
 }
 
 func (r *Reconciler) observeAutoscaler(ctx context.Context, f *Facts) error {

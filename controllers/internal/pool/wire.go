@@ -33,6 +33,8 @@ type Wiring struct {
 	CheckWorkers int
 	// Backlog asks pods for their queue; nil asks them over HTTP.
 	Backlog BacklogReader
+	// Poller keeps what they answer; nil makes one of Backlog. It is set up here.
+	Poller *Poller
 	// Metrics takes the operator's own metrics; nil serves none, for tests that
 	// run several operators in one process.
 	Metrics prometheus.Registerer
@@ -102,9 +104,11 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	if err != nil {
 		return Options{}, err
 	}
-	poller, err := NewPoller(w.backlog(), now)
-	if err != nil {
-		return Options{}, err
+	poller := w.Poller
+	if poller == nil {
+		if poller, err = NewPoller(w.backlog(), now); err != nil {
+			return Options{}, err
+		}
 	}
 	if err := errors.Join(m.Add(watcher), m.Add(poller)); err != nil {
 		return Options{}, fmt.Errorf("add watchers: %w", err)
@@ -142,8 +146,5 @@ func (w Wiring) backlog() BacklogReader {
 	if w.Backlog != nil {
 		return w.Backlog
 	}
-	return HTTPBacklog{Client: &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return NewHTTPBacklog()
 }

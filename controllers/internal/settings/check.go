@@ -51,6 +51,7 @@ func (r Run) load(namespaceFile string) (*Config, error) {
 	problems = append(problems, c.checkNamespaces()...)
 	problems = append(problems, c.Work.check()...)
 	problems = append(problems, c.Listening.check()...)
+	problems = append(problems, c.checkExternal()...)
 	problems = append(problems, c.Leading.check()...)
 	problems = append(problems, c.Logging.Check()...)
 	if len(problems) > 0 {
@@ -134,6 +135,37 @@ func (l Listening) check() (problems []error) {
 		if l.Loopback() {
 			note("metrics-cert-dir", "is set, but %s is a loopback address, which is served without TLS: leave one out", setting("metrics-listen"))
 		}
+	}
+	return problems
+}
+
+// checkExternal looks at what serves external metrics, and at nothing of it where
+// that is off.
+func (c *Config) checkExternal() (problems []error) {
+	e, l := c.External, c.Listening
+	if !e.Enabled() {
+		return nil
+	}
+	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	if !isAddress(e.Listen) {
+		note("external-metrics-listen", "expected host:port, such as :%d, or %s, received %d characters that are neither", contract.OperatorExternalMetricsPort, None, len(e.Listen))
+	}
+	for _, other := range []struct{ flag, address string }{{"metrics-listen", l.MetricsListen}, {"health-listen", l.HealthListen}} {
+		if other.address == e.Listen && !strings.HasSuffix(e.Listen, ":0") {
+			note("external-metrics-listen", "is the same address as %s: each needs one of its own", setting(other.flag))
+		}
+	}
+	if c.OperatorNamespace == "" {
+		note("external-metrics-listen", "is set, and %s is not: the certificate's Secret and the Service are in that namespace", setting("operator-namespace"))
+	}
+	if len(validation.IsDNS1035Label(e.Service)) > 0 {
+		note("external-metrics-service", "expected the name of a Service, such as %s, received %d characters that are none", contract.OperatorExternalMetrics, len(e.Service))
+	}
+	if len(validation.IsDNS1123Subdomain(e.Secret)) > 0 {
+		note("external-metrics-secret", "expected the name of a Secret, such as %s, received %d characters that are none", contract.OperatorExternalMetrics, len(e.Secret))
+	}
+	if e.APIService != contract.ExternalMetricsAPIService {
+		note("external-metrics-apiservice", "expected %s, which is the one that this API has, received %d characters that are another", contract.ExternalMetricsAPIService, len(e.APIService))
 	}
 	return problems
 }

@@ -23,6 +23,7 @@ type Run struct {
 
 	Work      `embed:""`
 	Listening `embed:""`
+	External  ExternalMetrics `embed:"" prefix:"external-metrics-"`
 	Leading   `embed:"" prefix:"lease-"`
 	Logging   `embed:"" prefix:"log-"`
 
@@ -50,6 +51,18 @@ type Listening struct {
 	MetricsCertDir string `env:"RELAYPOOL_METRICS_CERT_DIR" placeholder:"FOLDER" group:"Serving" help:"Folder of tls.crt and tls.key for HTTPS, read again when they change. Empty for a self-signed certificate, made anew at each start."`
 	HealthListen   string `default:"127.0.0.1:8081" env:"RELAYPOOL_HEALTH_LISTEN" placeholder:"HOST:PORT" group:"Serving" help:"Address that serves /livez and /readyz, or none."`
 }
+
+// ExternalMetrics says where the external metrics API is served, and what leads
+// there.
+type ExternalMetrics struct {
+	Listen     string `default:"none" env:"RELAYPOOL_EXTERNAL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"External metrics" help:"Address that serves the backlog of fleets as Kubernetes' external metrics, over HTTPS to those whom the cluster knows and allows to list them, or none. In a pod :6443. Every replica serves. It needs --operator-namespace."`
+	Service    string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SERVICE" placeholder:"NAME" group:"External metrics" help:"Service in --operator-namespace that leads to that address. The certificate is for its name."`
+	Secret     string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SECRET" placeholder:"NAME" group:"External metrics" help:"Secret in --operator-namespace for the serving certificate. The operator makes it, and changes the certificate a month before it is no longer valid."`
+	APIService string `default:"v1beta1.external.metrics.k8s.io" env:"RELAYPOOL_EXTERNAL_METRICS_APISERVICE" name:"apiservice" placeholder:"NAME" group:"External metrics" help:"APIService that leads to the Service. The operator that leads keeps its caBundle, and touches none that leads elsewhere."`
+}
+
+// Enabled tells whether external metrics are served.
+func (e ExternalMetrics) Enabled() bool { return e.Listen != None }
 
 // Leading says how one of several operators comes to lead.
 type Leading struct {
@@ -84,6 +97,10 @@ func (c *Config) LogValue() slog.Value {
 		slog.String("metrics_listen", c.MetricsListen),
 		slog.String("metrics_cert_dir", c.MetricsCertDir),
 		slog.String("health_listen", c.HealthListen),
+		slog.String("external_metrics_listen", c.External.Listen),
+		slog.String("external_metrics_service", c.External.Service),
+		slog.String("external_metrics_secret", c.External.Secret),
+		slog.String("external_metrics_apiservice", c.External.APIService),
 		slog.String("log_level", c.Logging.Level),
 		slog.String("log_format", c.Logging.Format),
 	)

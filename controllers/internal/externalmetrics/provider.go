@@ -1,0 +1,212 @@
+// Package externalmetrics serves the backlog of fleets as Kubernetes' external
+// metrics, which HorizontalPodAutoscalers read through the API server. Who asks
+// and whether he may is the API server's to say.
+//
+// What is not known now is an error, never 0 and never left out: an autoscaler
+// that gets an error leaves the fleet as it is.
+package externalmetrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/metrics/pkg/apis/external_metrics"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsprovider "sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// freshness is how old a reading may be that is served.
+const freshness = 30 * time.Second
+
+// Readings gives what is known of the backlog of a RelayPool, and false when its
+// backlog is not watched; pool.Poller does.
+type Readings interface {
+	Reading(key types.NamespacedName) (pool.Reading, bool)
+	// Watched gives all that are.
+	Watched() map[types.NamespacedName]pool.Reading
+}
+
+// ProviderOptions is what a Provider needs.
+type ProviderOptions struct {
+	// Pools reads RelayPools from the cache.
+	Pools client.Reader
+	// Readings of their backlogs.
+	Readings Readings
+	// Namespaces that the cache has; none is all.
+	Namespaces []string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Provider answers for the metrics. It is safe for concurrent use.
+type Provider struct {
+	ProviderOptions
+	outcomes *outcomes
+}
+
+var _ metricsprovider.ExternalMetricsProvider = (*Provider)(nil)
+
+// NewProvider makes a Provider. It refuses options that lack a collaborator.
+func NewProvider(o ProviderOptions) (*Provider, error) {
+	if o.Pools == nil || o.Readings == nil || o.Now == nil {
+		return nil, errors.New("make provider of external metrics: Pools, Readings and Now are required")
+	}
+	return &Provider{ProviderOptions: o, outcomes: newOutcomes()}, nil
+}
+
+// figure takes a metric's value out of a reading.
+type figure func(pool.Backlog) resource.Quantity
+
+func figures() map[string]figure {
+	return map[string]figure{
+		contract.MetricBacklog.Name: func(b pool.Backlog) resource.Quantity { return *resource.NewQuantity(b.Due, resource.DecimalSI) },
+		contract.MetricBacklogAge.Name: func(b pool.Backlog) resource.Quantity {
+			return *resource.NewQuantity(int64(b.Oldest/time.Second), resource.DecimalSI)
+		},
+	}
+}
+
+// ListAllExternalMetrics implements ExternalMetricsProvider.
+func (*Provider) ListAllExternalMetrics() []metricsprovider.ExternalMetricInfo {
+	return []metricsprovider.ExternalMetricInfo{{Metric: contract.MetricBacklog.Name}, {Metric: contract.MetricBacklogAge.Name}}
+}
+
+// GetExternalMetric implements ExternalMetricsProvider: one value for each
+// RelayPool of the namespace that the selector finds by the labels namespace and
+// pool, of which there must be one.
+func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info metricsprovider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
+	values, outcome, err := p.values(ctx, namespace, selector, info.Metric)
+	p.outcomes.count(info.Metric, outcome)
+	if err != nil {
+		return nil, err
+	}
+	return &external_metrics.ExternalMetricValueList{Items: values}, nil
+}
+
+func (p *Provider) values(ctx context.Context, namespace string, selector labels.Selector, metric string) ([]external_metrics.ExternalMetricValue, outcome, error) {
+	take := figures()[metric]
+	if take == nil {
+		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"there is no such external metric: expected %s or %s", contract.MetricBacklog.Name, contract.MetricBacklogAge.Name)
+	}
+	if other, ok := selector.RequiresExactMatch(build.LabelMetricNamespace); ok && other != namespace {
+		return nil, refused, failure(http.StatusForbidden, metav1.StatusReasonForbidden,
+			"the selector asks for RelayPools of the namespace %q in a request for %q: both have to be the same", other, namespace)
+	}
+	pools, outcome, err := p.selected(ctx, namespace, selector)
+	if err != nil {
+		return nil, outcome, err
+	}
+	var out []external_metrics.ExternalMetricValue
+	for _, key := range pools {
+		reading, outcome, err := p.read(key)
+		if err != nil {
+			return nil, outcome, err
+		}
+		out = append(out, external_metrics.ExternalMetricValue{
+			MetricName: metric, MetricLabels: metricLabels(key), Timestamp: metav1.NewTime(reading.At), Value: take(reading),
+		})
+	}
+	return out, served, nil
+}
+
+// metricLabels are those of a RelayPool's figures.
+func metricLabels(key types.NamespacedName) labels.Set {
+	return labels.Set{build.LabelMetricNamespace: key.Namespace, build.LabelMetricPool: key.Name}
+}
+
+// selected are the RelayPools of the namespace that the selector finds, those
+// alone that a HorizontalPodAutoscaler scales.
+func (p *Provider) selected(ctx context.Context, namespace string, selector labels.Selector) ([]types.NamespacedName, outcome, error) {
+	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace) {
+		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"the operator that serves this metric looks after some namespaces only, and %q is none of them: add it to %s", namespace, contract.OperatorEnvNamespaces)
+	}
+	var pools v1alpha1.RelayPoolList
+	if err := p.Pools.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
+		return nil, failed, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "RelayPools cannot be read: %v", err)
+	}
+	var found, unscaled []types.NamespacedName
+	for i := range pools.Items {
+		key := client.ObjectKeyFromObject(&pools.Items[i])
+		switch {
+		case !selector.Matches(metricLabels(key)):
+		case !pool.ScaledByMetric(&pools.Items[i]):
+			unscaled = append(unscaled, key)
+		default:
+			found = append(found, key)
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found, served, nil
+	case len(unscaled) > 0:
+		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"RelayPool %s has no spec.autoscaling with the provider HPA: its backlog is not served", unscaled[0])
+	default:
+		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"no RelayPool in the namespace %q has the labels %s: expected namespace=%s,pool=NAME", namespace, selector, namespace)
+	}
+}
+
+// read gives a reading that is young enough.
+func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error) {
+	reading, ok := p.Readings.Reading(key)
+	if !ok {
+		return pool.Backlog{}, stale, unavailable(key, "its pods have not been asked yet")
+	}
+	age := p.Now().Sub(reading.At)
+	switch {
+	case reading.Ready == 0:
+		return pool.Backlog{}, notReady, unavailable(key, "none of its pods is ready to be asked")
+	case !reading.At.IsZero() && age <= freshness:
+		return reading.Backlog, served, nil
+	case reading.Err != nil:
+		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, plain(reading.Err), lastTime(reading.At, age)))
+	default:
+		return pool.Backlog{}, stale, unavailable(key, lastTime(reading.At, age))
+	}
+}
+
+func lastTime(at time.Time, age time.Duration) string {
+	if at.IsZero() {
+		return "it has never been read"
+	}
+	return fmt.Sprintf("the last reading is %s old, older than %s", age.Round(time.Second), freshness)
+}
+
+// plain is an error in one line, with nothing of an answer that a stranger may
+// have given in the pod's place.
+func plain(err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	const most = 200
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+func unavailable(key types.NamespacedName, why string) error {
+	return failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the backlog of RelayPool %s is not known: %s", key, why)
+}
+
+func failure(code int32, reason metav1.StatusReason, format string, args ...any) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: fmt.Sprintf(format, args...),
+	}}
+}

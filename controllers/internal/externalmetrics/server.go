@@ -1,0 +1,161 @@
+package externalmetrics
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
+	coreopenapi "sigs.k8s.io/custom-metrics-apiserver/pkg/generated/openapi/core"
+	metricsopenapi "sigs.k8s.io/custom-metrics-apiserver/pkg/generated/openapi/externalmetrics"
+	metricsprovider "sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// again is when a server that could not be made is tried once more.
+const again = 5 * time.Second
+
+// ServerOptions is what a Server needs.
+type ServerOptions struct {
+	// Listen is host:port.
+	Listen string
+	// Config reaches the API server, which says who asks and what he may.
+	Config *rest.Config
+	// Provider has the figures.
+	Provider metricsprovider.ExternalMetricsProvider
+	// Certificate to serve, and Ready, which is closed once there is one.
+	Certificate dynamiccertificates.CertKeyContentProvider
+	Ready       <-chan struct{}
+	Log         *slog.Logger
+}
+
+// Server serves the API. It is a manager.Runnable of every replica.
+type Server struct {
+	ServerOptions
+	serving chan struct{}
+	address string
+}
+
+// NewServer makes a Server. It refuses options that lack a collaborator.
+func NewServer(o ServerOptions) (*Server, error) {
+	var missing []error
+	for _, option := range []struct {
+		name   string
+		absent bool
+	}{
+		{"Listen", o.Listen == ""}, {"Config", o.Config == nil}, {"Provider", o.Provider == nil},
+		{"Certificate", o.Certificate == nil}, {"Ready", o.Ready == nil}, {"Log", o.Log == nil},
+	} {
+		if option.absent {
+			missing = append(missing, fmt.Errorf("make server of external metrics: option %s is not set", option.name))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, errors.Join(missing...)
+	}
+	return &Server{ServerOptions: o, serving: make(chan struct{})}, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
+// serves.
+func (*Server) NeedLeaderElection() bool { return false }
+
+// Serving is closed once requests are taken.
+func (s *Server) Serving() <-chan struct{} { return s.serving }
+
+// Address is where it listens, once Serving is closed.
+func (s *Server) Address() string { return s.address }
+
+// Start serves until ctx ends. What the cluster lacks for it is told and tried
+// again: fleets are looked after meanwhile. Only an address that cannot be
+// listened at is an error.
+func (s *Server) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Ready:
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("serve external metrics: %w; set another address with --external-metrics-listen", err)
+	}
+	told := ""
+	for {
+		server, err := s.make(ctx, listener)
+		if err == nil {
+			s.address = listener.Addr().String()
+			close(s.serving)
+			s.Log.InfoContext(ctx, "Serving external metrics", "address", s.address)
+			if err := server.GenericAPIServer.PrepareRun().RunWithContext(ctx); err != nil {
+				return fmt.Errorf("serve external metrics: %w", err)
+			}
+			return nil
+		}
+		if text := err.Error(); text != told && ctx.Err() == nil {
+			told = text
+			s.Log.ErrorContext(ctx, "Could not serve external metrics", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return listener.Close()
+		case <-time.After(again):
+		}
+	}
+}
+
+func (s *Server) make(ctx context.Context, listener net.Listener) (*apiserver.CustomMetricsAdapterServer, error) {
+	config := rest.CopyConfig(s.Config)
+	config.Timeout = 0 // each call has its own
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	generic := genericapiserver.NewConfig(apiserver.Codecs)
+	generic.SecureServing = &genericapiserver.SecureServingInfo{
+		Listener: listener, Cert: s.Certificate, MinTLSVersion: tls.VersionTLS12,
+		// HTTP/2 gives an autoscaler nothing, and a stranger ways to exhaust the server.
+		DisableHTTP2: true,
+	}
+	// The server asks itself nothing, and may not do without.
+	generic.LoopbackClientConfig = &rest.Config{Host: "https://" + listener.Addr().String()}
+	generic.ExternalAddress = listener.Addr().String()
+	generic.EnableIndex, generic.EnableProfiling, generic.EnableMetrics = false, false, false
+	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	for _, info := range []*spec.Info{generic.OpenAPIConfig.Info, generic.OpenAPIV3Config.Info} {
+		info.Title, info.Version = "relaypool-operator", contract.Version
+	}
+	if err := authenticate(ctx, generic, c); err != nil {
+		return nil, err
+	}
+	if generic.Authorization.Authorizer, err = authorize(c); err != nil {
+		return nil, err
+	}
+	server, err := (&apiserver.Config{GenericConfig: generic}).Complete(nil).New("relaypool-operator", nil, s.Provider)
+	if err != nil {
+		return nil, fmt.Errorf("make the server: %w", err)
+	}
+	return server, nil
+}
+
+// definitions describe the API's types.
+func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	out := coreopenapi.GetOpenAPIDefinitions(ref)
+	for name, definition := range metricsopenapi.GetOpenAPIDefinitions(ref) {
+		out[name] = definition
+	}
+	return out
+}

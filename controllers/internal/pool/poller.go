@@ -1,0 +1,359 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+const (
+	// backlogInterval is for the status, and watchedInterval for autoscalers, which
+	// want a reading of the last 30 s.
+	backlogInterval = 30 * time.Second
+	watchedInterval = 10 * time.Second
+	// backlogPatience bounds one question. Pods that never answer are asked ever less
+	// often, down to once in backlogPause, or in watchedPause: the operator may run
+	// outside of their network.
+	backlogPatience = 2 * time.Second
+	backlogPause    = 10 * time.Minute
+	watchedPause    = time.Minute
+	backlogWorkers  = 32
+	backlogQueue    = 1024
+	// backlogTries is how many pods are asked before a question counts as failed.
+	backlogTries = 3
+	// lookInterval is how often it is looked which fleets are to be watched.
+	lookInterval = 2 * time.Second
+)
+
+// Poller keeps the last reading of each RelayPool's backlog. It asks beside the
+// passes, a few pods at a time, so that pods that do not answer delay nobody. A
+// process that does not lead makes no passes, and asks only what it watches.
+type Poller struct {
+	reader BacklogReader
+	now    func() time.Time
+	fleets client.Reader // nil: nothing is watched
+	events chan event.GenericEvent
+	queue  chan question
+	// news are RelayPools that are worth a pass, and bell rings for them.
+	bell chan struct{}
+
+	mutex  sync.Mutex
+	pools  map[types.NamespacedName]*polled
+	news   []types.NamespacedName
+	looked bool // the fleets to watch are known
+}
+
+type question struct {
+	key types.NamespacedName
+	ips []string
+}
+
+type polled struct {
+	last     Backlog
+	err      error // why the last question failed; nil after a reading
+	due      time.Time
+	asking   bool
+	failures int
+	// watched fleets are asked more often; ready is how many pods they have.
+	watched bool
+	ready   int
+}
+
+// Reading is what is known of the backlog of a fleet that is watched.
+type Reading struct {
+	// Backlog is the last reading; its At is zero before the first.
+	Backlog
+	// Ready is how many pods of the fleet are ready.
+	Ready int
+	// Err is why the last question got no answer; nil when it did.
+	Err error
+}
+
+// NewPoller refuses to be made without a reader and a clock.
+func NewPoller(reader BacklogReader, now func() time.Time) (*Poller, error) {
+	if reader == nil || now == nil {
+		return nil, errors.New("make poller of backlogs: a reader and a clock are required")
+	}
+	return &Poller{
+		reader: reader, now: now, events: make(chan event.GenericEvent), queue: make(chan question, backlogQueue),
+		bell: make(chan struct{}, 1), pools: map[types.NamespacedName]*polled{},
+	}, nil
+}
+
+// Watch has the Poller ask the pods of every fleet that a
+// HorizontalPodAutoscaler scales, whether anybody makes passes or not. fleets
+// reads RelayPools and pods from the cache. It must be called before Start.
+func (p *Poller) Watch(fleets client.Reader) { p.fleets = fleets }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
+// serves what it has read.
+func (*Poller) NeedLeaderElection() bool { return false }
+
+// Start asks until ctx ends. It implements manager.Runnable.
+func (p *Poller) Start(ctx context.Context) error {
+	var workers sync.WaitGroup
+	for range backlogWorkers {
+		workers.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case q := <-p.queue:
+					p.ask(ctx, q)
+				}
+			}
+		})
+	}
+	workers.Go(func() { p.tell(ctx) })
+	if p.fleets != nil {
+		workers.Go(func() { p.look(ctx) })
+	}
+	workers.Wait()
+	return nil
+}
+
+// Events tell of RelayPools whose backlog has moved far enough to be shown.
+func (p *Poller) Events() <-chan event.GenericEvent { return p.events }
+
+// tell sends the events. Nobody may be there to take them, and no worker waits.
+func (p *Poller) tell(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.bell:
+		}
+		p.mutex.Lock()
+		news := p.news
+		p.news = nil
+		p.mutex.Unlock()
+		for _, key := range news {
+			told := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			select {
+			case <-ctx.Done():
+				return
+			case p.events <- event.GenericEvent{Object: told}:
+			}
+		}
+	}
+}
+
+// Backlog gives the last reading, and has one of the pods asked when the next is
+// due. It does not wait. ips are those of pods that are ready.
+func (p *Poller) Backlog(key types.NamespacedName, ips []string) Backlog {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	state := p.state(key)
+	p.enqueue(key, state, ips)
+	return state.last
+}
+
+// Reading gives what is known of a fleet that is watched, and false for others.
+func (p *Poller) Reading(key types.NamespacedName) (Reading, bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	state := p.pools[key]
+	if state == nil || !state.watched {
+		return Reading{}, false
+	}
+	return state.reading(), true
+}
+
+func (s *polled) reading() Reading { return Reading{Backlog: s.last, Ready: s.ready, Err: s.err} }
+
+// Watched gives what is known of every fleet that is watched.
+func (p *Poller) Watched() map[types.NamespacedName]Reading {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	out := map[types.NamespacedName]Reading{}
+	for key, state := range p.pools {
+		if state.watched {
+			out[key] = state.reading()
+		}
+	}
+	return out
+}
+
+// Settled tells whether every fleet that is watched and has a pod has been asked
+// once. Before that a process that takes an older one's place knows less than it.
+func (p *Poller) Settled() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, state := range p.pools {
+		if state.watched && state.ready > 0 && state.last.At.IsZero() && state.err == nil {
+			return false
+		}
+	}
+	return p.looked
+}
+
+// Forget drops what is known of a RelayPool that is gone.
+func (p *Poller) Forget(key types.NamespacedName) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.pools, key)
+}
+
+func (p *Poller) state(key types.NamespacedName) *polled {
+	state := p.pools[key]
+	if state == nil {
+		state = &polled{}
+		p.pools[key] = state
+	}
+	return state
+}
+
+// enqueue has pods asked if that is due.
+func (p *Poller) enqueue(key types.NamespacedName, state *polled, ips []string) {
+	if len(ips) == 0 || state.asking || p.now().Before(state.due) {
+		return
+	}
+	// After a failure other pods are asked first.
+	from := state.failures * backlogTries % len(ips)
+	tried := slices.Concat(ips[from:], ips[:from])
+	select {
+	case p.queue <- question{key, tried[:min(len(tried), backlogTries)]}:
+		state.asking = true
+	default: // so many wait that this one may as well wait for its next turn
+	}
+}
+
+// look keeps the list of watched fleets, and asks them.
+func (p *Poller) look(ctx context.Context) {
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	for {
+		// An error is the cache's, which is not full: nothing is known then, and what
+		// was known grows old.
+		_ = p.lookOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *Poller) lookOnce(ctx context.Context) error {
+	var pools v1alpha1.RelayPoolList
+	if err := p.fleets.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list RelayPools: %w", err)
+	}
+	var pods corev1.PodList
+	if err := p.fleets.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	ready := map[types.NamespacedName][]string{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Labels[build.LabelComponent] != build.ComponentRelay {
+			continue
+		}
+		if ip, ok := readyIP(pod); ok {
+			key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[build.LabelPool]}
+			ready[key] = append(ready[key], ip)
+		}
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.looked = true
+	there := map[types.NamespacedName]bool{}
+	for i := range pools.Items {
+		key := client.ObjectKeyFromObject(&pools.Items[i])
+		there[key] = true
+		if !ScaledByMetric(&pools.Items[i]) {
+			if state := p.pools[key]; state != nil {
+				state.watched = false
+			}
+			continue
+		}
+		p.watch(key, ready[key])
+	}
+	for key := range p.pools {
+		if !there[key] {
+			delete(p.pools, key)
+		}
+	}
+	return nil
+}
+
+func (p *Poller) watch(key types.NamespacedName, ips []string) {
+	slices.Sort(ips)
+	state := p.state(key)
+	if !state.watched || state.ready == 0 && len(ips) > 0 {
+		// What was not asked often, or could not be, is asked at once.
+		state.due, state.failures = time.Time{}, 0
+	}
+	state.watched, state.ready = true, len(ips)
+	p.enqueue(key, state, ips)
+}
+
+// ScaledByMetric tells whether a HorizontalPodAutoscaler of ours scales the fleet,
+// by the external metrics API.
+func ScaledByMetric(pool *v1alpha1.RelayPool) bool {
+	a := pool.Spec.Autoscaling
+	return a != nil && a.Provider != v1alpha1.ProviderKEDA && pool.DeletionTimestamp == nil
+}
+
+func (p *Poller) ask(ctx context.Context, q question) {
+	var reading Backlog
+	var err error
+	for _, ip := range q.ips {
+		if reading, err = p.askOne(ctx, ip); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if p.keep(q.key, reading, err) {
+		select {
+		case p.bell <- struct{}{}:
+		default: // it rings already
+		}
+	}
+}
+
+func (p *Poller) askOne(ctx context.Context, ip string) (Backlog, error) {
+	asking, cancel := context.WithTimeout(ctx, backlogPatience)
+	defer cancel()
+	return p.reader.Backlog(asking, ip)
+}
+
+// keep takes a reading up, and tells whether it is worth a pass.
+func (p *Poller) keep(key types.NamespacedName, reading Backlog, err error) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	state := p.pools[key]
+	if state == nil {
+		return false // forgotten meanwhile
+	}
+	interval, pause := backlogInterval, backlogPause
+	if state.watched {
+		interval, pause = watchedInterval, watchedPause
+	}
+	state.asking, state.err = false, err
+	if err != nil {
+		// Unknown is not zero: the last reading stays, and grows older.
+		state.due = p.now().Add(min(interval<<min(state.failures, 10), pause))
+		state.failures++
+		return false
+	}
+	state.failures, state.due = 0, p.now().Add(interval)
+	reading.At = p.now()
+	news := state.last.At.IsZero() || backlogMoved(state.last.Due, reading.Due) || (state.last.held() == 0) != (reading.held() == 0)
+	state.last = reading
+	if news && !slices.Contains(p.news, key) {
+		p.news = append(p.news, key)
+	}
+	return news
+}

@@ -1,0 +1,74 @@
+package servingcert
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// skew is by how much the clocks of those who look at a certificate may be behind.
+const skew = time.Hour
+
+// issue makes an authority, a pair of one certificate for the names that it
+// signs, and forgets the authority's key: each change is the same change then, and
+// no key that could sign for any server of the cluster lies in a Secret.
+func issue(names []string, now time.Time, validity time.Duration) (*pair, *x509.Certificate, error) {
+	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a certificate authority: %w", err)
+	}
+	template := &x509.Certificate{
+		// The time tells authorities of one name apart, for a person and for whoever
+		// looks for the one that signed.
+		Subject:   pkix.Name{CommonName: fmt.Sprintf("relaypool-operator-ca@%d", now.UnixNano())},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(validity),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign,
+		// The authority can vouch for these names and for nothing else.
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
+	}
+	authority, err := sign(template, template, &authorityKey.PublicKey, authorityKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a certificate authority: %w", err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a serving certificate: %w", err)
+	}
+	leaf, err := sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
+		NotBefore: template.NotBefore, NotAfter: template.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, authority, &key.PublicKey, authorityKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a serving certificate: %w", err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a serving certificate: %w", err)
+	}
+	return &pair{
+		cert: bundle([]*x509.Certificate{leaf}), leaf: leaf,
+		key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
+	}, authority, nil
+}
+
+func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}

@@ -1,0 +1,308 @@
+// Package servingcert makes and changes the certificate with which the operator
+// serves an API behind the API server, without anybody else's help. The pair is
+// in one Secret, which every replica reads again now and then; its authority is
+// in the caBundle of the APIService, which the leader writes.
+//
+// A change takes three steps, so that no call fails in between: the next pair is
+// made and laid beside the one that is served; the APIService has both
+// authorities, for long enough that every API server knows; then the next pair is
+// served, by each replica as it reads the Secret. The old authority stays trusted
+// until its time is over.
+package servingcert
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The times of Options that are 0.
+const (
+	defaultValidity    = 90 * 24 * time.Hour
+	defaultRenewBefore = 30 * 24 * time.Hour
+	defaultSettle      = 10 * time.Minute
+	defaultInterval    = time.Minute
+	// hurry is the interval while there is nothing to serve, or after an error.
+	hurry = 5 * time.Second
+	// jitter is the part by which an interval varies, so that replicas that were
+	// started together do not ask together.
+	jitter = 0.1
+)
+
+// Options is what a Keeper needs. Times of 0 take the defaults.
+type Options struct {
+	// Client creates and patches the Secret, and applies to the APIService. Live
+	// reads both from the API server: no cache has them.
+	Client client.Client
+	Live   client.Reader
+	// Namespace is the operator's own. Secret and Service are in it: the first
+	// holds the certificate, the second leads to this server, and gives it its name.
+	Namespace, Secret, Service string
+	// APIService is the name of the one that leads to the Service.
+	APIService string
+	// Elected is closed once this process leads.
+	Elected <-chan struct{}
+	// Now is the clock, Random gives numbers from 0 up to 1.
+	Now    func() time.Time
+	Random func() float64
+	Log    *slog.Logger
+	// Validity of a certificate (90 days); RenewBefore its end the next one is made
+	// (30 days). Settle is how long the APIService has to trust the next before it is
+	// served (10 minutes), and Interval how often Secret and APIService are read (1
+	// minute).
+	Validity, RenewBefore, Settle, Interval time.Duration
+}
+
+// Keeper keeps the certificate. It is safe for concurrent use, but for Step.
+type Keeper struct {
+	Options
+
+	mutex     sync.RWMutex
+	held      state
+	listeners []dynamiccertificates.Listener
+	ready     chan struct{}
+	readied   sync.Once
+
+	// trusted is when the APIService was first seen to trust the authority of that
+	// serial number, without a break since. Step alone uses them.
+	trusted       time.Time
+	trustedSerial string
+	// told is the last error that was logged.
+	told string
+}
+
+// New makes a Keeper. It refuses options that lack a collaborator or a name.
+func New(o Options) (*Keeper, error) {
+	var missing []error
+	for _, option := range []struct {
+		name   string
+		absent bool
+	}{
+		{"Client", o.Client == nil}, {"Live", o.Live == nil}, {"Namespace", o.Namespace == ""}, {"Secret", o.Secret == ""},
+		{"Service", o.Service == ""}, {"APIService", o.APIService == ""}, {"Elected", o.Elected == nil},
+		{"Now", o.Now == nil}, {"Random", o.Random == nil}, {"Log", o.Log == nil},
+	} {
+		if option.absent {
+			missing = append(missing, fmt.Errorf("make keeper of the serving certificate: option %s is not set", option.name))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, errors.Join(missing...)
+	}
+	for value, otherwise := range map[*time.Duration]time.Duration{
+		&o.Validity: defaultValidity, &o.RenewBefore: defaultRenewBefore, &o.Settle: defaultSettle, &o.Interval: defaultInterval,
+	} {
+		if *value == 0 {
+			*value = otherwise
+		}
+	}
+	return &Keeper{Options: o, ready: make(chan struct{})}, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
+// serves.
+func (*Keeper) NeedLeaderElection() bool { return false }
+
+// Start keeps the certificate until ctx ends. It implements manager.Runnable.
+func (k *Keeper) Start(ctx context.Context) error {
+	elected := k.Elected
+	for {
+		err := k.Step(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		k.tell(ctx, err)
+		wait := time.Duration(float64(k.Interval) * (1 - jitter + 2*jitter*k.Random()))
+		if err != nil {
+			wait = min(wait, hurry)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-elected:
+			elected = nil // once: a closed channel is always ready
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// tell logs an error that is another than the last one: what somebody has to mend
+// would otherwise be logged every few seconds until then.
+func (k *Keeper) tell(ctx context.Context, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != k.told && err != nil {
+		k.Log.ErrorContext(ctx, "Could not keep the serving certificate", "error", err)
+	}
+	k.told = text
+}
+
+// leads tells whether this process does.
+func (k *Keeper) leads() bool {
+	select {
+	case <-k.Elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// Step reads the Secret, makes it where there is none, and takes up what it has.
+// The leader changes it when it is time, and keeps the APIService's caBundle. A
+// Step that is repeated finds nothing to do.
+func (k *Keeper) Step(ctx context.Context) error {
+	secret, err := k.read(ctx)
+	if err != nil {
+		return err
+	}
+	found := stateOf(secret.Data)
+	if !k.leads() {
+		return k.take(found)
+	}
+	next, what, trusted, publishErr := found, stepRestore, false, error(nil)
+	switch held := k.state(); {
+	case found.serves(found.current, k.name(), k.Now()):
+		trusted, publishErr = k.publish(ctx, &found)
+		next, what, err = k.policy().decide(k.Now(), found, trusted, k.issue)
+	case held.serves(held.current, k.name(), k.Now()):
+		// Somebody broke the Secret: what is served goes back, and nobody notices.
+		next = held
+	default:
+		next, what, err = k.policy().decide(k.Now(), found, false, k.issue)
+	}
+	if err != nil {
+		return err
+	}
+	if what == stepNone {
+		return errors.Join(k.take(found), publishErr)
+	}
+	if err := k.write(ctx, secret, &next); err != nil {
+		return err
+	}
+	k.Log.InfoContext(ctx, "Changed the serving certificate", "change", string(what), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
+	if err := k.take(next); err != nil {
+		return err
+	}
+	// At once: a pair that nobody trusts yet serves nobody.
+	_, publishErr = k.publish(ctx, &next)
+	return publishErr
+}
+
+// state is what this process serves.
+func (k *Keeper) state() state {
+	k.mutex.RLock()
+	defer k.mutex.RUnlock()
+	return k.held
+}
+
+func (k *Keeper) policy() policy { return policy{k.name(), k.RenewBefore} }
+
+func (k *Keeper) issue() (*pair, *x509.Certificate, error) {
+	return issue(k.names(), k.Now(), k.Validity)
+}
+
+// name is what the API server asks for.
+func (k *Keeper) name() string { return k.Service + "." + k.Namespace + ".svc" }
+
+func (k *Keeper) names() []string { return []string{k.name(), k.name() + ".cluster.local"} }
+
+// labelServing marks the Secret as this package's: no other is ever written.
+const labelServing = "relaypool.dev/serving-certificate"
+
+// read gives the Secret, and makes one where there is none: of what this process
+// serves, when somebody deleted it.
+func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
+	key := client.ObjectKey{Namespace: k.Namespace, Name: k.Secret}
+	for range 2 {
+		secret := new(corev1.Secret)
+		err := k.Live.Get(ctx, key, secret)
+		switch {
+		case err == nil && secret.Labels[labelServing] != k.APIService:
+			return nil, fmt.Errorf("the Secret %s has not the label %s: %s, so that it is somebody else's and is not touched: name another one with --external-metrics-secret, or delete it", k.Secret, labelServing, k.APIService)
+		case err == nil:
+			return secret, nil
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("read the serving certificate's Secret %s: %w", k.Secret, err)
+		}
+		made, err := k.make(ctx)
+		if err == nil {
+			return made, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("make the serving certificate's Secret %s: %w", k.Secret, err)
+		}
+		// Another replica was faster: its Secret counts.
+	}
+	return nil, fmt.Errorf("the serving certificate's Secret %s comes and goes: somebody deletes it", k.Secret)
+}
+
+func (k *Keeper) make(ctx context.Context) (*corev1.Secret, error) {
+	s := k.state()
+	if !s.serves(s.current, k.name(), k.Now()) {
+		var err error
+		if s, _, err = k.policy().decide(k.Now(), state{}, false, k.issue); err != nil {
+			return nil, err
+		}
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Secret, Labels: map[string]string{
+			labelServing: k.APIService, "app.kubernetes.io/managed-by": fieldOwner,
+		}},
+		Type: corev1.SecretTypeTLS, Data: s.data(),
+	}
+	if err := k.Client.Create(ctx, secret); err != nil {
+		return nil, err
+	}
+	k.Log.InfoContext(ctx, "Made the serving certificate", "secret", secret.Name, "expires", s.current.leaf.NotAfter)
+	return secret, nil
+}
+
+// write changes the Secret if nobody else did since it was read.
+func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) error {
+	patch := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	data := next.data()
+	// What somebody else put there stays.
+	for key, value := range secret.Data {
+		if _, ours := data[key]; !ours && key != keyNextCert && key != keyNextKey {
+			data[key] = value
+		}
+	}
+	secret.Data = maps.Clone(data)
+	if err := k.Client.Patch(ctx, secret, patch); err != nil {
+		return fmt.Errorf("change the serving certificate's Secret %s: %w", k.Secret, err)
+	}
+	return nil
+}
+
+// take serves what was read, and holds on to what is served when that is of no use.
+func (k *Keeper) take(s state) error {
+	if !s.serves(s.current, k.name(), k.Now()) {
+		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the operator that leads makes a new one; look at its log when that does not happen within a minute", k.Secret, k.name())
+	}
+	k.mutex.Lock()
+	changed := k.held.current == nil || string(k.held.current.cert) != string(s.current.cert)
+	k.held = s
+	listeners := k.listeners
+	k.mutex.Unlock()
+	if changed {
+		for _, l := range listeners {
+			l.Enqueue()
+		}
+	}
+	k.readied.Do(func() { close(k.ready) })
+	return nil
+}

@@ -1,0 +1,42 @@
+package servingcert
+
+import (
+	"time"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+)
+
+var _ dynamiccertificates.CertKeyContentProvider = (*Keeper)(nil)
+
+// Name implements dynamiccertificates.CertKeyContentProvider.
+func (k *Keeper) Name() string { return "the operator's serving certificate" }
+
+// CurrentCertKeyContent gives certificate and key as PEM; nothing before Ready.
+func (k *Keeper) CurrentCertKeyContent() (cert, key []byte) {
+	k.mutex.RLock()
+	defer k.mutex.RUnlock()
+	if k.held.current == nil {
+		return nil, nil
+	}
+	return k.held.current.cert, k.held.current.key
+}
+
+// AddListener has the listener told of every change.
+func (k *Keeper) AddListener(l dynamiccertificates.Listener) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.listeners = append(k.listeners, l)
+}
+
+// Ready is closed once there is a certificate.
+func (k *Keeper) Ready() <-chan struct{} { return k.ready }
+
+// Expires is when what is served is no longer valid; zero before Ready.
+func (k *Keeper) Expires() time.Time {
+	k.mutex.RLock()
+	defer k.mutex.RUnlock()
+	if k.held.current == nil {
+		return time.Time{}
+	}
+	return k.held.current.leaf.NotAfter
+}

@@ -1,0 +1,183 @@
+package servingcert
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Keys of the Secret. The first three are what other programs expect in one of
+// the type kubernetes.io/tls.
+const (
+	keyCert        = corev1.TLSCertKey
+	keyKey         = corev1.TLSPrivateKeyKey
+	keyAuthorities = "ca.crt"
+	// The pair that is served next, once clients are known to trust its authority.
+	keyNextCert = "next.crt"
+	keyNextKey  = "next.key"
+)
+
+// maxAuthorities bounds what is trusted at once. Three are enough: of the pair
+// before, of this one, and of the next.
+const maxAuthorities = 8
+
+// pair is a serving certificate and its key, as PEM, and the certificate parsed.
+type pair struct {
+	cert, key []byte
+	leaf      *x509.Certificate
+}
+
+// state is what the Secret holds. A pair that is nil is missing or broken.
+type state struct {
+	current, next *pair
+	// authorities are the certificates that sign, or signed, a pair that may be
+	// served. Their keys exist nowhere.
+	authorities []*x509.Certificate
+}
+
+// stateOf reads the Secret's data. What does not parse is left out: it is then
+// made anew, and no error helps with that.
+func stateOf(data map[string][]byte) state {
+	s := state{authorities: parseAuthorities(data[keyAuthorities])}
+	s.current, _ = parsePair(data[keyCert], data[keyKey])
+	s.next, _ = parsePair(data[keyNextCert], data[keyNextKey])
+	return s
+}
+
+// data is the Secret's, for the state.
+func (s *state) data() map[string][]byte {
+	out := map[string][]byte{keyAuthorities: bundle(s.authorities)}
+	if s.current != nil {
+		out[keyCert], out[keyKey] = s.current.cert, s.current.key
+	}
+	if s.next != nil {
+		out[keyNextCert], out[keyNextKey] = s.next.cert, s.next.key
+	}
+	return out
+}
+
+func parsePair(cert, key []byte) (*pair, error) {
+	if len(cert) == 0 && len(key) == 0 {
+		return nil, errors.New("there is none")
+	}
+	parsed, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("parse certificate and key: %w", err)
+	}
+	return &pair{cert: cert, key: key, leaf: parsed.Leaf}, nil
+}
+
+func parseAuthorities(bundle []byte) (out []*x509.Certificate) {
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && c.IsCA {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func bundle(authorities []*x509.Certificate) []byte {
+	var out bytes.Buffer
+	for _, c := range authorities {
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Buffer takes everything
+	}
+	return out.Bytes()
+}
+
+// serves tells whether clients that trust the authorities take the pair for a
+// server of that name now.
+func (s *state) serves(p *pair, name string, now time.Time) bool {
+	return p != nil && verify(p.leaf, s.authorities, name, now) == nil
+}
+
+func verify(leaf *x509.Certificate, authorities []*x509.Certificate, name string, now time.Time) error {
+	roots := x509.NewCertPool()
+	for _, c := range authorities {
+		roots.AddCert(c)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	return err //nolint:wrapcheck // callers ask only whether there is one
+}
+
+// signerOf is the authority that signed the pair; nil when it is not known.
+func (s *state) signerOf(p *pair) *x509.Certificate {
+	if p == nil {
+		return nil
+	}
+	for _, c := range s.authorities {
+		if bytes.Equal(c.RawSubject, p.leaf.RawIssuer) && p.leaf.CheckSignatureFrom(c) == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// step is what becomes of a state.
+type step string
+
+const (
+	stepNone    step = ""
+	stepMake    step = "made a serving certificate"
+	stepStage   step = "made the next serving certificate"
+	stepPromote step = "serves the next certificate"
+	stepRestore step = "put back the certificate that is served"
+)
+
+// policy says when certificates change.
+type policy struct {
+	name        string // that clients ask for
+	renewBefore time.Duration
+}
+
+// decide says what becomes of the state now. trusted tells whether clients have
+// trusted the authority of the next pair for long enough that all know it. issue
+// makes a pair and its authority.
+func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair, *x509.Certificate, error)) (state, step, error) {
+	current, next := s.serves(s.current, p.name, now), s.serves(s.next, p.name, now)
+	switch {
+	case next && (trusted || !current):
+		s.current, s.next = s.next, nil
+		return s.tidied(now), stepPromote, nil
+	case !current:
+		// Nobody can be served by what is there, so nothing is lost by serving a pair
+		// that is not trusted yet.
+		made, authority, err := issue()
+		if err != nil {
+			return s, stepNone, err
+		}
+		s.current, s.next, s.authorities = made, nil, append(slices.Clip(s.authorities), authority)
+		return s.tidied(now), stepMake, nil
+	case !next && now.After(s.current.leaf.NotAfter.Add(-p.renewBefore)):
+		made, authority, err := issue()
+		if err != nil {
+			return s, stepNone, err
+		}
+		s.next, s.authorities = made, append(slices.Clip(s.authorities), authority)
+		return s.tidied(now), stepStage, nil
+	default:
+		return s, stepNone, nil
+	}
+}
+
+// tidied drops authorities whose time is over. Those of earlier pairs stay until
+// then: a process that has not read the Secret since still serves theirs.
+func (s state) tidied(now time.Time) state {
+	var kept []*x509.Certificate
+	for _, c := range s.authorities {
+		if now.Before(c.NotAfter) {
+			kept = append(kept, c)
+		}
+	}
+	s.authorities = kept[max(0, len(kept)-maxAuthorities):]
+	return s
+}
