@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,7 +19,21 @@ func kubernetesTypes() map[string]reflect.Type {
 		"corev1.Toleration":               reflect.TypeFor[corev1.Toleration](),
 		"corev1.Affinity":                 reflect.TypeFor[corev1.Affinity](),
 		"corev1.TopologySpreadConstraint": reflect.TypeFor[corev1.TopologySpreadConstraint](),
+		"monitoring.TLSConfig":            reflect.TypeFor[tlsConfig](),
 	}
+}
+
+// tlsConfig is what a ServiceMonitor's endpoint may say about TLS, as far as it
+// concerns the operator; the Prometheus operator's own module is not worth it.
+type tlsConfig struct {
+	CA                 *authority `json:"ca,omitempty"`
+	ServerName         string     `json:"serverName,omitempty"`
+	InsecureSkipVerify bool       `json:"insecureSkipVerify,omitempty"`
+}
+
+type authority struct {
+	Secret    *corev1.SecretKeySelector    `json:"secret,omitempty"`
+	ConfigMap *corev1.ConfigMapKeySelector `json:"configMap,omitempty"`
 }
 
 // documented are the API's types, which carry their fields' descriptions.
@@ -103,8 +118,11 @@ func (w *writer) fields(t reflect.Type, properties object, required *[]string) {
 // sentence is the first sentence of a description, which says what a thing is.
 func sentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if end := strings.Index(text, ". "); end >= 0 {
-		return text[:end+1]
+	for i := 0; i+2 < len(text); i++ {
+		// What is not followed by a capital is an e.g. or an i.e.
+		if text[i] == '.' && text[i+1] == ' ' && unicode.IsUpper(rune(text[i+2])) {
+			return text[:i+1]
+		}
 	}
 	return text
 }
