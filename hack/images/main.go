@@ -40,7 +40,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := map[string]command{"build": build, "e2e": e2e}
+	commands := map[string]command{"build": build, "e2e": e2e, "rootfs": files, "push": push}
 	if len(args) == 0 {
 		return fmt.Errorf("want a command, got none\n\n%s", usage)
 	}

@@ -134,7 +134,8 @@ func (f File) open() (io.ReadCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
-// WriteTo writes the files below a folder, which it makes. It is for build tools
+// WriteTo writes the files below a folder, which it makes, and in which none of
+// them may be yet. It is for build tools
 // that copy files into an image; who owns the files there is up to them.
 func (t Tree) WriteTo(folder string) error {
 	all, err := t.complete()

@@ -62,7 +62,9 @@ func New(i Image) (*v2_3.Document, error) {
 		PackageChecksums: []common.Checksum{{Algorithm: common.SHA256, Value: hex}},
 	})
 	d.relate(documentID, common.TypeRelationshipDescribe, imageID)
-	program := goPackage(&i.Program.Main)
+	// The toolchain knows the program's version where the commit has a tag, and says
+	// (devel) elsewhere; this is the one that the program itself says.
+	program := goPackage(&debug.Module{Path: i.Program.Main.Path, Version: "v" + i.Version})
 	program.PrimaryPackagePurpose, program.PackageLicenseDeclared = "APPLICATION", license
 	program.PackageSourceInfo = "built from " + i.Program.Path + " at commit " + i.Revision
 	d.add(programID, program)
