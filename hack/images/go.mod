@@ -3,6 +3,7 @@ module github.com/relaypool/relaypool/hack/images
 go 1.26.8
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/spdx/tools-golang v0.5.7
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d

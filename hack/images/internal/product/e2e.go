@@ -2,7 +2,6 @@ package product
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,12 +50,6 @@ func DevelopmentImages() []Development {
 // Reference is the image's name and tag.
 func (d Development) Reference() string {
 	return developmentFolder + "/" + d.Name + ":" + developmentTag
-}
-
-// Missing tells whether the checkout has no such program.
-func (d Development) Missing(root string) bool {
-	_, err := os.Stat(filepath.Join(root, d.module, filepath.FromSlash(d.pkg)))
-	return errors.Is(err, os.ErrNotExist)
 }
 
 // BuildDevelopment makes one of the suite's images, for this machine's platform

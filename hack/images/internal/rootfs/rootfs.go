@@ -63,9 +63,16 @@ func (t Tree) complete() (Tree, error) {
 		known[f.Path] = true
 		all = append(all, f)
 	}
+	folders := map[string]bool{".": true}
 	for _, f := range t {
-		for dir := path.Dir(f.Path); !known[dir]; dir = path.Dir(dir) {
-			known[dir] = true
+		folders[f.Path] = f.Mode.IsDir()
+	}
+	for _, f := range t {
+		for dir := path.Dir(f.Path); !folders[dir]; dir = path.Dir(dir) {
+			if known[dir] {
+				return nil, fmt.Errorf("image file %q is in %q, which is not a folder", f.Path, dir)
+			}
+			folders[dir] = true
 			all = append(all, Dir(dir, 0o755))
 		}
 	}
