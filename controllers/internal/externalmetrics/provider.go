@@ -10,9 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -177,28 +178,36 @@ func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error)
 	case !reading.At.IsZero() && age <= freshness:
 		return reading.Backlog, served, nil
 	case reading.Err != nil:
-		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, plain(reading.Err), lastTime(reading.At, age)))
+		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, plain(reading.Err), lastTime(reading.At)))
 	default:
-		return pool.Backlog{}, stale, unavailable(key, lastTime(reading.At, age))
+		return pool.Backlog{}, stale, unavailable(key, lastTime(reading.At))
 	}
 }
 
-func lastTime(at time.Time, age time.Duration) string {
+// lastTime does not tell the age: these texts become messages of conditions, which
+// are written whenever they change.
+func lastTime(at time.Time) string {
 	if at.IsZero() {
 		return "it has never been read"
 	}
-	return fmt.Sprintf("the last reading is %s old, older than %s", age.Round(time.Second), freshness)
+	return fmt.Sprintf("the last reading is older than %s", freshness)
 }
 
-// plain is an error in one line, with nothing of an answer that a stranger may
-// have given in the pod's place.
+// plain is an error without the address of the pod that was asked, which is
+// another each time.
 func plain(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	const most = 200
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "none within two seconds"
 	}
-	return text
+	var failed *net.OpError
+	if errors.As(err, &failed) && failed.Err != nil {
+		return failed.Err.Error()
+	}
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		return asked.Err.Error()
+	}
+	return err.Error()
 }
 
 func unavailable(key types.NamespacedName, why string) error {

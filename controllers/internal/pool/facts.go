@@ -86,6 +86,8 @@ type Autoscaler struct {
 	Present bool
 	// Working is what it says of reading its metric; nil while it says nothing.
 	Working *bool
+	// Stuck: it could not change the fleet's size, whatever the metric says.
+	Stuck bool
 	// Message is its own.
 	Message string
 }

@@ -194,7 +194,7 @@ func autoscalerOf(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) A
 		case c.Type == autoscalingv2.ScalingActive:
 			a.Working, a.Message = &works, c.Message
 		case c.Type == autoscalingv2.AbleToScale && !works:
-			a.Working, a.Message = &works, c.Message
+			a.Working, a.Stuck, a.Message = &works, true, c.Message
 			return a
 		}
 	}

@@ -1,10 +1,7 @@
 package pool
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +9,6 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
-	"github.com/relaypool/relaypool/relay/contract"
 )
 
 // stuck is the reason that a Deployment's controller gives when a rollout has
@@ -115,40 +111,4 @@ func orElse(text, otherwise string) string {
 		return otherwise
 	}
 	return text
-}
-
-func autoscalingActive(f *Facts, p *Plan) verdict {
-	a := f.Pool.Spec.Autoscaling
-	switch {
-	case a == nil:
-		return no(v1alpha1.ReasonNotConfigured, "spec.autoscaling is left out: the fleet keeps its size")
-	case f.unread(PartCapabilities) || f.unread(PartAutoscaler):
-		return unreadable("the autoscaler")
-	case a.Provider == v1alpha1.ProviderKEDA && !f.Capabilities.ScaledObject:
-		return no(v1alpha1.ReasonProviderMissing, "KEDA's CRD scaledobjects.keda.sh is not installed: install KEDA, or set spec.autoscaling.provider to HPA; until then the fleet keeps its size")
-	case p.Held || p.Latch:
-		return maybe(v1alpha1.ReasonPending, "the gate holds the fleet, and nothing is scaled until the pool is initialised")
-	case !f.Autoscaler.Present || f.Autoscaler.Working == nil:
-		return maybe(v1alpha1.ReasonPending, "the autoscaler has not reported yet")
-	case !*f.Autoscaler.Working:
-		return no(v1alpha1.ReasonMetricUnavailable, metricRemedy(a.Provider)+"; it says: "+scrubbed(f.Autoscaler.Message, nil))
-	case f.Backlog.Due == 0 && f.Backlog.held() > 0:
-		var reasons []string
-		for _, reason := range slices.Sorted(maps.Keys(f.Backlog.Held)) {
-			if f.Backlog.Held[reason] > 0 {
-				reasons = append(reasons, reason)
-			}
-		}
-		return yes(v1alpha1.ReasonLimited, "more pods would not help: all that waits is held ("+strings.Join(reasons, ", ")+
-			"); fund the fee payers, raise the spend cap or mend the endpoints, as the reasons say")
-	default:
-		return yes(v1alpha1.ReasonScaling, "the backlog sizes the fleet")
-	}
-}
-
-func metricRemedy(provider v1alpha1.Provider) string {
-	if provider == v1alpha1.ProviderKEDA {
-		return "KEDA cannot read the backlog, and the fleet keeps its size: its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
-	}
-	return fmt.Sprintf("the autoscaler cannot read the backlog, and the fleet keeps its size: something has to serve the external metric %s", contract.MetricBacklog.Name)
 }

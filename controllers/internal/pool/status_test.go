@@ -68,6 +68,12 @@ func TestConditions(t *testing.T) {
 		f.Pool.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 5}
 		f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(true)}
 	}
+	unscaled := func(message string) func(*Facts) {
+		return func(f *Facts) {
+			scaled(f)
+			f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: message}
+		}
+	}
 	tests := map[string]map[string]conditionCase{
 		v1alpha1.ConditionAccepted: {
 			"a spec that holds together": {change: func(f *Facts) { f.Capabilities.PodMonitor, f.Capabilities.PrometheusRule = true, true }, want: "True/Valid",
@@ -200,11 +206,37 @@ func TestConditions(t *testing.T) {
 			"nothing serves the metric": {change: func(f *Facts) {
 				scaled(f)
 				f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: "no metrics returned"}
-			}, want: "False/MetricUnavailable", says: []string{"relaypool_backlog_jobs", "no metrics returned"}},
+			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot read", "relaypool_backlog_jobs", "no metrics returned"}},
+			"the API has no server": {change: unscaled("the server could not find the requested resource"),
+				want: "False/MetricUnavailable", says: []string{"nobody serves external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/scaling.md"}},
+			"the API's server does not answer": {change: unscaled("the server is currently unable to handle the request (get relaypool_backlog_jobs.external.metrics.k8s.io)"),
+				want: "False/MetricUnavailable", says: []string{"the adapter that the APIService", "does not answer"}},
+			"another adapter has no value": {change: unscaled("no metrics returned from external metrics API"),
+				want: "False/MetricUnavailable", says: []string{"the cluster's adapter has no value", "Prometheus"}},
+			"the controller may not read it": {change: unscaled(`relaypool_backlog_jobs.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
+				want: "False/MetricUnavailable", says: []string{"may not read relaypool_backlog_jobs"}},
+			"our server does not reach the pods": {change: unscaled("unable to fetch metrics from external metrics API: the backlog of RelayPool n/demo is not known: its pods do not answer on port 9090 (i/o timeout)"),
+				want: "False/MetricUnavailable", says: []string{"does not get it from the fleet's pods", "i/o timeout"}, not: []string{"nobody serves"}},
+			"KEDA does not reach the pods": {change: func(f *Facts) {
+				unscaled("boom")(f)
+				f.Pool.Spec.Autoscaling.Provider, f.Capabilities.ScaledObject = v1alpha1.ProviderKEDA, true
+			}, want: "False/MetricUnavailable", says: []string{"KEDA cannot read", "spec.networkPolicy.operationsFrom"}},
+			"the size cannot be changed": {change: func(f *Facts) {
+				unscaled("the HPA controller was unable to update the target scale")(f)
+				f.Autoscaler.Stuck = true
+			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot change the fleet's size"}, not: []string{"cannot read"}},
 			"what waits is held by dry payers": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"fee_payer_empty": 7, "spend_cap_reached": 0}}
-			}, want: "True/Limited", says: []string{"(fee_payer_empty)"}},
+			}, want: "True/Limited", says: []string{"the HPA sizes the fleet", "(fee_payer_empty)", "FeePayersFunded"}, not: []string{"spendCaps", "7"}},
+			"what waits is held by the RPC's budget": {change: func(f *Facts) {
+				scaled(f)
+				f.Backlog = Backlog{At: now(), Held: map[string]int64{"chain_unavailable": 7, "swap_price": 3}}
+			}, want: "True/Limited", says: []string{"(chain_unavailable)", "spec.solana.endpoints"}},
+			"swaps wait for their price": {change: func(f *Facts) {
+				scaled(f)
+				f.Backlog = Backlog{At: now(), Held: map[string]int64{"swap_price": 7, "router_busy": 1, "no_route": 2}}
+			}, want: "True/Scaling"},
 			"some is held and some is due": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Due: 1, Held: map[string]int64{"fee_payer_empty": 7}}

@@ -62,7 +62,7 @@ type ExternalMetrics struct {
 }
 
 // Enabled tells whether external metrics are served.
-func (e ExternalMetrics) Enabled() bool { return e.Listen != None }
+func (e ExternalMetrics) Enabled() bool { return e.Listen != None && e.Listen != "" }
 
 // Leading says how one of several operators comes to lead.
 type Leading struct {

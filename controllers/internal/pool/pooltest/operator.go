@@ -14,6 +14,7 @@ import (
 
 	"github.com/relaypool/relaypool/controllers/internal/manager"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
+	"github.com/relaypool/relaypool/controllers/internal/servingcert"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 )
 
@@ -46,12 +47,21 @@ type OperatorOptions struct {
 	Now func() time.Time
 	// Chain calls the endpoints; nil has the operator make its own client.
 	Chain *http.Client
+	// External has it serve external metrics, as an operator of OperatorNamespace
+	// would; its Listen is empty for none. Certificate changes the times of the
+	// certificate.
+	External          settings.ExternalMetrics
+	OperatorNamespace string
+	Certificate       servingcert.Options
 	// Traffic notes what the operator asks of the API server; nil is nobody.
 	Traffic *Traffic
 }
 
 // Operator is one that runs.
 type Operator struct {
+	// External serves external metrics; nil without.
+	External *manager.External
+
 	stop  context.CancelFunc
 	ended chan error
 }
@@ -80,6 +90,9 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 	}
 	cfg.RelayImage, cfg.Namespaces = Image, o.Namespaces
 	cfg.LeaderElect, cfg.OperatorNamespace = o.LeaseNamespace != "", o.LeaseNamespace
+	if cfg.External = o.External; o.OperatorNamespace != "" {
+		cfg.OperatorNamespace = o.OperatorNamespace
+	}
 	cfg.Leading = settings.Leading{Name: "operator", Duration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond}
 	cfg.Work = settings.Work{ConcurrentReconciles: o.Workers, CheckWorkers: 8, RefsInterval: o.RefsInterval, Resync: o.Resync}
 	cfg.Listening = settings.Listening{MetricsListen: settings.None, HealthListen: settings.None}
@@ -87,18 +100,43 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 	if err != nil {
 		t.Fatalf("make the operator: %v", err)
 	}
+	op := &Operator{ended: make(chan error, 1)}
+	poller, err := pool.NewPoller(orHTTP(o.Backlog), orMachine(o.Now))
+	if err != nil {
+		t.Fatalf("wire the operator: %v", err)
+	}
+	if o.External.Enabled() {
+		op.External = &manager.External{Config: cfg, Log: o.Log, Poller: poller, Certificate: o.Certificate}
+		if err := m.Add(op.External); err != nil {
+			t.Fatalf("wire the operator: %v", err)
+		}
+	}
 	err = m.Add(pool.Wiring{
 		Settings: pool.Settings{Image: Image}, Log: o.Log, RefsInterval: o.RefsInterval, KeysInterval: o.RefsInterval,
-		CheckWorkers: 8, Backlog: o.Backlog, Now: o.Now, Chain: o.Chain,
+		CheckWorkers: 8, Poller: poller, Now: o.Now, Chain: o.Chain,
 	})
 	if err != nil {
 		t.Fatalf("wire the operator: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	op := &Operator{stop: stop, ended: make(chan error, 1)}
+	op.stop = stop
 	go func() { op.ended <- m.Run(ctx) }()
 	t.Cleanup(func() { op.Stop(t) })
 	return op
+}
+
+func orHTTP(r pool.BacklogReader) pool.BacklogReader {
+	if r == nil {
+		return pool.NewHTTPBacklog()
+	}
+	return r
+}
+
+func orMachine(now func() time.Time) func() time.Time {
+	if now == nil {
+		return time.Now
+	}
+	return now
 }
 
 // Stop ends the operator and waits until it has.

@@ -1,0 +1,108 @@
+package pool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func autoscalingActive(f *Facts, p *Plan) verdict {
+	a := f.Pool.Spec.Autoscaling
+	switch {
+	case a == nil:
+		return no(v1alpha1.ReasonNotConfigured, "spec.autoscaling is left out: the fleet keeps its size")
+	case f.unread(PartCapabilities) || f.unread(PartAutoscaler):
+		return unreadable("the autoscaler")
+	case a.Provider == v1alpha1.ProviderKEDA && !f.Capabilities.ScaledObject:
+		return no(v1alpha1.ReasonProviderMissing, "KEDA's CRD scaledobjects.keda.sh is not installed: install KEDA, or set spec.autoscaling.provider to HPA; until then the fleet keeps its size")
+	case p.Held || p.Latch:
+		return maybe(v1alpha1.ReasonPending, "the gate holds the fleet, and nothing is scaled until the pool is initialised")
+	case !f.Autoscaler.Present || f.Autoscaler.Working == nil:
+		return maybe(v1alpha1.ReasonPending, scalerName(a)+" has not reported yet")
+	case !*f.Autoscaler.Working:
+		return no(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+scrubbed(f.Autoscaler.Message, nil))
+	}
+	if reasons := f.Backlog.stopped(); f.Backlog.Due == 0 && len(reasons) > 0 {
+		return yes(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: all that waits is held ("+
+			strings.Join(reasons, ", ")+"), and held work does not count as backlog; "+heldRemedy(reasons))
+	}
+	return yes(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
+}
+
+// scalerName is the provider's, HPA where none is named.
+func scalerName(a *v1alpha1.Autoscaling) string {
+	if a.Provider == v1alpha1.ProviderKEDA {
+		return "KEDA"
+	}
+	return "the HPA"
+}
+
+// What Kubernetes' client says in an autoscaler's message of an API that nobody
+// serves, of one whose server does not answer, and of an answer without a value.
+// Conditions have no finer reason than FailedGetExternalMetric.
+const (
+	saysNoAPI       = "could not find the requested resource"
+	saysNoServer    = "currently unable to handle the request"
+	saysNoValue     = "no metrics returned from external metrics API"
+	saysForbidden   = "forbidden"
+	saysOfABacklog  = "the backlog of RelayPool"
+	apiServiceNamed = "the APIService " + contract.ExternalMetricsAPIService
+)
+
+// metricRemedy says what to do about an autoscaler that does not work.
+func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
+	fails := scalerName(a) + " cannot read the backlog, and the fleet keeps its size: "
+	has := func(text string) bool { return strings.Contains(s.Message, text) }
+	switch {
+	case s.Stuck:
+		return scalerName(a) + " cannot change the fleet's size"
+	case a.Provider == v1alpha1.ProviderKEDA:
+		return fails + "its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
+	case has(saysOfABacklog): // our own server, which has its reasons
+		return fails + "the operator serves it, and does not get it from the fleet's pods"
+	case has(saysNoAPI):
+		return fails + "nobody serves external metrics in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/scaling.md says"
+	case has(saysNoServer):
+		return fails + "the adapter that " + apiServiceNamed + " leads to does not answer; kubectl describe it"
+	case has(saysNoValue):
+		return fails + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: look at its rules (docs/scaling.md), and whether Prometheus scrapes the fleet"
+	case has(saysForbidden):
+		return fails + "its controller may not read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role that config/external-metrics and the chart have for it"
+	default:
+		return fails + fmt.Sprintf("something has to serve the external metric %s, see docs/scaling.md", contract.MetricBacklog.Name)
+	}
+}
+
+// stopped are the reasons, in order, for which work is held that somebody has to
+// mend. Swaps wait for their price or their next leg as a matter of course.
+func (b Backlog) stopped() (reasons []string) {
+	for reason, count := range b.Held {
+		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {
+			reasons = append(reasons, reason)
+		}
+	}
+	slices.Sort(reasons)
+	return reasons
+}
+
+// heldRemedy says what to do about each reason.
+func heldRemedy(reasons []string) string {
+	var does []string
+	for _, reason := range reasons {
+		switch reason {
+		case string(refusal.FeePayerEmpty):
+			does = append(does, "fund the fee payers (condition FeePayersFunded)")
+		case string(refusal.SpendCapReached):
+			does = append(does, "raise spec.feePayers.spendCaps, or wait for their window")
+		case string(refusal.ChainUnavailable):
+			does = append(does, "mend or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
+		default:
+			does = append(does, "docs/operations.md has a page for "+reason)
+		}
+	}
+	return strings.Join(does, "; ")
+}
