@@ -37,12 +37,24 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
 {{- define "relaypool.labels" -}}
-{{ include "relaypool.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{ include "relaypool.labelsWith" (list . dict) }}
+{{- end -}}
+
+{{/* Of (list root more): labels of one of the operator's objects, and more of its own. */}}
+{{- define "relaypool.labelsWith" -}}
+{{- $root := index . 0 -}}
+{{ include "relaypool.selectorLabels" $root }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+{{ include "relaypool.releaseLabels" . }}
+{{- end -}}
+
+{{/* Of (list root more): what says which release something is of, for what is not the operator. */}}
+{{- define "relaypool.releaseLabels" -}}
+{{- $root := index . 0 -}}
 app.kubernetes.io/part-of: relaypool
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- range $key, $value := .Values.extraLabels }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- range $key, $value := merge (dict) (index . 1) $root.Values.extraLabels }}
 {{ $key }}: {{ $value | quote }}
 {{- end }}
 {{- end -}}
@@ -61,16 +73,4 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- else -}}
 {{- int .Values.operator.replicas -}}
 {{- end -}}
-{{- end -}}
-
-{{/* Of (list root pool): labels of a RelayPool, which is not the operator. */}}
-{{- define "relaypool.poolLabels" -}}
-{{- $root := index . 0 -}}
-{{- $pool := index . 1 -}}
-app.kubernetes.io/part-of: relaypool
-app.kubernetes.io/managed-by: {{ $root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- range $key, $value := merge (dict) ($pool.labels | default dict) $root.Values.extraLabels }}
-{{ $key }}: {{ $value | quote }}
-{{- end }}
 {{- end -}}

@@ -31,7 +31,7 @@ func (w *writer) relayPool() (object, error) {
 					"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
 					"description": "Namespace of the RelayPool, which has to exist. That of the release when missing.",
 				},
-				"labels":      described(text, "Labels of the RelayPool."),
+				"labels":      described(labels(), "Labels of the RelayPool."),
 				"annotations": described(text, "Annotations of the RelayPool."),
 				"spec":        object{"$ref": "#/definitions/RelayPoolSpec"},
 			},

@@ -120,9 +120,19 @@ func (w *writer) typed(name string, v *values.Value) (object, error) {
 		return s, nil
 	case "boolean", "object":
 		return object{"type": name}, nil
+	case "labels":
+		return labels(), nil
 	case "relaypool":
 		return w.relayPool()
 	default:
 		return w.kubernetes(name)
+	}
+}
+
+// labels are labels in addition to the chart's own, by which it finds its objects.
+func labels() object {
+	return object{
+		"type": "object", "additionalProperties": object{"type": "string"},
+		"patternProperties": object{`^(app\.kubernetes\.io|helm\.sh)/`: false},
 	}
 }

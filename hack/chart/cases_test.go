@@ -1,0 +1,171 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/relaypool/relaypool/hack/chart/release"
+)
+
+const (
+	root      = "../.."
+	chartPath = root + "/charts/relaypool"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pool is the spec of a RelayPool, for values.
+const pool = `
+      pool: {profile: {name: shield-pool-v1}, verifyingKey: {name: shield-verifying-key, key: verification_key.json}}
+      solana: {cluster: mainnet-beta, endpoints: [{name: paid, urlFrom: {name: shield-rpc, key: url}}]}
+      database: {urlFrom: {name: shield-database, key: url}}
+      feePayers: {generate: {count: 4}}
+      viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
+`
+
+// set is a choice of values, and what they are rendered for.
+type set struct {
+	values  string
+	options release.Options
+}
+
+// sets are the choices that are rendered into testdata, and held to everything that
+// the tests hold. Their keys are file names, too.
+func sets() map[string]set {
+	return map[string]set{
+		"the whole cluster":          {},
+		"another release":            {options: release.Options{Name: "blue", Namespace: "infra"}},
+		"some namespaces":            {values: `namespaces: [team-a, team-b]`},
+		"namespaces without metrics": {values: "namespaces: [team-a]\noperator: {metrics: {enabled: false}}"},
+		"external metrics":           {values: `externalMetrics: {enabled: true}`},
+		"monitoring": {values: `
+monitoring:
+  serviceMonitor: {enabled: true, labels: {release: prometheus}, interval: 30s}
+  prometheusRule: {enabled: true, labels: {release: prometheus}}
+  dashboards: {enabled: true, folder: Relays}`},
+		"a registry of one's own": {values: `
+imageRegistry: registry.your.org/mirror
+imagePullSecrets: [{name: mirror}]
+operator: {image: {digest: "sha256:` + strings.Repeat("a1", 32) + `", pullPolicy: Always}}
+relay: {image: {tag: 0.1.1}}`},
+		"fleets": {values: `
+relayPools:
+  shield:
+    spec:` + pool + `
+      replicas: 2
+  other:
+    namespace: team-a
+    labels: {team: a}
+    annotations: {note: the other one}
+    spec:` + pool},
+		"several replicas": {values: `
+operator: {replicas: 3}
+leaderElection: {leaseName: lead, leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 4s}`},
+		"one without a Lease": {values: `leaderElection: {enabled: false}`},
+		"permissions by somebody else": {values: `
+rbac: {create: false}
+serviceAccount: {create: false, name: relays}
+networkPolicy: {enabled: false}`},
+		"a certificate for metrics": {values: `
+operator: {metrics: {certificateSecret: operator-metrics}}
+monitoring: {serviceMonitor: {enabled: true, tlsConfig: {insecureSkipVerify: false, ca: {secret: {name: operator-metrics, key: ca.crt}}, serverName: relaypool-operator-metrics}}}`},
+		"everything": {values: everything},
+		"an upgrade": {values: "{}", options: release.Options{Upgrade: true}},
+	}
+}
+
+// everything has each value at something else than its default, as far as they go
+// together.
+const everything = `
+imageRegistry: registry.your.org
+imagePullSecrets: [{name: mirror}]
+extraLabels: {cost-centre: relays}
+relay: {image: {registry: r, repository: our/relay, tag: 1.2.3}}
+namespaces: [team-a, relaypool-system]
+relayPools:
+  shield:
+    namespace: team-a
+    labels: {team: a}
+    spec:` + pool + `
+operator:
+  replicas: 2
+  image: {registry: r, repository: our/operator, tag: 1.2.3, pullPolicy: Always}
+  concurrentReconciles: 4
+  checkWorkers: 5
+  refsInterval: 30s
+  resync: 1h
+  log: {level: debug, format: json}
+  metrics: {certificateSecret: operator-metrics}
+  resources: {requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 1Gi}}
+  podLabels: {team: relays}
+  podAnnotations: {note: ours}
+  nodeSelector: {kubernetes.io/arch: amd64}
+  tolerations: [{key: relays, operator: Exists}]
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: relays, operator: Exists}]}]}}}
+  topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app.kubernetes.io/name: relaypool-operator}}}]
+  priorityClassName: relays
+leaderElection: {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 4s}
+serviceAccount: {name: relays, annotations: {note: ours}}
+externalMetrics: {enabled: true}
+monitoring:
+  serviceMonitor: {enabled: true, labels: {release: prometheus}, interval: 30s}
+  prometheusRule: {enabled: true, labels: {release: prometheus}}
+  dashboards: {enabled: true, labels: {dashboards: "yes"}, annotations: {note: ours}, folder: Relays}
+networkPolicy: {metricsNamespaceLabels: {scrapes: "yes"}}
+`
+
+// loaded is the chart with one small dashboard in the place of the real ones, which
+// change often.
+func loaded(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := release.Load(chartPath)
+	must(t, err)
+	c.Files = slices.DeleteFunc(c.Files, func(f *common.File) bool { return strings.HasPrefix(f.Name, "dashboards/") })
+	c.Files = append(c.Files, &common.File{Name: "dashboards/example.json", Data: []byte(`{"title": "{{ braces }}"}`)})
+	return c
+}
+
+func parsed(t *testing.T, text string) map[string]any {
+	t.Helper()
+	values := map[string]any{}
+	must(t, yaml.UnmarshalStrict([]byte(text), &values))
+	return values
+}
+
+// rendered are the objects of a set, and its notes.
+func rendered(t *testing.T, s set) ([]*unstructured.Unstructured, string) {
+	t.Helper()
+	objects, notes, err := release.Render(loaded(t), parsed(t, s.values), s.options)
+	must(t, err)
+	if len(objects) < 2 {
+		t.Fatalf("%d objects were rendered", len(objects))
+	}
+	return objects, notes
+}
+
+// pick gives the one object of a kind with that name, as the type that is asked
+// for.
+func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
+	t.Helper()
+	for _, u := range objects {
+		if u.GetKind() == kind && u.GetName() == name {
+			out := new(T)
+			must(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, out, true))
+			return out
+		}
+	}
+	t.Fatalf("there is no %s %s", kind, name)
+	return nil
+}

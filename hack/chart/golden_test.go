@@ -1,0 +1,64 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// Whoever changes a template sees in the goldens what becomes of it.
+func TestRendersAreTheGoldens(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for name, s := range sets() {
+		file := filepath.Join("testdata", strings.NewReplacer(" ", "-", "'", "").Replace(name)+".golden.yaml")
+		known[file] = true
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := golden(t, s)
+			if *update {
+				must(t, os.WriteFile(file, []byte(got), 0o600))
+			}
+			want, err := os.ReadFile(file) //nolint:gosec // a file of testdata
+			must(t, err)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("go test ./hack/chart -run Goldens -update writes %s anew (-golden +rendered):\n%s", file, diff)
+			}
+		})
+	}
+	files, err := filepath.Glob("testdata/*.golden.yaml")
+	must(t, err)
+	for _, file := range files {
+		if !known[file] {
+			t.Errorf("%s belongs to no set of values: delete it", file)
+		}
+	}
+}
+
+// golden is what a set is made into, and then the notes. The definition has a
+// thousand lines and a test of its own.
+func golden(t *testing.T, s set) string {
+	t.Helper()
+	objects, notes := rendered(t, s)
+	var b strings.Builder
+	for _, o := range objects {
+		if o.GetKind() == "CustomResourceDefinition" {
+			delete(o.Object, "spec")
+		}
+		text, err := yaml.Marshal(o)
+		must(t, err)
+		b.WriteString("---\n" + string(text))
+	}
+	b.WriteString("---\n")
+	for line := range strings.Lines(strings.TrimRight(notes, "\n") + "\n") {
+		b.WriteString(strings.TrimRight("# "+line, " \n") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/hack/chart/release"
+)
+
+// What is wrong with values is said before a cluster is asked, with the place.
+func TestWrongValuesAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		values string
+		// want is in the refusal; empty where the values are taken.
+		want string
+	}{
+		"nothing is set":                           {"{}", ""},
+		"what a chart around this one shares":      {"global: {anything: goes}", ""},
+		"an unknown key at the top":                {"replicas: 2", "additional properties 'replicas' not allowed"},
+		"an unknown key in a group":                {"operator: {replica: 2}", "additional properties 'replica' not allowed"},
+		"an unknown key deep down":                 {"operator: {image: {name: x}}", "'/operator/image'"},
+		"an environment of one's own":              {"operator: {extraEnv: [{name: A, value: b}]}", "additional properties 'extraEnv' not allowed"},
+		"replicas in words":                        {"operator: {replicas: two}", "got string, want integer"},
+		"no replica":                               {"operator: {replicas: 0}", "minimum: got 0, want 1"},
+		"replicas by default":                      {"operator: {replicas: null}", ""},
+		"a number for a switch":                    {"externalMetrics: {enabled: 1}", "got number, want boolean"},
+		"a word for a switch":                      {"externalMetrics: {enabled: \"yes\"}", "got string, want boolean"},
+		"a pull policy that is none":               {"operator: {image: {pullPolicy: Sometimes}}", "value must be one of 'Always', 'IfNotPresent', 'Never'"},
+		"a log level that is none":                 {"operator: {log: {level: trace}}", "value must be one of"},
+		"a digest without its algorithm":           {"operator: {image: {digest: abc}}", "does not match pattern"},
+		"a digest":                                 {"relay: {image: {digest: 'sha256:" + strings.Repeat("0f", 32) + "'}}", ""},
+		"a tag with a blank":                       {"relay: {image: {tag: 'a b'}}", "does not match pattern"},
+		"a registry with a scheme and a blank":     {"imageRegistry: 'https: //x'", "does not match pattern"},
+		"a registry with a port and a path":        {"imageRegistry: registry.your.org:5000/mirror", ""},
+		"a registry that ends in a slash":          {"imageRegistry: registry.your.org/", "does not match pattern"},
+		"a pull secret by its name alone":          {"imagePullSecrets: [mirror]", "got string, want object"},
+		"a namespace that can be none":             {"namespaces: [Team_A]", "does not match pattern"},
+		"one namespace without a list":             {"namespaces: team-a", "got string, want array"},
+		"an interval without a unit":               {"operator: {refsInterval: '30'}", "does not match pattern"},
+		"an interval":                              {"operator: {refsInterval: 1m30s}", ""},
+		"a toleration with an unknown field":       {"operator: {tolerations: [{keys: x}]}", "additional properties 'keys' not allowed"},
+		"resources that do not exist":              {"operator: {resources: {request: {cpu: 1}}}", "additional properties 'request' not allowed"},
+		"a quantity as a number":                   {"operator: {resources: {requests: {cpu: 1}}}", ""},
+		"an affinity with an unknown field":        {"operator: {affinity: {nodeAffinities: {}}}", "additional properties 'nodeAffinities' not allowed"},
+		"a spread without its key":                 {"operator: {topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}", "missing property 'topologyKey'"},
+		"a label that is no string":                {"extraLabels: {a: 1}", "got number, want string"},
+		"a RelayPool without a spec":               {"relayPools: {shield: {}}", "missing property 'spec'"},
+		"a RelayPool with an unknown field":        {"relayPools: {shield: {spec: {" + inline + ", replica: 2}}}", "additional properties 'replica' not allowed"},
+		"a RelayPool with an unknown field inside": {"relayPools: {shield: {spec: {" + inline + ", api: {rate: 2}}}}", "additional properties 'rate' not allowed"},
+		"a RelayPool with a word for a number":     {"relayPools: {shield: {spec: {" + inline + ", replicas: two}}}", "got string, want integer"},
+		"a RelayPool":                              {"relayPools: {shield: {spec: {" + inline + "}}}", ""},
+		"a RelayPool without a database":           {"relayPools: {shield: {spec: {replicas: 1}}}", "missing properties 'database'"},
+		"a RelayPool where nobody looks":           {"namespaces: [team-a]\nrelayPools: {shield: {spec: {" + inline + "}}}", "relayPools.shield is in namespace relaypool-system, which the operator would not look at: namespaces has only team-a"},
+		"two operators and no Lease":               {"leaderElection: {enabled: false}\noperator: {replicas: 2}", "two operators would work against each other"},
+		"two by external metrics, and no Lease":    {"leaderElection: {enabled: false}\nexternalMetrics: {enabled: true}", "two operators would work against each other"},
+		"TLS that the monitor does not have":       {"monitoring: {serviceMonitor: {tlsConfig: {insecure: true}}}", "additional properties 'insecure' not allowed"},
+		"a label of the chart's own":               {"extraLabels: {app.kubernetes.io/name: mine}", "/extraLabels/app.kubernetes.io~1name': false schema"},
+		"a pod label of the chart's own":           {"operator: {podLabels: {app.kubernetes.io/name: mine}}", "/operator/podLabels/app.kubernetes.io~1name': false schema"},
+		"a label of the cluster's":                 {"operator: {podLabels: {topology.kubernetes.io/zone: a}}", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := release.Render(loaded(t), parsed(t, tc.values), release.Options{})
+			if tc.want == "" {
+				must(t, err)
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v\nwant a refusal with: %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// inline is a spec of a RelayPool in one line.
+var inline = strings.TrimSuffix(strings.ReplaceAll(strings.TrimSpace(pool), "\n", ","), ",")

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/relaypool/relaypool/hack/chart/release"
+	"github.com/relaypool/relaypool/hack/chart/values"
+)
+
+// changes are each value at something else than in the set everything.
+func changes() map[string]string {
+	return map[string]string{
+		"imageRegistry":                               `other.org`,
+		"imagePullSecrets":                            `[{name: other}]`,
+		"extraLabels":                                 `{another: label}`,
+		"fullnameOverride":                            `other`,
+		"relay.image.registry":                        `other.org`,
+		"relay.image.repository":                      `other/relay`,
+		"relay.image.tag":                             `9.9.9`,
+		"relay.image.digest":                          `sha256:` + strings.Repeat("b2", 32),
+		"namespaces":                                  `[team-a, team-c]`,
+		"crds.upgrade":                                `false`,
+		"relayPools":                                  `{}`,
+		"operator.replicas":                           `5`,
+		"operator.image.registry":                     `other.org`,
+		"operator.image.repository":                   `other/operator`,
+		"operator.image.tag":                          `9.9.9`,
+		"operator.image.digest":                       `sha256:` + strings.Repeat("b2", 32),
+		"operator.image.pullPolicy":                   `Never`,
+		"operator.concurrentReconciles":               `99`,
+		"operator.checkWorkers":                       `99`,
+		"operator.refsInterval":                       `99s`,
+		"operator.resync":                             `99s`,
+		"operator.log.level":                          `warn`,
+		"operator.log.format":                         `text`,
+		"operator.metrics.enabled":                    `false`,
+		"operator.metrics.certificateSecret":          `other`,
+		"operator.resources":                          `{requests: {cpu: 99m}}`,
+		"operator.podLabels":                          `{another: label}`,
+		"operator.podAnnotations":                     `{another: note}`,
+		"operator.nodeSelector":                       `{another: node}`,
+		"operator.tolerations":                        `[{key: other}]`,
+		"operator.affinity":                           `{}`,
+		"operator.topologySpreadConstraints":          `[]`,
+		"operator.priorityClassName":                  `other`,
+		"podDisruptionBudget.enabled":                 `false`,
+		"leaderElection.enabled":                      `false`,
+		"leaderElection.leaseName":                    `other`,
+		"leaderElection.leaseDuration":                `99s`,
+		"leaderElection.renewDeadline":                `9s`,
+		"leaderElection.retryPeriod":                  `9s`,
+		"rbac.create":                                 `false`,
+		"rbac.aggregate":                              `false`,
+		"serviceAccount.create":                       `false`,
+		"serviceAccount.name":                         `other`,
+		"serviceAccount.annotations":                  `{another: note}`,
+		"externalMetrics.enabled":                     `false`,
+		"externalMetrics.hpaServiceAccount.name":      `other`,
+		"externalMetrics.hpaServiceAccount.namespace": `other`,
+		"monitoring.serviceMonitor.enabled":           `false`,
+		"monitoring.serviceMonitor.labels":            `{another: label}`,
+		"monitoring.serviceMonitor.interval":          `99s`,
+		"monitoring.serviceMonitor.tlsConfig":         `{serverName: other}`,
+		"monitoring.prometheusRule.enabled":           `false`,
+		"monitoring.prometheusRule.labels":            `{another: label}`,
+		"monitoring.dashboards.enabled":               `false`,
+		"monitoring.dashboards.labels":                `{another: label}`,
+		"monitoring.dashboards.annotations":           `{another: note}`,
+		"monitoring.dashboards.folder":                `Other`,
+		"networkPolicy.enabled":                       `false`,
+		"networkPolicy.metricsNamespaceLabels":        `{another: label}`,
+	}
+}
+
+func annotated(t *testing.T) []*values.Value {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(chartPath, "values.yaml"))
+	must(t, err)
+	tree, err := values.Read(content)
+	must(t, err)
+	return tree
+}
+
+// A value that changes nothing is a promise that is not kept.
+func TestEveryValueChangesWhatIsMade(t *testing.T) {
+	t.Parallel()
+	left := changes()
+	for _, v := range values.Leaves(annotated(t)) {
+		change, ok := left[v.Name()]
+		if !ok {
+			t.Errorf("%s is in no test: add it to changes", v.Name())
+			continue
+		}
+		delete(left, v.Name())
+		t.Run(v.Name(), func(t *testing.T) {
+			t.Parallel()
+			if before, after := renderedWith(t, v.Path, ""), renderedWith(t, v.Path, change); before == after {
+				t.Errorf("%s at %s makes what is made without", v.Name(), change)
+			}
+		})
+	}
+	for name := range left {
+		t.Errorf("%s is no value of the chart", name)
+	}
+}
+
+// renderedWith is the text of what the set everything is made into, with one value
+// changed.
+func renderedWith(t *testing.T, path []string, change string) string {
+	t.Helper()
+	given := parsed(t, everything)
+	switch name := strings.Join(path, "."); name {
+	case "leaderElection.enabled":
+		// Off is for one replica alone.
+		group(given, "operator")["replicas"] = 1
+	case "operator.image.registry", "relay.image.registry":
+		delete(given, "imageRegistry")
+	}
+	if change != "" {
+		var value any
+		must(t, yaml.Unmarshal([]byte(change), &value))
+		at := given
+		for _, key := range path[:len(path)-1] {
+			at = group(at, key)
+		}
+		at[path[len(path)-1]] = value
+	}
+	objects, notes, err := release.Render(loaded(t), given, release.Options{Upgrade: true})
+	must(t, err)
+	text, err := yaml.Marshal(objects)
+	must(t, err)
+	return string(text) + notes
+}
+
+// group gives the values of that group, and makes it where it is missing.
+func group(in map[string]any, key string) map[string]any {
+	inside, ok := in[key].(map[string]any)
+	if !ok {
+		inside = map[string]any{}
+		in[key] = inside
+	}
+	return inside
+}
+
+// Every .Values.x of a template is a value of the chart, or a group of them: one
+// that is not there would be empty for ever.
+func TestTemplatesNameValuesThatAreThere(t *testing.T) {
+	t.Parallel()
+	var known []string
+	var collect func([]*values.Value)
+	collect = func(tree []*values.Value) {
+		for _, v := range tree {
+			known = append(known, v.Name())
+			collect(v.Children)
+		}
+	}
+	collect(annotated(t))
+	uses := 0
+	must(t, filepath.WalkDir(filepath.Join(chartPath, "templates"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path) //nolint:gosec // a file of the tree
+		must(t, err)
+		for _, use := range regexp.MustCompile(`\.Values\.([A-Za-z.]+)`).FindAllStringSubmatch(string(content), -1) {
+			uses++
+			if !slices.Contains(known, strings.TrimSuffix(use[1], ".")) {
+				t.Errorf("%s uses .Values.%s, which values.yaml does not have", d.Name(), use[1])
+			}
+		}
+		return nil
+	}))
+	if uses < 50 {
+		t.Errorf("%d uses of values were found", uses)
+	}
+}
