@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -67,9 +68,9 @@ func (f *Fleet) AwaitQuiet(ctx context.Context) error {
 	})
 }
 
-// Close gathers the evidence and holds every claim against it. The fleet must be
-// quiet.
-func (f *Fleet) Close(ctx context.Context) (*account.Evidence, []account.Result, error) {
+// Close gathers the evidence and holds every claim against it, or those alone
+// that are named. The fleet must be quiet.
+func (f *Fleet) Close(ctx context.Context, only ...string) (*account.Evidence, []account.Result, error) {
 	e := &account.Evidence{
 		Fees: f.Stage.Chain.Profile.Fees, SwapTimeout: f.Stage.Chain.Profile.SwapTimeout, SwapGrace: swapGrace,
 		Records: f.Records, LedgerFault: f.LedgerFault, Vault: account.Vault{Opening: f.Vault},
@@ -85,7 +86,9 @@ func (f *Fleet) Close(ctx context.Context) (*account.Evidence, []account.Result,
 	}
 	var results []account.Result
 	for _, check := range account.Checks() {
-		results = append(results, check.Run(e))
+		if len(only) == 0 || slices.Contains(only, check.Name) {
+			results = append(results, check.Run(e))
+		}
 	}
 	return e, results, nil
 }

@@ -1,0 +1,151 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/e2e/books"
+	"github.com/relaypool/relaypool/hack/e2e/cluster"
+	"github.com/relaypool/relaypool/hack/e2e/report"
+	"github.com/relaypool/relaypool/hack/e2e/stage"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// mostFaults bounds what is told of one claim.
+const mostFaults = 5
+
+// accounting ends the load and holds every claim of the drill's accountant
+// against what clients were told, the database and the chain.
+func (s *suite) accounting(ctx context.Context, r *report.Scenario) error {
+	if s.traffic == nil {
+		r.Sum("no clients ran")
+		return nil
+	}
+	progress := s.traffic.finish(cluster.Minutes(6))
+	r.Saw("%s", words(progress))
+	keys, _, err := s.fleet.payers(ctx)
+	if err != nil {
+		return err
+	}
+	book := books.Fleet{
+		Stage: s.stage, Name: fleetName, Database: fleetName, Payers: keys, Vault: s.vault,
+		Records: s.traffic.load.Journal().Records(), Logs: s.fleets.Folder(), Pages: make(map[string][]byte),
+	}
+	if err := book.AwaitQuiet(ctx); err != nil {
+		return err
+	}
+	r.Saw("every outcome is final")
+	pods, err := s.fleet.pods(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		page, err := books.Page(ctx, s.stage.HTTP, operationsURL(&pods[i])+contract.MetricsPath)
+		if err != nil {
+			return err
+		}
+		book.Pages["metrics of "+pods[i].Name] = page
+	}
+	book.LedgerFault = s.reconcile(ctx)
+	e, results, err := book.Close(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		c := &results[i]
+		mark := "holds "
+		if !c.Passed() {
+			mark = "FAILED"
+		}
+		r.Saw("%s  %-28s %s (%d examined)", mark, c.Name, c.Claim, c.Examined)
+	}
+	if err := errors.Join(verdict(results), s.orderly(r)); err != nil {
+		return err
+	}
+	r.Sum("%d submissions, %d transactions on the chain, %d payers: %d claims hold", len(e.Submissions), len(e.Transactions), len(e.Payers), len(results))
+	return nil
+}
+
+// verdict makes an error of the claims that do not hold.
+func verdict(results []account.Result) error {
+	var errs []error
+	for i := range results {
+		c := &results[i]
+		if c.Passed() {
+			continue
+		}
+		faults := c.Faults
+		if c.Vacuous {
+			faults = append(faults, "there was nothing to examine")
+		}
+		if len(faults) > mostFaults {
+			faults = append(faults[:mostFaults:mostFaults], fmt.Sprintf("and %d more", len(faults)-mostFaults))
+		}
+		errs = append(errs, fmt.Errorf("%s does not hold: %s", c.Name, strings.Join(faults, "; ")))
+	}
+	return errors.Join(errs...)
+}
+
+// orderly holds that every relay that was told to end did so by itself, in time.
+func (s *suite) orderly(r *report.Scenario) error {
+	var errs []error
+	told, killed := 0, 0
+	longest := time.Duration(0)
+	for _, e := range s.fleets.Exits() {
+		if e.Container != relayContainer {
+			continue
+		}
+		switch {
+		case e.Asked.IsZero() && e.Code == 137:
+			killed++
+		case e.Code != 0:
+			errs = append(errs, fmt.Errorf("the relay of pod %s ended with %d (%s)", e.Pod, e.Code, e.Reason))
+		case !e.Asked.IsZero():
+			told++
+			longest = max(longest, e.At.Sub(e.Asked))
+		}
+	}
+	r.Saw("%d relays were told to end and did, the slowest within %.0f s of %.0f; %d were killed", told, longest.Seconds(), contract.TerminationGrace.Seconds(), killed)
+	for _, fault := range s.fleets.Faults() {
+		r.Saw("%s", fault)
+	}
+	return errors.Join(errs...)
+}
+
+// reconcile has the relay's own command bring the ledger up to the chain, in a
+// pod as an operator of it would. It gives what the command says against it.
+func (s *suite) reconcile(ctx context.Context) string {
+	yes, no, user := true, false, int64(65532)
+	_, err := s.Cluster.RunToEnd(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "ledger", Namespace: namespace},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user, FSGroup: &user,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "ledger", Image: s.Images.Relay, ImagePullPolicy: corev1.PullIfNotPresent,
+				Args: []string{"ledger", "--database-url-file=/etc/database/" + stage.URLKey, "--rpc-url=" + s.stage.RPCURL()},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+				VolumeMounts: []corev1.VolumeMount{{Name: "database", MountPath: "/etc/database", ReadOnly: true}},
+			}},
+			Volumes: []corev1.Volume{{Name: "database", VolumeSource: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: fleetName + "-database"},
+			}}},
+		},
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}

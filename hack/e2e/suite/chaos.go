@@ -1,0 +1,316 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/hack/e2e/cluster"
+	"github.com/relaypool/relaypool/hack/e2e/report"
+	"github.com/relaypool/relaypool/hack/e2e/stage"
+)
+
+// anyPod is content with every pod.
+func anyPod(*corev1.Pod) string { return "" }
+
+// imageOf is the relay's in a pod.
+func imageOf(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == relayContainer {
+			return pod.Spec.Containers[i].Image
+		}
+	}
+	return ""
+}
+
+// upgrade brings the next release of the relay by the chart.
+func (s *suite) upgrade(ctx context.Context, r *report.Scenario) error {
+	if err := s.startTraffic(ctx, calmRate); err != nil {
+		return err
+	}
+	before := s.traffic.load.Journal().Progress()
+	began := s.Now()
+	s.values["relay"] = map[string]any{"image": imageValues(s.Images.NextRelay)}
+	if _, err := s.Helm.Upgrade(ctx, s.values); err != nil {
+		return err
+	}
+	r.Saw("helm upgrade has ended, and the operators have been replaced")
+	pods, err := s.fleet.settled(ctx, "runs "+s.Images.NextRelay, func(pod *corev1.Pod) string {
+		if image := imageOf(pod); image != s.Images.NextRelay {
+			return "runs " + image
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	took := s.Now().Sub(began)
+	after := s.traffic.load.Journal().Progress()
+	r.Saw("%d pods run the next image; meanwhile %d were accepted and %d completed", len(pods), after.Accepted-before.Accepted, after.Completed-before.Completed)
+	if after.Accepted == before.Accepted {
+		return errors.New("nothing was accepted during the upgrade: expected the fleet to serve throughout")
+	}
+	s.Report.Figure("helm upgrade to a fleet of the next image, under load", "%.1f s for %d pods", took.Seconds(), len(pods))
+	r.Sum("%d pods replaced in %.1f s; %d accepted and %d completed meanwhile", len(pods), took.Seconds(), after.Accepted-before.Accepted, after.Completed-before.Completed)
+	return nil
+}
+
+// eviction drains as an administrator's kubectl drain does.
+func (s *suite) eviction(ctx context.Context, r *report.Scenario) error {
+	if err := s.startTraffic(ctx, calmRate); err != nil {
+		return err
+	}
+	pods, err := s.fleet.settled(ctx, "serves", anyPod)
+	if err != nil {
+		return err
+	}
+	if err := s.Cluster.Evict(ctx, &pods[0]); err != nil {
+		return fmt.Errorf("evict pod %s: %w", pods[0].Name, err)
+	}
+	began := s.Now()
+	second := "the fleet had one pod, so that no second one was asked for"
+	if len(pods) > 1 {
+		if err := s.Cluster.Evict(ctx, &pods[1]); !apierrors.IsTooManyRequests(err) {
+			return fmt.Errorf("a second eviction was not refused by the disruption budget: %w", err)
+		}
+		second = "a second eviction was refused by the disruption budget"
+	}
+	r.Saw("evicted %s; %s", pods[0].Name, second)
+	if _, err := s.fleet.settled(ctx, "but the evicted one serves", func(pod *corev1.Pod) string {
+		if pod.UID == pods[0].UID {
+			return "is still there"
+		}
+		return ""
+	}); err != nil {
+		return err
+	}
+	replaced := s.Now().Sub(began)
+	r.Saw("the fleet is whole again")
+	exit, err := s.exitOf(ctx, pods[0].Name)
+	if err != nil {
+		return err
+	}
+	if exit.Code != 0 {
+		return fmt.Errorf("the evicted pod's relay ended with %d (%s), expected 0: it has to hand over and end in time", exit.Code, exit.Reason)
+	}
+	r.Sum("replaced in %.1f s; the evicted relay ended with 0 after %.0f s; %s", replaced.Seconds(), exit.At.Sub(exit.Asked).Seconds(), second)
+	return nil
+}
+
+// exitOf waits until the end of a pod's relay was seen.
+func (s *suite) exitOf(ctx context.Context, pod string) (found cluster.Exit, err error) {
+	err = cluster.Await(ctx, "the relay of pod "+pod+" has ended", cluster.Minutes(3), func(context.Context) (string, error) {
+		for _, e := range s.fleets.Exits() {
+			if e.Pod == pod && e.Container == relayContainer {
+				found = e
+				return "", nil
+			}
+		}
+		return "it was not seen to end", nil
+	})
+	return found, err
+}
+
+// kill ends a pod's container with SIGKILL, from a pod of its node that may.
+func (s *suite) kill(ctx context.Context, victim *corev1.Pod, container string) (said string, err error) {
+	id, err := cluster.ContainerID(victim, container)
+	if err != nil {
+		return "", err
+	}
+	if err := s.Cluster.MakeNamespace(ctx, nodeNamespace, "privileged"); err != nil && !apierrors.IsAlreadyExists(err) {
+		return "", err
+	}
+	root, no := int64(0), false
+	return s.Cluster.RunToEnd(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "kill-" + victim.Name, Namespace: nodeNamespace},
+		Spec: corev1.PodSpec{
+			NodeName: victim.Spec.NodeName, HostPID: true, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no,
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{
+				Name: "kill", Image: s.Images.Gate, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"kill", id},
+				SecurityContext: &corev1.SecurityContext{RunAsUser: &root, RunAsNonRoot: &no},
+			}},
+		},
+	})
+}
+
+// killPod ends a relay as a kernel does that is out of memory.
+func (s *suite) killPod(ctx context.Context, r *report.Scenario) error {
+	if err := s.startTraffic(ctx, calmRate); err != nil {
+		return err
+	}
+	pods, err := s.fleet.settled(ctx, "serves", anyPod)
+	if err != nil {
+		return err
+	}
+	victim := &pods[0]
+	said, err := s.kill(ctx, victim, relayContainer)
+	if err != nil {
+		return err
+	}
+	began := s.Now()
+	r.Saw("%s: %s", victim.Name, said)
+	restarted := s.Now()
+	if err := cluster.Await(ctx, "the killed relay serves again", cluster.Minutes(4), func(ctx context.Context) (string, error) {
+		now := &corev1.Pod{}
+		if err := s.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(victim), now); err != nil {
+			return "", err
+		}
+		if n := restarts(now, relayContainer) - restarts(victim, relayContainer); n != 1 {
+			return fmt.Sprintf("it was restarted %d times, expected once", n), nil
+		}
+		if !cluster.Ready(now) {
+			return "it is not ready", nil
+		}
+		restarted = s.Now()
+		return "", nil
+	}); err != nil {
+		return err
+	}
+	exit, err := s.exitOf(ctx, victim.Name)
+	if err != nil {
+		return err
+	}
+	if exit.Code != 137 {
+		return fmt.Errorf("the killed relay ended with %d, expected 137, which is SIGKILL", exit.Code)
+	}
+	r.Sum("SIGKILL to ready again %.1f s", restarted.Sub(began).Seconds())
+	return nil
+}
+
+func restarts(pod *corev1.Pod, container string) int32 {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == container {
+			return status.RestartCount
+		}
+	}
+	return 0
+}
+
+// killOperator ends the operator that leads.
+func (s *suite) killOperator(ctx context.Context, r *report.Scenario) error {
+	leader, err := s.leader(ctx)
+	if err != nil {
+		return err
+	}
+	identity := leader.Annotations["identity"]
+	pods, err := s.fleet.pods(ctx)
+	if err != nil {
+		return err
+	}
+	said, err := s.kill(ctx, leader, operatorContainer)
+	if err != nil {
+		return err
+	}
+	began := s.Now()
+	r.Saw("%s led: %s", leader.Name, said)
+	next, err := s.leader(ctx, identity)
+	if err != nil {
+		return err
+	}
+	took := s.Now().Sub(began)
+	r.Saw("%s leads", next.Name)
+	if _, err := s.Cluster.AwaitReady(ctx, OperatorNamespace, operatorLabels(), operatorReplicas); err != nil {
+		return err
+	}
+	// It acts: what somebody changes by hand is put back.
+	if err := s.meddle(ctx, r); err != nil {
+		return err
+	}
+	after, err := s.fleet.pods(ctx)
+	if err != nil {
+		return err
+	}
+	if gone := missing(pods, after); len(gone) > 0 && len(after) >= len(pods) {
+		return fmt.Errorf("pods %v were replaced when the operator was killed: expected the fleet to go on", gone)
+	}
+	s.Report.Figure("a leading operator killed to the next one leading", "%.1f s", took.Seconds())
+	r.Sum("the next one led after %.1f s, and put back what was changed by hand", took.Seconds())
+	return nil
+}
+
+// meddle changes the fleet's Service by hand and waits until that is undone.
+func (s *suite) meddle(ctx context.Context, r *report.Scenario) error {
+	service := &corev1.Service{}
+	if err := s.Cluster.Client.Get(ctx, s.fleet.key(), service); err != nil {
+		return fmt.Errorf("read the fleet's Service: %w", err)
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"somebody"}}}`))
+	if err := s.Cluster.Client.Patch(ctx, service, patch); err != nil {
+		return fmt.Errorf("change the fleet's Service: %w", err)
+	}
+	return cluster.Await(ctx, "the operator puts the Service back", cluster.Minutes(2), func(ctx context.Context) (string, error) {
+		if err := s.Cluster.Client.Get(ctx, s.fleet.key(), service); err != nil {
+			return "", err
+		}
+		if by := service.Labels["app.kubernetes.io/managed-by"]; by == "somebody" {
+			return "it is as somebody left it", nil
+		}
+		r.Saw("what was changed by hand is put back")
+		return "", nil
+	})
+}
+
+// missing names the pods that are no more.
+func missing(before, after []corev1.Pod) (gone []string) {
+	for i := range before {
+		if !slices.ContainsFunc(after, func(pod corev1.Pod) bool { return pod.UID == before[i].UID }) {
+			gone = append(gone, before[i].Name)
+		}
+	}
+	return gone
+}
+
+const namedSQL = `SELECT count(DISTINCT client_addr) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`
+
+// secret changes the database's URL in its Secret.
+func (s *suite) secret(ctx context.Context, r *report.Scenario) error {
+	if err := s.startTraffic(ctx, calmRate); err != nil {
+		return err
+	}
+	before, err := s.fleet.settled(ctx, "serves", anyPod)
+	if err != nil {
+		return err
+	}
+	const application = "rolled"
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: namespace, Name: fleetName + "-database"}
+	if err := s.Cluster.Client.Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("read the database's Secret: %w", err)
+	}
+	secret.StringData = map[string]string{stage.URLKey: s.stage.DatabaseURL(fleetName, application)}
+	if err := s.Cluster.Client.Update(ctx, secret); err != nil {
+		return fmt.Errorf("change the database's Secret: %w", err)
+	}
+	began := s.Now()
+	r.Saw("the database's URL names an application now")
+	pods, err := s.fleet.settled(ctx, "was made after the change", func(pod *corev1.Pod) string {
+		if slices.ContainsFunc(before, func(old corev1.Pod) bool { return old.UID == pod.UID }) {
+			return "is an old one"
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	took := s.Now().Sub(began)
+	var clients int
+	if err := s.stage.WithDatabase(ctx, fleetName, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, namedSQL, application).Scan(&clients)
+	}); err != nil {
+		return fmt.Errorf("look who is connected: %w", err)
+	}
+	if clients < len(pods) {
+		return fmt.Errorf("%d pods use the new URL, expected %d", clients, len(pods))
+	}
+	r.Sum("%d pods replaced in %.1f s, reading the Secret every %s included", len(pods), took.Seconds(), refsInterval)
+	return nil
+}

@@ -1,0 +1,92 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/hack/e2e/report"
+	"github.com/relaypool/relaypool/hack/e2e/stage"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// refusedWithin is how long a connection may take that a policy drops.
+const refusedWithin = 5 * time.Second
+
+// security shows that the standard under which everything runs is enforced, and
+// that policies are there; whether they are enforced is the cluster's affair.
+func (s *suite) security(ctx context.Context, r *report.Scenario) error {
+	for _, in := range []string{OperatorNamespace, namespace} {
+		err := s.Cluster.Client.Create(ctx, breaking(in, s.Images.Gate), client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "violates PodSecurity") {
+			return fmt.Errorf("a pod as root was not refused in %s: %w", in, err)
+		}
+	}
+	r.Saw("a pod as root is refused in both namespaces")
+	for in, want := range map[string]string{OperatorNamespace: "", namespace: fleetName} {
+		policies := &networkingv1.NetworkPolicyList{}
+		if err := s.Cluster.Client.List(ctx, policies, client.InNamespace(in)); err != nil {
+			return fmt.Errorf("list network policies: %w", err)
+		}
+		found := false
+		for i := range policies.Items {
+			found = found || want == "" || policies.Items[i].Name == want
+		}
+		if !found {
+			return fmt.Errorf("no network policy is in %s, expected that of the operator or of the fleet", in)
+		}
+	}
+	pods, err := s.fleet.settled(ctx, "serves", anyPod)
+	if err != nil {
+		return err
+	}
+	enforced, err := s.policiesEnforced(ctx, net.JoinHostPort(pods[0].Status.PodIP, strconv.Itoa(contract.OperationsPort)))
+	if err != nil {
+		return err
+	}
+	words := "this cluster does not enforce network policies: they are there, and were not tested"
+	if enforced {
+		words = "the network policy keeps strangers off the operations port, and lets in who is named"
+	}
+	r.Saw("%s", words)
+	r.Sum("restricted in 2 namespaces; network policies enforced: %t", enforced)
+	return nil
+}
+
+// policiesEnforced tries a fleet's operations port from a pod that its policy
+// names, which must get in, and from one that it does not.
+func (s *suite) policiesEnforced(ctx context.Context, address string) (bool, error) {
+	try := func(pod string) error {
+		ctx, cancel := context.WithTimeout(ctx, refusedWithin)
+		defer cancel()
+		conn, err := s.Cluster.Gate(namespace, pod).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	if err := try(stage.ClientsApp); err != nil {
+		return false, fmt.Errorf("the operations port is closed to a pod that the network policy names: %w", err)
+	}
+	return try("chain") != nil, nil
+}
+
+// breaking is a pod that the restricted standard refuses.
+func breaking(in, image string) *corev1.Pod {
+	root := int64(0)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "breaking", Namespace: in},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "root", Image: image, SecurityContext: &corev1.SecurityContext{RunAsUser: &root},
+		}}},
+	}
+}
