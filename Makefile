@@ -129,6 +129,13 @@ bench: ## Measure cryptography, relay and operator, some 30 minutes; ARGS='-only
 	go build -trimpath -o bin/operator ./controllers/cmd/operator
 	bin/bench/throughput $(ARGS)
 
+# KUBECONFIG leads to a cluster of which everything of relaypool is deleted, and
+# LOAD_IMAGE makes an image archive known to its nodes: kind load image-archive.
+.PHONY: e2e
+e2e: $(HELM) ## Test on a real cluster, with KUBECONFIG and LOAD_IMAGE; ARGS=-h for more (docs/e2e.md).
+	go build -buildvcs=false -o bin/e2e/e2e ./hack/e2e
+	bin/e2e/e2e -helm $(HELM) $(ARGS)
+
 .PHONY: clean
 clean: ## Delete what build, run and demo left in this folder.
 	rm -rf bin .run

@@ -134,7 +134,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func prepare(ctx context.Context, s *settings, r *report.Report) (*release.Images, error) {
 	began := time.Now()
 	if s.build {
-		command := exec.CommandContext(ctx, "make", "images", "e2e-images")
+		// Our own ARGS would reach that make through the environment.
+		command := exec.CommandContext(ctx, "make", "images", "e2e-images", "ARGS=")
 		if said, err := command.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("make images e2e-images: %w: %s", err, said)
 		}
