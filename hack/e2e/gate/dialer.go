@@ -23,7 +23,7 @@ type Dialer struct {
 
 // DialContext connects to host:port from where the gate is. The network is tcp.
 func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Base+DialPath+"?"+url.Values{toParameter: {address}}.Encode(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Base+DialPath+url.PathEscape(address), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s through the gate: %w", address, err)
 	}

@@ -18,14 +18,15 @@ import (
 const (
 	// Port is where the gate listens.
 	Port = 8089
-	// DialPath connects to what the query's parameter "to" names, host:port, when
-	// the request asks for an upgrade to Protocol.
-	DialPath = "/dial"
+	// DialPath connects to the host:port that follows it, when the request asks for
+	// an upgrade to Protocol. It is in the path because the API server's proxy drops
+	// the query of what it upgrades.
+	DialPath = "/dial/"
 	// HealthPath answers 200 while the gate serves.
 	HealthPath = "/healthz"
 	// Protocol is the upgrade's: bytes as they come.
 	Protocol = "tcp"
-	// toParameter names the address to dial.
+	// toParameter is the pattern's name for the address to dial.
 	toParameter = "to"
 )
 
@@ -36,7 +37,7 @@ const dialWithin = 10 * time.Second
 func Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+HealthPath, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	mux.HandleFunc("GET "+DialPath, dial)
+	mux.HandleFunc("GET "+DialPath+"{"+toParameter+"}", dial)
 	return mux
 }
 
@@ -47,7 +48,7 @@ func dial(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	dialer := net.Dialer{Timeout: dialWithin}
-	far, err := dialer.DialContext(r.Context(), "tcp", r.URL.Query().Get(toParameter))
+	far, err := dialer.DialContext(r.Context(), "tcp", r.PathValue(toParameter))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

@@ -89,7 +89,9 @@ func Retag(from, to, reference string) (err error) {
 
 func copyEntry(w *tar.Writer, r *tar.Reader, header *tar.Header, from, reference string) error {
 	switch header.Name {
-	case "repositories", "index.json": // other lists of the same tags: containers' tools read the manifest
+	case "repositories", "index.json", "oci-layout":
+		// Other lists of the same tags, and what says that they are there: without
+		// them an archive is read by its manifest.
 		return nil
 	case manifestFile:
 		m, err := parseManifest(r, from)

@@ -64,7 +64,7 @@ const oneImage = `[{"Config":"sha256:abc","RepoTags":["` + reference + `"],"Laye
 func TestARetaggedArchiveDiffersInItsTagAlone(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	from := archive(t, filepath.Join(folder, "relay.tar"), "sha256:abc", "{}", "layer.tar.gz", "content", "manifest.json", oneImage)
+	from := archive(t, filepath.Join(folder, "relay.tar"), "oci-layout", "{}", "index.json", "{}", "sha256:abc", "{}", "layer.tar.gz", "content", "manifest.json", oneImage)
 	if tag, err := release.Tag(from); err != nil || tag != reference {
 		t.Fatalf("tag %q, error %v", tag, err)
 	}
@@ -76,6 +76,9 @@ func TestARetaggedArchiveDiffersInItsTagAlone(t *testing.T) {
 		t.Errorf("tag %q, error %v", tag, err)
 	}
 	was, is := entries(t, from), entries(t, to)
+	if len(is) != len(was)-2 {
+		t.Errorf("%d entries of %d are left, want all but the two of the other form", len(is), len(was))
+	}
 	for _, name := range []string{"sha256:abc", "layer.tar.gz"} {
 		if was[name] != is[name] {
 			t.Errorf("%s is %q, want %q", name, is[name], was[name])
