@@ -67,17 +67,19 @@ func (c *Chain) Fund(ctx context.Context, to solana.PublicKey, lamports uint64) 
 	return c.await(ctx, signature, "an airdrop")
 }
 
-// Initialise makes the pool, as its owner does once, and gives it lamports for
-// withdrawals under simulated proofs.
-func (c *Chain) Initialise(ctx context.Context) error {
+// Authority makes the wallet that is to own the pool.
+func (c *Chain) Authority(ctx context.Context) (solana.PrivateKey, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make the pool's authority: %w", err)
+		return nil, fmt.Errorf("make the pool's authority: %w", err)
 	}
 	authority := solana.PrivateKey(private)
-	if err := c.Fund(ctx, authority.PublicKey(), authorityLamports); err != nil {
-		return err
-	}
+	return authority, c.Fund(ctx, authority.PublicKey(), authorityLamports)
+}
+
+// Initialise makes the pool, as its owner does once, and returns when the chain
+// has the transaction.
+func (c *Chain) Initialise(ctx context.Context, authority solana.PrivateKey) error {
 	instruction, err := c.Pool.Initialize(authority.PublicKey())
 	if err != nil {
 		return fmt.Errorf("initialise the pool: %w", err)
@@ -93,15 +95,14 @@ func (c *Chain) Initialise(ctx context.Context) error {
 	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &authority }); err != nil {
 		return fmt.Errorf("initialise the pool: %w", err)
 	}
-	signature, err := c.RPC.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
-	if err != nil {
+	if _, err := c.RPC.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed}); err != nil {
 		return fmt.Errorf("initialise the pool: %w", err)
 	}
-	if err := c.await(ctx, signature, "the pool's Initialize"); err != nil {
-		return err
-	}
-	return c.Fund(ctx, c.Pool.Address, poolLamports)
+	return nil
 }
+
+// FillPool gives the pool lamports for withdrawals under simulated proofs.
+func (c *Chain) FillPool(ctx context.Context) error { return c.Fund(ctx, c.Pool.Address, poolLamports) }
 
 // await waits until a transaction is final.
 func (c *Chain) await(ctx context.Context, signature solana.Signature, what string) error {
