@@ -16,9 +16,9 @@ const (
 	severityWarning  = "warning"
 )
 
-// runbookPage is where alerts lead to. Which site has the documentation is for
-// the installation to say.
-const runbookPage = "docs/operations.md"
+// runbooks is the folder of the pages that alerts lead to, one for each by its
+// name, as of the release that made the alert: a later one may do otherwise.
+const runbooks = "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/alerts/"
 
 // alert is one rule that a person can act on.
 type alert struct {
@@ -29,10 +29,8 @@ type alert struct {
 	expr     string
 	lasting  time.Duration
 	severity string
-	// summary may use the labels that expr leaves.
+	// summary may use the labels that expr leaves, and its value.
 	summary string
-	// page is the heading in runbookPage that says what to do.
-	page string
 }
 
 const (
@@ -50,7 +48,7 @@ func (a alert) rule(in Input) map[string]any {
 		},
 		"annotations": map[string]any{
 			"summary":     fmt.Sprintf("RelayPool %s/%s: %s", in.Pool.Namespace, in.Pool.Name, a.summary),
-			"runbook_url": runbookPage + "#" + anchor(a.page),
+			"runbook_url": runbooks + alertPrefix + a.name + ".md",
 		},
 	}
 	if a.lasting > 0 {
@@ -65,15 +63,11 @@ func scope(expr string, in Input) string {
 	return strings.NewReplacer("{}", "{"+labels+"}", "{,", "{"+labels+",").Replace(expr)
 }
 
-// anchor is a heading's, as forges make it.
-func anchor(heading string) string {
-	return strings.ReplaceAll(strings.ToLower(heading), " ", "-")
-}
-
 // alerts are those of the fleet as it is declared.
 func alerts(in Input) []alert {
 	list := append(fleetAlerts(), payerAlerts(in)...)
 	list = append(list, chainAlerts()...)
+	list = append(list, failureAlerts()...)
 	if in.Pool.Spec.Swap != nil {
 		list = append(list, routerAlerts()...)
 	}
@@ -81,7 +75,7 @@ func alerts(in Input) []alert {
 	if !in.Held && ptr.Deref(in.Replicas, 1) > 0 {
 		list = append(list, alert{
 			"Silent", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
-			"no relay tells the backlog: none runs, none is scraped, or the database is away", "The database is away",
+			"no relay tells the backlog: none runs, none is scraped, or the database is away",
 		})
 	}
 	return list
@@ -91,29 +85,67 @@ func fleetAlerts() []alert {
 	return []alert{
 		{
 			"BacklogOld", "max(" + contract.MetricBacklogAge.Name + "{}) > 60", 2 * minute, severityCritical,
-			"accepted work has waited for over a minute and nobody takes it", "Work waits and nobody takes it",
+			"accepted work has waited for over a minute and nobody takes it",
 		},
 		{
 			"WorkHeld", "max by (reason) (" + contract.MetricHeld.Name + `{,reason!~"(swap|router)_.+|no_route"}) > 0`, 5 * minute, severityCritical,
-			"accepted work waits for {{ $labels.reason }}, which more pods would not mend", "At three in the morning",
+			"accepted work waits for {{ $labels.reason }}, which more pods would not mend",
 		},
 		{
 			// A swap that is under way when swaps are turned off has to end all the same.
 			"SwapOverdue", "max(" + contract.MetricSwapsOverdue.Name + "{}) > 0", 3 * minute, severityCritical,
-			"a swap is past its timeout, neither executed nor refunded: a user's funds wait", "A swap is overdue",
+			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
 		},
 		{
 			"RelayFault", "(sum(increase(" + contract.MetricSubmissions.Name + `{,outcome="internal"}[1h])) or vector(0)) + (sum(increase(` +
 				contract.MetricAttempts.Name + `{,event="panic"}[1h])) or vector(0)) > 0`, 0, severityWarning,
-			"a fault of the relay itself", "A fault of the relay",
+			"a fault of the relay itself",
+		},
+		{
+			"RequestsRefused", "sum(rate(" + contract.MetricHTTPRequests.Name + `{,method="POST",status="503"}[10m])) > 0.5 * sum(rate(` + contract.MetricHTTPRequests.Name + `{,method="POST"}[10m]))`, 5 * minute, severityCritical,
+			"more than half of the clients' requests are answered 503",
 		},
 		{
 			"ProcessDied", "sum(increase(" + contract.MetricLeases.Name + `{,event="reaped"}[15m])) > 0`, 0, severityWarning,
-			"a relay died without handing its work over", "A process died",
+			"a relay died without handing its work over",
 		},
 		{
 			"RetentionBehind", "sum(increase(" + contract.MetricUpkeepRuns.Name + `{,job="retention",outcome="done"}[2h])) == 0`, 10 * minute, severityWarning,
-			"rows that are over have not been deleted for two hours", "Retention is behind",
+			"rows that are over have not been deleted for two hours",
+		},
+	}
+}
+
+// ended are the submissions that came to their end, of which failureAlerts takes
+// shares: finalized counts a completed one a second time, and a swap's second leg
+// has alerts of its own.
+const ended = `outcome!~"finalized|executed|refunded"`
+
+// failureAlerts are one for each class of failure that has a cure of its own, and
+// one for all others, by their codes. A share that has to last for as long as it
+// is taken over is never one failure among few submissions. Faults of the relay
+// itself are in fleetAlerts, each a cause.
+func failureAlerts() []alert {
+	of := func(matcher, window string) string {
+		return "sum(rate(" + contract.MetricSubmissions.Name + "{," + matcher + "}[" + window + "]))"
+	}
+	above := func(code, share string) string { return of(code, "15m") + " > " + share + " * " + of(ended, "15m") }
+	return []alert{
+		{
+			"StaleRoots", above(`outcome="root_not_found"`, "0.1"), 15 * minute, severityWarning,
+			"a tenth of the submissions fail because their roots left the pool's ring",
+		},
+		{
+			"ProgramRefuses", above(`outcome="program_error"`, "0.05"), 15 * minute, severityCritical,
+			"the program refuses a twentieth of the submissions",
+		},
+		{
+			"NotesSpentElsewhere", above(`outcome="nullifier_spent"`, "0.1"), 15 * minute, severityWarning,
+			"a tenth of the submissions spend notes that are gone",
+		},
+		{
+			"SubmissionsFail", "sum by (outcome) (rate(" + contract.MetricSubmissions.Name + `{,outcome!~"completed|finalized|executed|refunded|internal|root_not_found|program_error|nullifier_spent"}[15m])) > on () group_left () 0.05 * ` + of(ended, "15m"), 15 * minute, severityWarning,
+			"a twentieth of the submissions fail as {{ $labels.outcome }}",
 		},
 	}
 }
@@ -123,81 +155,120 @@ func payerAlerts(in Input) []alert {
 	list := []alert{
 		{
 			"PayersDry", "max(" + contract.MetricPayerUsable.Name + "{}) == 0", minute, severityCritical,
-			"no fee payer can be used: new work is refused", "All payers are dry",
+			"no fee payer can be used: new work is refused",
 		},
 		{
 			"PayerDry", "max by (payer) (" + contract.MetricPayerUsable.Name + "{}) == 0", 10 * minute, severityWarning,
-			"the fee payer {{ $labels.payer }} is not used: fund it", "One payer is dry",
+			"the fee payer {{ $labels.payer }} is not used: fund it",
 		},
 		{
 			"BalancesOld", "min by (payer) (" + contract.MetricPayerAge.Name + "{}) > 120", 5 * minute, severityWarning,
-			"the balance of {{ $labels.payer }} has not been read for minutes", "No endpoint answers",
+			"the balance of {{ $labels.payer }} has not been read for minutes",
 		},
 		{
 			"UnknownSignature", "max(" + contract.MetricLedgerUnknown.Name + "{}) > min(min_over_time(" + contract.MetricLedgerUnknown.Name + "{}[1h]))", 0, severityCritical,
-			"a fee payer signed a transaction that the database does not know", "An unknown signature in the ledger",
+			"a fee payer signed a transaction that the database does not know",
+		},
+		{
+			"RunwayShort", runway(ptr.Deref(payers.MinimumBalance, 0), "6h", "5m") + " < 24 * 3600", 15 * minute, severityWarning,
+			"the fee payers' funds last for {{ $value | humanizeDuration }} at the rate of the last six hours",
+		},
+		{
+			"RunwayEnding", runway(ptr.Deref(payers.MinimumBalance, 0), "1h", "1m") + " < 2 * 3600", 10 * minute, severityCritical,
+			"the fee payers' funds last for {{ $value | humanizeDuration }} at the rate of the last hour",
 		},
 		{
 			"LedgerDifference", "max by (payer) (" + contract.MetricLedgerDifference.Name + "{}) != 0", 10 * minute, severityWarning,
-			"the ledger does not add up for {{ $labels.payer }}", "The ledger does not add up",
+			"the ledger does not add up for {{ $labels.payer }}",
 		},
 		{
 			"LedgerGap", "max by (payer) (" + contract.MetricLedgerGaps.Name + "{}) > 0", 0, severityWarning,
-			"no endpoint has the whole history of {{ $labels.payer }}", "History is too short",
+			"no endpoint has the whole history of {{ $labels.payer }}",
 		},
 		{
 			"LedgerBehind", "max by (payer) (" + contract.MetricLedgerAge.Name + "{}) > 1200", 10 * minute, severityWarning,
-			"the ledger of {{ $labels.payer }} is behind the chain", "The ledger is behind",
+			"the ledger of {{ $labels.payer }} is behind the chain",
 		},
 	}
 	if low := lowBalance(ptr.Deref(payers.MinimumBalance, 0), ptr.Deref(payers.TargetBalance, 0)); low > 0 {
 		list = append(list, alert{
 			"PayerLow", fmt.Sprintf("max by (payer) (%s{}) < %d", contract.MetricPayerBalance.Name, low), minute, severityWarning,
-			fmt.Sprintf("the fee payer {{ $labels.payer }} is nearly empty: fund it to %d lamports", ptr.Deref(payers.TargetBalance, 0)), "Fee payers",
+			fmt.Sprintf("the fee payer {{ $labels.payer }} is nearly empty: fund it to %d lamports", ptr.Deref(payers.TargetBalance, 0)),
 		})
 	}
 	if c := payers.SpendCaps; c.Hour > 0 || c.Day > 0 || c.TransfersDay > 0 {
 		list = append(list, alert{
 			"SpendCapNear", "min by (cap) (" + contract.MetricCapLeft.Name + "{}) < 0.2 * max by (cap) (" + contract.MetricCap.Name + "{})", 0, severityWarning,
-			"four fifths of the spend cap {{ $labels.cap }} are used: find out by whom, or raise it", "A cap is reached",
+			"four fifths of the spend cap {{ $labels.cap }} are used: find out by whom, or raise it",
+		}, alert{
+			"SpendCapReached", fmt.Sprintf("min by (cap) (%s{}) < %d", contract.MetricCapLeft.Name, transactLamports), 5 * minute, severityCritical,
+			"the spend cap {{ $labels.cap }} has no room for another transaction: new work is refused",
 		})
 	}
 	return list
+}
+
+// transactLamports are what a Transact costs at least, nearly all of it rent: a
+// cap that leaves less is reached.
+const transactLamports = 1_786_760
+
+// runway is for how many seconds what the payers hold above their minimum lasts,
+// at the rate at which the fleet has spent over the window. Spending is the
+// ledger's: a balance also moves when a payer is funded, or one rotated. It is
+// one counter over all pods, so that a roll-out does not cut it; what came back
+// of the rent was only lent. A lamport a second is the least that counts as
+// spending, and lasts for years.
+func runway(minimum int64, window, step string) string {
+	over := "[" + window + ":" + step + "]"
+	return fmt.Sprintf("sum(clamp_min(max by (payer) (%s{}) - %d, 0)) / clamp_min(sum(rate((max by (kind, cost) (%s{}))%s)) - sum(rate((max(%s{}))%s)), 1)",
+		contract.MetricPayerBalance.Name, minimum, contract.MetricSpent.Name, over, contract.MetricReturned.Name, over)
 }
 
 // lowBalance is when a payer wants funds in daylight: a fifth of what it was
 // funded with above the minimum is left.
 func lowBalance(minimum, target int64) int64 { return minimum + max(target-minimum, 0)/5 }
 
+// treeNearlyFull is nine tenths of the leaves of a tree of height 32.
+const treeNearlyFull = (1 << 32) / 10 * 9
+
 func chainAlerts() []alert {
 	return []alert{
 		{
 			"EndpointsDown", "max(" + contract.MetricRPCUp.Name + "{}) == 0", 2 * minute, severityCritical,
-			"no RPC endpoint answers: nothing new is taken", "No endpoint answers",
+			"no RPC endpoint answers: nothing new is taken",
 		},
 		{
 			"EndpointDown", "max by (endpoint) (" + contract.MetricRPCUp.Name + "{}) == 0", 15 * minute, severityWarning,
-			"the RPC endpoint {{ $labels.endpoint }} does not answer", "One endpoint is sick",
+			"the RPC endpoint {{ $labels.endpoint }} does not answer",
 		},
 		{
 			"EndpointLags", "min by (endpoint) (" + contract.MetricRPCLag.Name + "{}) > 300", 10 * minute, severityWarning,
-			"the RPC endpoint {{ $labels.endpoint }} is behind the others", "An endpoint lags",
+			"the RPC endpoint {{ $labels.endpoint }} is behind the others",
 		},
 		{
 			"RootMismatch", "min(" + contract.MetricTreeCheck.Name + "{}) == 0", 0, severityCritical,
-			"the pool's tree contradicts itself under the profile", "The tree contradicts itself",
+			"the pool's tree contradicts itself under the profile",
+		},
+		{
+			// The last tree that was read stays known, whatever the endpoints say later.
+			"PoolNotInitialised", "max(" + contract.MetricRPCUp.Name + "{}) == 1 unless on () max(" + contract.MetricTreeLeaves.Name + "{})", 10 * minute, severityCritical,
+			"endpoints answer, and the pool's tree is not there: it is not initialised, or it is another cluster's",
+		},
+		{
+			"TreeNearlyFull", fmt.Sprintf("max(%s{}) > %d", contract.MetricTreeLeaves.Name, treeNearlyFull), 10 * minute, severityWarning,
+			"the pool's tree is nine tenths full: a full one takes nothing any more",
 		},
 		{
 			"IndexBehind", "max(" + contract.MetricTreeLeaves.Name + "{}) - max(" + contract.MetricIndexServed.Name + "{}) > 50", 5 * minute, severityWarning,
-			"the commitment list is behind the chain, and clients stop using it", "The commitment list stands still",
+			"the commitment list is behind the chain, and clients stop using it",
 		},
 		{
 			"AttemptsExpire", "sum(rate(" + contract.MetricAttempts.Name + `{,event="expired"}[15m])) > 0.1 * sum(rate(` + contract.MetricAttempts.Name + `{,event="signed"}[15m]))`, 15 * minute, severityWarning,
-			"transactions expire instead of landing", "Transactions land late or expire",
+			"transactions expire instead of landing",
 		},
 		{
 			"ForkDied", "sum(increase(" + contract.MetricAttempts.Name + `{,event="reopened"}[1h])) > 0`, 0, severityWarning,
-			"a fork died under confirmed transactions; nothing is lost", "A fork died",
+			"a fork died under confirmed transactions; nothing is lost",
 		},
 	}
 }
@@ -206,19 +277,19 @@ func routerAlerts() []alert {
 	return []alert{
 		{
 			"RouterAway", "min(" + contract.MetricRouterBreakerOpen.Name + "{}) == 1", 5 * minute, severityCritical,
-			"the swap router does not answer: each swap that is accepted meanwhile costs its user the pool's fee", "The router is unavailable",
+			"the swap router does not answer: each swap that is accepted meanwhile costs its user the pool's fee",
 		},
 		{
 			"RouterHostile", "sum(increase(" + contract.MetricRouterHostile.Name + "{}[15m])) > 0", 0, severityCritical,
-			"the swap router gave answers that contradict the question", "A router is hostile",
+			"the swap router gave answers that contradict the question",
 		},
 		{
 			"RouterFails", "sum(rate(" + contract.MetricRouterRequests.Name + `{,outcome!="ok",outcome!="no_route"}[15m])) > 0.1 * sum(rate(` + contract.MetricRouterRequests.Name + "{}[15m]))", 15 * minute, severityWarning,
-			"a tenth of the swap router's answers are failures", "The router is unavailable",
+			"a tenth of the swap router's answers are failures",
 		},
 		{
 			"RefundsNearExecutions", "sum(increase(" + contract.MetricSwapsSettled.Name + `{,outcome="refunded"}[1h])) > 0.2 * sum(increase(` + contract.MetricSwapsSettled.Name + "{}[1h]))", 15 * minute, severityWarning,
-			"a fifth of the swaps are refunded", "Refunds are near executions",
+			"a fifth of the swaps are refunded",
 		},
 	}
 }

@@ -1,4 +1,4 @@
-module github.com/relaypool/relaypool/hack/alerts
+module github.com/relaypool/relaypool/hack/monitoring
 
 go 1.26.8
 
