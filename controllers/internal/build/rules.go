@@ -98,7 +98,8 @@ func fleetAlerts() []alert {
 		},
 		{
 			"RelayFault", "(sum(increase(" + contract.MetricSubmissions.Name + `{,outcome="internal"}[1h])) or vector(0)) + (sum(increase(` +
-				contract.MetricAttempts.Name + `{,event="panic"}[1h])) or vector(0)) > 0`, 0, severityWarning,
+				contract.MetricAttempts.Name + `{,event="panic"}[1h])) or vector(0)) + (sum(increase(` +
+				contract.MetricHTTPRequests.Name + `{,status="500"}[1h])) or vector(0)) > 0`, 0, severityWarning,
 			"a fault of the relay itself",
 		},
 		{
