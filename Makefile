@@ -10,7 +10,7 @@ ARGS ?=
 
 # Modules of their own below the main one: their dependencies stay out of the
 # product.
-NESTED := hack/alerts hack/bench hack/circuit
+NESTED := hack/bench hack/circuit hack/monitoring
 TEST_TIMEOUT := 20m
 # Tests of one package that run at once. Those that take long wait for the local
 # chain's slots rather than for a processor.
@@ -84,8 +84,8 @@ test: ## Run every test under the race detector, on one private Postgres and rea
 	go build -buildvcs=false -o bin/with-postgres ./hack/postgres/cmd/with-postgres
 	bin/with-postgres go test -race -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 	go test -run '^TestSteadyStateIsNotWritten$$' -timeout $(TEST_TIMEOUT) ./controllers/internal/pool
-	cd hack/alerts && go test -timeout $(TEST_TIMEOUT) ./...
 	cd hack/circuit && go test -timeout $(TEST_TIMEOUT) ./...
+	cd hack/monitoring && ../../bin/with-postgres go test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Check formatting, go vet and golangci-lint in every module.
@@ -111,6 +111,7 @@ chart: $(HELM) ## Write what is generated of the Helm chart anew, and package it
 .PHONY: generate
 generate: ## Write the generated code anew.
 	go generate ./...
+	cd hack/monitoring && go generate ./...
 
 .PHONY: verify
 verify: ## Check that generated code is current, then lint and test.
