@@ -1,0 +1,331 @@
+package alerts_test
+
+// A trial is two fleets that differ from the healthy one in what one alert is for.
+type trial struct {
+	// sick are the series that are otherwise where it fires; * is that none is there.
+	sick string
+	// fires are the alerts that fire then, with the labels that tell which: the
+	// alert itself and those that have to come with it. The value is what its
+	// text tells of the expression's.
+	fires map[string]string
+	// nearly are the series where it does not, by the least that there is; besides
+	// are the alerts that fire there all the same.
+	nearly  string
+	besides map[string]string
+	// at is when it is looked at, 40m by default, of both.
+	at string
+}
+
+func only(alert string) map[string]string { return map[string]string{alert: ""} }
+
+// healthy is a fleet of two pods in which nothing is wrong, a sample a minute for
+// seven hours and more. {, stands for the fleet's labels.
+const healthy = `
+relaypool_backlog_jobs{,pod="a"} 3x430
+relaypool_backlog_jobs{,pod="b"} 3x430
+relaypool_backlog_oldest_age_seconds{,pod="a"} 2x430
+relaypool_held_submissions{,pod="a",reason="fee_payer_empty"} 0x430
+relaypool_held_submissions{,pod="a",reason="swap_price"} 4x430
+relaypool_held_submissions{,pod="a",reason="no_route"} 4x430
+relaypool_swaps_overdue{,pod="a"} 0x430
+relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0+30x430
+relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0+1x430
+relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0+30x430
+relaypool_submissions_total{,pod="a",kind="transfer",outcome="finalized"} 0+30x430
+relaypool_submissions_total{,pod="a",kind="settlement",outcome="executed"} 0+30x430
+relaypool_attempts_total{,pod="a",event="signed"} 0+60x430
+relaypool_attempts_total{,pod="a",event="expired"} 0+1x430
+relaypool_leases_total{,pod="a",event="claimed"} 0+60x430
+relaypool_leases_total{,pod="a",event="reaped"} 2x430
+relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 0+1x430
+relaypool_fee_payer_usable{,pod="a",payer="p"} 1x430
+relaypool_fee_payer_usable{,pod="b",payer="p"} 1x430
+relaypool_fee_payer_usable{,pod="a",payer="q"} 1x430
+relaypool_fee_payer_balance_lamports{,pod="a",payer="p"} 4000000000x430
+relaypool_fee_payer_balance_lamports{,pod="b",payer="p"} 4000000000x430
+relaypool_fee_payer_balance_lamports{,pod="a",payer="q"} 4000000000x430
+relaypool_fee_payer_balance_age_seconds{,pod="a",payer="p"} 9x430
+relaypool_fee_payer_balance_age_seconds{,pod="b",payer="p"} 9x430
+relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+1000000x430
+relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+1000000x430
+relaypool_returned_lamports_total{,pod="a"} 0+100000x430
+relaypool_returned_lamports_total{,pod="b"} 0+100000x430
+relaypool_ledger_unknown_signatures{,pod="a"} 1x430
+relaypool_ledger_difference_lamports{,pod="a",payer="p"} 0x430
+relaypool_ledger_gaps{,pod="a",payer="p"} 0x430
+relaypool_ledger_unreconciled_age_seconds{,pod="a",payer="p"} 300x430
+relaypool_spend_cap_lamports{,pod="a",cap="day"} 2000000000x430
+relaypool_spend_cap_left_lamports{,pod="a",cap="day"} 1200000000x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 1x430
+relaypool_rpc_endpoint_up{,pod="b",endpoint="x"} 1x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="y"} 1x430
+relaypool_rpc_endpoint_lag_slots{,pod="a",endpoint="x"} 1x430
+relaypool_rpc_endpoint_lag_slots{,pod="b",endpoint="x"} 1x430
+relaypool_tree_self_check{,pod="a"} 1x430
+relaypool_tree_self_check{,pod="b"} 1x430
+relaypool_tree_leaves{,pod="a"} 1000+8x430
+relaypool_index_published_leaves{,pod="a"} 990+8x430
+relaypool_router_breaker_open{,pod="a"} 0x430
+relaypool_router_breaker_open{,pod="b"} 0x430
+relaypool_router_requests_total{,pod="a",call="quote",outcome="ok"} 0+60x430
+relaypool_router_requests_total{,pod="a",call="quote",outcome="no_route"} 0+30x430
+relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0+1x430
+relaypool_router_hostile_total{,pod="a",what="program"} 1x430
+relaypool_swaps_settled_total{,pod="a",outcome="executed"} 0+30x430
+relaypool_swaps_settled_total{,pod="a",outcome="refunded"} 0+1x430
+`
+
+// trials has one for each alert of a fleet, without the prefix of their names.
+func trials() map[string]trial {
+	return map[string]trial{
+		"BacklogOld": {
+			sick: `relaypool_backlog_oldest_age_seconds{,pod="a"} 61x430`, fires: only("BacklogOld"),
+			nearly: `relaypool_backlog_oldest_age_seconds{,pod="a"} 60x430`,
+		},
+		"WorkHeld": {
+			sick: `relaypool_held_submissions{,pod="a",reason="fee_payer_empty"} 1x430`, fires: only("WorkHeld{reason=fee_payer_empty}"),
+			nearly: `relaypool_held_submissions{,pod="a",reason="swap_price"} 400x430`,
+		},
+		"SwapOverdue": {
+			sick: `relaypool_swaps_overdue{,pod="a"} 1x430`, fires: only("SwapOverdue"),
+			nearly: `relaypool_swaps_overdue{,pod="a"} 0x37 1x390`,
+		},
+		"RelayFault": {
+			sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="internal"} 0x30 1x400`, fires: only("RelayFault"),
+			nearly: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="internal"} 3x430`,
+		},
+		"RequestsRefused": {
+			sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0+31x430`, fires: only("RequestsRefused"),
+			nearly: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0+29x430`,
+		},
+		"ProcessDied": {
+			sick: `relaypool_leases_total{,pod="a",event="reaped"} 2x34 3x390`, fires: only("ProcessDied"),
+			nearly: `relaypool_leases_total{,pod="a",event="reaped"} 2x10 3x420`,
+		},
+		"RetentionBehind": {
+			sick: `relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x430`, fires: only("RetentionBehind"),
+			nearly: `relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x25 6x400`, at: "140m",
+		},
+		"PayersDry": {
+			sick: `relaypool_fee_payer_usable{,pod="a",payer="p"} 0x430
+relaypool_fee_payer_usable{,pod="b",payer="p"} 0x430
+relaypool_fee_payer_usable{,pod="a",payer="q"} 0x430`,
+			fires: map[string]string{"PayersDry": "", "PayerDry{payer=p}": "", "PayerDry{payer=q}": ""},
+			nearly: `relaypool_fee_payer_usable{,pod="a",payer="p"} 0x430
+relaypool_fee_payer_usable{,pod="a",payer="q"} 0x430`, besides: only("PayerDry{payer=q}"),
+		},
+		"PayerDry": {
+			sick: `relaypool_fee_payer_usable{,pod="a",payer="q"} 0x430`, fires: only("PayerDry{payer=q}"),
+			nearly: `relaypool_fee_payer_usable{,pod="b",payer="p"} 0x430`,
+		},
+		"BalancesOld": {
+			sick: `relaypool_fee_payer_balance_age_seconds{,pod="a",payer="p"} 121x430
+relaypool_fee_payer_balance_age_seconds{,pod="b",payer="p"} 121x430`, fires: only("BalancesOld{payer=p}"),
+			nearly: `relaypool_fee_payer_balance_age_seconds{,pod="a",payer="p"} 900x430
+relaypool_fee_payer_balance_age_seconds{,pod="b",payer="p"} 120x430`,
+		},
+		"UnknownSignature": {
+			sick: `relaypool_ledger_unknown_signatures{,pod="a"} 1x30 2x400`, fires: only("UnknownSignature"),
+			nearly: `relaypool_ledger_unknown_signatures{,pod="a"} 2x430`,
+		},
+		"RunwayShort": { // of 7.8 SOL above the minima, and 90 333 lamports a second
+			sick: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+5520000x430
+relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+5520000x430`, fires: map[string]string{"RunwayShort": "23h 59m 6s"},
+			nearly: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+5500000x430
+relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+5500000x430`, at: "7h",
+		},
+		"RunwayEnding": {
+			sick: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+65200000x430
+relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+65200000x430`, fires: map[string]string{"RunwayEnding": "1h 59m 48s", "RunwayShort": "1h 59m 48s"},
+			nearly: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+65000000x430
+relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+65000000x430`, besides: map[string]string{"RunwayShort": "2h 0m 11s"}, at: "7h",
+		},
+		"LedgerDifference": {
+			sick: `relaypool_ledger_difference_lamports{,pod="a",payer="p"} -1x430`, fires: only("LedgerDifference{payer=p}"),
+			nearly: `relaypool_ledger_difference_lamports{,pod="a",payer="p"} 0x34 -1x390`,
+		},
+		"LedgerGap": {
+			sick: `relaypool_ledger_gaps{,pod="a",payer="p"} 1x430`, fires: only("LedgerGap{payer=p}"),
+			nearly: `relaypool_ledger_gaps{,pod="a",payer="p"} 1x35 0x390`,
+		},
+		"LedgerBehind": {
+			sick: `relaypool_ledger_unreconciled_age_seconds{,pod="a",payer="p"} 1201x430`, fires: only("LedgerBehind{payer=p}"),
+			nearly: `relaypool_ledger_unreconciled_age_seconds{,pod="a",payer="p"} 1200x430`,
+		},
+		"PayerLow": {
+			sick: `relaypool_fee_payer_balance_lamports{,pod="a",payer="q"} 1079999999x430`, fires: only("PayerLow{payer=q}"),
+			nearly: `relaypool_fee_payer_balance_lamports{,pod="a",payer="q"} 1080000000x430`,
+		},
+		"SpendCapNear": {
+			sick: `relaypool_spend_cap_left_lamports{,pod="a",cap="day"} 399999999x430`, fires: only("SpendCapNear{cap=day}"),
+			nearly: `relaypool_spend_cap_left_lamports{,pod="a",cap="day"} 400000000x430`,
+		},
+		"SpendCapReached": {
+			sick: `relaypool_spend_cap_left_lamports{,pod="a",cap="day"} 1786759x430`, fires: map[string]string{"SpendCapReached{cap=day}": "", "SpendCapNear{cap=day}": ""},
+			nearly: `relaypool_spend_cap_left_lamports{,pod="a",cap="day"} 1786760x430`, besides: only("SpendCapNear{cap=day}"),
+		},
+		"EndpointsDown": {
+			sick: `relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 0x430
+relaypool_rpc_endpoint_up{,pod="b",endpoint="x"} 0x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="y"} 0x430`,
+			fires: map[string]string{"EndpointsDown": "", "EndpointDown{endpoint=x}": "", "EndpointDown{endpoint=y}": ""},
+			nearly: `relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 0x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="y"} 0x430`, besides: only("EndpointDown{endpoint=y}"),
+		},
+		"EndpointDown": {
+			sick: `relaypool_rpc_endpoint_up{,pod="a",endpoint="y"} 0x430`, fires: only("EndpointDown{endpoint=y}"),
+			nearly: `relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 0x430`,
+		},
+		"EndpointLags": {
+			sick: `relaypool_rpc_endpoint_lag_slots{,pod="a",endpoint="x"} 301x430
+relaypool_rpc_endpoint_lag_slots{,pod="b",endpoint="x"} 301x430`, fires: only("EndpointLags{endpoint=x}"),
+			nearly: `relaypool_rpc_endpoint_lag_slots{,pod="a",endpoint="x"} 900x430
+relaypool_rpc_endpoint_lag_slots{,pod="b",endpoint="x"} 300x430`,
+		},
+		"RootMismatch": {
+			sick: `relaypool_tree_self_check{,pod="b"} 0x430`, fires: only("RootMismatch"),
+			nearly: `relaypool_tree_self_check{,pod="b"} _x430`,
+		},
+		"PoolNotInitialised": {
+			sick: `relaypool_tree_leaves{,pod="a"} _x430`, fires: only("PoolNotInitialised"),
+			nearly: `relaypool_tree_leaves{,pod="a"} _x430
+relaypool_tree_leaves{,pod="b"} 1000+8x430`,
+		},
+		"TreeNearlyFull": {
+			sick: `relaypool_tree_leaves{,pod="a"} 3865470562x430
+relaypool_index_published_leaves{,pod="a"} 3865470561x430`, fires: only("TreeNearlyFull"),
+			nearly: `relaypool_tree_leaves{,pod="a"} 3865470561x430
+relaypool_index_published_leaves{,pod="a"} 3865470561x430`,
+		},
+		"IndexBehind": {
+			sick: `relaypool_index_published_leaves{,pod="a"} 949+8x430`, fires: only("IndexBehind"),
+			nearly: `relaypool_index_published_leaves{,pod="a"} 950+8x430`,
+		},
+		"AttemptsExpire": {
+			sick: `relaypool_attempts_total{,pod="a",event="expired"} 0+6.1x430`, fires: only("AttemptsExpire"),
+			nearly: `relaypool_attempts_total{,pod="a",event="expired"} 0+5.9x430`,
+		},
+		"ForkDied": {
+			sick: `relaypool_attempts_total{,pod="a",event="reopened"} 0x30 1x400`, fires: only("ForkDied"),
+			nearly: `relaypool_attempts_total{,pod="a",event="reopened"} 1x430`,
+		},
+		"StaleRoots": { // of 30 a minute that complete
+			sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="root_not_found"} 0+3.4x430`, fires: only("StaleRoots"),
+			nearly: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="root_not_found"} 0+3.3x430`,
+		},
+		"ProgramRefuses": {
+			sick: `relaypool_submissions_total{,pod="a",kind="withdrawal",outcome="program_error"} 0+1.6x430`, fires: only("ProgramRefuses"),
+			nearly: `relaypool_submissions_total{,pod="a",kind="withdrawal",outcome="program_error"} 0+1.5x430`,
+		},
+		"NotesSpentElsewhere": {
+			sick: `relaypool_submissions_total{,pod="b",kind="swap",outcome="nullifier_spent"} 0+3.4x430`, fires: only("NotesSpentElsewhere"),
+			nearly: `relaypool_submissions_total{,pod="b",kind="swap",outcome="nullifier_spent"} 0+3.3x430`,
+		},
+		"SubmissionsFail": {
+			sick: `relaypool_submissions_total{,pod="b",kind="withdrawal",outcome="recipient_below_rent"} 0+1.6x430`, fires: only("SubmissionsFail{outcome=recipient_below_rent}"),
+			nearly: `relaypool_submissions_total{,pod="b",kind="withdrawal",outcome="recipient_below_rent"} 0+1.5x430`,
+		},
+		"Silent": {
+			sick: "*", fires: only("Silent"),
+			// What was read last counts for five minutes more.
+			nearly: `relaypool_backlog_jobs{,pod="a"} 3x31 _x398
+relaypool_backlog_jobs{,pod="b"} 3x31 _x398`,
+		},
+		"RouterAway": {
+			sick: `relaypool_router_breaker_open{,pod="a"} 1x430
+relaypool_router_breaker_open{,pod="b"} 1x430`, fires: only("RouterAway"),
+			nearly: `relaypool_router_breaker_open{,pod="a"} 1x430`,
+		},
+		"RouterHostile": {
+			sick: `relaypool_router_hostile_total{,pod="a",what="program"} 1x34 2x390`, fires: only("RouterHostile"),
+			nearly: `relaypool_router_hostile_total{,pod="a",what="program"} 1x10 2x420`,
+		},
+		"RouterFails": {
+			sick: `relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0+10.1x430`, fires: only("RouterFails"),
+			nearly: `relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0+9.9x430`,
+		},
+		"RefundsNearExecutions": {
+			sick: `relaypool_swaps_settled_total{,pod="a",outcome="refunded"} 0+7.6x430`, fires: only("RefundsNearExecutions"),
+			nearly: `relaypool_swaps_settled_total{,pod="a",outcome="refunded"} 0+7.4x430`,
+		},
+	}
+}
+
+// otherCauses are further fleets in which an alert fires, or looks as if it should.
+func otherCauses() map[string]trial {
+	return map[string]trial{
+		"a step was given up":        {sick: `relaypool_attempts_total{,pod="a",event="panic"} 0x30 1x400`, fires: only("RelayFault")},
+		"a request was answered 500": {sick: `relaypool_http_requests_total{,pod="b",route="/transact",method="POST",status="500"} 0x30 1x400`, fires: only("RelayFault")},
+		"no endpoint, and no tree": {sick: `relaypool_tree_leaves{,pod="a"} _x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 0x430
+relaypool_rpc_endpoint_up{,pod="b",endpoint="x"} 0x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="y"} 0x430`, fires: map[string]string{"EndpointsDown": "", "EndpointDown{endpoint=x}": "", "EndpointDown{endpoint=y}": ""}},
+		"nothing is spent": {sick: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 5x430
+relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 5x430`},
+		"a roll-out replaces pods": {sick: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+1000000x200 _x229
+relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+1000000x200 _x229
+relaypool_spent_lamports_total{,pod="c",kind="transfer",cost="rent"} _x199 200000000+1000000x230`, at: "7h"},
+		"rent that was lent returns": {sick: `relaypool_spent_lamports_total{,pod="a",kind="swap",cost="rent"} 0+90000000x430
+relaypool_returned_lamports_total{,pod="a"} 0+89900000x430
+relaypool_returned_lamports_total{,pod="b"} 0+89900000x430`, at: "7h"},
+		"swaps are refunded, no more": {sick: `relaypool_submissions_total{,pod="a",kind="settlement",outcome="refunded"} 0+300x430`},
+	}
+}
+
+// healthyOperator is one in which nothing is wrong.
+const healthyOperator = `
+relaypool_operator_pools{condition="Ready",status="True"} 1x430
+relaypool_operator_pool_condition{namespace="pools",pool="s",condition="Ready",status="True",reason="Ready"} 1x430
+relaypool_operator_pool_condition{namespace="pools",pool="s",condition="PoolInitialised",status="True",reason="Initialised"} 1x430
+relaypool_operator_pool_condition{namespace="pools",pool="s",condition="FeePayersFunded",status="True",reason="Funded"} 1x430
+relaypool_operator_rotation_step_age_seconds{namespace="pools",pool="s",step="Drain"} 9000x430
+relaypool_operator_rotation_step_age_seconds{namespace="pools",pool="s",step="Fund"} 60x430
+relaypool_operator_objects_total{kind="Deployment",event="applied"} 0+1x430
+relaypool_operator_passes_total{outcome="steady"} 0+60x430
+`
+
+// operatorTrials has one for each alert about the operator.
+func operatorTrials() map[string]trial {
+	const of = `namespace="pools",pool="s"`
+	return map[string]trial{
+		"NotReady": {
+			sick: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: only("NotReady{namespace=pools,pool=s,reason=Underfunded}"),
+			nearly: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} _x26 1x400`,
+		},
+		"NotInitialised": {
+			sick: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="AccountMissing"} 1x430`, fires: only("NotInitialised{namespace=pools,pool=s,reason=AccountMissing}"),
+			nearly: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="Unknown",reason="ChainUnavailable"} 1x430`,
+		},
+		"Stalled": {
+			sick: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} 1x430`, fires: only("Stalled{namespace=pools,pool=s,reason=Refused}"),
+			nearly: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} _x36 1x390`,
+		},
+		"RetiredKeyFunded": {
+			sick: `relaypool_operator_pool_condition{` + of + `,condition="FeePayersFunded",status="True",reason="RetiredKeyFunded"} 1x430`, fires: only("RetiredKeyFunded{namespace=pools,pool=s}"),
+			nearly: `relaypool_operator_pool_condition{` + of + `,condition="FeePayersFunded",status="False",reason="Underfunded"} 1x430`,
+		},
+		"ChainUnavailable": {
+			sick: `relaypool_operator_chain_unavailable_seconds{` + of + `} 601x430`, fires: only("ChainUnavailable{namespace=pools,pool=s}"),
+			nearly: `relaypool_operator_chain_unavailable_seconds{` + of + `} 600x430`,
+		},
+		"RotationSlow": {
+			sick: `relaypool_operator_rotation_step_age_seconds{` + of + `,step="Drain"} 21660x430
+relaypool_operator_rotation_step_age_seconds{` + of + `,step="Fund"} 3660x430`,
+			fires: map[string]string{"RotationSlow{namespace=pools,pool=s,step=Drain}": "6h 1m 0s", "RotationSlow{namespace=pools,pool=s,step=Fund}": "1h 1m 0s"},
+			nearly: `relaypool_operator_rotation_step_age_seconds{` + of + `,step="Drain"} 21600x430
+relaypool_operator_rotation_step_age_seconds{` + of + `,step="Fund"} 3600x430`,
+		},
+		"ObjectsFoughtOver": {
+			sick: `relaypool_operator_objects_total{kind="Deployment",event="repaired"} 0+0.61x430`, fires: only("ObjectsFoughtOver{kind=Deployment}"),
+			nearly: `relaypool_operator_objects_total{kind="Deployment",event="repaired"} 0+0.59x430`, at: "60m",
+		},
+		"OperatorFails": {
+			sick: `relaypool_operator_passes_total{outcome="failed"} 0+3.1x430`, fires: only("OperatorFails"),
+			nearly: `relaypool_operator_passes_total{outcome="failed"} 0+2.9x430`,
+		},
+		"OperatorGone": {
+			sick: "*", fires: only("OperatorGone"),
+			nearly: `relaypool_operator_pools{condition="Ready",status="True"} 1x26 _x400`,
+		},
+	}
+}
