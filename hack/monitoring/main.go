@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/relaypool/relaypool/hack/monitoring/alerts"
+	"github.com/relaypool/relaypool/hack/monitoring/boards"
 )
 
 //go:generate go run . -root ../..
@@ -30,7 +31,19 @@ func generate(root string) error {
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(root, alerts.Page), list)
+	if err := write(filepath.Join(root, alerts.Page), list); err != nil {
+		return err
+	}
+	for _, b := range boards.All() {
+		content, err := b.JSON()
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(root, boards.Folder, boards.File(b)), content); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func write(file string, content []byte) error {

@@ -200,3 +200,13 @@ func (k *checker) labelsOf(expr parser.Expr) []string {
 	}
 	return nil
 }
+
+// Labels are those that an expression's result can have.
+func (c Catalogue) Labels(expr string) ([]string, error) {
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		return nil, err
+	}
+	k := checker{catalogue: c}
+	return k.labelsOf(parsed), nil
+}
