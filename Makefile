@@ -44,6 +44,11 @@ demo: ## Show a deposit, withdrawals, refusals, a transfer and swaps once, on pr
 	go build -buildvcs=false -o bin/dev ./hack/dev
 	bin/dev demo $(ARGS)
 
+.PHONY: tour
+tour: ## Make the tour with a relay and a local chain that run already, such as a fleet whose ports are forwarded.
+	go build -buildvcs=false -o bin/dev ./hack/dev
+	bin/dev tour $(ARGS)
+
 # The seed of `make drill`, which chooses its schedule, and how long it loads.
 SEED ?= 1
 DURATION ?= 3m

@@ -31,6 +31,7 @@ import (
 type cli struct {
 	Run  runCmd  `cmd:"" help:"Start everything, make the tour and keep serving until Ctrl-C."`
 	Demo demoCmd `cmd:"" help:"Make the tour once, on processes, ports and a folder of its own; exits 0 or 1."`
+	Tour tourCmd `cmd:"" help:"Make the tour with a relay and a local chain that run already; exits 0 or 1."`
 }
 
 type runCmd struct {

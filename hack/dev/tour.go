@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/hack/dev/tour"
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// tourCmd is for a relay that somebody else started, such as a fleet in a cluster
+// whose ports are forwarded.
+type tourCmd struct {
+	Relay      string `default:"http://127.0.0.1:${relayPort}" placeholder:"URL" help:"The relay's interface."`
+	Operations string `default:"http://127.0.0.1:${operationsPort}" placeholder:"URL" help:"Its operations port."`
+	Chain      string `default:"http://127.0.0.1:${chainPort}" placeholder:"URL" help:"The local chain's JSON-RPC."`
+	Router     string `default:"http://127.0.0.1:${routerPort}" placeholder:"URL" help:"The swap router over its market."`
+	Admin      string `default:"http://127.0.0.1:${adminPort}" placeholder:"URL" help:"The local chain's admin interface."`
+}
+
+// Run makes the tour; what it spends is spent.
+func (c *tourCmd) Run(s *session) error {
+	trim := func(url string) string { return strings.TrimSuffix(url, "/") }
+	payer, err := feePayer(s, trim(c.Operations)+contract.MetricsPath)
+	if err != nil {
+		return err
+	}
+	root, err := checkout(s)
+	if err != nil {
+		return err
+	}
+	prover, err := s.prover(root)
+	if err != nil {
+		return err
+	}
+	err = tour.Run(s, tour.Options{
+		RelayURL: trim(c.Relay), OperationsURL: trim(c.Operations), ChainURL: trim(c.Chain), RouterURL: trim(c.Router), AdminURL: trim(c.Admin),
+		OutputMint: localnet.OutputMint(), HTTP: http.DefaultClient, FeePayer: payer, Prover: prover, Print: s.print, Random: rand.Reader, Now: time.Now,
+	})
+	if err := errors.Join(err, prover.Close()); err != nil {
+		return err
+	}
+	s.print.Title("All as expected")
+	return nil
+}
+
+// feePayer is the relay's only one, as its metrics have it.
+func feePayer(ctx context.Context, url string) (payer solana.PublicKey, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return payer, fmt.Errorf("find the fee payer: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return payer, fmt.Errorf("find the fee payer: %w; is the operations port of a relay there?", err)
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	sample := regexp.MustCompile(`^` + contract.MetricPayerUsable.Name + `\{payer="([1-9A-HJ-NP-Za-km-z]+)"\} 1$`)
+	var found []string
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if m := sample.FindStringSubmatch(lines.Text()); m != nil {
+			found = append(found, m[1])
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return payer, fmt.Errorf("find the fee payer: %w", err)
+	}
+	if len(found) != 1 {
+		return payer, fmt.Errorf("find the fee payer: expected one that can be used at %s, received %d: the tour's books are those of a relay with one funded key", url, len(found))
+	}
+	return solana.PublicKeyFromBase58(found[0])
+}
