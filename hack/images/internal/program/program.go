@@ -64,11 +64,13 @@ func Build(ctx context.Context, o Options) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", o.Package, err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, o.Package)
+	// What the user's own environment says must not change the bytes. Flags are given
+	// as such rather than by an empty GOFLAGS, behind which stands that of `go env -w`.
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-buildmode=exe", "-mod=readonly", "-tags=",
+		"-ldflags=-s -w", "-o", file, o.Package)
 	build.Dir = o.Module
-	// What the user's own environment says must not change the bytes.
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+o.Platform.OS, "GOARCH="+o.Platform.Architecture,
-		"GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
+		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s for %s: %w\n%s", o.Package, o.Platform, err, out)
 	}
@@ -84,7 +86,7 @@ func Build(ctx context.Context, o Options) (*Program, error) {
 func toolchain(ctx context.Context, module string) (string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.GoVersion}}")
 	list.Dir = module
-	list.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	list.Env = append(os.Environ(), "GOWORK=off")
 	var complaint bytes.Buffer
 	list.Stderr = &complaint
 	out, err := list.Output()

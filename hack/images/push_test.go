@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/relaypool/relaypool/hack/images/internal/archive"
+	"github.com/relaypool/relaypool/hack/images/internal/image"
+	"github.com/relaypool/relaypool/hack/images/internal/program"
+	"github.com/relaypool/relaypool/hack/images/internal/rootfs"
+)
+
+// layoutOf writes a layout of one index, whose images differ by a text.
+func layoutOf(t *testing.T, tag name.Tag, text string) (folder, digest string) {
+	t.Helper()
+	var images []v1.Image
+	for _, architecture := range []string{"amd64", "arm64"} {
+		img, err := image.New(image.Spec{
+			Platform: program.Platform{OS: "linux", Architecture: architecture}, Created: time.Unix(1, 0), Entrypoint: []string{"/app"},
+			Layers: []image.Layer{{Files: rootfs.Tree{rootfs.Text("app", text+architecture)}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images = append(images, img)
+	}
+	index, err := archive.Index(images...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = filepath.Join(t.TempDir(), "oci")
+	if err := archive.WriteLayout(folder, []archive.Tagged{{Tag: tag, Index: index}}); err != nil {
+		t.Fatal(err)
+	}
+	hash, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder, hash.String()
+}
+
+func TestAPublishedVersionNeverChanges(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	tag, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/relaypool/relay:1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, digest := layoutOf(t, tag, "one")
+	for _, when := range []string{"the first time", "again, as after a release that broke off"} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"push", "-oci", folder}, &out, io.Discard); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if want := tag.String() + "@" + digest + "\n"; out.String() != want {
+			t.Errorf("%s it prints %q, want %q", when, out.String(), want)
+		}
+	}
+	got, err := remote.Index(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := got.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range manifest.Manifests {
+		img, err := got.Image(m.Digest)
+		if err != nil {
+			t.Fatalf("the image for %s: %v", m.Platform, err)
+		}
+		if _, err := img.RawConfigFile(); err != nil {
+			t.Errorf("the image for %s: %v", m.Platform, err)
+		}
+	}
+	other, _ := layoutOf(t, tag, "two")
+	err = run(t.Context(), []string{"push", "-oci", other}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "a published version never changes") || !strings.Contains(err.Error(), digest) {
+		t.Errorf("error is %v, want that the version is published as %s", err, digest)
+	}
+	if there, err := remote.Head(tag); err != nil || there.Digest.String() != digest {
+		t.Errorf("published is %v, %v, want %s still", there, err, digest)
+	}
+}
+
+func TestWrongUseIsSaid(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no command":                      {nil, "want a command"},
+		"an unknown command":              {[]string{"bulid"}, `unknown command "bulid"`},
+		"an argument that is no flag":     {[]string{"build", "relay"}, `want flags only, got "relay"`},
+		"a platform without images":       {[]string{"build", "-platform", "linux/amd64,linux/386"}, `platform "linux/386": want linux/amd64 or linux/arm64`},
+		"a folder that is no checkout":    {[]string{"build", "-root", t.TempDir(), "-out", t.TempDir()}, "project's root"},
+		"no folder for files":             {[]string{"rootfs", "-image", "relay"}, "-out is missing"},
+		"files of an unknown image":       {[]string{"rootfs", "-image", "relais", "-out", "x"}, `image "relais": want operator or relay`},
+		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want localnet, gate or postgres`},
+		"publishing nothing":              {[]string{"push"}, "-oci is missing"},
+		"publishing what is not a layout": {[]string{"push", "-oci", t.TempDir()}, "read the OCI layout"},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			err := run(t.Context(), tt.args, io.Discard, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error is %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdxlib"
+
+	"github.com/relaypool/relaypool/hack/images/internal/archive"
+	"github.com/relaypool/relaypool/hack/images/internal/program"
+	"github.com/relaypool/relaypool/hack/images/internal/sbom"
+)
+
+// sourcesVariable has a digest of the whole checkout, if `make test` ran this. To
+// look at it makes it count for go test's cache, which sees the files of this
+// module alone.
+const sourcesVariable = "RELAYPOOL_SOURCES"
+
+// built is a release that was built in one folder.
+type built struct{ root, out, commit, version string }
+
+// TestARelease builds the images as a release does, twice: from two clones of one
+// commit in folders with names of other lengths.
+func TestARelease(t *testing.T) {
+	t.Log("sources:", os.Getenv(sourcesVariable))
+	t.Setenv(epochVariable, "")
+	first := built{root: t.TempDir(), out: t.TempDir()}
+	first.commit = checkout(t, first.root)
+	second := built{root: filepath.Join(t.TempDir(), "a", "longer", "path"), out: t.TempDir(), commit: first.commit}
+	git(t, first.root, "clone", "-q", first.root, second.root)
+	var err error
+	if first.version, err = program.Version(first.root); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []built{first, second} {
+		args := []string{"build", "-root", b.root, "-out", b.out, "-platform", "linux/" + runtime.GOARCH, "-oci", filepath.Join(b.out, "oci")}
+		if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("is the same from two clones", func(t *testing.T) { sameFiles(t, first.out, second.out) })
+	for _, name := range []string{"operator", "relay"} {
+		t.Run(name, func(t *testing.T) { first.check(t, name) })
+	}
+	t.Run("digests", first.digests)
+}
+
+// sameFiles wants the same files with the same content in both folders.
+func sameFiles(t *testing.T, a, b string) {
+	var names [2][]string
+	for i, folder := range []string{a, b} {
+		err := filepath.WalkDir(folder, func(file string, entry os.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				names[i] = append(names[i], strings.TrimPrefix(file, folder))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(names[0], names[1]); diff != "" {
+		t.Errorf("files (-first +second):\n%s", diff)
+	}
+	if len(names[0]) < 5 {
+		t.Errorf("only %d files", len(names[0]))
+	}
+	for _, name := range names[0] {
+		first, err := os.ReadFile(a + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, err := os.ReadFile(b + name); err != nil || !bytes.Equal(first, second) {
+			t.Errorf("%s differs between two clones (%v)", name, err)
+		}
+	}
+}
+
+func (b built) check(t *testing.T, name string) {
+	img := load(t, filepath.Join(b.out, name+".tar"))
+	if err := validate.Image(img); err != nil {
+		t.Error(err)
+	}
+	t.Run("configuration", func(t *testing.T) { b.configuration(t, name, img) })
+	file := filepath.Join(t.TempDir(), name)
+	t.Run("files", func(t *testing.T) { extract(t, img, name, file) })
+	t.Run("program", func(t *testing.T) { b.program(t, name, file) })
+	t.Run("SBOM", func(t *testing.T) { b.sbom(t, name, file, img) })
+}
+
+func (b built) configuration(t *testing.T, name string, img v1.Image) {
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := config.Config.Labels
+	for _, text := range []string{"title", "description"} { // which are prose
+		if labels["org.opencontainers.image."+text] == "" {
+			t.Errorf("no label for the %s", text)
+		}
+	}
+	want := v1.Config{
+		User: "65532:65532", Entrypoint: []string{"/" + name}, WorkingDir: "/",
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":         labels["org.opencontainers.image.title"],
+			"org.opencontainers.image.description":   labels["org.opencontainers.image.description"],
+			"org.opencontainers.image.version":       b.version,
+			"org.opencontainers.image.revision":      b.commit,
+			"org.opencontainers.image.created":       commitTime,
+			"org.opencontainers.image.source":        "https://github.com/relaypool/relaypool",
+			"org.opencontainers.image.documentation": "https://github.com/relaypool/relaypool/blob/main/docs/images.md",
+			"org.opencontainers.image.licenses":      "Apache-2.0",
+			"org.opencontainers.image.vendor":        "relaypool",
+		},
+	}
+	if diff := cmp.Diff(want, config.Config); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+	if config.OS != "linux" || config.Architecture != runtime.GOARCH || config.Created.Format(time.RFC3339) != commitTime {
+		t.Errorf("the image is for %s/%s of %s, want linux/%s of the commit's time", config.OS, config.Architecture, config.Created, runtime.GOARCH)
+	}
+}
+
+// extract wants exactly the files that an image has, among them no shell, and
+// writes the program to a file.
+func extract(t *testing.T, img v1.Image, name, file string) {
+	content := mutate.Extract(img)
+	defer func() {
+		if err := content.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var got []string
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Uid != 0 || h.Gid != 0 || h.ModTime.UTC().Format(time.RFC3339) != commitTime {
+			t.Errorf("%s is of %d:%d at %s, want root's at the commit's time", h.Name, h.Uid, h.Gid, h.ModTime)
+		}
+		got = append(got, fmt.Sprintf("%04o %s", h.Mode, strings.TrimSuffix(h.Name, "/")))
+		if h.Name != name {
+			continue
+		}
+		if err := writeFile(file, 0o755, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"0644 etc/group", "0644 etc/passwd", "0644 etc/ssl/certs/ca-certificates.crt",
+		"0755 " + name, "0755 etc", "0755 etc/ssl", "0755 etc/ssl/certs", "1777 tmp",
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// program wants the image's program to run where there is nothing else, and to
+// know what it is.
+func (b built) program(t *testing.T, name, file string) {
+	cmd := exec.Command(file, "version", "--json")
+	cmd.Env = []string{}
+	cmd.Dir = t.TempDir()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Version, Build string }
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != b.version || got.Build != b.commit {
+		t.Errorf("%s says %+v, want version %s and build %s", name, got, b.version, b.commit)
+	}
+	if out, err := exec.Command("ldd", file).CombinedOutput(); err == nil || !strings.Contains(string(out), "not a dynamic executable") {
+		t.Errorf("the program is not static: %s", out)
+	}
+}
+
+// sbom holds the document against what the program itself says.
+func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
+	text, err := os.ReadFile(filepath.Join(b.out, name+".spdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := spdxjson.Read(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spdxlib.ValidateDocument(document); err != nil {
+		t.Error(err)
+	}
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{ // package URL to checksum
+		sbom.PackageURL(&debug.Module{Path: "stdlib", Version: strings.TrimPrefix(runtime.Version(), "go")}): "",
+	}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		want[sbom.PackageURL(m)] = "go.sum " + m.Sum
+	}
+	data, err := dataModules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want[sbom.PackageURL(data[0])] = "go.sum " + data[0].Sum
+	want[sbom.PackageURL(&debug.Module{Path: info.Main.Path, Version: "v" + b.version})] = "built from " + info.Path + " at commit " + b.commit
+	got := map[string]string{}
+	for _, p := range document.Packages {
+		for _, r := range p.PackageExternalReferences {
+			got[r.Locator] = p.PackageSourceInfo
+		}
+		if len(p.PackageChecksums) > 0 && p.PackageChecksums[0].Value != digest.Hex {
+			t.Errorf("the document is of an image %s, want %s", p.PackageChecksums[0].Value, digest.Hex)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+	if len(want) < 20 {
+		t.Errorf("the program names %d modules, want what it is really built from", len(want))
+	}
+}
+
+// digests holds digests.txt against the archives and the layout.
+func (b built) digests(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(b.out, "digests.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexes, err := archive.ReadLayout(filepath.Join(b.out, "oci"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	for i, name := range []string{"operator", "relay"} {
+		img := load(t, filepath.Join(b.out, name+".tar"))
+		imageDigest, err := img.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		indexDigest, err := indexes[i].Index.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := "ghcr.io/relaypool/" + name + ":" + b.version
+		want += fmt.Sprintf("%s  %s  linux/%s\n%s  %s  index\n", imageDigest, full, runtime.GOARCH, indexDigest, full)
+		if got := indexes[i].Tag.String(); got != full {
+			t.Errorf("the layout has %s, want %s", got, full)
+		}
+	}
+	if diff := cmp.Diff(want, string(content)); diff != "" {
+		t.Errorf("digests.txt (-want +got):\n%s", diff)
+	}
+}
