@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestTheImagesOfTheSuite builds them from the source as it is and runs each.
+func TestTheImagesOfTheSuite(t *testing.T) {
+	t.Log("sources:", os.Getenv(sourcesVariable))
+	root, out := t.TempDir(), t.TempDir()
+	checkout(t, root)
+	if err := run(t.Context(), []string{"e2e", "-root", root, "-out", out}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("localnet is a chain with the development key", func(t *testing.T) {
+		p := newJail(t, filepath.Join(out, "localnet.tar")).start(t, "-listen", "127.0.0.1:0", "-initialise")
+		p.await("the chain is ready", p.says("pool      initialised"))
+		p.stop(syscall.SIGTERM)
+	})
+	t.Run("gate is the suite's program", func(t *testing.T) {
+		p := newJail(t, filepath.Join(out, "gate.tar")).start(t, "open", "sesame")
+		<-p.ended
+		if !strings.HasPrefix(p.output.String(), "gate: expected serve") {
+			t.Errorf("it says %q, want what it expects", p.output)
+		}
+	})
+	t.Run("postgres is a database", func(t *testing.T) { database(t, newJail(t, filepath.Join(out, "postgres.tar"))) })
+}
+
+func database(t *testing.T, j *jail) {
+	const password, passwordFile = "correct horse", "secret/password"
+	j.own(t, "var/lib/postgresql")
+	j.own(t, filepath.Dir(passwordFile))
+	if err := os.WriteFile(filepath.Join(j.root, passwordFile), []byte(password+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// What a container that was killed while it made the cluster leaves behind.
+	j.own(t, "var/lib/postgresql/data.new")
+	j.own(t, "var/lib/postgresql/data.new/half")
+	port := freePort(t)
+	args := []string{"-password-file", "/" + passwordFile, "-database", "relay", "--", "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(port)}
+
+	p := j.start(t, args...)
+	var conn *pgx.Conn
+	p.await("the database takes connections", func() (open bool) {
+		conn, open = connect(t, port, password)
+		return open
+	})
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE kept AS SELECT 'a row' AS text"); err != nil {
+		t.Fatal(err)
+	}
+	var refusal *pgconn.PgError
+	if _, err := pgx.Connect(t.Context(), url(port, "a guess")); !errors.As(err, &refusal) || refusal.Code != "28P01" {
+		t.Errorf("with another password: %v, want a refusal for the password", err)
+	}
+	// The connection stays open: clients must not hold up a pod's end.
+	p.stop(signalOf(t, j.config.StopSignal))
+	_ = conn.Close(context.WithoutCancel(t.Context())) // the server is gone
+
+	p = j.start(t, args...)
+	p.await("the database takes connections again", func() (open bool) {
+		conn, open = connect(t, port, password)
+		return open
+	})
+	var row, encoding, zone string
+	if err := conn.QueryRow(t.Context(), "SELECT text, current_setting('server_encoding'), current_setting('TimeZone') FROM kept").Scan(&row, &encoding, &zone); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a row", "UTF8", "UTC"}, []string{row, encoding, zone}); diff != "" {
+		t.Errorf("after a restart: row, encoding and time zone (-want +got):\n%s", diff)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.stop(signalOf(t, j.config.StopSignal))
+	if strings.Contains(p.output.String(), password) {
+		t.Error("the password is in the log")
+	}
+}
+
+func signalOf(t *testing.T, name string) syscall.Signal {
+	t.Helper()
+	if name != "SIGINT" {
+		t.Fatalf("the container is stopped with %q, want SIGINT, Postgres' fast shutdown", name)
+	}
+	return syscall.SIGINT
+}
+
+func url(port int, password string) string {
+	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres password='%s' dbname=relay sslmode=disable connect_timeout=60", port, password)
+}
+
+func connect(t *testing.T, port int, password string) (*pgx.Conn, bool) {
+	conn, err := pgx.Connect(t.Context(), url(port, password))
+	return conn, err == nil
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return listener.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/relaypool/relaypool/hack/images/internal/rootfs"
+)
+
+// patience is how long a test waits for what takes a moment on a quiet machine.
+const patience = 2 * time.Minute
+
+// jail is the files of an image, and processes that see nothing else, run as the
+// image's user: what a container is, for a test, without an engine.
+type jail struct {
+	root   string
+	config v1.Config
+}
+
+func newJail(t *testing.T, archive string) *jail {
+	t.Helper()
+	img := load(t, archive)
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &jail{root: t.TempDir(), config: config.Config}
+	content := mutate.Extract(img)
+	unpack(t, content, j.root)
+	if err := content.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// What a container engine mounts.
+	for _, folder := range []string{"dev", "dev/shm"} {
+		j.own(t, folder)
+	}
+	if err := os.WriteFile(filepath.Join(j.root, "dev", "null"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(j.root, "dev", "null"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	// The processes have to reach it through folders that are the test's own.
+	for folder := j.root; folder != filepath.Dir(os.TempDir()) && folder != "/"; folder = filepath.Dir(folder) {
+		info, err := os.Stat(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			if err := os.Chmod(folder, info.Mode().Perm()|0o111); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return j
+}
+
+// own makes a folder that the image's user can write, as an emptyDir is.
+func (j *jail) own(t *testing.T, folder string) {
+	t.Helper()
+	folder = filepath.Join(j.root, folder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(folder, rootfs.Nonroot, rootfs.Nonroot); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// process is a program in a jail.
+type process struct {
+	*testing.T
+	cmd    *exec.Cmd
+	output *output
+	ended  chan struct{}
+	err    error // once ended is closed
+}
+
+// start starts the image's entry point with arguments, as a container would. It is
+// killed with its test.
+func (j *jail) start(t *testing.T, args ...string) *process {
+	t.Helper()
+	command := slices.Concat(j.config.Entrypoint, args)
+	p := &process{T: t, cmd: exec.Command(command[0], command[1:]...), output: &output{}, ended: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env = j.config.WorkingDir, j.config.Env
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Chroot: j.root, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: rootfs.Nonroot, Gid: rootfs.Nonroot},
+	}
+	if os.Geteuid() != 0 { // whoever is not root may do so in a namespace of their own
+		a := p.cmd.SysProcAttr
+		a.Cloneflags, a.Credential.NoSetGroups = syscall.CLONE_NEWUSER, true
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: rootfs.Nonroot, HostID: os.Getuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: rootfs.Nonroot, HostID: os.Getgid(), Size: 1}}
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start %s in a root of its own: %v; it takes root, or user namespaces for everybody", command[0], err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s printed:\n%s", command[0], p.output)
+		}
+	})
+	return p
+}
+
+// stop sends what ends the container and wants an end without an error.
+func (p *process) stop(signal syscall.Signal) {
+	p.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.Fatalf("it runs still, %s after %s", patience, signal)
+	}
+	if p.err != nil {
+		p.Errorf("it ends with %v", p.err)
+	}
+}
+
+// await waits until what holds.
+func (p *process) await(what string, holds func() bool) {
+	p.Helper()
+	deadline := time.After(patience)
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		if holds() {
+			tick.Stop()
+			return
+		}
+		select {
+		case <-p.ended:
+			p.Fatalf("it ended with %v before this was so: %s", p.err, what)
+		case <-deadline:
+			p.Fatalf("after %s this is not so: %s", patience, what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *process) says(text string) func() bool {
+	return func() bool { return strings.Contains(p.output.String(), text) }
+}
+
+// output is what a process prints, which is read while it does.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
