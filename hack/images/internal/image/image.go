@@ -21,9 +21,9 @@ import (
 	"github.com/relaypool/relaypool/hack/images/internal/rootfs"
 )
 
-// searchPath is what Docker gives every image that is built from nothing; ours
+// SearchPath is what Docker gives every image that is built from nothing; ours
 // have it as well, so that both ways make the same image.
-const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+const SearchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Spec describes an image. Platform, Created, Entrypoint and Layers are required.
 type Spec struct {
@@ -31,7 +31,7 @@ type Spec struct {
 	// Created is the time of the image and of each of its files.
 	Created    time.Time
 	Entrypoint []string
-	// Environment is added to the search path, as NAME=value.
+	// Environment follows SearchPath, as NAME=value.
 	Environment []string
 	// StopSignal ends the program; SIGTERM when empty.
 	StopSignal string
@@ -59,7 +59,7 @@ func New(s Spec) (v1.Image, error) {
 		OS: s.Platform.OS, Architecture: s.Platform.Architecture, Created: created,
 		Config: v1.Config{
 			Entrypoint: s.Entrypoint, User: User(), WorkingDir: "/", StopSignal: s.StopSignal,
-			Env: append([]string{searchPath}, s.Environment...), Labels: maps.Clone(s.Labels),
+			Env: append([]string{SearchPath}, s.Environment...), Labels: maps.Clone(s.Labels),
 		},
 		RootFS: v1.RootFS{Type: "layers"},
 	}

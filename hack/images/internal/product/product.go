@@ -3,7 +3,6 @@
 package product
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +83,9 @@ func (c Checkout) Build(ctx context.Context, p Product, platform program.Platfor
 	if err != nil {
 		return nil, err
 	}
+	entrypoint, labels := p.Configuration(b.Version, b.Source)
 	b.Image, err = image.New(image.Spec{
-		Platform: platform, Created: b.Source.Time, Entrypoint: []string{"/" + p.Name}, Labels: b.labels(),
+		Platform: platform, Created: b.Source.Time, Entrypoint: entrypoint, Labels: labels,
 		Layers: []image.Layer{
 			{Files: base, History: "authorities of TLS, users and /tmp"},
 			{Files: rootfs.Tree{b.file()}, History: "/" + p.Name + " from " + p.Package},
@@ -136,15 +136,16 @@ func (c Checkout) compile(ctx context.Context, p Product, platform program.Platf
 
 func (b *Built) file() rootfs.File { return rootfs.Program(b.Product.Name, b.Program.File) }
 
-// labels are OCI's own annotations, as an image's configuration has them.
-func (b *Built) labels() map[string]string {
-	const prefix = "org.opencontainers.image."
-	return map[string]string{
-		prefix + "title":         b.Product.Title,
-		prefix + "description":   b.Product.Description,
-		prefix + "version":       b.Version,
-		prefix + "revision":      b.Source.Revision,
-		prefix + "created":       b.Source.Time.Format(time.RFC3339),
+// Configuration is what an image of the product says besides its files, for the
+// given state of the source.
+func (p Product) Configuration(version string, source program.Source) (entrypoint []string, labels map[string]string) {
+	const prefix = "org.opencontainers.image." // OCI's own annotations
+	return []string{"/" + p.Name}, map[string]string{
+		prefix + "title":         p.Title,
+		prefix + "description":   p.Description,
+		prefix + "version":       version,
+		prefix + "revision":      source.Revision,
+		prefix + "created":       source.Time.Format(time.RFC3339),
 		prefix + "source":        repository,
 		prefix + "documentation": repository + "/blob/main/docs/images.md",
 		prefix + "licenses":      "Apache-2.0",
@@ -160,9 +161,4 @@ func (b *Built) Tag(registry string) (name.Tag, error) {
 		return name.Tag{}, fmt.Errorf("name the image: %w", err)
 	}
 	return tag, nil
-}
-
-// Compare orders images by name, then by platform.
-func Compare(a, b *Built) int {
-	return cmp.Or(cmp.Compare(a.Product.Name, b.Product.Name), cmp.Compare(a.Platform.String(), b.Platform.String()))
 }

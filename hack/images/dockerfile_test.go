@@ -1,0 +1,194 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	"github.com/moby/buildkit/frontend/dockerfile/shell"
+
+	"github.com/relaypool/relaypool/hack/images/internal/image"
+	"github.com/relaypool/relaypool/hack/images/internal/product"
+	"github.com/relaypool/relaypool/hack/images/internal/program"
+)
+
+// stages parses the Dockerfile as Docker does.
+func stages(t *testing.T) map[string]instructions.Stage {
+	t.Helper()
+	file, err := os.Open(filepath.Join("..", "..", "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range parsed.Warnings {
+		t.Errorf("Docker warns: %s", w.Short)
+	}
+	list, _, err := instructions.Parse(parsed.AST, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]instructions.Stage{}
+	for _, s := range list {
+		all[s.Name] = s
+	}
+	return all
+}
+
+// configuration is what a stage from nothing gives its image.
+type configuration struct {
+	User        string
+	Entrypoint  []string
+	Environment []string
+	Labels      map[string]string
+	// Copied are the COPY instructions, in Dockerfile's words.
+	Copied []string
+}
+
+// configure runs a stage's instructions but for those that copy, with the given
+// build arguments.
+func configure(t *testing.T, s instructions.Stage, arguments map[string]string) configuration {
+	t.Helper()
+	// What BuildKit gives every image that begins with nothing.
+	c := configuration{Environment: []string{image.SearchPath}, Labels: map[string]string{}}
+	known := map[string]string{}
+	words := shell.NewLex('\\')
+	for _, command := range s.Commands {
+		if e, ok := command.(instructions.SupportsSingleWordExpansion); ok {
+			err := e.Expand(func(word string) (string, error) {
+				result, err := words.ProcessWordWithMatches(word, environment(known))
+				return result.Result, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch command := command.(type) {
+		case *instructions.ArgCommand:
+			for _, a := range command.Args {
+				if known[a.Key] = arguments[a.Key]; a.Value == nil || arguments[a.Key] == "" {
+					t.Errorf("argument %s of stage %s: want a default, and one that this test knows", a.Key, s.Name)
+				}
+			}
+		case *instructions.LabelCommand:
+			for _, l := range command.Labels {
+				c.Labels[l.Key] = l.Value
+			}
+		case *instructions.UserCommand:
+			c.User = command.User
+		case *instructions.EntrypointCommand:
+			if command.PrependShell {
+				t.Errorf("stage %s has an entry point that needs a shell, and the image has none", s.Name)
+			}
+			c.Entrypoint = command.CmdLine
+		case *instructions.CopyCommand:
+			c.Copied = append(c.Copied, command.From+":"+strings.Join(command.SourcePaths, ",")+" "+command.DestPath)
+		default:
+			t.Errorf("stage %s has %s, which the images of `make images` have nothing of", s.Name, command.Name())
+		}
+	}
+	return c
+}
+
+// environment is build arguments as the expansion of words asks for them.
+type environment map[string]string
+
+func (e environment) Get(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
+}
+
+func (e environment) Keys() []string {
+	var names []string
+	for name := range e {
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestTheDockerfileMakesTheSameImages(t *testing.T) {
+	t.Parallel()
+	all := stages(t)
+	source := program.Source{Revision: "c0ffee", Time: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	arguments := map[string]string{"VERSION": "1.2.3", "REVISION": source.Revision, "CREATED": source.Time.Format(time.RFC3339)}
+	for _, p := range product.All() {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			stage, found := all[p.Name]
+			if !found {
+				t.Fatalf("no stage %s", p.Name)
+			}
+			if stage.BaseName != "scratch" {
+				t.Errorf("the image begins with %s, want scratch", stage.BaseName)
+			}
+			entrypoint, labels := p.Configuration("1.2.3", source)
+			want := configuration{
+				User: image.User(), Entrypoint: entrypoint, Environment: []string{image.SearchPath}, Labels: labels,
+				Copied: []string{p.Name + "-files:/rootfs/ /"},
+			}
+			if diff := cmp.Diff(want, configure(t, stage, arguments)); diff != "" {
+				t.Errorf("configuration (-make images +Dockerfile):\n%s", diff)
+			}
+			files := all[p.Name+"-files"]
+			if files.BaseName != "build" || len(files.Commands) != 1 {
+				t.Fatalf("the files come from stage %s and %d commands, want build and 1", files.BaseName, len(files.Commands))
+			}
+			command := files.Commands[0].(*instructions.RunCommand).CmdLine[0]
+			wantCommand := "images rootfs -root /src -image " + p.Name + " -platform ${TARGETOS}/${TARGETARCH} -out /rootfs"
+			if got := strings.TrimSpace(command); got != wantCommand {
+				t.Errorf("the files are made by %q, want %q", got, wantCommand)
+			}
+		})
+	}
+}
+
+func TestTheDockerfileBuildsWithTheModulesGo(t *testing.T) {
+	t.Parallel()
+	module, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\S+)$`).FindSubmatch(module)
+	if version == nil {
+		t.Fatal("go.mod names no version of Go")
+	}
+	want := regexp.MustCompile("^golang:" + regexp.QuoteMeta(string(version[1])) + "@sha256:[0-9a-f]{64}$")
+	if got := stages(t)["build"].BaseName; !want.MatchString(got) {
+		t.Errorf("programs are built in %s, want Go %s under its digest", got, version[1])
+	}
+}
+
+// A committed file that Docker does not get would make the programs "+modified",
+// and one that git ignores would make them other programs.
+func TestDockerIgnoresWhatGitIgnores(t *testing.T) {
+	t.Parallel()
+	patterns := func(file string) []string {
+		content, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for line := range strings.Lines(string(content)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				list = append(list, strings.TrimPrefix(line, "**/")) // git looks in every folder anyway
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	if diff := cmp.Diff(patterns(".gitignore"), patterns(".dockerignore")); diff != "" {
+		t.Errorf("ignored (-by git +by Docker):\n%s", diff)
+	}
+}
