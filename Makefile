@@ -10,7 +10,7 @@ ARGS ?=
 
 # Modules of their own below the main one: their dependencies stay out of the
 # product.
-NESTED := hack/bench hack/circuit hack/monitoring
+NESTED := hack/bench hack/circuit hack/images hack/monitoring
 TEST_TIMEOUT := 20m
 # Tests of one package that run at once. Those that take long wait for the local
 # chain's slots rather than for a processor.
@@ -82,6 +82,10 @@ e2e-images: bin/images/tool ## Build the images of the end-to-end suite into bin
 bin/images/tool:
 	cd hack/images && $(IMAGES_GO) go build -buildvcs=false -o ../../bin/images/tool .
 
+# hack/images builds the other modules' programs. go test keeps a result until a
+# file of the test's own module changes, or a variable that the test looks at.
+SOURCES_DIGEST := git ls-files -z --cached --others --exclude-standard ':!docs' ':!*_test.go' | xargs -0 cat 2>/dev/null | sha256sum | cut -c1-64
+
 .PHONY: test
 test: ## Run every test under the race detector, on one private Postgres and real API servers.
 	go build -buildvcs=false -o bin/apiserver-binaries ./hack/apiserver/cmd/apiserver-binaries
@@ -90,6 +94,7 @@ test: ## Run every test under the race detector, on one private Postgres and rea
 	bin/with-postgres go test -race -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 	go test -run '^TestSteadyStateIsNotWritten$$' -timeout $(TEST_TIMEOUT) ./controllers/internal/pool
 	cd hack/circuit && go test -timeout $(TEST_TIMEOUT) ./...
+	RELAYPOOL_SOURCES=$$($(SOURCES_DIGEST)) && cd hack/images && RELAYPOOL_SOURCES=$$RELAYPOOL_SOURCES go test -timeout $(TEST_TIMEOUT) ./...
 	cd hack/monitoring && go test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint
