@@ -20,7 +20,6 @@ import (
 
 // TestTheImagesOfTheSuite builds them from the source as it is and runs each.
 func TestTheImagesOfTheSuite(t *testing.T) {
-	t.Log("sources:", os.Getenv(sourcesVariable))
 	root, out := t.TempDir(), t.TempDir()
 	checkout(t, root)
 	if err := run(t.Context(), []string{"e2e", "-root", root, "-out", out}, io.Discard, io.Discard); err != nil {
