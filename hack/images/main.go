@@ -20,6 +20,7 @@ const usage = `images builds the project's container images without a container 
   images e2e      the images of the end-to-end suite
   images rootfs   the files of one image, in a folder
   images push     publishes what build -oci wrote
+  images notes    what the changelog says of the version, for its tag
 
 images COMMAND -h lists a command's flags.
 `
@@ -40,7 +41,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := map[string]command{"build": build, "e2e": e2e, "rootfs": files, "push": push}
+	commands := map[string]command{"build": build, "e2e": e2e, "rootfs": files, "push": push, "notes": notes}
 	if len(args) == 0 {
 		return fmt.Errorf("want a command, got none\n\n%s", usage)
 	}

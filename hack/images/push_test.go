@@ -109,6 +109,7 @@ func TestWrongUseIsSaid(t *testing.T) {
 		"no folder for files":             {[]string{"rootfs", "-image", "relay"}, "-out is missing"},
 		"files of an unknown image":       {[]string{"rootfs", "-image", "relais", "-out", "x"}, `image "relais": want operator or relay`},
 		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want localnet, gate or postgres`},
+		"a tag of another version":        {[]string{"notes", "-tag", "v99.0.0"}, "-tag is \"v99.0.0\", and contract.Version says"},
 		"publishing nothing":              {[]string{"push"}, "-oci is missing"},
 		"publishing what is not a layout": {[]string{"push", "-oci", t.TempDir()}, "read the OCI layout"},
 	}
