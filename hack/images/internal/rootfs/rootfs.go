@@ -37,7 +37,7 @@ type File struct {
 // missing are added, open to everybody and writable by root.
 type Tree []File
 
-// Dir, Text and Program make the entries that most images consist of.
+// Dir is a folder with permission bits, and fs.ModeSticky where wanted.
 func Dir(name string, mode fs.FileMode) File { return File{Path: name, Mode: fs.ModeDir | mode} }
 
 // Text is a file that everybody may read.
