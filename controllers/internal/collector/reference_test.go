@@ -8,15 +8,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	metricsprovider "sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/collector"
+	"github.com/relaypool/relaypool/controllers/internal/externalmetrics"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -36,10 +43,28 @@ func everything(t *testing.T) *prometheus.Registry {
 	if _, err := passes.Apply(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
+	provider, err := externalmetrics.NewProvider(externalmetrics.ProviderOptions{Pools: fake.NewClientBuilder().Build(), Readings: watched{}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.GetExternalMetric(t.Context(), "n", labels.Everything(), metricsprovider.ExternalMetricInfo{Metric: "another"}); err == nil {
+		t.Fatal("there is another metric")
+	}
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(t, known(), pools()...), passes)
+	registry.MustRegister(newCollector(t, known(), pools()...), passes, externalmetrics.NewCollector(provider, watched{}))
 	return registry
 }
+
+// watched is a fleet whose backlog was read, and a certificate for a day.
+type watched struct{}
+
+func (watched) Reading(types.NamespacedName) (pool.Reading, bool) { return pool.Reading{}, false }
+
+func (watched) Watched() map[types.NamespacedName]pool.Reading {
+	return map[types.NamespacedName]pool.Reading{{Namespace: "n", Name: "demo"}: {Backlog: pool.Backlog{At: time.Now()}}}
+}
+
+func (watched) Expires() time.Time { return time.Now().Add(24 * time.Hour) }
 
 func families(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
@@ -126,8 +151,12 @@ conditions; only the one that leads reads the chain, so only it has balances and
 ages: take ` + "`max by (namespace, pool)`" + `, never the sum. What is not known has no
 sample: unknown is not zero.
 
+An operator that serves external metrics counts requests and tells the ages of what
+it serves; every replica has its own, so for these take ` + "`max by (namespace, pool)`" + ` too,
+and sum the requests.
+
 There are at most nine series of conditions a RelayPool, two a fee payer, and
-five more. Messages are never labels, and nothing of a Secret is in any.
+six more. Messages are never labels, and nothing of a Secret is in any.
 
 | metric | type | labels | meaning | do |
 | --- | --- | --- | --- | --- |
