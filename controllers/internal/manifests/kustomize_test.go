@@ -27,11 +27,15 @@ func must(t *testing.T, err error) {
 }
 
 // kustomization is all that the bases use of kustomize: their output is the
-// files that they name, one after the other.
+// files that they name, one after the other, and components' patches beside them.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Resources  []string `json:"resources"`
+	// Patches are a component's: files that change what other bases have.
+	Patches []struct {
+		Path string `json:"path"`
+	} `json:"patches"`
 }
 
 // resources gives the objects of a base, and the files that they are in.
@@ -51,6 +55,9 @@ func resources(t *testing.T, base string) (objects []*unstructured.Unstructured,
 			continue
 		}
 		objects, files = append(objects, read(t, path)...), append(files, path)
+	}
+	for _, p := range k.Patches {
+		files = append(files, filepath.Join(base, p.Path))
 	}
 	return objects, files
 }
@@ -92,7 +99,7 @@ func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 func TestEveryManifestIsInstalledByItsBase(t *testing.T) {
 	t.Parallel()
 	var reached []string
-	for _, base := range []string{"default", "prometheus", "samples"} {
+	for _, base := range []string{"default", "external-metrics", "prometheus", "samples"} {
 		_, files := resources(t, filepath.Join(config, base))
 		reached = append(reached, files...)
 	}
