@@ -69,29 +69,32 @@ func TestFaults(t *testing.T) {
 		want       string
 		wantAbsent string
 	}{
-		"a kubeconfig that is not there":         {"--kubeconfig=/nowhere/" + canary, "--kubeconfig ($RELAYPOOL_KUBECONFIG): the file cannot be used", ""},
-		"a context that the file lacks":          {"--context=" + canary, "--context ($RELAYPOOL_CONTEXT): the file has no context of that name", canary},
-		"an image with a space":                  {"--relay-image=a " + canary, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512 characters without white space", canary},
-		"a namespace in capitals":                {"--namespaces=one,Two" + canary, "received 15 characters that are not in name 2 of 2", canary},
-		"a namespace named twice":                {"--namespaces=one,two,one", "name 3 of 3 is there twice", ""},
-		"an operator's namespace with a slash":   {"--operator-namespace=a/" + canary, "--operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE): expected a namespace", canary},
-		"no pass at all":                         {"--concurrent-reconciles=0", "--concurrent-reconciles ($RELAYPOOL_CONCURRENT_RECONCILES): expected 1 to 256, received 0", ""},
-		"a number in words":                      {"--check-workers=" + canary, "--check-workers ($RELAYPOOL_CHECK_WORKERS): expected a whole number, received 12 characters that are not", canary},
-		"a duration without a unit":              {"--refs-interval=30", "--refs-interval ($RELAYPOOL_REFS_INTERVAL): expected a duration such as 30s", ""},
-		"references that are read all the time":  {"--refs-interval=1ms", "expected 1s to 1h0m0s, received 1ms", ""},
-		"a resync that is hardly one":            {"--resync=1000h", "--resync ($RELAYPOOL_RESYNC): expected 10s to 168h0m0s, received 1000h0m0s", ""},
-		"metrics on a port without a host":       {"--metrics-listen=8443", "--metrics-listen ($RELAYPOOL_METRICS_LISTEN): expected host:port, such as 127.0.0.1:8443, or none, received 4 characters", ""},
-		"probes on a port that is none":          {"--health-listen=:70000", "--health-listen ($RELAYPOOL_HEALTH_LISTEN): expected host:port", ""},
-		"probes where metrics are":               {"--health-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
-		"a folder without a certificate":         {"--metrics-cert-dir=/nowhere", "the folder has no tls.crt that can be read", ""},
-		"a certificate for plain metrics":        {"--metrics-cert-dir=/nowhere", "is a loopback address, which is served without TLS", ""},
-		"a lease's name with a space":            {"--lease-name=a " + canary, "--lease-name ($RELAYPOOL_LEASE_NAME): expected lower-case letters", canary},
-		"a lease of half a second":               {"--lease-duration=500ms", "--lease-duration ($RELAYPOOL_LEASE_DURATION): expected whole seconds, 1s to 1h, received 500ms", ""},
-		"a leader that tries on for too long":    {"--lease-renew-deadline=15s", "expected less than --lease-duration ($RELAYPOOL_LEASE_DURATION), which is 15s", ""},
-		"a leader that does not try again":       {"--lease-retry-period=10s", "--lease-retry-period ($RELAYPOOL_LEASE_RETRY_PERIOD): expected more than 0s and less than 8.333333333s", ""},
-		"a level that is none":                   {"--log-level=" + canary, "--log-level ($RELAYPOOL_LOG_LEVEL): expected debug, info, warn or error, received 12 characters", canary},
-		"a format that is none":                  {"--log-format=" + canary, "--log-format ($RELAYPOOL_LOG_FORMAT): expected auto, json or text", canary},
-		"leading that is neither true nor false": {"--leader-elect=" + canary, "--leader-elect ($RELAYPOOL_LEADER_ELECT): expected true or false, received 12 characters", canary},
+		"a kubeconfig that is not there":            {"--kubeconfig=/nowhere/" + canary, "--kubeconfig ($RELAYPOOL_KUBECONFIG): the file cannot be used", ""},
+		"a context that the file lacks":             {"--context=" + canary, "--context ($RELAYPOOL_CONTEXT): the file has no context of that name", canary},
+		"an image with a space":                     {"--relay-image=a " + canary, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512 characters without white space", canary},
+		"a namespace in capitals":                   {"--namespaces=one,Two" + canary, "received 15 characters that are not in name 2 of 2", canary},
+		"a namespace named twice":                   {"--namespaces=one,two,one", "name 3 of 3 is there twice", ""},
+		"an operator's namespace with a slash":      {"--operator-namespace=a/" + canary, "--operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE): expected a namespace", canary},
+		"no pass at all":                            {"--concurrent-reconciles=0", "--concurrent-reconciles ($RELAYPOOL_CONCURRENT_RECONCILES): expected 1 to 256, received 0", ""},
+		"a number in words":                         {"--check-workers=" + canary, "--check-workers ($RELAYPOOL_CHECK_WORKERS): expected a whole number, received 12 characters that are not", canary},
+		"a duration without a unit":                 {"--refs-interval=30", "--refs-interval ($RELAYPOOL_REFS_INTERVAL): expected a duration such as 30s", ""},
+		"references that are read all the time":     {"--refs-interval=1ms", "expected 1s to 1h0m0s, received 1ms", ""},
+		"a resync that is hardly one":               {"--resync=1000h", "--resync ($RELAYPOOL_RESYNC): expected 10s to 168h0m0s, received 1000h0m0s", ""},
+		"metrics on a port without a host":          {"--metrics-listen=8443", "--metrics-listen ($RELAYPOOL_METRICS_LISTEN): expected host:port, such as 127.0.0.1:8443, or none, received 4 characters", ""},
+		"probes on a port that is none":             {"--health-listen=:70000", "--health-listen ($RELAYPOOL_HEALTH_LISTEN): expected host:port", ""},
+		"probes where metrics are":                  {"--health-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
+		"a folder without a certificate":            {"--metrics-cert-dir=/nowhere", "the folder has no tls.crt that can be read", ""},
+		"a certificate for plain metrics":           {"--metrics-cert-dir=/nowhere", "is a loopback address, which is served without TLS", ""},
+		"a lease's name with a space":               {"--lease-name=a " + canary, "--lease-name ($RELAYPOOL_LEASE_NAME): expected lower-case letters", canary},
+		"a lease of half a second":                  {"--lease-duration=500ms", "--lease-duration ($RELAYPOOL_LEASE_DURATION): expected whole seconds, 1s to 1h, received 500ms", ""},
+		"a leader that tries on for too long":       {"--lease-renew-deadline=15s", "expected less than --lease-duration ($RELAYPOOL_LEASE_DURATION), which is 15s", ""},
+		"a leader that does not try again":          {"--lease-retry-period=10s", "--lease-retry-period ($RELAYPOOL_LEASE_RETRY_PERIOD): expected more than 0s and less than 8.333333333s", ""},
+		"external metrics on a port without a host": {"--external-metrics-listen=6443", "--external-metrics-listen ($RELAYPOOL_EXTERNAL_METRICS_LISTEN): expected host:port, such as :6443, or none, received 4 characters", ""},
+		"external metrics where metrics are":        {"--external-metrics-listen=127.0.0.1:8443", "is the same address as --metrics-listen", ""},
+		"external metrics where probes are":         {"--external-metrics-listen=127.0.0.1:8081", "is the same address as --health-listen", ""},
+		"a level that is none":                      {"--log-level=" + canary, "--log-level ($RELAYPOOL_LOG_LEVEL): expected debug, info, warn or error, received 12 characters", canary},
+		"a format that is none":                     {"--log-format=" + canary, "--log-format ($RELAYPOOL_LOG_FORMAT): expected auto, json or text", canary},
+		"leading that is neither true nor false":    {"--leader-elect=" + canary, "--leader-elect ($RELAYPOOL_LEADER_ELECT): expected true or false, received 12 characters", canary},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +106,29 @@ func TestFaults(t *testing.T) {
 			}
 			if tt.wantAbsent != "" && strings.Contains(err.Error(), tt.wantAbsent) {
 				t.Errorf("the value is in %v", err)
+			}
+		})
+	}
+}
+
+func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ flag, want string }{
+		"a Service with a dot":    {"--external-metrics-service=a." + canary, "--external-metrics-service ($RELAYPOOL_EXTERNAL_METRICS_SERVICE): expected the name of a Service"},
+		"a Secret with a space":   {"--external-metrics-secret=a " + canary, "--external-metrics-secret ($RELAYPOOL_EXTERNAL_METRICS_SECRET): expected the name of a Secret"},
+		"another APIService":      {"--external-metrics-apiservice=v1." + canary, "--external-metrics-apiservice ($RELAYPOOL_EXTERNAL_METRICS_APISERVICE): expected v1beta1.external.metrics.k8s.io"},
+		"no namespace of its own": {"--operator-namespace=", "is set, and --operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE) is not"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, "", sound(t, "--leader-elect=false", tt.flag)...)
+			if err != nil {
+				t.Errorf("where none are served the error is %v", err)
+			}
+			_, err = load(t, "", sound(t, "--leader-elect=false", "--external-metrics-listen=:6443", tt.flag)...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), canary) {
+				t.Errorf("error is %v, want %q in it", err, tt.want)
 			}
 		})
 	}

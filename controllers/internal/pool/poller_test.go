@@ -1,0 +1,277 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// answers is a BacklogReader of fixed answers by address.
+type answers map[string]func(ctx context.Context) (Backlog, error)
+
+func (a answers) Backlog(ctx context.Context, ip string) (Backlog, error) { return a[ip](ctx) }
+
+func TestPollerAsksBesideThePasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		due, asked := int64(3), map[string]int{}
+		poller, err := NewPoller(answers{
+			"10.0.0.1": func(ctx context.Context) (Backlog, error) {
+				asked["10.0.0.1"]++
+				<-ctx.Done()
+				return Backlog{}, ctx.Err()
+			},
+			"10.0.0.2": func(context.Context) (Backlog, error) { asked["10.0.0.2"]++; return Backlog{Due: due}, nil },
+		}, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- poller.Start(ctx) }()
+		told := 0
+		go func() {
+			for range poller.Events() {
+				told++
+			}
+		}()
+		key, ips := types.NamespacedName{Namespace: "n", Name: "p"}, []string{"10.0.0.1", "10.0.0.2"}
+		for range 10 { // minutes in which a pass is made each second
+			for range 60 {
+				poller.Backlog(key, ips)
+				time.Sleep(time.Second)
+			}
+		}
+		synctest.Wait()
+		got := poller.Backlog(key, ips)
+		if got.Due != 3 || got.At.IsZero() || told != 1 {
+			t.Errorf("backlog %+v, told %d times: want 3, and told once", got, told)
+		}
+		if n := asked["10.0.0.2"]; n > 20 || n < 15 || asked["10.0.0.1"] != n {
+			t.Errorf("asked %v in ten minutes: want every half a minute, the next pod when one does not answer", asked)
+		}
+		due = 6
+		time.Sleep(backlogInterval + 2*backlogPatience)
+		poller.Backlog(key, []string{"10.0.0.2"})
+		synctest.Wait()
+		if got := poller.Backlog(key, ips); got.Due != 6 || told != 2 {
+			t.Errorf("backlog %d, told %d times: want 6, and told of twice as many", got.Due, told)
+		}
+		poller.Forget(key)
+		if got := poller.Backlog(key, nil); !got.At.IsZero() {
+			t.Error("a forgotten fleet has a backlog")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		close(poller.events)
+	})
+}
+
+func TestPodsThatNeverAnswerAreAskedSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		poller, err := NewPoller(answers{"10.0.0.1": func(context.Context) (Backlog, error) { asked++; return Backlog{}, errors.New("no route") }}, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = poller.Start(ctx) }()
+		for range 24 * 60 {
+			if got := poller.Backlog(types.NamespacedName{Name: "p"}, []string{"10.0.0.1"}); !got.At.IsZero() {
+				t.Fatal("nothing was answered, and the backlog is known")
+			}
+			time.Sleep(time.Minute)
+		}
+		if asked > 24*6+6 || asked < 24*5 {
+			t.Errorf("asked %d times in a day: want about every ten minutes", asked)
+		}
+	})
+}
+
+// fleets is a cache of RelayPools and pods.
+type fleets struct {
+	client.Reader
+	pools []v1alpha1.RelayPool
+	pods  []corev1.Pod
+	err   error
+}
+
+func (f *fleets) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch l := list.(type) {
+	case *v1alpha1.RelayPoolList:
+		l.Items = slices.Clone(f.pools)
+	case *corev1.PodList:
+		l.Items = slices.Clone(f.pods)
+	default:
+		return fmt.Errorf("a list of %T", list)
+	}
+	return f.err
+}
+
+func scaledPool(name string, a *v1alpha1.Autoscaling) v1alpha1.RelayPool {
+	return v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, Spec: v1alpha1.RelayPoolSpec{Autoscaling: a}}
+}
+
+func podAt(pool, ip string, component string) corev1.Pod {
+	labels := build.Labels(pool)
+	labels[build.LabelComponent] = component
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: pool + "-" + ip, Labels: labels},
+		Status:     corev1.PodStatus{PodIP: ip, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+// watching runs a Poller that watches, in a bubble of its own time.
+func watching(t *testing.T, reader BacklogReader, f *fleets, try func(p *Poller)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p, err := NewPoller(reader, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Watch(f)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Start(ctx) }()
+		try(p) // nobody takes events, as in a process that does not lead
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAutoscaledFleetsAreAskedWithoutAPass(t *testing.T) {
+	t.Parallel()
+	asked := map[string]int{}
+	due := int64(0)
+	answer := func(ip string) func(context.Context) (Backlog, error) {
+		return func(context.Context) (Backlog, error) { asked[ip]++; due++; return Backlog{Due: due}, nil }
+	}
+	f := &fleets{
+		pools: []v1alpha1.RelayPool{
+			scaledPool("fixed", nil), scaledPool("keda", &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderKEDA}),
+			scaledPool("hpa", &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA}),
+		},
+		pods: []corev1.Pod{
+			podAt("fixed", "10.0.0.1", build.ComponentRelay), podAt("keda", "10.0.0.2", build.ComponentRelay),
+			podAt("hpa", "10.0.0.3", build.ComponentRelay), podAt("hpa", "10.0.0.4", build.ComponentRotation),
+		},
+	}
+	reader := answers{"10.0.0.1": answer("10.0.0.1"), "10.0.0.2": answer("10.0.0.2"), "10.0.0.3": answer("10.0.0.3"), "10.0.0.4": answer("10.0.0.4")}
+	watching(t, reader, f, func(p *Poller) {
+		synctest.Wait()
+		if !p.Settled() {
+			t.Error("all that can be asked was asked, and it has not settled")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]int{"10.0.0.3": 7}, asked); diff != "" {
+			t.Errorf("questions in a minute (-want +got):\n%s", diff)
+		}
+		got, ok := p.Reading(types.NamespacedName{Namespace: "n", Name: "hpa"})
+		if !ok || got.Due != 7 || got.Ready != 1 || got.Err != nil || time.Since(got.At) > watchedInterval {
+			t.Errorf("reading %+v, %t: want 7 of a moment ago", got, ok)
+		}
+		if n := len(p.Watched()); n != 1 {
+			t.Errorf("%d fleets are watched: want 1", n)
+		}
+		f.pools = f.pools[:2]
+		time.Sleep(lookInterval)
+		synctest.Wait()
+		if _, ok := p.Reading(types.NamespacedName{Namespace: "n", Name: "hpa"}); ok {
+			t.Error("a RelayPool that is gone has a reading")
+		}
+	})
+}
+
+func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	asked, dead := 0, true
+	key := types.NamespacedName{Namespace: "n", Name: "hpa"}
+	f := &fleets{pools: []v1alpha1.RelayPool{scaledPool("hpa", &v1alpha1.Autoscaling{})}}
+	reader := answers{}
+	for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"} {
+		f.pods = append(f.pods, podAt("hpa", ip, build.ComponentRelay))
+		reader[ip] = func(context.Context) (Backlog, error) {
+			if asked++; dead {
+				return Backlog{}, errors.New("no route")
+			}
+			return Backlog{Due: 1}, nil
+		}
+	}
+	watching(t, reader, f, func(p *Poller) {
+		synctest.Wait()
+		if asked != backlogTries {
+			t.Errorf("%d pods were asked at first: want %d", asked, backlogTries)
+		}
+		got, ok := p.Reading(key)
+		if !ok || !got.At.IsZero() || got.Err == nil || got.Ready != 4 {
+			t.Errorf("reading %+v: want none, with an error", got)
+		}
+		time.Sleep(time.Hour)
+		if turns := asked / backlogTries; turns > 65 || turns < 55 {
+			t.Errorf("%d turns in an hour: want about one a minute", turns)
+		}
+		dead = false
+		time.Sleep(watchedPause + lookInterval)
+		synctest.Wait()
+		if got, _ := p.Reading(key); got.Due != 1 || got.Err != nil {
+			t.Errorf("reading %+v a minute after pods answer again: want 1", got)
+		}
+		dead = true
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, _ := p.Reading(key); got.Due != 1 || got.Err == nil || time.Since(got.At) < 45*time.Second {
+			t.Errorf("reading %+v: want the last one, growing old", got)
+		}
+		f.pods = nil
+		time.Sleep(lookInterval)
+		synctest.Wait()
+		if got, _ := p.Reading(key); got.Ready != 0 {
+			t.Errorf("reading %+v: want no pod", got)
+		}
+		// A pod that comes is asked at once, however long others did not answer.
+		dead, f.pods = false, []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)}
+		before := asked
+		time.Sleep(lookInterval)
+		synctest.Wait()
+		if asked != before+1 {
+			t.Errorf("a new pod was asked %d times: want at once", asked-before)
+		}
+	})
+}
+
+func TestWhileTheCacheFillsNothingIsSettled(t *testing.T) {
+	t.Parallel()
+	f := &fleets{err: errors.New("not yet")}
+	watching(t, answers{}, f, func(p *Poller) {
+		time.Sleep(time.Minute)
+		if p.Settled() {
+			t.Error("it has settled without knowing a fleet")
+		}
+		f.err = nil
+		time.Sleep(lookInterval)
+		synctest.Wait()
+		if !p.Settled() {
+			t.Error("there is no fleet, and it has not settled")
+		}
+	})
+}
