@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -229,6 +231,36 @@ func TestAFollowerStopsAtOnce(t *testing.T) {
 	}
 	if err := first.leads(t.Context()); err != nil {
 		t.Errorf("the first: %v", err)
+	}
+}
+
+// The whole process, leading or not: it makes its certificate, and serves by it.
+func TestEveryReplicaServesExternalMetrics(t *testing.T) {
+	namespace, c := apiservertest.Namespace(t), client(t)
+	addresses := []string{freeAddress(t), freeAddress(t)}
+	for _, address := range addresses {
+		o := start(t, apiservertest.Config(t), namespace, "--external-metrics-listen="+address, "--external-metrics-secret=pair")
+		eventually(t, "it is ready", o, o.ready)
+		page, err := get(t.Context(), "http://"+o.metrics+contract.MetricsPath)
+		if err != nil || !strings.Contains(page, contract.MetricOperatorCertificateExpiry.Name+" ") {
+			t.Errorf("the metrics lack %s: %v", contract.MetricOperatorCertificateExpiry.Name, err)
+		}
+	}
+	secret, err := c.CoreV1().Secrets(namespace).Get(t.Context(), "pair", metav1.GetOptions{})
+	noError(t, err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
+	for _, address := range addresses {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: contract.OperatorExternalMetrics + "." + namespace + ".svc", MinVersion: tls.VersionTLS12}}
+		t.Cleanup(transport.CloseIdleConnections)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/apis/external.metrics.k8s.io/v1beta1", http.NoBody)
+		noError(t, err)
+		answer, err := (&http.Client{Transport: transport, Timeout: patience}).Do(request)
+		noError(t, err)
+		noError(t, answer.Body.Close())
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("whoever shows nothing gets %s, want 401", answer.Status)
+		}
 	}
 }
 

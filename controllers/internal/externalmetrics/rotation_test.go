@@ -1,0 +1,80 @@
+package externalmetrics_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
+	"github.com/relaypool/relaypool/controllers/internal/servingcert"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/openapi"
+)
+
+// A real API server passes requests on without a break while the certificate that
+// it checks changes several times. Each request has a connection of its own as far
+// as the API server; from there on the API server does as it likes.
+func TestNoRequestFailsWhileTheCertificateChanges(t *testing.T) {
+	t.Parallel()
+	// A certificate for 3 minutes, of which the next is made after some 3 seconds.
+	w := newWorld(t, servingcert.Options{Validity: 3 * time.Minute, RenewBefore: 3*time.Minute - 3*time.Second, Settle: 3 * time.Second, Interval: time.Second})
+	must(t, w.Chain.Initialize())
+	w.pods.set(&openapi.Backlog{DueCount: 5})
+	w.Create(t, w.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 2} }))
+	read := func(ctx context.Context) error {
+		_, _, err := ask(ctx, w.Config, w.Namespace, contract.MetricBacklog.Name, selectorOf(w.Namespace, "demo"))
+		return err
+	}
+	pooltest.Eventually(t, "the backlog is read", func() error { return read(t.Context()) })
+
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	var mutex sync.Mutex
+	asked, failures := 0, []error(nil)
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				err := read(ctx)
+				mutex.Lock()
+				if asked++; err != nil && ctx.Err() == nil {
+					failures = append(failures, err)
+				}
+				mutex.Unlock()
+			}
+		})
+	}
+	served := map[string]bool{}
+	pooltest.Eventually(t, "four certificates are served", func() error {
+		var secret corev1.Secret
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: contract.OperatorSystemNamespace, Name: contract.OperatorExternalMetrics}, &secret); err != nil {
+			return err
+		}
+		if served[string(secret.Data[corev1.TLSCertKey])] = true; len(served) < 4 {
+			return fmt.Errorf("%d so far", len(served))
+		}
+		return nil
+	})
+	mutex.Lock()
+	before := asked
+	mutex.Unlock()
+	pooltest.Eventually(t, "the last one is asked for", func() error {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if asked < before+50 {
+			return fmt.Errorf("%d requests since", asked-before)
+		}
+		return nil
+	})
+	stop()
+	readers.Wait()
+	if len(failures) > 0 {
+		t.Errorf("%d of %d requests failed, the first: %v", len(failures), asked, failures[0])
+	}
+	t.Logf("%d requests over %d certificates", asked, len(served))
+}
