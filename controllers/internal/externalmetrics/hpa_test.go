@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -241,4 +242,32 @@ func TestWhoMayReadWhat(t *testing.T) {
 	if _, code, err := ask(t.Context(), &direct, w.Namespace, metric, ours); code != http.StatusUnauthorized {
 		t.Errorf("whoever shows nothing gets %v: want 401", err)
 	}
+	w.tellsWhoIsMissing(t, address)
+}
+
+// tellsWhoIsMissing takes away what leads from the autoscaler to the operator. The
+// messages are those of Kubernetes' own client and controller, by which the
+// condition tells one cause from the other.
+func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
+	t.Helper()
+	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
+	says := func(want string) {
+		t.Helper()
+		pooltest.Eventually(t, "the condition says that "+want, func() error {
+			if got := w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "False/MetricUnavailable"); !strings.Contains(got.Message, want) {
+				return errors.New(got.Message)
+			}
+			return nil
+		})
+	}
+	w.lead(t, "127.0.0.1:1") // nobody listens there
+	says("does not answer")
+	apiService := &unstructured.Unstructured{}
+	apiService.SetAPIVersion("apiregistration.k8s.io/v1")
+	apiService.SetKind("APIService")
+	apiService.SetName(contract.ExternalMetricsAPIService)
+	must(t, w.Client.Delete(t.Context(), apiService))
+	says("nobody serves external metrics in this cluster")
+	w.lead(t, address)
+	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
 }

@@ -1,6 +1,7 @@
 package externalmetrics
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -123,10 +124,9 @@ func TestValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			metric, counted := tt.metric, tt.metric
-			if metric == "" {
-				metric, counted = contract.MetricBacklog.Name, contract.MetricBacklog.Name
-			} else if metric == "cpu" {
+			metric := stdcmp.Or(tt.metric, contract.MetricBacklog.Name)
+			counted := metric
+			if figures()[metric] == nil {
 				counted = "other"
 			}
 			list, err := p.GetExternalMetric(t.Context(), tt.namespace, selector, metricsprovider.ExternalMetricInfo{Metric: metric})

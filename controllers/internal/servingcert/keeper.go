@@ -11,6 +11,7 @@
 package servingcert
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -294,7 +295,7 @@ func (k *Keeper) take(s state) error {
 		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the operator that leads makes a new one; look at its log when that does not happen within a minute", k.Secret, k.name())
 	}
 	k.mutex.Lock()
-	changed := k.held.current == nil || string(k.held.current.cert) != string(s.current.cert)
+	changed := k.held.current == nil || !bytes.Equal(k.held.current.cert, s.current.cert)
 	k.held = s
 	listeners := k.listeners
 	k.mutex.Unlock()
