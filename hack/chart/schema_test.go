@@ -55,6 +55,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"two operators and no Lease":               {"leaderElection: {enabled: false}\noperator: {replicas: 2}", "two operators would work against each other"},
 		"two by external metrics, and no Lease":    {"leaderElection: {enabled: false}\nexternalMetrics: {enabled: true}", "two operators would work against each other"},
 		"TLS that the monitor does not have":       {"monitoring: {serviceMonitor: {tlsConfig: {insecure: true}}}", "additional properties 'insecure' not allowed"},
+		"a way out with an unknown field":          {"networkPolicy: {egress: [{too: []}]}", "additional properties 'too' not allowed"},
+		"a way out":                                {"networkPolicy: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}], ports: [{port: 443}, {port: https}]}]}", ""},
 		"a label of the chart's own":               {"extraLabels: {app.kubernetes.io/name: mine}", "/extraLabels/app.kubernetes.io~1name': false schema"},
 		"a pod label of the chart's own":           {"operator: {podLabels: {app.kubernetes.io/name: mine}}", "/operator/podLabels/app.kubernetes.io~1name': false schema"},
 		"a label of the cluster's":                 {"operator: {podLabels: {topology.kubernetes.io/zone: a}}", ""},

@@ -76,6 +76,7 @@ func changes() map[string]string {
 		"monitoring.dashboards.annotations":           `{another: note}`,
 		"monitoring.dashboards.folder":                `Other`,
 		"networkPolicy.enabled":                       `false`,
+		"networkPolicy.egress":                        `[{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]`,
 		"networkPolicy.metricsNamespaceLabels":        `{another: label}`,
 	}
 }

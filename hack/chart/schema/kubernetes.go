@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -14,12 +15,13 @@ import (
 // kubernetesTypes are the types of Kubernetes that annotations may name.
 func kubernetesTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"corev1.LocalObjectReference":     reflect.TypeFor[corev1.LocalObjectReference](),
-		"corev1.ResourceRequirements":     reflect.TypeFor[corev1.ResourceRequirements](),
-		"corev1.Toleration":               reflect.TypeFor[corev1.Toleration](),
-		"corev1.Affinity":                 reflect.TypeFor[corev1.Affinity](),
-		"corev1.TopologySpreadConstraint": reflect.TypeFor[corev1.TopologySpreadConstraint](),
-		"monitoring.TLSConfig":            reflect.TypeFor[tlsConfig](),
+		"corev1.LocalObjectReference":          reflect.TypeFor[corev1.LocalObjectReference](),
+		"corev1.ResourceRequirements":          reflect.TypeFor[corev1.ResourceRequirements](),
+		"corev1.Toleration":                    reflect.TypeFor[corev1.Toleration](),
+		"corev1.Affinity":                      reflect.TypeFor[corev1.Affinity](),
+		"corev1.TopologySpreadConstraint":      reflect.TypeFor[corev1.TopologySpreadConstraint](),
+		"networkingv1.NetworkPolicyEgressRule": reflect.TypeFor[networkingv1.NetworkPolicyEgressRule](),
+		"monitoring.TLSConfig":                 reflect.TypeFor[tlsConfig](),
 	}
 }
 

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/relaypool/relaypool/hack/chart/release"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// built is what kubectl apply -k would apply: these folders of config, one after
+// the other, and these components over them.
+func built(t *testing.T, resources, components []string) []*unstructured.Unstructured {
+	t.Helper()
+	memory := filesys.MakeFsInMemory()
+	must(t, filepath.WalkDir(root+"/config", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path) //nolint:gosec // a file of the tree
+		must(t, err)
+		return memory.WriteFile(strings.TrimPrefix(path, root), content)
+	}))
+	in := map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+	for key, names := range map[string][]string{"resources": resources, "components": components} {
+		var paths []string
+		for _, name := range names {
+			paths = append(paths, "../config/"+name)
+		}
+		in[key] = paths
+	}
+	text, err := yaml.Marshal(in)
+	must(t, err)
+	must(t, memory.WriteFile("/overlay/kustomization.yaml", text))
+	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "/overlay")
+	must(t, err)
+	text, err = all.AsYaml()
+	must(t, err)
+	objects, err := release.Objects(text)
+	must(t, err)
+	return objects
+}
+
+// byName are objects by kind and name, without what one way of installing has and
+// the other cannot have.
+func byName(objects []*unstructured.Unstructured) map[string]any {
+	out := map[string]any{}
+	for _, u := range objects {
+		switch u.GetKind() {
+		case "Namespace": // helm install --create-namespace
+			continue
+		case "CustomResourceDefinition": // crds/, which is no template
+			continue
+		}
+		if u.GetKind() == "ClusterRole" && u.GetLabels() == nil { // what controller-gen writes
+			u.SetLabels(map[string]string{"app.kubernetes.io/name": "relaypool-operator"})
+		}
+		out[fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())] = withoutHelmsLabels(u.Object)
+	}
+	return out
+}
+
+// withoutHelmsLabels takes the labels off, wherever they are, that say of which
+// release something is, and brings numbers into one form.
+func withoutHelmsLabels(in any) any {
+	switch v := in.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, value := range v {
+			switch key {
+			case "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by", "helm.sh/chart":
+				continue
+			}
+			out[key] = withoutHelmsLabels(value)
+		}
+		if labels, ok := out["labels"].(map[string]any); ok && len(labels) == 0 {
+			delete(out, "labels")
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = withoutHelmsLabels(v[i])
+		}
+		return out
+	case float64:
+		return int64(v)
+	default:
+		return v
+	}
+}
+
+func TestConfigInstallsTheSameAsTheChart(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		values                string
+		resources, components []string
+	}{
+		"the operator": {resources: []string{"default"}},
+		"with monitoring": {
+			values:    "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}",
+			resources: []string{"default", "prometheus"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects, _ := rendered(t, set{values: tc.values})
+			got, want := byName(objects), byName(built(t, tc.resources, tc.components))
+			if len(want) < 10 {
+				t.Errorf("config has %d objects", len(want))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("objects (-config +chart):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheDefinitionIsConfigs(t *testing.T) {
+	t.Parallel()
+	read := func(path string) *apiextensionsv1.CustomResourceDefinition {
+		content, err := os.ReadFile(path) //nolint:gosec // a file of the tree
+		must(t, err)
+		var crd apiextensionsv1.CustomResourceDefinition
+		must(t, yaml.UnmarshalStrict(content, &crd))
+		return &crd
+	}
+	const file = "relaypool.dev_relaypools.yaml"
+	got, want := read(filepath.Join(chartPath, "crds", file)), read(filepath.Join(root, "config/crd", file))
+	if got.Annotations["helm.sh/resource-policy"] != "keep" {
+		t.Error("nothing keeps the definition when a release goes")
+	}
+	for key := range got.Annotations {
+		if _, both := want.Annotations[key]; !both {
+			delete(got.Annotations, key)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("definition (-config +chart):\n%s", diff)
+	}
+}
+
+// permissions are "verb group/resource", of all rules together.
+func permissions(rules []rbacv1.PolicyRule) []string {
+	var out []string
+	for _, r := range rules {
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				for _, verb := range r.Verbs {
+					out = append(out, verb+" "+group+"/"+resource)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// marked are the permissions of the markers beside the reconciler.
+func marked(t *testing.T) []string {
+	t.Helper()
+	content, err := os.ReadFile(root + "/controllers/internal/pool/rbac.go")
+	must(t, err)
+	var rules []rbacv1.PolicyRule
+	for _, m := range regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=([^,]*),resources=([^,]*),verbs=(\S+)$`).FindAllStringSubmatch(string(content), -1) {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: strings.Split(strings.Trim(m[1], `"`), ";"), Resources: strings.Split(m[2], ";"), Verbs: strings.Split(m[3], ";"),
+		})
+	}
+	if len(rules) < 5 {
+		t.Fatalf("%d markers were found", len(rules))
+	}
+	return permissions(rules)
+}
+
+// The operator may do the same however it is installed, and nowhere more than its
+// code says.
+func TestPermissionsAreThoseOfConfigAndMarkers(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(root + "/config/rbac/role.yaml")
+	must(t, err)
+	var config rbacv1.ClusterRole
+	must(t, yaml.UnmarshalStrict(content, &config))
+	for name, s := range map[string]set{"the whole cluster": {}, "some namespaces": {values: "namespaces: [team-a]"}} {
+		objects, _ := rendered(t, s)
+		role := pick[rbacv1.ClusterRole](t, objects, "ClusterRole", "relaypool-operator")
+		if diff := cmp.Diff(config.Rules, role.Rules); diff != "" {
+			t.Errorf("%s: run make chart (-config/rbac/role.yaml +chart):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(marked(t), permissions(role.Rules)); diff != "" {
+			t.Errorf("%s (-markers +chart):\n%s", name, diff)
+		}
+	}
+}
+
+// grants are what the operator's service account gets by all bindings: where, by
+// which role.
+func grants(objects []*unstructured.Unstructured, account string) (cluster []string, namespaced map[string][]string) {
+	namespaced = map[string][]string{}
+	for _, u := range objects {
+		if !strings.HasSuffix(u.GetKind(), "RoleBinding") {
+			continue
+		}
+		subjects, _, _ := unstructured.NestedSlice(u.Object, "subjects")
+		role, _, _ := unstructured.NestedString(u.Object, "roleRef", "name")
+		for _, s := range subjects {
+			if s.(map[string]any)["name"] != account {
+				continue
+			}
+			if u.GetKind() == "ClusterRoleBinding" {
+				cluster = append(cluster, role)
+			} else {
+				namespaced[u.GetNamespace()] = append(namespaced[u.GetNamespace()], role)
+			}
+		}
+	}
+	slices.Sort(cluster)
+	for _, roles := range namespaced {
+		slices.Sort(roles)
+	}
+	return cluster, namespaced
+}
+
+// With namespaces, all of the cluster is reached by nothing but what only a
+// ClusterRole can give.
+func TestSomeNamespacesAreAllThatIsReached(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		values         string
+		wantCluster    []string
+		wantNamespaced map[string][]string
+	}{
+		"the whole cluster": {
+			values:         "{}",
+			wantCluster:    []string{"relaypool-operator", "relaypool-operator-metrics-auth"},
+			wantNamespaced: map[string][]string{"relaypool-system": {"relaypool-operator-leader-election"}},
+		},
+		"two namespaces": {
+			values:         "namespaces: [team-a, team-b]",
+			wantCluster:    []string{"relaypool-operator-metrics-auth"},
+			wantNamespaced: map[string][]string{"relaypool-system": {"relaypool-operator-leader-election"}, "team-a": {"relaypool-operator"}, "team-b": {"relaypool-operator"}},
+		},
+		"without metrics": {
+			values:         "namespaces: [team-a]\noperator: {metrics: {enabled: false}}",
+			wantNamespaced: map[string][]string{"relaypool-system": {"relaypool-operator-leader-election"}, "team-a": {"relaypool-operator"}},
+		},
+		"with external metrics": {
+			values:      "namespaces: [team-a]\nexternalMetrics: {enabled: true}",
+			wantCluster: []string{"relaypool-operator-external-metrics", "relaypool-operator-metrics-auth", "system:auth-delegator"},
+			wantNamespaced: map[string][]string{
+				"relaypool-system": {"relaypool-operator-external-metrics", "relaypool-operator-leader-election"},
+				"kube-system":      {"extension-apiserver-authentication-reader"}, "team-a": {"relaypool-operator"},
+			},
+		},
+		"nothing": {values: "rbac: {create: false}", wantNamespaced: map[string][]string{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects, _ := rendered(t, set{values: tc.values})
+			cluster, namespaced := grants(objects, "relaypool-operator")
+			if diff := cmp.Diff(tc.wantCluster, cluster); diff != "" {
+				t.Errorf("in all of the cluster (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantNamespaced, namespaced); diff != "" {
+				t.Errorf("in namespaces (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// No role in the chart can lose a key, read one by the way, or give itself more.
+func TestNoRoleGivesTooMuch(t *testing.T) {
+	t.Parallel()
+	for name, s := range sets() {
+		objects, _ := rendered(t, s)
+		for _, u := range objects {
+			if u.GetKind() == "Secret" {
+				t.Errorf("%s: the Secret %s is in the chart", name, u.GetName())
+			}
+			if !strings.HasSuffix(u.GetKind(), "Role") {
+				continue
+			}
+			role := pick[rbacv1.ClusterRole](t, objects, u.GetKind(), u.GetName())
+			for _, p := range permissions(role.Rules) {
+				verb, what, _ := strings.Cut(p, " ")
+				if strings.Contains(p, "*") || slices.Contains([]string{"impersonate", "escalate", "bind", "deletecollection"}, verb) {
+					t.Errorf("%s: %s gives %s", name, u.GetName(), p)
+				}
+				if what == "/secrets" && !slices.Contains([]string{"create", "get", "patch"}, verb) {
+					t.Errorf("%s: %s gives %s", name, u.GetName(), p)
+				}
+			}
+		}
+	}
+}
+
+// What the chart writes down is what contract says.
+func TestTheChartUsesTheContractsNames(t *testing.T) {
+	t.Parallel()
+	objects, _ := rendered(t, set{values: everything})
+	d := deployment(t, objects)
+	c := d.Spec.Template.Spec.Containers[0]
+	for _, e := range c.Env {
+		if !slices.Contains(contract.OperatorEnvironmentVariables(), e.Name) {
+			t.Errorf("%s is no variable of the operator", e.Name)
+		}
+	}
+	ports := map[string]int32{}
+	for _, p := range c.Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	want := map[string]int32{"metrics": contract.OperatorMetricsPort, "health": contract.OperatorHealthPort, "ext-metrics": contract.OperatorExternalMetricsPort}
+	if diff := cmp.Diff(want, ports); diff != "" {
+		t.Errorf("ports (-contract +chart):\n%s", diff)
+	}
+	if c.LivenessProbe.HTTPGet.Path != contract.LivenessPath || c.ReadinessProbe.HTTPGet.Path != contract.ReadinessPath {
+		t.Errorf("probes at %s and %s", c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path)
+	}
+	metadata := loaded(t).Metadata
+	if metadata.Version != contract.Version || metadata.AppVersion != contract.Version {
+		t.Errorf("the chart is %s of %s, want %s", metadata.Version, metadata.AppVersion, contract.Version)
+	}
+	found := map[string]bool{}
+	for _, u := range objects {
+		found[u.GetKind()+" "+u.GetName()] = true
+	}
+	for _, name := range []string{
+		"APIService " + contract.ExternalMetricsAPIService,
+		"Service " + contract.OperatorExternalMetrics,
+	} {
+		if !found[name] {
+			t.Errorf("there is no %s: %v", name, slices.Sorted(maps.Keys(found)))
+		}
+	}
+	if release.Namespace != contract.OperatorSystemNamespace {
+		t.Errorf("tests install in %s, want %s", release.Namespace, contract.OperatorSystemNamespace)
+	}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/action"
+)
+
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	t.Parallel()
+	files, err := generate(root)
+	must(t, err)
+	if len(files) < 5 {
+		t.Fatalf("%d files are generated", len(files))
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(chartPath, name)) //nolint:gosec // a file of the tree
+		must(t, err)
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("run make chart: %s (-generated +there):\n%.2000s", name, diff)
+		}
+	}
+}
+
+func TestHelmsOwnLinterFindsNothing(t *testing.T) {
+	t.Parallel()
+	for name, s := range sets() {
+		lint := action.NewLint()
+		lint.Strict = true
+		lint.Namespace = "relaypool-system"
+		result := lint.Run([]string{chartPath}, parsed(t, s.values))
+		for _, err := range result.Errors {
+			t.Errorf("%s: %v", name, err)
+		}
+		if result.TotalChartsLinted != 1 {
+			t.Errorf("%s: %d charts were linted", name, result.TotalChartsLinted)
+		}
+	}
+}
