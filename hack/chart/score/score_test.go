@@ -38,7 +38,7 @@ func accepted() map[string]string {
 // alone are more of them, for one replica.
 func alone() map[string]string {
 	return map[string]string{
-		"deployment-replicas":                "one replica hands its Lease over at once, and fleets work on while none is there",
+		"deployment-replicas": "one replica hands its Lease over at once, and fleets work on while none is there",
 	}
 }
 

@@ -1,0 +1,110 @@
+package release
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/kube"
+	helmrelease "helm.sh/helm/v4/pkg/release"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+)
+
+// timeout is how long Helm waits for what it waits for: the definition to be
+// served, and hooks.
+const timeout = 2 * time.Minute
+
+// Client does with one release on one cluster what the helm command does.
+type Client struct {
+	// Kubeconfig leads to the cluster.
+	Kubeconfig string
+	// CacheDir is where Helm keeps what it knows of the cluster's API.
+	CacheDir string
+	// Name and Namespace are the release's. The namespace is made when it is missing.
+	Name, Namespace string
+	// HelmVersion is the version that Helm says it has, in place of its own.
+	HelmVersion string
+	// Log takes what Helm tells.
+	Log *slog.Logger
+}
+
+func (c *Client) configuration() (*action.Configuration, error) {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.KubeConfig, flags.Namespace, flags.CacheDir = &c.Kubeconfig, &c.Namespace, &c.CacheDir
+	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.QPS, config.Burst = 500, 1000
+		return config
+	}
+	configuration := action.NewConfiguration(action.ConfigurationSetLogger(c.Log.Handler()))
+	if err := configuration.Init(flags, c.Namespace, "secret"); err != nil {
+		return nil, fmt.Errorf("make a client of Helm: %w", err)
+	}
+	return configuration, nil
+}
+
+// Install does helm install --create-namespace.
+func (c *Client) Install(ch *chart.Chart, values map[string]any) (*release.Release, error) {
+	configuration, err := c.configuration()
+	if err != nil {
+		return nil, err
+	}
+	install := action.NewInstall(configuration)
+	install.ReleaseName, install.Namespace, install.CreateNamespace = c.Name, c.Namespace, true
+	install.WaitStrategy, install.Timeout = kube.HookOnlyStrategy, timeout
+	got, err := install.Run(ch, values)
+	return made(got, err)
+}
+
+// Upgrade does helm upgrade.
+func (c *Client) Upgrade(ch *chart.Chart, values map[string]any) (*release.Release, error) {
+	configuration, err := c.configuration()
+	if err != nil {
+		return nil, err
+	}
+	if c.HelmVersion != "" {
+		configuration.Capabilities = c.capabilities()
+	}
+	upgrade := action.NewUpgrade(configuration)
+	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = c.Namespace, kube.HookOnlyStrategy, timeout
+	got, err := upgrade.Run(c.Name, ch, values)
+	return made(got, err)
+}
+
+// capabilities are those of another Helm.
+func (c *Client) capabilities() *common.Capabilities {
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.HelmVersion.Version = c.HelmVersion
+	capabilities.KubeVersion = common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	return capabilities
+}
+
+// Uninstall does helm uninstall, and gives what Helm says that it kept.
+func (c *Client) Uninstall() (string, error) {
+	configuration, err := c.configuration()
+	if err != nil {
+		return "", err
+	}
+	uninstall := action.NewUninstall(configuration)
+	uninstall.WaitStrategy, uninstall.Timeout = kube.HookOnlyStrategy, timeout
+	response, err := uninstall.Run(c.Name)
+	if err != nil {
+		return "", err //nolint:wrapcheck // Helm's own words are what the user reads
+	}
+	return response.Info, nil
+}
+
+func made(got helmrelease.Releaser, err error) (*release.Release, error) {
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Helm's own words are what the user reads
+	}
+	rel, ok := got.(*release.Release)
+	if !ok {
+		return nil, fmt.Errorf("helm gave a release of type %T", got)
+	}
+	return rel, nil
+}

@@ -1,0 +1,396 @@
+package release_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/hack/chart/release"
+	"github.com/relaypool/relaypool/hack/chart/source"
+)
+
+const (
+	current = "../../../charts/relaypool"
+	// previous is the package of an earlier state, as a user would have it installed.
+	previous   = "testdata/relaypool-0.1.0-rc.1.tgz"
+	definition = "relaypools.relaypool.dev"
+	apiService = "v1beta1.external.metrics.k8s.io"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cluster is a real API server on which nothing is installed, and Helm before it.
+func cluster(t *testing.T) (client.Client, *release.Client) {
+	t.Helper()
+	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output()})
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Stop()) })
+	rest, err := server.Config()
+	must(t, err)
+	scheme := runtime.NewScheme()
+	must(t, clientscheme.AddToScheme(scheme))
+	must(t, apiextensionsv1.AddToScheme(scheme))
+	c, err := client.New(rest, client.Options{Scheme: scheme})
+	must(t, err)
+	kubeconfig, err := server.Kubeconfig()
+	must(t, err)
+	return c, &release.Client{
+		Kubeconfig: kubeconfig, CacheDir: t.TempDir(), Name: release.Name, Namespace: release.Namespace,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func load(t *testing.T, path string) *chart.Chart {
+	t.Helper()
+	c, err := release.Load(path)
+	must(t, err)
+	return c
+}
+
+func parsed(t *testing.T, text string) map[string]any {
+	t.Helper()
+	values := map[string]any{}
+	must(t, yaml.UnmarshalStrict([]byte(text), &values))
+	return values
+}
+
+func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// live gives an object as the cluster has it.
+func live(t *testing.T, c client.Client, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	u := object(apiVersion, kind, namespace, name)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+		t.Fatalf("get %s %s: %v", kind, name, err)
+	}
+	return u
+}
+
+func namespace(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+// fleet are values with a RelayPool in the namespace shield.
+const fleet = `
+relayPools:
+  shield:
+    namespace: shield
+    spec:
+      replicas: REPLICAS
+      pool: {profile: {name: shield-pool-v1}, verifyingKey: {name: shield-verifying-key, key: verification_key.json}}
+      solana: {cluster: mainnet-beta, endpoints: [{name: paid, urlFrom: {name: shield-rpc, key: url}}]}
+      database: {urlFrom: {name: shield-database, key: url}}
+      feePayers: {generate: {count: 4}, targetBalance: 2000000000}
+      viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
+`
+
+func replicas(n string) string { return strings.Replace(fleet, "REPLICAS", n, 1) }
+
+// another changes the chart's definition, as a later version would.
+func another(t *testing.T, ch *chart.Chart) *chart.Chart {
+	t.Helper()
+	for _, f := range ch.Files {
+		if strings.HasPrefix(f.Name, "crds/") {
+			before := string(f.Data)
+			after := strings.Replace(before, source.DefinitionAnnotation+": ", source.DefinitionAnnotation+": later-", 1)
+			after = strings.Replace(after, "    shortNames:\n    - rp\n", "    shortNames:\n    - rp\n    - relays\n", 1)
+			if after == before || !strings.Contains(after, "- relays\n") {
+				t.Fatal("the definition is not what the test expects to change")
+			}
+			f.Data = []byte(after)
+			return ch
+		}
+	}
+	t.Fatal("the chart has no definition")
+	return nil
+}
+
+func crd(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	var out apiextensionsv1.CustomResourceDefinition
+	must(t, c.Get(t.Context(), client.ObjectKey{Name: definition}, &out))
+	return &out
+}
+
+// From the earlier chart to this one, to a later one, away and back: what holds
+// money stays all the while.
+func TestALifeOfARelease(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c, helm := cluster(t)
+	namespace(t, c, "shield")
+
+	// One command makes the operator, the definition and a fleet.
+	_, err := helm.Install(load(t, previous), parsed(t, replicas("2")))
+	must(t, err)
+	pool := live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	if target, _, _ := unstructured.NestedInt64(pool.Object, "spec", "feePayers", "targetBalance"); target != 2000000000 {
+		t.Errorf("the target balance is %d", target)
+	}
+	uid, first := pool.GetUID(), crd(t, c)
+	operatorWorks(t, c)
+
+	// The same definition is left alone, by any Helm.
+	old := *helm
+	old.HelmVersion = "v3.19.0"
+	rel, err := old.Upgrade(load(t, current), parsed(t, replicas("3")))
+	must(t, err)
+	if rel.Version != 2 || rel.Chart.Metadata.Version != load(t, current).Metadata.Version {
+		t.Errorf("revision %d of %s", rel.Version, rel.Chart.Metadata.Version)
+	}
+	if got := crd(t, c); got.UID != first.UID || got.Generation != first.Generation {
+		t.Errorf("the definition was written: generation %d, before %d", got.Generation, first.Generation)
+	}
+	pool = live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	if n, _, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas"); n != 3 {
+		t.Errorf("%d replicas, want those of the upgrade", n)
+	}
+	keptByOperator(t, pool)
+
+	// Another definition: Helm 3 says what to do, Helm 4 does it.
+	if _, err := old.Upgrade(another(t, load(t, current)), parsed(t, replicas("3"))); err == nil || !strings.Contains(err.Error(), "kubectl apply --server-side") {
+		t.Errorf("Helm 3 upgrades to another definition: %v", err)
+	}
+	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, replicas("3")))
+	must(t, err)
+	if got := crd(t, c); got.UID != first.UID || !strings.HasPrefix(got.Annotations[source.DefinitionAnnotation], "later-") || len(got.Spec.Names.ShortNames) != 2 {
+		t.Errorf("the definition is not the later one: %v %v", got.Annotations, got.Spec.Names.ShortNames)
+	}
+
+	// A fleet that is taken out of the values goes on.
+	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, "{}"))
+	must(t, err)
+	live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+
+	// And so does everything but the operator when it is uninstalled.
+	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, replicas("3")))
+	must(t, err)
+	kept, err := helm.Uninstall()
+	must(t, err)
+	if !strings.Contains(kept, "[RelayPool] shield") {
+		t.Errorf("helm does not tell what it kept: %q", kept)
+	}
+	if got := crd(t, c); got.UID != first.UID || got.DeletionTimestamp != nil {
+		t.Error("the definition is gone, or going")
+	}
+	pool = live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	if pool.GetUID() != uid || pool.GetDeletionTimestamp() != nil {
+		t.Error("the RelayPool is gone, or going")
+	}
+	keptByOperator(t, pool)
+	live(t, c, "v1", "Secret", "shield", "shield-payer-0-0")
+	if err := c.Get(ctx, client.ObjectKey{Namespace: release.Namespace, Name: "relaypool-operator"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the operator's Deployment: %v", err)
+	}
+
+	// Installed again, it takes over what stayed.
+	_, err = helm.Install(load(t, current), parsed(t, replicas("4")))
+	must(t, err)
+	pool = live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	if n, _, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas"); n != 4 || pool.GetUID() != uid {
+		t.Errorf("the RelayPool is another, or has %d replicas", n)
+	}
+	if got := crd(t, c); got.UID != first.UID {
+		t.Error("the definition is another")
+	}
+}
+
+// operatorWorks does what an operator would: a finalizer, a status, a key.
+func operatorWorks(t *testing.T, c client.Client) {
+	t.Helper()
+	pool := object("relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	pool.SetFinalizers([]string{"relaypool.dev/keys"})
+	raw, err := json.Marshal(pool)
+	must(t, err)
+	must(t, c.Patch(t.Context(), pool, client.RawPatch("application/apply-patch+yaml", raw), client.FieldOwner("relaypool-operator")))
+	must(t, c.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shield", Name: "shield-payer-0-0", Labels: map[string]string{"relaypool.dev/payer-state": "active"}},
+		Data:       map[string][]byte{"key": []byte("[]")},
+	}))
+}
+
+func keptByOperator(t *testing.T, pool *unstructured.Unstructured) {
+	t.Helper()
+	if f := pool.GetFinalizers(); len(f) != 1 {
+		t.Errorf("the RelayPool's finalizers are %v", f)
+	}
+}
+
+// What a first command could not make, the next one does.
+func TestAnInstallationThatFailedGoesOn(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	namespace(t, c, "shield")
+	values := parsed(t, replicas("2"))
+	pools := values["relayPools"].(map[string]any)
+	pools["missing"] = map[string]any{"namespace": "nowhere", "spec": pools["shield"].(map[string]any)["spec"]}
+	if _, err := helm.Install(load(t, current), values); err == nil || !strings.Contains(err.Error(), `"nowhere" not found`) {
+		t.Fatalf("installed into a namespace that is missing: %v", err)
+	}
+	// The same command goes on when it is there.
+	namespace(t, c, "nowhere")
+	_, err := helm.Upgrade(load(t, current), values)
+	must(t, err)
+	live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "nowhere", "missing")
+	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
+}
+
+// adapter is another server of external metrics.
+func adapter(t *testing.T, c client.Client) {
+	t.Helper()
+	a := object("apiregistration.k8s.io/v1", "APIService", "", apiService)
+	a.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "adapter"})
+	a.Object["spec"] = map[string]any{
+		"group": "external.metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "monitoring", "name": "prometheus-adapter", "port": int64(443)},
+	}
+	must(t, c.Create(t.Context(), a))
+}
+
+func TestAnotherAdapterIsNamed(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	adapter(t, c)
+	on := parsed(t, "externalMetrics: {enabled: true}")
+	_, err := helm.Install(load(t, current), on)
+	if err == nil || !strings.Contains(err.Error(), "the Service monitoring/prometheus-adapter of the Helm release adapter serves external.metrics.k8s.io in this cluster") ||
+		!strings.Contains(err.Error(), "externalMetrics.enabled to false") {
+		t.Fatalf("install beside another adapter: %v", err)
+	}
+	// Without, notes say whose the metrics are.
+	rel, err := helm.Install(load(t, current), nil)
+	must(t, err)
+	if !strings.Contains(rel.Info.Notes, "NOTE: the Service monitoring/prometheus-adapter of the Helm release adapter serves external metrics") {
+		t.Errorf("the notes do not tell of the other adapter:\n%s", rel.Info.Notes)
+	}
+	// Nor is it taken over later.
+	if _, err := helm.Upgrade(load(t, current), on); err == nil || !strings.Contains(err.Error(), "prometheus-adapter") {
+		t.Fatalf("upgrade beside another adapter: %v", err)
+	}
+	// When it is gone, the operator's own takes its place.
+	must(t, c.Delete(t.Context(), object("apiregistration.k8s.io/v1", "APIService", "", apiService)))
+	rel, err = helm.Upgrade(load(t, current), on)
+	must(t, err)
+	if strings.Contains(rel.Info.Notes, "NOTE: the Service") {
+		t.Errorf("the chart takes its own Service for another adapter:\n%s", rel.Info.Notes)
+	}
+}
+
+// What the operator writes into the APIService is not Helm's to take away.
+func TestTheAuthoritySurvivesAnUpgrade(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	on := parsed(t, "externalMetrics: {enabled: true}")
+	_, err := helm.Install(load(t, current), on)
+	must(t, err)
+	a := object("apiregistration.k8s.io/v1", "APIService", "", apiService)
+	must(t, c.Patch(t.Context(), a, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"caBundle":"`+bundle+`"}}`)), client.FieldOwner("relaypool-operator")))
+	for _, values := range []string{"externalMetrics: {enabled: true}\noperator: {replicas: 3}", "externalMetrics: {enabled: true}\nextraLabels: {a: b}"} {
+		_, err = helm.Upgrade(load(t, current), parsed(t, values))
+		must(t, err)
+		got, _, _ := unstructured.NestedString(live(t, c, "apiregistration.k8s.io/v1", "APIService", "", apiService).Object, "spec", "caBundle")
+		if got != bundle {
+			t.Errorf("after an upgrade with %q the authority is %q", values, got)
+		}
+	}
+}
+
+// bundle is base64 of what is no certificate, which the API server does not mind.
+const bundle = "Y2VydGlmaWNhdGU="
+
+// Every object of the goldens is taken by an API server, as it stands: no unknown
+// field, no wrong type, no name that is too long.
+func TestEveryObjectIsTaken(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	// The definition, and namespaces that values name.
+	_, err := helm.Install(load(t, current), nil)
+	must(t, err)
+	for _, name := range []string{"team-a", "team-b", "infra"} {
+		namespace(t, c, name)
+	}
+	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
+		must(t, c.Create(t.Context(), apiservertest.ForeignCRD(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: kind}, strings.ToLower(kind)+"s")))
+	}
+	files, err := filepath.Glob("../testdata/*.golden.yaml")
+	must(t, err)
+	if len(files) < 12 {
+		t.Fatalf("%d goldens were found", len(files))
+	}
+	for _, file := range files {
+		for _, u := range objects(t, file) {
+			if u.GetKind() == "CustomResourceDefinition" {
+				continue
+			}
+			raw, err := json.Marshal(u)
+			must(t, err)
+			eventually(t, func(ctx context.Context) error {
+				return c.Patch(ctx, u.DeepCopy(), client.RawPatch("application/apply-patch+yaml", raw), client.DryRunAll, client.ForceOwnership,
+					client.FieldOwner("test"), client.FieldValidation(metav1.FieldValidationStrict))
+			}, file+": apply "+u.GetKind()+" "+u.GetName())
+		}
+	}
+}
+
+// eventually tries what may fail only because a definition is not served yet.
+func eventually(t *testing.T, try func(context.Context) error, what string) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := try(t.Context())
+		if err == nil {
+			return
+		}
+		if !apierrors.IsNotFound(err) || time.Now().After(deadline) {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func objects(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	content, err := os.ReadFile(file) //nolint:gosec // a file of testdata
+	must(t, err)
+	out, err := release.Objects(content)
+	must(t, err)
+	return out
+}
