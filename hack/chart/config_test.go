@@ -97,6 +97,8 @@ func withoutHelmsLabels(in any) any {
 		for i := range v {
 			out[i] = withoutHelmsLabels(v[i])
 		}
+		// Of what has names, such as variables and ports, the order means nothing.
+		slices.SortStableFunc(out, func(a, b any) int { return strings.Compare(nameOf(a), nameOf(b)) })
 		return out
 	case float64:
 		return int64(v)
@@ -105,16 +107,27 @@ func withoutHelmsLabels(in any) any {
 	}
 }
 
+func nameOf(in any) string {
+	object, _ := in.(map[string]any)
+	name, _ := object["name"].(string)
+	return name
+}
+
 func TestConfigInstallsTheSameAsTheChart(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
+	type install struct {
 		values                string
 		resources, components []string
-	}{
+	}
+	tests := map[string]install{
 		"the operator": {resources: []string{"default"}},
 		"with monitoring": {
 			values:    "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}",
 			resources: []string{"default", "prometheus"},
+		},
+		"with external metrics": {
+			values:    "externalMetrics: {enabled: true}",
+			resources: []string{"default"}, components: []string{"external-metrics"},
 		},
 	}
 	for name, tc := range tests {

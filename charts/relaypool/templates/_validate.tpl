@@ -4,6 +4,7 @@
 {{- fail (printf "leaderElection.enabled is false, and operator.replicas is %s: two operators would work against each other. Turn leader election on, or take one replica." (include "relaypool.replicas" .)) -}}
 {{- end -}}
 {{- include "relaypool.validatePools" . -}}
+{{- include "relaypool.validateMonitoring" . -}}
 {{- include "relaypool.validateExternalMetrics" . -}}
 {{- end -}}
 
@@ -48,5 +49,18 @@ the API server itself
 {{- $crd := index . 1 -}}
 {{- if semverCompare "<4.0.0-0" $root.Capabilities.HelmVersion.Version -}}
 {{- fail (printf "this chart brings another definition of %s, and Helm %s cannot apply it to one that is there. Apply it by hand (helm show crds CHART | kubectl apply --server-side --force-conflicts -f -), or upgrade with Helm 4." $crd.metadata.name $root.Capabilities.HelmVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Without a cluster nothing is known to be missing. */}}
+{{- define "relaypool.validateMonitoring" -}}
+{{- if .Capabilities.APIVersions.Has "apiregistration.k8s.io/v1" -}}
+{{- range $value, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" -}}
+{{- if (get $.Values.monitoring $value).enabled -}}
+{{- if not ($.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind)) -}}
+{{- fail (printf "monitoring.%s.enabled is true, but this cluster has no %s. Install the Prometheus operator first (its definitions are enough), or set monitoring.%s.enabled to false." $value $kind $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,7 +1,8 @@
 {{/* What works otherwise than one may think, in this cluster, with these values. */}}
 {{- define "relaypool.warnings" -}}
 {{- $live := .Capabilities.APIVersions.Has "apiregistration.k8s.io/v1" -}}
-{{- if not .Values.externalMetrics.enabled -}}
+{{- /* Who may make no roles may not look either, and is to be able to install. */ -}}
+{{- if and .Values.rbac.create (not .Values.externalMetrics.enabled) -}}
 {{- $owner := include "relaypool.otherAdapter" . -}}
 {{- if $owner }}
 NOTE: {{ $owner }} serves external metrics in this cluster. A RelayPool with

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/hack/chart/release"
+)
+
+// What a cluster lacks is said in a sentence, where a cluster is asked.
+func TestWhatTheClusterLacksIsNamed(t *testing.T) {
+	t.Parallel()
+	const values = "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}"
+	tests := map[string]struct {
+		has  []string
+		want string
+	}{
+		"no cluster is asked":     {nil, ""},
+		"nothing is installed":    {[]string{"apiregistration.k8s.io/v1"}, "but this cluster has no PrometheusRule. Install the Prometheus operator first"},
+		"one of two is installed": {[]string{"apiregistration.k8s.io/v1", "monitoring.coreos.com/v1/PrometheusRule"}, "monitoring.serviceMonitor.enabled is true, but this cluster has no ServiceMonitor"},
+		"all is installed":        {[]string{"apiregistration.k8s.io/v1", "monitoring.coreos.com/v1/PrometheusRule", "monitoring.coreos.com/v1/ServiceMonitor"}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := release.Render(loaded(t), parsed(t, values), release.Options{APIVersions: tc.has})
+			if tc.want == "" {
+				must(t, err)
+			} else if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v\nwant a refusal with: %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// Notes tell what works otherwise than one may think.
+func TestNotesWarn(t *testing.T) {
+	t.Parallel()
+	monitored := []string{"apiregistration.k8s.io/v1", "monitoring.coreos.com/v1"}
+	tests := map[string]struct {
+		values string
+		has    []string
+		want   string
+	}{
+		"nobody scrapes the operator": {"{}", monitored, "does not scrape this operator"},
+		"there are no roles":          {"rbac: {create: false}", nil, "WARNING: rbac.create is false."},
+		"the definition is not ours":  {"crds: {upgrade: false}", nil, "helm show crds CHART | kubectl apply --server-side -f -"},
+		"the next steps":              {"{}", nil, "kubectl create secret generic shield-database"},
+		"external metrics are served": {"externalMetrics: {enabled: true}", nil, "kubectl get apiservice v1beta1.external.metrics.k8s.io"},
+		"some namespaces are watched": {"namespaces: [team-a, team-b]", nil, "looks after the RelayPools of team-a, team-b."},
+		"a release of another name":   {"fullnameOverride: our-operator", nil, "kubectl rollout status deployment/our-operator"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, notes, err := release.Render(loaded(t), parsed(t, tc.values), release.Options{APIVersions: tc.has})
+			must(t, err)
+			if !strings.Contains(notes, tc.want) {
+				t.Errorf("%s\nwant: %s", notes, tc.want)
+			}
+		})
+	}
+	_, notes, err := release.Render(loaded(t), nil, release.Options{})
+	must(t, err)
+	if strings.Contains(notes, "NOTE") || strings.Contains(notes, "WARNING") {
+		t.Errorf("the notes warn of something by default:\n%s", notes)
+	}
+}
+
+// Grafana's sidecar writes each dashboard as it is. Braces in a dashboard are
+// Grafana's, not Helm's.
+func TestEveryDashboardIsAConfigMap(t *testing.T) {
+	t.Parallel()
+	c, err := release.Load(chartPath)
+	must(t, err)
+	objects, _, err := release.Render(c, parsed(t, "monitoring: {dashboards: {enabled: true}}"), release.Options{})
+	must(t, err)
+	found := 0
+	for _, f := range c.Files {
+		file, ok := strings.CutPrefix(f.Name, "dashboards/")
+		if !ok {
+			continue
+		}
+		found++
+		m := pick[corev1.ConfigMap](t, objects, "ConfigMap", "relaypool-dashboard-"+strings.TrimSuffix(file, ".json"))
+		if m.Data[file] != string(f.Data) || !json.Valid(f.Data) || m.Labels["grafana_dashboard"] != "1" {
+			t.Errorf("%s is not what the ConfigMap holds, or is no JSON, or has not the label of the sidecar", f.Name)
+		}
+		// An object may have one and a half MB, a ConfigMap one.
+		if len(f.Data) > 900_000 {
+			t.Errorf("%s has %d bytes", f.Name, len(f.Data))
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d dashboards are in the chart", found)
+	}
+}
+
+// Helm keeps chart and manifests of a release in one Secret, which holds a MB.
+func TestAReleaseFitsIntoItsSecret(t *testing.T) {
+	t.Parallel()
+	c, err := release.Load(chartPath)
+	must(t, err)
+	objects, notes, err := release.Render(c, parsed(t, everything), release.Options{})
+	must(t, err)
+	text, err := json.Marshal(map[string]any{"chart": c, "manifest": objects, "notes": notes})
+	must(t, err)
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, err = w.Write(text)
+	must(t, err)
+	must(t, w.Close())
+	// Base64 twice, once by Helm and once by the API.
+	if size := compressed.Len() * 16 / 9; size > 500_000 {
+		t.Errorf("a release has %d bytes", size)
+	} else {
+		t.Logf("a release has %d bytes", size)
+	}
+}
