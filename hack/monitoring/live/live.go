@@ -1,0 +1,143 @@
+// Package live has a real Prometheus scrape real relays at work, as the PodMonitor
+// of the operator has it done in a cluster.
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/relaypool/relaypool/hack/monitoring/boards"
+	"github.com/relaypool/relaypool/hack/monitoring/prom"
+	"github.com/relaypool/relaypool/hack/monitoring/stage"
+)
+
+// Options of a run. All are required.
+type Options struct {
+	// Root is the checkout, State an empty folder.
+	Root, State string
+	// Long is how long the fleet is loaded, Slot its chain's, Scrape the interval
+	// between two scrapes, Rate the spends a second.
+	Long, Slot, Scrape time.Duration
+	Rate               float64
+	Progress           io.Writer
+}
+
+// Run is what was scraped.
+type Run struct {
+	Prometheus *prom.Server
+	From, To   time.Time
+	Events     []stage.Event
+	// Step is between two points of a query over the run.
+	Step time.Duration
+	// Choice is the fleet's, with a rate interval that fits the run.
+	Choice boards.Choice
+}
+
+// Close ends Prometheus.
+func (r *Run) Close() error { return r.Prometheus.Close() }
+
+// points is how many a query over a run has.
+const points = 240
+
+// Do runs a fleet and Prometheus from beginning to end. Close ends Prometheus;
+// the fleet has ended by then.
+func Do(ctx context.Context, o Options) (_ *Run, err error) {
+	monitor, err := podMonitor(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := stage.Start(ctx, stage.Options{Root: o.Root, State: o.State, Slot: o.Slot, Rate: o.Rate, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, fleet.Close(context.WithoutCancel(ctx))) }()
+	r := &Run{From: time.Now(), Choice: boards.Choice{Namespace: monitor.namespace, Pool: monitor.pool, RateInterval: (10 * o.Scrape).String()}}
+	var targets []prom.Target
+	for _, relay := range fleet.Relays() {
+		targets = append(targets, monitor.target(relay))
+	}
+	if r.Prometheus, err = prom.Start(prom.Options{Folder: filepath.Join(o.State, "prometheus"), Interval: o.Scrape, Targets: targets}); err != nil {
+		return nil, err
+	}
+	if r.Events, err = fleet.Play(ctx, o.Long); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.To = time.Now()
+	r.Step = max(o.Scrape, r.To.Sub(r.From)/points)
+	return r, nil
+}
+
+// monitor is how a PodMonitor has pods scraped.
+type monitor struct {
+	namespace, pool, path, port string
+	honorLabels                 bool
+}
+
+// podMonitor reads the one that the operator makes of a RelayPool.
+func podMonitor(root string) (m monitor, err error) {
+	file := filepath.Join(root, "controllers", "internal", "build", "testdata", "full.golden.yaml")
+	content, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return m, fmt.Errorf("read a PodMonitor: %w", err)
+	}
+	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
+		var o struct {
+			Kind     string
+			Metadata struct{ Namespace, Name string }
+			Spec     struct {
+				Endpoints []struct {
+					Port, Path  string
+					HonorLabels bool `yaml:"honorLabels"`
+					Relabelings []struct {
+						Target string `yaml:"targetLabel"`
+					}
+				} `yaml:"podMetricsEndpoints"`
+			}
+		}
+		if err := decoder.Decode(&o); err != nil {
+			return m, fmt.Errorf("find a PodMonitor in %s: %w", file, err)
+		}
+		if o.Kind != "PodMonitor" {
+			continue
+		}
+		if len(o.Spec.Endpoints) != 1 || len(o.Spec.Endpoints[0].Relabelings) != 1 || o.Spec.Endpoints[0].Relabelings[0].Target != "pool" {
+			return m, fmt.Errorf("the PodMonitor in %s has other endpoints than expected: one, which gives the label pool", file)
+		}
+		e := o.Spec.Endpoints[0]
+		return monitor{o.Metadata.Namespace, o.Metadata.Name, e.Path, e.Port, e.HonorLabels}, nil
+	}
+}
+
+// target has the labels that the Prometheus operator gives a pod's.
+func (m *monitor) target(r stage.Relay) prom.Target {
+	return prom.Target{
+		Job: m.namespace + "/" + m.pool, Address: r.Operations, Path: m.path, HonorLabels: m.honorLabels,
+		Labels: map[string]string{
+			"namespace": m.namespace, "pod": m.pool + "-" + r.Name, "container": "relay", "endpoint": m.port, "pool": m.pool,
+			"instance": r.Operations,
+		},
+	}
+}
+
+// Query evaluates a panel's query over the run. The windows that it has itself are
+// for hours of a fleet's life, and are shortened to the run's.
+func (r *Run) Query(ctx context.Context, expr string) ([]prom.Series, error) {
+	long := r.To.Sub(r.From)
+	window := func(share float64) string {
+		return (time.Duration(share*float64(long)/float64(time.Second)+1) * time.Second).String()
+	}
+	expr = strings.NewReplacer(
+		"[6h:5m]", "["+window(0.5)+":1s]", "[1h:1m]", "["+window(0.25)+":1s]", "[15m:1m]", "["+window(0.25)+":1s]",
+		"[15m]", "["+window(0.25)+"]", "[5m:15s]", "["+window(0.15)+":1s]",
+	).Replace(expr)
+	return r.Prometheus.Range(ctx, boards.Fill(expr, r.Choice), r.From, r.To, r.Step)
+}

@@ -1,0 +1,120 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/localnet/router"
+)
+
+// Event is something that happened, for the pictures.
+type Event struct {
+	At   time.Time
+	What string
+}
+
+// scene is what happens at a share of the time.
+type scene struct {
+	at   float64
+	what string
+	do   func(context.Context) error
+}
+
+// ledgerEvery is how often the ledger is brought up to the chain: relays do so
+// once a minute, and hardly ever in a short play.
+const ledgerEvery = 2 * time.Second
+
+// Play loads the relays for so long, while things go wrong and are mended.
+func (s *Stage) Play(ctx context.Context, long time.Duration) ([]Event, error) {
+	began := time.Now()
+	arrivals, stop := context.WithTimeout(ctx, long)
+	defer stop()
+	clients, leave := context.WithCancel(ctx)
+	defer leave()
+	var running sync.WaitGroup
+	running.Go(func() { s.load.Run(clients, arrivals) })
+	var ledger error
+	running.Go(func() { ledger = s.keepLedger(arrivals) })
+	var events []Event
+	var errs []error
+	for _, scene := range s.scenes() {
+		if !wait(ctx, time.Until(began.Add(time.Duration(scene.at*float64(long))))) {
+			break
+		}
+		s.say("%s", scene.what)
+		events = append(events, Event{time.Now(), scene.what})
+		if err := scene.do(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", scene.what, err))
+		}
+	}
+	<-arrivals.Done()
+	leave()
+	running.Wait()
+	return events, errors.Join(append(errs, ledger, ctx.Err())...)
+}
+
+// keepLedger runs the relay's own command, whose code 1 is no failure here: while
+// transactions are under way the ledger need not add up.
+func (s *Stage) keepLedger(ctx context.Context) error {
+	for wait(ctx, ledgerEvery) {
+		out, err := s.command(ctx, "ledger", "--database-url-file="+s.file("database-url"), "--rpc-url="+s.honest)
+		if err != nil && out == "" && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scenes are in the order of their times.
+func (s *Stage) scenes() []scene {
+	return []scene{
+		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }},
+		{0.28, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }},
+		{0.34, "endpoint 1 fails", func(context.Context) error { return s.faults(1, fault.Rule{Cut: true}) }},
+		{0.42, "no endpoint answers", func(context.Context) error {
+			return errors.Join(s.faults(1, fault.Rule{Cut: true}), s.faults(2, fault.Rule{Cut: true}))
+		}},
+		{0.50, "both endpoints answer", func(context.Context) error { return errors.Join(s.faults(1), s.faults(2)) }},
+		{0.55, "endpoint 2 lags, and endpoint 1 loses sends", func(context.Context) error {
+			return errors.Join(s.faults(1, fault.Rule{Method: "sendTransaction", Probability: 0.9, Drop: true}), s.faults(2, fault.Rule{Lag: 20}))
+		}},
+		{0.58, "the router fails", func(context.Context) error {
+			return s.chain.Router().Set(router.Settings{Faults: []fault.Rule{{Status: http.StatusServiceUnavailable}}})
+		}},
+		{0.66, "the router lies", func(context.Context) error {
+			return s.chain.Router().Set(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
+		}},
+		{0.70, "endpoints and router are well, and the price falls", func(context.Context) error {
+			return errors.Join(s.faults(1), s.faults(2), s.chain.Router().Set(router.Settings{}), s.price(60))
+		}},
+		{0.76, "relay 2 is killed", func(context.Context) error { return s.relays[1].process.Kill() }},
+		{0.80, "relay 2 is back, and the price too", func(ctx context.Context) error {
+			return errors.Join(s.price(100), s.startRelay(ctx, s.relays[1]))
+		}},
+		{0.88, "a fork dies", func(context.Context) error {
+			_, err := s.chain.Fork(forked, bank.LandAgain)
+			return err
+		}},
+		{0.92, "the dry payer is funded", func(context.Context) error { return s.chain.Fund(s.keys[1], plenty/10) }},
+	}
+}
+
+// forked is how many blocks a fork undoes: confirmed ones, and none that is final.
+const forked = 8
+
+func (s *Stage) faults(endpoint int, rules ...fault.Rule) error {
+	return s.chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(chainName, endpoint): rules})
+}
+
+// price sets the market's, in percent of what it is at the start.
+func (s *Stage) price(percent uint64) error {
+	return s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent})
+}
