@@ -179,25 +179,33 @@ func (s *Stage) MakeDatabase(ctx context.Context, name, secret string) error {
 	}); err != nil {
 		return fmt.Errorf("make database %s: %w", name, err)
 	}
-	return s.makeSecret(ctx, secret, URLKey, s.DatabaseURL(name, ""))
+	return s.makeSecret(ctx, secret, URLKey, s.databaseURL(name, databaseUser))
 }
 
-// DatabaseURL is a database's from inside the cluster. application is told to
-// the server; empty for none.
-func (s *Stage) DatabaseURL(name, application string) string {
-	query := url.Values{"sslmode": {"disable"}}
-	if application != "" {
-		query.Set("application_name", application)
-	}
+// databaseURL is a database's from inside the cluster. All users have one password.
+func (s *Stage) databaseURL(name, user string) string {
 	return (&url.URL{
-		Scheme: "postgres", User: url.UserPassword(databaseUser, s.password),
-		Host: net.JoinHostPort(s.host("postgres"), strconv.Itoa(databasePort)), Path: "/" + name, RawQuery: query.Encode(),
+		Scheme: "postgres", User: url.UserPassword(user, s.password),
+		Host: net.JoinHostPort(s.host("postgres"), strconv.Itoa(databasePort)), Path: "/" + name, RawQuery: "sslmode=disable",
 	}).String()
+}
+
+// AnotherUser makes a database user and gives a database's URL with its name.
+func (s *Stage) AnotherUser(ctx context.Context, database, user string) (url string, err error) {
+	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
+		// The password is hexadecimal digits: it needs no quoting.
+		_, err := conn.Exec(ctx, "CREATE ROLE "+pgx.Identifier{user}.Sanitize()+" SUPERUSER LOGIN PASSWORD '"+s.password+"'")
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("make the database user %s: %w", user, err)
+	}
+	return s.databaseURL(database, user), nil
 }
 
 // WithDatabase lends a connection of the suite's own to a database.
 func (s *Stage) WithDatabase(ctx context.Context, name string, use func(*pgx.Conn) error) error {
-	config, err := pgx.ParseConfig(s.DatabaseURL(name, "e2e"))
+	config, err := pgx.ParseConfig(s.databaseURL(name, databaseUser))
 	if err != nil {
 		return errors.New("the database's URL is malformed") // pgx' own text may hold the password
 	}
