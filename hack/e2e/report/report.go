@@ -110,7 +110,7 @@ func (r *Report) Table() (passed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	passed = true
-	fmt.Fprintf(r.out, "\n%-12s %-8s %9s  %s\n", "scenario", "outcome", "seconds", "what was counted")
+	fmt.Fprintf(r.out, "\n%-13s %-8s %9s  %s\n", "scenario", "outcome", "seconds", "what was counted")
 	for _, s := range r.scenarios {
 		outcome, took, text := "passed", fmt.Sprintf("%.1f", s.Took.Seconds()), s.Summary
 		switch {
@@ -119,13 +119,13 @@ func (r *Report) Table() (passed bool) {
 		case s.Err != nil:
 			outcome, text, passed = "FAILED", s.Err.Error(), false
 		}
-		fmt.Fprintf(r.out, "%-12s %-8s %9s  %s\n", s.Name, outcome, took, text)
+		fmt.Fprintf(r.out, "%-13s %-8s %9s  %s\n", s.Name, outcome, took, text)
 	}
 	if len(r.figures) > 0 {
 		fmt.Fprintln(r.out)
 	}
 	for _, f := range r.figures {
-		fmt.Fprintf(r.out, "%-52s %s\n", f.name, f.value)
+		fmt.Fprintf(r.out, "%-70s %s\n", f.name, f.value)
 	}
 	verdict := "every scenario passed"
 	if !passed {

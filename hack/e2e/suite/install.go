@@ -38,8 +38,8 @@ func operatorLabels() map[string]string {
 
 // imageValues are the chart's for an image.
 func imageValues(reference string) map[string]any {
-	name, tag, _ := strings.Cut(reference, ":")
-	registry, repository, _ := strings.Cut(name, "/")
+	registry, name, _ := strings.Cut(reference, "/")
+	repository, tag, _ := strings.Cut(name, ":")
 	return map[string]any{"registry": registry, "repository": repository, "tag": tag}
 }
 
