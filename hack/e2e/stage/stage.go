@@ -159,6 +159,33 @@ func (s *Stage) RPCURL() string { return s.url("chain", contract.LocalChainPort)
 // RouterURL is the swap router's.
 func (s *Stage) RouterURL() string { return s.url("chain", contract.LocalRouterPort) }
 
+// NarrowPort is of another endpoint of the chain, which has faults by Narrow.
+const NarrowPort = 8901
+
+// NarrowURL is that endpoint's.
+func (s *Stage) NarrowURL() string { return s.url("chain", NarrowPort) }
+
+// Narrow has that endpoint answer every request as one whose plan is used up, or
+// no longer.
+func (s *Stage) Narrow(ctx context.Context, on bool) error {
+	rules := "[]"
+	if on {
+		rules = `[{"status":429,"retryAfter":"2s"}]`
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, s.AdminURL()+"/endpoints/narrow/faults", strings.NewReader(rules))
+	if err != nil {
+		return err
+	}
+	answer, err := s.HTTP.Do(request)
+	if err != nil {
+		return fmt.Errorf("set the chain's faults: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("set the chain's faults: its admin port answers %s", answer.Status)
+	}
+	return errors.Join(err, answer.Body.Close())
+}
+
 // AdminURL is the chain's admin port, which HTTP alone reaches.
 func (s *Stage) AdminURL() string {
 	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(contract.LocalAdminPort))

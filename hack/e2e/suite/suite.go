@@ -90,6 +90,7 @@ func scenarios() []scenario {
 		{"secret", "a changed Secret rolls the pods", false, (*suite).secret},
 		{"rotation", "fee payers are rotated under load, and what is left on the old ones is swept", false, (*suite).rotation},
 		{"dry", "no pods are added while an empty fee payer holds the queue, and AutoscalingActive says so", false, (*suite).dry},
+		{"narrow", "no pods are added while a used-up RPC plan holds the queue, and AutoscalingActive says so", false, (*suite).narrow},
 		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
 		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
 		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation takes them up", false, (*suite).uninstall},
