@@ -128,7 +128,7 @@ func (s *suite) scaleDown(ctx context.Context, r *report.Scenario) error {
 	}); err != nil {
 		return err
 	}
-	if _, err := s.fleet.condition(ctx, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, v1alpha1.ReasonScaling); err != nil {
+	if _, err := s.fleet.condition(ctx, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, ""); err != nil {
 		return err
 	}
 	r.Sum("1 pod, after %d steps down seen here in %.0f s; clients went on: %s", len(steps), s.Now().Sub(began).Seconds(), words(s.traffic.load.Journal().Progress()))
