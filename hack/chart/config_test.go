@@ -32,7 +32,7 @@ func built(t *testing.T, resources, components []string) []*unstructured.Unstruc
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // a file of the tree
+		content, err := os.ReadFile(path)
 		must(t, err)
 		return memory.WriteFile(strings.TrimPrefix(path, root), content)
 	}))
@@ -148,7 +148,7 @@ func TestConfigInstallsTheSameAsTheChart(t *testing.T) {
 func TestTheDefinitionIsConfigs(t *testing.T) {
 	t.Parallel()
 	read := func(path string) *apiextensionsv1.CustomResourceDefinition {
-		content, err := os.ReadFile(path) //nolint:gosec // a file of the tree
+		content, err := os.ReadFile(path)
 		must(t, err)
 		var crd apiextensionsv1.CustomResourceDefinition
 		must(t, yaml.UnmarshalStrict(content, &crd))

@@ -17,7 +17,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		t.Fatalf("%d files are generated", len(files))
 	}
 	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(chartPath, name)) //nolint:gosec // a file of the tree
+		got, err := os.ReadFile(filepath.Join(chartPath, name))
 		must(t, err)
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("run make chart: %s (-generated +there):\n%.2000s", name, diff)

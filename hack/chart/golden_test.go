@@ -26,7 +26,7 @@ func TestRendersAreTheGoldens(t *testing.T) {
 			if *update {
 				must(t, os.WriteFile(file, []byte(got), 0o600))
 			}
-			want, err := os.ReadFile(file) //nolint:gosec // a file of testdata
+			want, err := os.ReadFile(file)
 			must(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("go test ./hack/chart -run Goldens -update writes %s anew (-golden +rendered):\n%s", file, diff)

@@ -169,7 +169,7 @@ func TestTemplatesNameValuesThatAreThere(t *testing.T) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // a file of the tree
+		content, err := os.ReadFile(path)
 		must(t, err)
 		for _, use := range regexp.MustCompile(`\.Values\.([A-Za-z.]+)`).FindAllStringSubmatch(string(content), -1) {
 			uses++

@@ -74,3 +74,8 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- int .Values.operator.replicas -}}
 {{- end -}}
 {{- end -}}
+
+{{/* A document of this version. */}}
+{{- define "relaypool.document" -}}
+{{ (index . 0).Chart.Home }}/blob/main/{{ index . 1 }}
+{{- end -}}

@@ -22,7 +22,7 @@
 {{- if .Values.externalMetrics.enabled -}}
 {{- $owner := include "relaypool.otherAdapter" . -}}
 {{- if $owner -}}
-{{- fail (printf "externalMetrics.enabled is true, but %s serves external.metrics.k8s.io in this cluster, and there can be one only (APIService v1beta1.external.metrics.k8s.io). Either set externalMetrics.enabled to false and scale by that adapter or by KEDA (docs/operations.md), or remove the other adapter first." $owner) -}}
+{{- fail (printf "externalMetrics.enabled is true, but %s serves external.metrics.k8s.io in this cluster, and there can be one only (APIService v1beta1.external.metrics.k8s.io). Either set externalMetrics.enabled to false, and scale by that one or by KEDA, or remove the other first." $owner) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -5,9 +5,9 @@
 {{- if and .Values.rbac.create (not .Values.externalMetrics.enabled) -}}
 {{- $owner := include "relaypool.otherAdapter" . -}}
 {{- if $owner }}
-NOTE: {{ $owner }} serves external metrics in this cluster. A RelayPool with
-autoscaling.provider HPA scales by it once it has the metric relaypool_backlog_jobs;
-docs/operations.md has the rule.
+NOTE: {{ $owner }}
+serves external metrics in this cluster. A RelayPool with autoscaling.provider HPA scales
+by it once it has the metric relaypool_backlog_jobs.
 {{ end -}}
 {{- end -}}
 {{- $monitoring := .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" -}}

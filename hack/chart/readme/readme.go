@@ -50,6 +50,7 @@ func row(v *values.Value) (string, error) {
 		}
 		doc += " One of " + strings.Join(given, ", ") + "."
 	}
-	escape := func(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-	return fmt.Sprintf("| `%s` | `%s` | %s |\n", v.Name(), escape(strings.TrimSpace(text.String())), escape(doc)), nil
+	cell := func(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "|", `\|`) }
+	code := func(s string) string { return "`" + cell(s) + "`" }
+	return fmt.Sprintf("| %s | %s | %s |\n", code(v.Name()), code(text.String()), cell(doc)), nil
 }

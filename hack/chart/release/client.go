@@ -27,6 +27,9 @@ type Client struct {
 	CacheDir string
 	// Name and Namespace are the release's. The namespace is made when it is missing.
 	Name, Namespace string
+	// InNamespace leaves what is outside of the namespace to somebody else: the
+	// namespace itself, and the definition.
+	InNamespace bool
 	// HelmVersion is the version that Helm says it has, in place of its own.
 	HelmVersion string
 	// Log takes what Helm tells.
@@ -54,8 +57,8 @@ func (c *Client) Install(ch *chart.Chart, values map[string]any) (*release.Relea
 		return nil, err
 	}
 	install := action.NewInstall(configuration)
-	install.ReleaseName, install.Namespace, install.CreateNamespace = c.Name, c.Namespace, true
-	install.WaitStrategy, install.Timeout = kube.HookOnlyStrategy, timeout
+	install.ReleaseName, install.Namespace, install.CreateNamespace = c.Name, c.Namespace, !c.InNamespace
+	install.WaitStrategy, install.Timeout, install.SkipCRDs = kube.HookOnlyStrategy, timeout, c.InNamespace
 	got, err := install.Run(ch, values)
 	return made(got, err)
 }

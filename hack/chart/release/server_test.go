@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/relaypool/relaypool/hack/apiserver"
@@ -37,6 +43,11 @@ const (
 	apiService = "v1beta1.external.metrics.k8s.io"
 )
 
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	m.Run()
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -47,22 +58,29 @@ func must(t *testing.T, err error) {
 // cluster is a real API server on which nothing is installed, and Helm before it.
 func cluster(t *testing.T) (client.Client, *release.Client) {
 	t.Helper()
+	c, helm, _ := clusterOf(t)
+	return c, helm
+}
+
+// clusterOf is cluster, with the server itself for other users.
+func clusterOf(t *testing.T) (client.Client, *release.Client, *apiserver.Server) {
+	t.Helper()
 	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output()})
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop()) })
-	rest, err := server.Config()
+	config, err := server.Config()
 	must(t, err)
 	scheme := runtime.NewScheme()
 	must(t, clientscheme.AddToScheme(scheme))
 	must(t, apiextensionsv1.AddToScheme(scheme))
-	c, err := client.New(rest, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	must(t, err)
-	kubeconfig, err := server.Kubeconfig()
+	file, err := server.Kubeconfig()
 	must(t, err)
 	return c, &release.Client{
-		Kubeconfig: kubeconfig, CacheDir: t.TempDir(), Name: release.Name, Namespace: release.Namespace,
+		Kubeconfig: file, CacheDir: t.TempDir(), Name: release.Name, Namespace: release.Namespace,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
+	}, server
 }
 
 func load(t *testing.T, path string) *chart.Chart {
@@ -293,7 +311,7 @@ func TestAnotherAdapterIsNamed(t *testing.T) {
 	// Without, notes say whose the metrics are.
 	rel, err := helm.Install(load(t, current), nil)
 	must(t, err)
-	if !strings.Contains(rel.Info.Notes, "NOTE: the Service monitoring/prometheus-adapter of the Helm release adapter serves external metrics") {
+	if !strings.Contains(rel.Info.Notes, "NOTE: the Service monitoring/prometheus-adapter of the Helm release adapter\nserves external metrics") {
 		t.Errorf("the notes do not tell of the other adapter:\n%s", rel.Info.Notes)
 	}
 	// Nor is it taken over later.
@@ -330,6 +348,48 @@ func TestTheAuthoritySurvivesAnUpgrade(t *testing.T) {
 
 // bundle is base64 of what is no certificate, which the API server does not mind.
 const bundle = "Y2VydGlmaWNhdGU="
+
+// Whoever administers one namespace installs the operator for it, once somebody has
+// made the definition and the roles.
+func TestTheAdministratorOfANamespaceInstalls(t *testing.T) {
+	t.Parallel()
+	c, helm, server := clusterOf(t)
+	namespace(t, c, release.Namespace)
+	// The parts of the role admin: nobody puts them together here.
+	for _, part := range []string{"system:aggregate-to-admin", "system:aggregate-to-edit", "system:aggregate-to-view"} {
+		must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: release.Namespace, Name: part},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: part},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "ada"}},
+		}))
+	}
+	ada, err := server.User("ada")
+	must(t, err)
+	helm.Kubeconfig, helm.InNamespace = kubeconfig(t, ada), true
+	values := parsed(t, "namespaces: [relaypool-system]\nrbac: {create: false}\ncrds: {upgrade: false}\noperator: {metrics: {enabled: false}}")
+	_, err = helm.Install(load(t, current), values)
+	must(t, err)
+	_, err = helm.Upgrade(load(t, current), values)
+	must(t, err)
+	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
+	// With roles, the API server says what is missing.
+	if _, err := helm.Upgrade(load(t, current), parsed(t, "crds: {upgrade: false}")); !apierrors.IsForbidden(err) && (err == nil || !strings.Contains(err.Error(), "forbidden")) {
+		t.Errorf("made roles without the right to: %v", err)
+	}
+}
+
+// kubeconfig is a file by which a client is that user.
+func kubeconfig(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	}, file))
+	return file
+}
 
 // Every object of the goldens is taken by an API server, as it stands: no unknown
 // field, no wrong type, no name that is too long.
@@ -388,7 +448,7 @@ func eventually(t *testing.T, try func(context.Context) error, what string) {
 
 func objects(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
-	content, err := os.ReadFile(file) //nolint:gosec // a file of testdata
+	content, err := os.ReadFile(file)
 	must(t, err)
 	out, err := release.Objects(content)
 	must(t, err)

@@ -44,7 +44,7 @@ type documented interface{ SwaggerDoc() map[string]string }
 func (w *writer) kubernetes(name string) (object, error) {
 	t, ok := kubernetesTypes()[name]
 	if !ok {
-		return nil, fmt.Errorf("+type %s: expected a type of JSON, a list or map of one, relaypool, or a type of Kubernetes that schema/kubernetes.go names", name)
+		return nil, fmt.Errorf("+type %s: expected a type of JSON, a list or map of one, labels, relaypools, or a type of Kubernetes that schema/kubernetes.go names", name)
 	}
 	return w.reflected(t), nil
 }

@@ -9,7 +9,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// relayPool is an entry of relayPools. Its spec has the fields, types and forms of
+// relayPools are RelayPools by their names, which have the form that the resource's
+// own rules ask for.
+func (w *writer) relayPools() (object, error) {
+	pool, err := w.relayPool()
+	return object{
+		"type": "object", "additionalProperties": false,
+		"patternProperties": object{"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$": pool},
+	}, err
+}
+
+// relayPool is one of them. Its spec has the fields, types and forms of
 // the resource; the rules between fields are the API server's alone.
 func (w *writer) relayPool() (object, error) {
 	if _, done := w.definitions["RelayPoolSpec"]; !done {

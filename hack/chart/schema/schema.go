@@ -122,8 +122,8 @@ func (w *writer) typed(name string, v *values.Value) (object, error) {
 		return object{"type": name}, nil
 	case "labels":
 		return labels(), nil
-	case "relaypool":
-		return w.relayPool()
+	case "relaypools":
+		return w.relayPools()
 	default:
 		return w.kubernetes(name)
 	}
