@@ -196,7 +196,7 @@ func TestALifeOfARelease(t *testing.T) {
 	if n, _, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas"); n != 3 {
 		t.Errorf("%d replicas, want those of the upgrade", n)
 	}
-	keptByOperator(t, pool)
+	kept(t, pool)
 
 	// Another definition: Helm 3 says what to do, Helm 4 does it.
 	if _, err := old.Upgrade(another(t, load(t, current)), parsed(t, replicas("3"))); err == nil || !strings.Contains(err.Error(), "kubectl apply --server-side") {
@@ -216,10 +216,10 @@ func TestALifeOfARelease(t *testing.T) {
 	// And so does everything but the operator when it is uninstalled.
 	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, replicas("3")))
 	must(t, err)
-	kept, err := helm.Uninstall()
+	told, err := helm.Uninstall()
 	must(t, err)
-	if !strings.Contains(kept, "[RelayPool] shield") {
-		t.Errorf("helm does not tell what it kept: %q", kept)
+	if !strings.Contains(told, "[RelayPool] shield") {
+		t.Errorf("helm does not tell what it kept: %q", told)
 	}
 	if got := crd(t, c); got.UID != first.UID || got.DeletionTimestamp != nil {
 		t.Error("the definition is gone, or going")
@@ -228,7 +228,7 @@ func TestALifeOfARelease(t *testing.T) {
 	if pool.GetUID() != uid || pool.GetDeletionTimestamp() != nil {
 		t.Error("the RelayPool is gone, or going")
 	}
-	keptByOperator(t, pool)
+	kept(t, pool)
 	live(t, c, "v1", "Secret", "shield", "shield-payer-0-0")
 	if err := c.Get(ctx, client.ObjectKey{Namespace: release.Namespace, Name: "relaypool-operator"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the operator's Deployment: %v", err)
@@ -246,7 +246,7 @@ func TestALifeOfARelease(t *testing.T) {
 	}
 }
 
-// operatorWorks does what an operator would: a finalizer, a status, a key.
+// operatorWorks does what an operator would: a finalizer, a key.
 func operatorWorks(t *testing.T, c client.Client) {
 	t.Helper()
 	pool := object("relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
@@ -254,14 +254,20 @@ func operatorWorks(t *testing.T, c client.Client) {
 	raw, err := json.Marshal(pool)
 	must(t, err)
 	must(t, c.Patch(t.Context(), pool, client.RawPatch("application/apply-patch+yaml", raw), client.FieldOwner("relaypool-operator")))
+	// And somebody, what the values do not mention.
+	must(t, c.Patch(t.Context(), pool, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`)), client.FieldOwner("kubectl-patch")))
 	must(t, c.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shield", Name: "shield-payer-0-0", Labels: map[string]string{"relaypool.dev/payer-state": "active"}},
 		Data:       map[string][]byte{"key": []byte("[]")},
 	}))
 }
 
-func keptByOperator(t *testing.T, pool *unstructured.Unstructured) {
+// kept holds that what others wrote is still there.
+func kept(t *testing.T, pool *unstructured.Unstructured) {
 	t.Helper()
+	if paused, _, _ := unstructured.NestedBool(pool.Object, "spec", "paused"); !paused {
+		t.Error("what somebody set beside the values is gone")
+	}
 	if f := pool.GetFinalizers(); len(f) != 1 {
 		t.Errorf("the RelayPool's finalizers are %v", f)
 	}
