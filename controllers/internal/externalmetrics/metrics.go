@@ -25,7 +25,14 @@ type outcomes struct{ *prometheus.CounterVec }
 
 func newOutcomes() *outcomes {
 	m := contract.MetricOperatorExternalRequests
-	return &outcomes{prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)}
+	o := &outcomes{prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)}
+	// From the start, so that the first failure is a rise.
+	for metric := range figures() {
+		for _, as := range []outcome{served, unknown, refused, notReady, stale, failed} {
+			o.WithLabelValues(metric, string(as))
+		}
+	}
+	return o
 }
 
 // count notes a request. A metric that there is not may have any name, and is

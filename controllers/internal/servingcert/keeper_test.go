@@ -432,6 +432,39 @@ func TestNothingOfTheKeyIsLogged(t *testing.T) {
 	}
 }
 
+// The time that clients have to trust the next pair begins anew when it is another.
+func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.lead(t, "operator")
+	k, leading := s.replica(t)
+	close(leading)
+	must(t, k.Step(t.Context()))
+	s.clock.advance(61 * 24 * time.Hour)
+	for range 2 {
+		must(t, k.Step(t.Context())) // makes the next pair, and sees that it is trusted
+	}
+	before, _ := k.CurrentCertKeyContent()
+	s.clock.advance(time.Hour)
+	other, authority, err := issue(k.names(), s.clock.now(), k.Validity)
+	must(t, err)
+	change(func(o *corev1.Secret) {
+		o.Data[keyNextCert], o.Data[keyNextKey] = other.cert, other.key
+		o.Data[keyAuthorities] = append(o.Data[keyAuthorities], bundle([]*x509.Certificate{authority})...)
+	})(t, s)
+	for range 2 {
+		must(t, k.Step(t.Context()))
+	}
+	if after, _ := k.CurrentCertKeyContent(); !bytes.Equal(before, after) {
+		t.Error("a pair is served that clients have had no time to trust")
+	}
+	s.clock.advance(k.Settle)
+	must(t, k.Step(t.Context()))
+	if after, _ := k.CurrentCertKeyContent(); !bytes.Equal(other.cert, after) {
+		t.Error("the next pair is not served when its time has come")
+	}
+}
+
 // Two leaders, of which one does not know yet that it is none: the second write is
 // refused, and the next reading goes on from the first.
 func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
