@@ -18,6 +18,7 @@ import (
 	"github.com/relaypool/relaypool/hack/monitoring/boards"
 	"github.com/relaypool/relaypool/hack/monitoring/prom"
 	"github.com/relaypool/relaypool/hack/monitoring/stage"
+	"github.com/relaypool/relaypool/relay/contract"
 )
 
 // Options of a run. All are required.
@@ -140,4 +141,15 @@ func (r *Run) Query(ctx context.Context, expr string) ([]prom.Series, error) {
 		"[15m]", "["+window(0.25)+"]", "[5m:15s]", "["+window(0.15)+":1s]",
 	).Replace(expr)
 	return r.Prometheus.Range(ctx, boards.Fill(expr, r.Choice), r.From, r.To, r.Step)
+}
+
+// Missing says why a query finds nothing in a run.
+func Missing(expr string) string {
+	switch {
+	case strings.Contains(expr, "kube_"):
+		return "from kube-state-metrics, which this run had not"
+	case strings.Contains(expr, contract.MetricOperatorPools.Name[:len("relaypool_operator_")]):
+		return "from the operator"
+	}
+	return "nothing of it happened"
 }

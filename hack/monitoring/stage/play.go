@@ -8,6 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/gagliardetto/solana-go/rpc"
+
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
@@ -78,6 +82,10 @@ func (s *Stage) scenes() []scene {
 	return []scene{
 		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }},
 		{0.28, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }},
+		{0.31, "a fork dies", func(context.Context) error {
+			_, err := s.chain.Fork(forked, bank.LandAgain)
+			return err
+		}},
 		{0.34, "endpoint 1 fails", func(context.Context) error { return s.faults(1, fault.Rule{Cut: true}) }},
 		{0.42, "no endpoint answers", func(context.Context) error {
 			return errors.Join(s.faults(1, fault.Rule{Cut: true}), s.faults(2, fault.Rule{Cut: true}))
@@ -99,11 +107,10 @@ func (s *Stage) scenes() []scene {
 		{0.80, "relay 2 is back, and the price too", func(ctx context.Context) error {
 			return errors.Join(s.price(100), s.startRelay(ctx, s.relays[1]))
 		}},
-		{0.88, "a fork dies", func(context.Context) error {
-			_, err := s.chain.Fork(forked, bank.LandAgain)
-			return err
+		{0.84, "somebody else empties the fee payer", s.steal},
+		{0.93, "both payers are funded", func(context.Context) error {
+			return errors.Join(s.chain.Fund(s.keys[0], plenty/5), s.chain.Fund(s.keys[1], plenty/10))
 		}},
-		{0.92, "the dry payer is funded", func(context.Context) error { return s.chain.Fund(s.keys[1], plenty/10) }},
 	}
 }
 
@@ -118,3 +125,43 @@ func (s *Stage) faults(endpoint int, rules ...fault.Rule) error {
 func (s *Stage) price(percent uint64) error {
 	return s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent})
 }
+
+// left is what a thief leaves: less than the payer has to keep.
+const left = minimum * 6 / 10
+
+// steal moves the first payer's funds to nowhere, by its key and not by a relay,
+// again until hardly anything is left: relays spend meanwhile.
+func (s *Stage) steal(ctx context.Context) error {
+	client := rpc.New(s.honest)
+	nowhere := solana.NewWallet().PublicKey()
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errors.New("the payer still has funds"))
+	defer cancel()
+	for ctx.Err() == nil {
+		balance, err := client.GetBalance(ctx, s.keys[0], rpc.CommitmentConfirmed)
+		if err != nil {
+			return err
+		}
+		if balance.Value < minimum {
+			return nil
+		}
+		latest, err := client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
+		if err != nil {
+			return err
+		}
+		move := system.NewTransferInstruction(balance.Value-left, s.keys[0], nowhere).Build()
+		tx, err := solana.NewTransaction([]solana.Instruction{move}, latest.Value.Blockhash, solana.TransactionPayer(s.keys[0]))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &s.secret }); err != nil {
+			return err
+		}
+		// One that fails came after the relays' own: the next one has the newer balance.
+		_, _ = client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true})
+		wait(ctx, confirmedAfter*s.o.Slot)
+	}
+	return context.Cause(ctx)
+}
+
+// confirmedAfter is how many slots a transaction takes to be confirmed, about.
+const confirmedAfter = 5

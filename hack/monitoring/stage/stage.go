@@ -53,7 +53,7 @@ const (
 	plenty          = 50 * solana.LAMPORTS_PER_SOL
 	poolFunds       = 1_000_000 * solana.LAMPORTS_PER_SOL
 	// capHour is never reached, capTransfers soon.
-	capHour, capTransfers = 20 * solana.LAMPORTS_PER_SOL, 150_000_000
+	capHour, capTransfers = 20 * solana.LAMPORTS_PER_SOL, 60_000_000
 	// budget is the second endpoint's plan, in requests a second: too small.
 	budget = 6
 	// concurrency leaves a queue in a burst.
@@ -74,10 +74,12 @@ type Stage struct {
 	router   string
 	urls     []string
 	keys     []solana.PublicKey
-	relays   []*relay
-	load     *load.Load
-	http     *http.Client
-	began    time.Time
+	// secret is the first payer's, for a thief.
+	secret solana.PrivateKey
+	relays []*relay
+	load   *load.Load
+	http   *http.Client
+	began  time.Time
 }
 
 // relay is one relay's process and how to start it again.
@@ -146,6 +148,9 @@ func (s *Stage) makePayers(context.Context) error {
 			return err
 		}
 		s.keys = append(s.keys, solana.PrivateKey(key).PublicKey())
+		if i == 0 {
+			s.secret = solana.PrivateKey(key)
+		}
 	}
 	return nil
 }
