@@ -150,6 +150,10 @@ e2e: $(HELM) ## Test on a real cluster, with KUBECONFIG and LOAD_IMAGE; ARGS=-h 
 	go build -buildvcs=false -o bin/e2e/e2e ./hack/e2e
 	bin/e2e/e2e -helm $(HELM) $(ARGS)
 
+.PHONY: pictures
+pictures: ## Draw the dashboards in docs/ anew, from a fleet that is run for four minutes.
+	cd hack/monitoring && go run . -root ../.. -pictures $(ARGS)
+
 .PHONY: clean
 clean: ## Delete what build, run and demo left in this folder.
 	rm -rf bin .run
