@@ -30,7 +30,7 @@ var promtool = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	version := regexp.MustCompile(`github.com/prometheus/prometheus (v\S+)`).FindSubmatch(pinned)
+	version := regexp.MustCompile(`github\.com/prometheus/prometheus (v\S+)`).FindSubmatch(pinned)
 	if version == nil {
 		return "", errors.New("promtool/go.mod does not name Prometheus")
 	}
@@ -57,7 +57,7 @@ func TestPromtoolIsOfTheSameVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[file] = string(regexp.MustCompile(`github.com/prometheus/prometheus v\S+`).Find(content))
+		found[file] = string(regexp.MustCompile(`github\.com/prometheus/prometheus v\S+`).Find(content))
 	}
 	if found["../go.mod"] == "" || found["../go.mod"] != found["../promtool/go.mod"] {
 		t.Errorf("%q, want the same", found)

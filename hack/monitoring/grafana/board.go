@@ -119,13 +119,13 @@ func (b *Board) Validate() error {
 func (p *Panel) validate() error {
 	switch {
 	case p.Title == "" || p.Kind == "" || p.Unit == "" || len(p.Queries) == 0:
-		return errors.New("Title, Kind, Unit and Queries are required") //nolint:staticcheck // names of fields
+		return errors.New("the fields Title, Kind, Unit and Queries are required")
 	case p.Shows == "" || p.Good == "" || p.Bad == "" || p.Do == "":
-		return errors.New("Shows, Good, Bad and Do are required: a panel that nobody can read is none") //nolint:staticcheck // names of fields
+		return errors.New("the fields Shows, Good, Bad and Do are required: a panel that nobody can read is none")
 	case p.width() > Columns:
 		return fmt.Errorf("its width is %d, expected at most %d", p.width(), Columns)
 	case p.Below && p.Alarm > p.Warn || !p.Below && p.Alarm < p.Warn:
-		return fmt.Errorf("Warn is %g and Alarm %g, expected Alarm to be the worse of the two", p.Warn, p.Alarm)
+		return fmt.Errorf("its limits are Warn %g and Alarm %g, expected Alarm to be the worse of the two", p.Warn, p.Alarm)
 	}
 	for _, q := range p.Queries {
 		if strings.TrimSpace(q.Expr) == "" {

@@ -29,7 +29,7 @@ func TestAPanelThatNobodyCanReadIsNone(t *testing.T) {
 		"without a unit":               {func(p *grafana.Panel) { p.Unit = "" }, "Title, Kind, Unit and Queries are required"},
 		"with an empty query":          {func(p *grafana.Panel) { p.Queries[0].Expr = " " }, "a query is empty"},
 		"wider than the page":          {func(p *grafana.Panel) { p.Width = 25 }, "its width is 25, expected at most 24"},
-		"with limits that are swapped": {func(p *grafana.Panel) { p.Warn, p.Alarm = 5, 3 }, "Warn is 5 and Alarm 3"},
+		"with limits that are swapped": {func(p *grafana.Panel) { p.Warn, p.Alarm = 5, 3 }, "Warn 5 and Alarm 3"},
 		"with limits from below":       {func(p *grafana.Panel) { p.Below, p.Warn, p.Alarm = true, 5, 3 }, ""},
 	}
 	for name, tc := range tests {

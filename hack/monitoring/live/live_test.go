@@ -22,10 +22,10 @@ const root = "../../.."
 // excused are queries that find nothing in the run, by what they ask for.
 func excused(uses []query.Use) (why string) {
 	for _, u := range uses {
-		switch {
-		case u.Metric.Source == query.KubeState:
+		switch u.Metric.Source {
+		case query.KubeState:
 			return "there is no cluster whose state kube-state-metrics could tell"
-		case u.Metric.Source == query.Operator:
+		case query.Operator:
 			return "no operator runs"
 		}
 	}
@@ -143,7 +143,7 @@ func state(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // see above
+	if err := os.Chmod(dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

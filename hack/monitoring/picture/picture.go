@@ -117,7 +117,10 @@ func SVG(b *Board) []byte {
 
 const eventColumns = 4
 
-func letter(i int) string { return string(rune('a' + i)) }
+func letter(i int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	return letters[i%len(letters):][:1]
+}
 
 // events explains the letters.
 func (c *canvas) events(y float64) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -96,7 +97,7 @@ func (k *checker) selector(s *parser.VectorSelector) {
 	use := Use{Metric: m, Series: s.Name}
 	own := owned(m, suffix)
 	for _, matcher := range s.LabelMatchers {
-		if matcher.Name == labels.MetricName {
+		if matcher.Name == model.MetricNameLabel {
 			continue
 		}
 		use.Matchers = append(use.Matchers, matcher)

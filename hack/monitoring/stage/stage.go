@@ -53,7 +53,7 @@ const (
 	plenty          = 50 * solana.LAMPORTS_PER_SOL
 	poolFunds       = 1_000_000 * solana.LAMPORTS_PER_SOL
 	// capHour is never reached, capTransfers soon.
-	capHour, capTransfers = 20 * solana.LAMPORTS_PER_SOL, 60_000_000
+	capHour, capTransfers = 20_000_000_000, 60_000_000
 	// budget is the second endpoint's plan, in requests a second: too small.
 	budget = 6
 	// concurrency leaves a queue in a burst.
@@ -133,7 +133,7 @@ func (s *Stage) makePayers(context.Context) error {
 		seed := make([]byte, ed25519.SeedSize)
 		r := rand.New(rand.NewPCG(1, uint64(i))) //nolint:gosec // see above
 		for n := range seed {
-			seed[n] = byte(r.Uint32())
+			seed[n] = byte(r.IntN(256)) //nolint:gosec // below 256
 		}
 		key := ed25519.NewKeyFromSeed(seed)
 		numbers := make([]int, len(key))
@@ -235,7 +235,7 @@ func (s *Stage) startRelays(ctx context.Context) error {
 			"--database-url-file=" + s.file("database-url"), fmt.Sprintf("--database-max-connections=%d", connections),
 			"--rpc-endpoints-file=" + s.file("endpoints.json"), "--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(),
 			"--profile=" + shieldpool.Development().Name, "--verifying-key=" + s.key(), "--fee-payer-key-file=" + s.file("payers"),
-			fmt.Sprintf("--fee-payer-min-balance=%d", minimum), fmt.Sprintf("--spend-cap-hour=%d", uint64(capHour)), fmt.Sprintf("--spend-cap-transfers-day=%d", capTransfers),
+			fmt.Sprintf("--fee-payer-min-balance=%d", minimum), fmt.Sprintf("--spend-cap-hour=%d", capHour), fmt.Sprintf("--spend-cap-transfers-day=%d", capTransfers),
 			"--compliance-public-key=" + strings.TrimSpace(compliance), "--rate-limit=0", fmt.Sprintf("--concurrency=%d", concurrency),
 			"--router-url=" + s.router, "--router-program=" + market.ProgramID.String(), "--log-format=json",
 		}})
