@@ -86,7 +86,7 @@ func write(file string, content []byte) error {
 
 const (
 	slot   = 200 * time.Millisecond
-	scrape = time.Second
+	scrape = 3 * time.Second
 )
 
 // draw runs a fleet and writes the pictures.

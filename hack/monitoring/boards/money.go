@@ -35,10 +35,11 @@ func spentOver(m contract.Metric, window string, labels ...string) string {
 }
 
 // runwayHours is for how many hours what the payers hold lasts at the rate of a
-// window, as the alerts on it reckon, but for the minima that they leave out.
+// window, as the alerts on it reckon, but for the minima that they leave out; a year
+// at most, which is what a fleet has that spends nothing.
 func runwayHours(window string) string {
-	return "sum by (namespace, pool) (" + once(contract.MetricPayerBalance, "payer") + ") / clamp_min(" +
-		spentOver(contract.MetricSpent, window) + " - " + spentOver(contract.MetricReturned, window) + ", 1) / 3600"
+	return "clamp_max(sum by (namespace, pool) (" + once(contract.MetricPayerBalance, "payer") + ") / clamp_min(" +
+		spentOver(contract.MetricSpent, window) + " - " + spentOver(contract.MetricReturned, window) + ", 1) / 3600, 8760)"
 }
 
 const (
@@ -50,7 +51,7 @@ func moneyPayers() grafana.Row {
 	return grafana.Row{Title: "Fee payers", Panels: []grafana.Panel{
 		{
 			Title: "Runway", Kind: grafana.Numbers, Unit: grafana.Hours, Width: 6, Height: 5, Below: true, Warn: 24, Alarm: 2,
-			Shows: "For how long the payers' funds last at the rate of the last hour.", Good: "days.", Bad: "below 24 h, and below 2 h at night.", Do: "fund the payers: RelaypoolRunwayShort, RelaypoolRunwayEnding.",
+			Shows: "For how long the payers' funds last at the rate of the last hour, a year at most.", Good: "days.", Bad: "below 24 h, and below 2 h at night.", Do: "fund the payers: RelaypoolRunwayShort, RelaypoolRunwayEnding.",
 			Queries: []grafana.Query{query("{{pool}}", runwayHours(lastHour))},
 		},
 		{

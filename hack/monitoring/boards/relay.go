@@ -19,7 +19,7 @@ func relayWork() grafana.Row {
 	return grafana.Row{Title: "Work in hand", Panels: []grafana.Panel{
 		{
 			Title: "In flight", Kind: grafana.Curves, Unit: grafana.Count,
-			Shows: "Submissions that each pod has taken up and that have not landed.", Good: "spread evenly, well below spec.concurrency.", Bad: "at spec.concurrency for long on all: the chain is the bottleneck, or the pods are too few.", Do: "compare with the time to confirmation on the dashboard fleet.",
+			Shows: "Submissions that each pod has taken up and that have not landed.", Good: "spread evenly, well below spec.concurrency and spec.swap.concurrency together.", Bad: "at both together for long on all: the chain is the bottleneck, or the pods are too few.", Do: "compare with the time to confirmation on the dashboard fleet.",
 			Queries: []grafana.Query{query("{{pod}}", gauge(contract.MetricInFlight))},
 		},
 		{

@@ -61,7 +61,7 @@ func Do(ctx context.Context, o Options) (_ *Run, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, fleet.Close(context.WithoutCancel(ctx))) }()
-	r := &Run{From: time.Now(), Choice: boards.Choice{Namespace: monitor.namespace, Pool: monitor.pool, RateInterval: (10 * o.Scrape).String()}}
+	r := &Run{From: time.Now(), Choice: boards.Choice{Namespace: monitor.namespace, Pool: monitor.pool, RateInterval: (4 * o.Scrape).String()}}
 	var targets []prom.Target
 	for _, relay := range fleet.Relays() {
 		targets = append(targets, monitor.target(relay))

@@ -56,7 +56,7 @@ func TestARealFleetIsOnTheDashboards(t *testing.T) {
 		t.Fatal(err)
 	}
 	run, err := live.Do(t.Context(), live.Options{
-		Root: absolute, State: state(t), Long: 45 * time.Second, Slot: 100 * time.Millisecond, Scrape: 500 * time.Millisecond, Rate: 6,
+		Root: absolute, State: state(t), Long: 45 * time.Second, Slot: 100 * time.Millisecond, Scrape: 2 * time.Second, Rate: 6,
 		Progress: lines{t},
 	})
 	if err != nil {

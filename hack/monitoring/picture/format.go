@@ -33,6 +33,17 @@ func value(v float64, unit grafana.Unit) string {
 	return number(v)
 }
 
+// tick is a value at an axis, without a unit that is long: the title has it.
+func tick(v float64, unit grafana.Unit) string {
+	if _, long := longUnit(unit); long {
+		return number(v)
+	}
+	return value(v, unit)
+}
+
+// longUnit is what values of a unit have behind them.
+func longUnit(unit grafana.Unit) (string, bool) { return strings.CutPrefix(string(unit), "suffix: ") }
+
 func duration(v float64) string {
 	switch {
 	case v == 0:

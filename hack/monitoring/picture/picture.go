@@ -137,6 +137,9 @@ func (c *canvas) panel(p *grafana.Panel, b box) {
 	c.add(`<g><title>%s</title>`, escape(p.Shows))
 	c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="3" fill="white" stroke="%s"/>`, b.x, b.y, b.w, b.h, faint)
 	c.add(`<text x="%.1f" y="%.1f" font-size="11.5" font-weight="bold" fill="%s">%s</text>`, b.x+8, b.y+15, ink, escape(p.Title))
+	if unit, long := longUnit(p.Unit); long && p.Kind != grafana.Numbers {
+		c.text(b.x+b.w-8, b.y+15, "end", soft, "10", unit)
+	}
 	inner := box{b.x + 8, b.y + titleHeight, b.w - 16, b.h - titleHeight - 6}
 	curves, missing := c.curves(p)
 	switch {
@@ -247,12 +250,16 @@ func (c *canvas) plot(p *grafana.Panel, curves []curve, b box) {
 	lines := (shown + columns - 1) / columns
 	area := box{b.x + axisWidth, b.y + 10, b.w - axisWidth, b.h - 10 - axisHeight - float64(lines)*legendHeight}
 	low, high := extent(curves, p.Kind == grafana.Areas)
-	step := nice((high - low) / 4)
+	scale := 1.0
+	if p.Unit == grafana.Bytes {
+		scale = 1 << 20
+	}
+	step := nice((high-low)/4/scale) * scale
 	low, high = step*math.Floor(low/step), step*math.Ceil(high/step)
 	for v := low; v <= high+step/2; v += step {
 		y := area.y + area.h*(1-(v-low)/(high-low))
 		c.add(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"/>`, area.x, y, area.x+area.w, y, faint)
-		c.text(area.x-5, y+3.5, "end", soft, "9.5", value(round(v), p.Unit))
+		c.text(area.x-5, y+3.5, "end", soft, "9.5", tick(round(v), p.Unit))
 	}
 	c.timeAxis(area)
 	c.limits(p, area, low, high)

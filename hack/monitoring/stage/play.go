@@ -100,7 +100,7 @@ func (s *Stage) scenes() []scene {
 		{0.66, "the router lies", func(context.Context) error {
 			return s.chain.Router().Set(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
 		}},
-		{0.70, "endpoints and router are well, and the price falls", func(context.Context) error {
+		{0.70, "all is well, but the price falls", func(context.Context) error {
 			return errors.Join(s.faults(1), s.faults(2), s.chain.Router().Set(router.Settings{}), s.price(60))
 		}},
 		{0.76, "relay 2 is killed", func(context.Context) error { return s.relays[1].process.Kill() }},
