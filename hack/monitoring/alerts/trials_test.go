@@ -282,6 +282,8 @@ relaypool_operator_rotation_step_age_seconds{namespace="pools",pool="s",step="Dr
 relaypool_operator_rotation_step_age_seconds{namespace="pools",pool="s",step="Fund"} 60x430
 relaypool_operator_objects_total{kind="Deployment",event="applied"} 0+1x430
 relaypool_operator_passes_total{outcome="steady"} 0+60x430
+relaypool_operator_backlog_reading_age_seconds{namespace="pools",pool="s",pod="a"} 5x430
+relaypool_operator_serving_certificate_expiry_seconds{pod="a"} 7000000x430
 `
 
 // operatorTrials has one for each alert about the operator.
@@ -322,6 +324,14 @@ relaypool_operator_rotation_step_age_seconds{` + of + `,step="Fund"} 3600x430`,
 		"OperatorFails": {
 			sick: `relaypool_operator_passes_total{outcome="failed"} 0+3.1x430`, fires: only("OperatorFails"),
 			nearly: `relaypool_operator_passes_total{outcome="failed"} 0+2.9x430`,
+		},
+		"BacklogUnread": { // by one of two processes
+			sick: `relaypool_operator_backlog_reading_age_seconds{` + of + `,pod="b"} 61x430`, fires: only("BacklogUnread{namespace=pools,pool=s}"),
+			nearly: `relaypool_operator_backlog_reading_age_seconds{` + of + `,pod="b"} 60x430`,
+		},
+		"CertificateExpires": {
+			sick: `relaypool_operator_serving_certificate_expiry_seconds{pod="b"} 1814340x430`, fires: map[string]string{"CertificateExpires": "20d 23h 59m 0s"},
+			nearly: `relaypool_operator_serving_certificate_expiry_seconds{pod="b"} 1814400x430`, at: "2h",
 		},
 		"OperatorGone": {
 			sick: "*", fires: only("OperatorGone"),

@@ -12,7 +12,7 @@ func Fleet() *grafana.Board {
 		UID: "relaypool-fleet", Title: "Relaypool / Fleet",
 		Description: "What clients of a RelayPool get, what waits and for what, its pods, and the chain behind it. Look here first.",
 		Variables:   fleets(),
-		Rows:        []grafana.Row{fleetGlance(), fleetWork(), fleetOutcomes(), fleetScaling(), fleetPool(), fleetChain(), fleetDeclared()},
+		Rows:        []grafana.Row{fleetGlance(), fleetWork(), fleetOutcomes(), fleetScaling(), fleetPool(), fleetChain(), fleetDeclared(), fleetAdapter()},
 	}
 }
 
@@ -132,6 +132,26 @@ func fleetScaling() grafana.Row {
 			Title: "Versions", Kind: grafana.Curves, Unit: grafana.Count,
 			Shows: "Pods by the release that they run.", Good: "one release.", Bad: "two for longer than a roll-out takes.", Do: "look for the pods that did not come up.",
 			Queries: []grafana.Query{query("{{pool}} {{version}}", "count by (namespace, pool, version) ("+contract.MetricBuildInfo.Name+"{})")},
+		},
+	}}
+}
+
+func fleetAdapter() grafana.Row {
+	return grafana.Row{Title: "External metrics, where the operator serves them", Panels: []grafana.Panel{
+		{
+			Title: "Requests of autoscalers", Kind: grafana.Areas, Unit: grafana.PerSecond,
+			Shows: "Requests to the operator's external metrics API, a second, by metric and outcome.", Good: "served, each autoscaler every 15 seconds.", Bad: "stale, not_ready or failed: autoscalers hold. None at all: the APIService leads elsewhere.", Do: "the alert RelayPoolBacklogUnread; the condition AutoscalingActive.",
+			Queries: []grafana.Query{{Expr: "sum by (metric, outcome) (rate(" + contract.MetricOperatorExternalRequests.Name + Rate + "))", Legend: "{{metric}} {{outcome}}"}},
+		},
+		{
+			Title: "Age of the operator's backlog readings", Kind: grafana.Curves, Unit: grafana.Seconds, Warn: 30, Alarm: 60,
+			Shows: "How old the reading of each fleet's backlog is, by the operator process that has the oldest.", Good: "below 15 s.", Bad: "above 30 s: the autoscaler gets an error, and holds.", Do: "the alert RelayPoolBacklogUnread: network policies between operator and fleet.",
+			Queries: []grafana.Query{query("{{pool}}", once(contract.MetricOperatorBacklogAge))},
+		},
+		{
+			Title: "Certificate", Kind: grafana.Numbers, Unit: grafana.Seconds, Below: true, Warn: 1814400, Alarm: 259200,
+			Shows: "Time until the certificate of the external metrics API expires.", Good: "months.", Bad: "below three weeks: it should have been changed.", Do: "the alert RelayPoolCertificateExpires.",
+			Queries: []grafana.Query{{Expr: "min(" + contract.MetricOperatorCertificateExpiry.Name + ")", Legend: "expires"}},
 		},
 	}}
 }
