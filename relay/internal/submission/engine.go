@@ -302,12 +302,24 @@ func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 		if w.c.Hold != h.reason {
 			level = slog.LevelWarn
 		}
-		if h.whole && e.hold.begin(h.reason) {
+		if (h.whole || e.blind(ctx, h.reason)) && e.hold.begin(h.reason) {
 			e.Log.WarnContext(ctx, "Held the queue", "reason", h.reason, "error", h.cause)
 		}
 	}
 	e.Log.Log(ctx, level, "Put a submission off", "request_id", w.c.request(), "delay", delay, "held", reason, "error", cause)
 	e.release(ctx, w, delay, reason)
+}
+
+// blind reports, of a submission that waits for the chain, whether nothing of it
+// can be read: then all of the queue waits, and more processes would not help.
+func (e *Engine) blind(ctx context.Context, reason string) bool {
+	if reason != HoldChain {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease/2)
+	defer cancel()
+	_, err := e.State.Tree(ctx, e.Timing.Poll)
+	return err != nil
 }
 
 // release gives the lease back.

@@ -2,11 +2,14 @@ package submission_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -91,6 +94,48 @@ func TestAHeldQueueFollowsWhatADeadRelaySent(t *testing.T) {
 
 // A worker that holds the queue takes up what may be on the chain, and of the
 // rest the one that has waited longest, whatever its root.
+// awayState is a pool that cannot be read while away is set.
+type awayState struct {
+	submission.PoolState
+	away atomic.Bool
+}
+
+func (s *awayState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+	if s.away.Load() {
+		return ledger.Snapshot{}, refusal.New(refusal.ChainUnavailable, "the plan is used up")
+	}
+	return s.PoolState.Tree(ctx, maxAge)
+}
+
+// What scales the fleet goes by what is due: a queue that nobody can work off
+// must not be among that.
+func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.relay(nil) // never works: its submissions wait for whoever does
+	var ids []uuid.UUID
+	for range 12 {
+		ids = append(ids, w.submit(before, w.transfer()).ID)
+	}
+	state := &awayState{PoolState: w.state}
+	state.away.Store(true)
+	r := w.assemble(parts{state: state, timing: probing(), concurrency: 2})
+	w.run(r)
+	w.eventually("the queue is held", func() bool { return r.Holding() == submission.HoldChain })
+	w.eventually("the backlog has nothing that is due", func() bool {
+		b, err := w.store.Backlog(t.Context())
+		must(t, err)
+		return b.Due == 0 && b.Held[submission.HoldChain] == int64(len(ids))
+	})
+	state.away.Store(false)
+	for _, id := range ids {
+		if s := w.done(id); s.State != submission.Completed {
+			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+		}
+	}
+	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
+}
+
 func TestProbesGoRound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -220,7 +220,7 @@ func (e *Engine) resume(ctx context.Context) {
 	switch refusal.Code(e.hold.reason()) {
 	case refusal.FeePayerEmpty:
 		err = e.Payers.Ready(ctx, 2*nullifierRent+signatureFee)
-	case refusal.PoolNotInitialised:
+	case refusal.PoolNotInitialised, refusal.ChainUnavailable:
 		_, err = e.State.Tree(ctx, e.Timing.Poll)
 	default:
 		return
