@@ -92,8 +92,6 @@ func TestAHeldQueueFollowsWhatADeadRelaySent(t *testing.T) {
 	}
 }
 
-// A worker that holds the queue takes up what may be on the chain, and of the
-// rest the one that has waited longest, whatever its root.
 // awayState is a pool that cannot be read while away is set.
 type awayState struct {
 	submission.PoolState
@@ -136,6 +134,8 @@ func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
 }
 
+// A worker that holds the queue takes up what may be on the chain, and of the
+// rest the one that has waited longest, whatever its root.
 func TestProbesGoRound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
