@@ -43,12 +43,25 @@ the API server itself
 {{- end -}}
 {{- end -}}
 
-{{/* Of (list root crd): whether this Helm can change a definition that is there. */}}
-{{- define "relaypool.canApplyDefinitions" -}}
+{{/*
+Of (list root crd live): nothing, or a refusal where this Helm cannot apply the
+definition to the one that is there: Helm 3 only creates, as does Helm 4 with releases
+of Helm 3, and what kubectl has written conflicts.
+*/}}
+{{- define "relaypool.canApplyDefinition" -}}
 {{- $root := index . 0 -}}
 {{- $crd := index . 1 -}}
+{{- $why := "" -}}
 {{- if semverCompare "<4.0.0-0" $root.Capabilities.HelmVersion.Version -}}
-{{- fail (printf "this chart brings another definition of %s, and Helm %s cannot apply it to one that is there. Apply it by hand (helm show crds CHART | kubectl apply --server-side --force-conflicts -f -), or upgrade with Helm 4." $crd.metadata.name $root.Capabilities.HelmVersion.Version) -}}
+{{- $why = printf "Helm %s cannot apply it to one that is there" $root.Capabilities.HelmVersion.Version -}}
+{{- end -}}
+{{- range dig "metadata" "managedFields" list (index . 2) -}}
+{{- if and (not .subresource) (or (ne .operation "Apply") (hasPrefix "kubectl" .manager)) -}}
+{{- $why = printf "the one that is there was written by %s (%s), and not by Helm's server-side apply" .manager .operation -}}
+{{- end -}}
+{{- end -}}
+{{- if $why -}}
+{{- fail (printf "this chart brings another definition of %s, and %s. Apply it by hand, and upgrade again: helm show crds CHART | kubectl apply --server-side --force-conflicts -f -" $crd.metadata.name $why) -}}
 {{- end -}}
 {{- end -}}
 

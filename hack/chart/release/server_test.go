@@ -296,6 +296,38 @@ func TestAnInstallationThatFailedGoesOn(t *testing.T) {
 	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
 }
 
+// Where somebody else has written the definition, an upgrade says so, and goes on
+// once he has written the chart's.
+func TestADefinitionOfSomebodyElseIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	later := another(t, load(t, current))
+	byHand(t, c, load(t, current))
+	_, err := helm.Install(load(t, current), nil)
+	must(t, err)
+	if _, err := helm.Upgrade(later, nil); err == nil || !strings.Contains(err.Error(), "was written by kubectl (Apply)") || !strings.Contains(err.Error(), "kubectl apply --server-side --force-conflicts") {
+		t.Fatalf("upgrade of another's definition: %v", err)
+	}
+	byHand(t, c, later)
+	rel, err := helm.Upgrade(another(t, load(t, current)), nil)
+	must(t, err)
+	if len(rel.Hooks) != 0 {
+		t.Errorf("the definition was applied again")
+	}
+}
+
+// byHand applies the chart's definition as kubectl does.
+func byHand(t *testing.T, c client.Client, ch *chart.Chart) {
+	t.Helper()
+	for _, crd := range ch.CRDObjects() {
+		all, err := release.Objects(crd.File.Data)
+		must(t, err)
+		raw, err := json.Marshal(all[0])
+		must(t, err)
+		must(t, c.Patch(t.Context(), all[0], client.RawPatch("application/apply-patch+yaml", raw), client.FieldOwner("kubectl"), client.ForceOwnership))
+	}
+}
+
 // adapter is another server of external metrics.
 func adapter(t *testing.T, c client.Client) {
 	t.Helper()
