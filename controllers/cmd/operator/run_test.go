@@ -187,6 +187,13 @@ func TestOneOfTwoLeadsAndTheOtherFollows(t *testing.T) {
 		t.Errorf("that took %s, as long as if the Lease had run out, want it given back", took)
 	}
 	noError(t, third.Stop(lease))
+	for _, o := range []*operator{second, third} {
+		log, err := os.ReadFile(o.Log())
+		noError(t, err)
+		if strings.Contains(string(log), `"level":"ERROR"`) {
+			t.Errorf("a leader that is told to stop logs an error:\n%s", log)
+		}
+	}
 }
 
 // A leader that can no longer renew its Lease has to end before another leads.

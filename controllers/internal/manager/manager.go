@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,7 +48,10 @@ type Component interface {
 
 // Manager is the operator's process, without its parts: those are set up with it
 // before Run.
-type Manager struct{ ctrl.Manager }
+type Manager struct {
+	ctrl.Manager
+	stopping *atomic.Bool
+}
 
 // New makes a Manager. It asks the API server what it has, so that a cluster
 // that cannot be reached, or has no RelayPools, is an error here.
@@ -59,10 +63,10 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := o.Config
+	cfg, stopping := o.Config, new(atomic.Bool)
 	inner, err := ctrl.NewManager(cfg.Rest, ctrl.Options{
 		Scheme:                        s,
-		Logger:                        logr.FromSlogHandler(o.Log.Handler()),
+		Logger:                        logr.FromSlogHandler(farewell{o.Log.Handler(), stopping}),
 		Cache:                         cacheOptions(cfg.Namespaces, cfg.Resync),
 		Client:                        clientOptions(),
 		Metrics:                       metricsOptions(cfg.Listening),
@@ -91,7 +95,7 @@ func New(o Options) (*Manager, error) {
 	case err != nil:
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	m := &Manager{inner}
+	m := &Manager{inner, stopping}
 	if err := m.addChecks(); err != nil {
 		return nil, err
 	}
@@ -112,7 +116,14 @@ func (m *Manager) Add(components ...Component) error {
 // Run works until ctx ends, or the Lease is lost. The process must end as soon
 // as it returns: another operator may lead from then on.
 func (m *Manager) Run(ctx context.Context) error {
-	if err := m.Start(ctx); err != nil {
+	// The first to know: what is made of ctx ends before it.
+	told, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		m.stopping.Store(true)
+		stop()
+	})()
+	if err := m.Start(told); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}
 	return nil

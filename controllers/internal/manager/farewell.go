@@ -1,0 +1,48 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// What controller-runtime logs, as an error, of every leader that was told to
+// stop: giving the Lease back looks to it as losing it does.
+const (
+	saysAfterStop = "error received after stop sequence was engaged"
+	saysLeaseLost = "leader election lost"
+)
+
+// farewell drops that line while the process stops because it was told to. A Lease
+// that is lost comes by another way, as the error of Run.
+type farewell struct {
+	slog.Handler
+	stopping *atomic.Bool
+}
+
+// Handle implements slog.Handler.
+func (f farewell) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == saysAfterStop && f.stopping.Load() && lost(r) {
+		return nil
+	}
+	return f.Handler.Handle(ctx, r) //nolint:wrapcheck // the handler's own
+}
+
+func lost(r slog.Record) (found bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, is := a.Value.Any().(error)
+		found = found || is && err.Error() == saysLeaseLost
+		return !found
+	})
+	return found
+}
+
+// WithAttrs implements slog.Handler.
+func (f farewell) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return farewell{f.Handler.WithAttrs(attrs), f.stopping}
+}
+
+// WithGroup implements slog.Handler.
+func (f farewell) WithGroup(name string) slog.Handler {
+	return farewell{f.Handler.WithGroup(name), f.stopping}
+}
