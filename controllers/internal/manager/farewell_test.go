@@ -1,0 +1,42 @@
+package manager
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+)
+
+// Whether the library comes to log it before the process has ended is a matter of
+// time, so that its line is made here, by the library's own logger.
+func TestALeaderThatIsToldToStopLogsNoError(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		stopping bool
+		message  string
+		err      error
+		want     bool // it is logged
+	}{
+		"the Lease is given back":            {true, "error received after stop sequence was engaged", errors.New("leader election lost"), false},
+		"the Lease is lost":                  {false, "error received after stop sequence was engaged", errors.New("leader election lost"), true},
+		"something else fails at the end":    {true, "error received after stop sequence was engaged", errors.New("boom"), true},
+		"the same error is told elsewhere":   {true, "Could not renew", errors.New("leader election lost"), true},
+		"an error is told without its cause": {true, "error received after stop sequence was engaged", nil, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			stopping := new(atomic.Bool)
+			log := logr.FromSlogHandler(farewell{slog.NewTextHandler(&out, nil), stopping}).WithName("manager").WithValues("a", 1)
+			stopping.Store(tt.stopping)
+			log.Error(tt.err, tt.message)
+			if got := out.Len() > 0; got != tt.want {
+				t.Errorf("it is logged: %t, %s", got, &out)
+			}
+		})
+	}
+}
