@@ -58,7 +58,9 @@ func moveFaults() map[string]doctored {
 			with(func(e *account.Evidence) { e.Payers[len(e.Payers)-1].Closing-- }), lamports, "payer " + successor.String() + " holds",
 		},
 		"the ledger does not know what the successor got": {
-			with(func(e *account.Evidence) { e.Entries = append(e.Entries[:len(e.Entries)-2], e.Entries[len(e.Entries)-1]) }), ledger, "did to payer " + successor.String(),
+			with(func(e *account.Evidence) {
+				e.Entries = append(e.Entries[:len(e.Entries)-2], e.Entries[len(e.Entries)-1])
+			}), ledger, "did to payer " + successor.String(),
 		},
 		"the ledger says that the successor got more": {
 			with(func(e *account.Evidence) { e.Entries[len(e.Entries)-2].Moved-- }), ledger, "brought payer " + successor.String(),

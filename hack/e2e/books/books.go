@@ -109,7 +109,7 @@ func (f *Fleet) read(ctx context.Context, conn *pgx.Conn, e *account.Evidence) e
 		e.Told[id] = witness.SwapStatus(ctx, &client, f.Stage.FleetURL(f.Name), id)
 	}
 	for _, key := range f.Payers {
-		payer := account.Payer{Key: key, Funded: f.Stage.Chain.Sent[key]}
+		payer := account.Payer{Key: key, Funded: f.Stage.Chain.Sent(key)}
 		if payer.LedgerOpening, err = witness.LedgerOpening(ctx, conn, key); err != nil {
 			return fmt.Errorf("read the ledger's opening balances: %w", err)
 		}

@@ -109,7 +109,7 @@ func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
 	case namespace.Labels[owned] == "":
 		return fmt.Errorf("namespace %s is there and has not the label %s: it is not this suite's to delete; remove it, or test another cluster", name, owned)
 	}
-	if err := c.Client.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(c.Client.Delete(ctx, namespace)); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
 	return Await(ctx, "namespace "+name+" is gone", Minutes(5), func(ctx context.Context) (string, error) {

@@ -123,7 +123,7 @@ func (c *Cluster) RunToEnd(ctx context.Context, pod *corev1.Pod) (output string,
 	if ended.Status.Phase != corev1.PodSucceeded {
 		return output, fmt.Errorf("pod %s failed: %s: %s", pod.Name, why(ended), strings.TrimSpace(output))
 	}
-	if err := c.Client.Delete(ctx, ended); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(c.Client.Delete(ctx, ended)); err != nil {
 		return output, fmt.Errorf("delete pod %s: %w", pod.Name, err)
 	}
 	return output, nil

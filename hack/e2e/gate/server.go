@@ -98,7 +98,7 @@ func Serve(address string, stop <-chan struct{}) error {
 		if err := server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("close the gate: %w", err)
 		}
-		<-ended
+		_ = <-ended // it says that it was closed
 		return nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -34,8 +35,16 @@ type Chain struct {
 	Pool    *shieldpool.Pool
 	// Market is where swaps trade.
 	Market *market.Market
-	// Sent are the lamports that Fund gave to each address.
-	Sent map[solana.PublicKey]uint64
+
+	mu   sync.Mutex
+	sent map[solana.PublicKey]uint64
+}
+
+// Sent are the lamports that Fund gave to an address.
+func (c *Chain) Sent(to solana.PublicKey) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent[to]
 }
 
 func newChain(url string, with *http.Client, ring int) (*Chain, error) {
@@ -44,7 +53,7 @@ func newChain(url string, with *http.Client, ring int) (*Chain, error) {
 	client.Timeout = callWithin
 	c := &Chain{
 		RPC:     rpc.NewWithCustomRPCClient(jsonrpc.NewClientWithOpts(url, &jsonrpc.RPCClientOpts{HTTPClient: &client})),
-		Profile: shieldpool.Development(), Sent: make(map[solana.PublicKey]uint64),
+		Profile: shieldpool.Development(), sent: make(map[solana.PublicKey]uint64),
 	}
 	c.Profile.RootHistory = ring
 	var err error
@@ -63,7 +72,9 @@ func (c *Chain) Fund(ctx context.Context, to solana.PublicKey, lamports uint64) 
 	if err != nil {
 		return fmt.Errorf("ask for an airdrop: %w", err)
 	}
-	c.Sent[to] += lamports
+	c.mu.Lock()
+	c.sent[to] += lamports
+	c.mu.Unlock()
 	return c.await(ctx, signature, "an airdrop")
 }
 

@@ -37,8 +37,10 @@ var chainManifest []byte
 var clientsManifest []byte
 
 const (
-	// VerifyingKeyMap is the ConfigMap with the pool's key, under VerifyingKeyName.
-	VerifyingKeyMap, VerifyingKeyName = "verifying-key", "verification_key.json"
+	// VerifyingKeyMap is the ConfigMap with the pool's key.
+	VerifyingKeyMap = "verifying-key"
+	// VerifyingKeyName is the key's name in it.
+	VerifyingKeyName = "verification_key.json"
 	// URLKey is the key of a Secret that holds a URL.
 	URLKey = "url"
 	// ClientsApp is the value of the label app on the pod of clients.
@@ -153,7 +155,7 @@ func (s *Stage) fill(manifest []byte) []byte {
 // host is a Service's name from any namespace.
 func (s *Stage) host(service string) string { return service + "." + s.o.Namespace + ".svc" }
 
-// RPCURL, RouterURL and AdminURL are the chain's, the last one for HTTP alone.
+// RPCURL is the chain's.
 func (s *Stage) RPCURL() string { return s.url("chain", contract.LocalChainPort) }
 
 // RouterURL is the swap router's.

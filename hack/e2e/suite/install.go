@@ -175,11 +175,11 @@ func (s *suite) deletePools(ctx context.Context) error {
 			// Nobody is left who would take it away.
 			bare := pool.DeepCopy()
 			bare.Finalizers = nil
-			if err := s.Cluster.Client.Patch(ctx, bare, client.MergeFrom(pool)); client.IgnoreNotFound(err) != nil {
+			if err := client.IgnoreNotFound(s.Cluster.Client.Patch(ctx, bare, client.MergeFrom(pool))); err != nil {
 				return fmt.Errorf("release RelayPool %s: %w", pool.Name, err)
 			}
 		}
-		if err := s.Cluster.Client.Delete(ctx, pool); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(s.Cluster.Client.Delete(ctx, pool)); err != nil {
 			return fmt.Errorf("delete RelayPool %s: %w", pool.Name, err)
 		}
 	}
@@ -208,7 +208,7 @@ func (s *suite) deleteDefinition(ctx context.Context) error {
 		return nil
 	}
 	crd := s.definition()
-	if err := s.Cluster.Client.Delete(ctx, crd); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(s.Cluster.Client.Delete(ctx, crd)); err != nil {
 		return fmt.Errorf("delete the definition %s: %w", definition, err)
 	}
 	return cluster.Await(ctx, "the definition is gone", cluster.Minutes(1), func(ctx context.Context) (string, error) {

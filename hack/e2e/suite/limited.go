@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/report"
 	"github.com/relaypool/relaypool/hack/e2e/stage"
 	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/openapi"
 )
 
 const (
@@ -23,12 +25,12 @@ const (
 	dryFunds = 70_000_000
 	// moreFunds are sent once the payer is empty.
 	moreFunds = 50 * solana.LAMPORTS_PER_SOL
-	// burstRate accepts far more in a moment than limitedJobs, which would call for
-	// all the pods there may be, were it a backlog that pods work off.
-	burstRate, limitedJobs = 40, 4
+	// burstRate accepts more in a moment than the queue that is wanted: twice
+	// limitedJobs, which would call for more pods, were it a backlog.
+	burstRate, limitedJobs = 60, 4
 	// heldFor is how long the fleet has to keep its size: the autoscaler looks every
 	// 15 s by default, at readings that are made every 10 s.
-	heldFor = time.Minute
+	heldFor = 45 * time.Second
 )
 
 // limit is something that holds a fleet's queue, whatever its size.
@@ -39,6 +41,18 @@ type limit struct {
 	funds  uint64
 	// set brings the limit about while submissions come in, lift ends it.
 	set, lift func(context.Context) error
+}
+
+// limits brings two limits about at once, each on a fleet of its own.
+func (s *suite) limits(ctx context.Context, r *report.Scenario) error {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return s.dry(ctx, r) })
+	both.Go(func() error { return s.narrow(ctx, r) })
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	r.Sum("2 fleets kept their one pod for %s with queues that would justify more; afterwards all that was accepted had its true outcome", heldFor)
+	return nil
 }
 
 // dry lets a second fleet run out of lamports with a queue.
@@ -66,7 +80,8 @@ func (s *suite) narrow(ctx context.Context, r *report.Scenario) error {
 }
 
 // limited has a fleet of its own accept more than the limit lets through, and
-// holds that it keeps its size until the limit is lifted.
+// holds that it keeps its size until the limit is lifted. The autoscaler comes
+// when the queue is held already: before, it would be right to add pods.
 func (s *suite) limited(ctx context.Context, r *report.Scenario, f *fleet, l limit) error {
 	if err := s.makeLimited(ctx, r, f, l); err != nil {
 		return err
@@ -76,30 +91,24 @@ func (s *suite) limited(ctx context.Context, r *report.Scenario, f *fleet, l lim
 		return err
 	}
 	defer crowd.abandon()
-	if err := cluster.Await(ctx, "a queue is there", cluster.Minutes(2), func(context.Context) (string, error) {
-		if p := crowd.load.Journal().Progress(); open(p) <= 4*limitedJobs {
-			return words(p), nil
-		}
-		return "", nil
-	}); err != nil {
+	held, err := s.queue(ctx, f, l, crowd)
+	if err != nil {
 		return err
 	}
-	if err := l.set(ctx); err != nil {
-		return err
+	r.Saw("%s: %d submissions are held (%s), and none is due", f.name, held, l.reason)
+	if err := f.change(ctx, func(spec *v1alpha1.RelayPoolSpec) {
+		spec.Replicas, spec.Autoscaling = nil, &v1alpha1.Autoscaling{MinReplicas: 1, MaxReplicas: mostReplicas, JobsPerReplica: limitedJobs}
+	}); err != nil {
+		return fmt.Errorf("turn autoscaling of RelayPool %s on: %w", f.name, err)
 	}
 	message, err := f.condition(ctx, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, v1alpha1.ReasonLimited)
-	crowd.stop()
 	if err != nil {
 		return err
 	}
 	if !strings.Contains(message, l.reason) {
 		return fmt.Errorf("AutoscalingActive does not give the reason %s: %s", l.reason, message)
 	}
-	r.Saw("AutoscalingActive=True Limited: %s", message)
-	waiting := crowd.load.Journal().Progress()
-	if open(waiting) <= limitedJobs {
-		return fmt.Errorf("%d submissions wait, expected more than the %d that would justify another pod", open(waiting), limitedJobs)
-	}
+	r.Saw("%s: AutoscalingActive=True Limited: %s", f.name, message)
 	if err := cluster.Hold(ctx, "no pod is added while "+l.name, heldFor, func(ctx context.Context) (string, error) {
 		d, err := f.deployment(ctx)
 		if err != nil || *d.Spec.Replicas == 1 {
@@ -109,15 +118,55 @@ func (s *suite) limited(ctx context.Context, r *report.Scenario, f *fleet, l lim
 	}); err != nil {
 		return err
 	}
-	r.Saw("the fleet kept its one pod for %s; %s", heldFor, words(crowd.load.Journal().Progress()))
+	r.Saw("%s: the fleet kept its one pod for %s; %s", f.name, heldFor, words(crowd.load.Journal().Progress()))
 	if err := l.lift(ctx); err != nil {
 		return err
 	}
 	progress := crowd.finish(cluster.Minutes(5))
-	r.Saw("%s", words(progress))
-	r.Sum("1 pod for %s with %d waiting; afterwards %d of %d accepted were completed", heldFor, open(waiting), progress.Completed, progress.Accepted)
+	r.Saw("%s: %s", f.name, words(progress))
 	return s.closeLimited(ctx, f, crowd)
 }
+
+// queue lets submissions come until enough wait for the limit, and gives how many
+// the fleet says that it holds.
+func (s *suite) queue(ctx context.Context, f *fleet, l limit, crowd *traffic) (held int64, err error) {
+	if err := cluster.Await(ctx, "a queue is there", cluster.Minutes(2), func(context.Context) (string, error) {
+		if p := crowd.load.Journal().Progress(); open(p) <= 2*limitedJobs {
+			return words(p), nil
+		}
+		return "", nil
+	}); err != nil {
+		return 0, err
+	}
+	if err := l.set(ctx); err != nil {
+		return 0, err
+	}
+	crowd.stop()
+	client, err := openapi.NewClientWithResponses(s.stage.FleetURL(f.name), openapi.WithHTTPClient(s.stage.HTTP))
+	if err != nil {
+		return 0, err
+	}
+	err = cluster.Await(ctx, "the whole queue is held", cluster.Minutes(3), func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		answer, err := client.GetBacklogWithResponse(ctx)
+		if err != nil {
+			return "", err
+		}
+		b := answer.JSON200
+		if b == nil {
+			return "GET /backlog answers " + answer.Status(), nil
+		}
+		if held = b.Held[l.reason]; b.DueCount > 0 || held <= limitedJobs {
+			return fmt.Sprintf("%d are due and %v are held", b.DueCount, b.Held), nil
+		}
+		return "", nil
+	})
+	return held, err
+}
+
+// answerWithin bounds a question to a fleet.
+const answerWithin = 20 * time.Second
 
 // open counts the submissions without an outcome.
 func open(p load.Progress) int { return p.Accepted - p.Completed - p.Failed }
@@ -126,7 +175,8 @@ func (s *suite) makeLimited(ctx context.Context, r *report.Scenario, f *fleet, l
 	if err := s.stage.MakeDatabase(ctx, f.name, f.name+"-database"); err != nil {
 		return err
 	}
-	pool := s.pool(f.name, mostReplicas, limitedJobs)
+	pool, one := s.pool(f.name, mostReplicas, limitedJobs), int32(1)
+	pool.Spec.Replicas, pool.Spec.Autoscaling = &one, nil
 	l.change(pool)
 	if err := s.Cluster.Client.Create(ctx, pool); err != nil {
 		return fmt.Errorf("make RelayPool %s: %w", f.name, err)

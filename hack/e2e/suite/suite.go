@@ -21,8 +21,10 @@ import (
 )
 
 const (
-	// OperatorNamespace and Release are the chart's, as its documentation has them.
-	OperatorNamespace, Release = "relaypool-system", "relaypool"
+	// OperatorNamespace is the chart's release's, as its documentation has it.
+	OperatorNamespace = "relaypool-system"
+	// Release is the chart's.
+	Release = "relaypool"
 	// namespace is that of the fleets and what they stand on; nodeNamespace that of
 	// the pods that may kill a node's processes.
 	namespace, nodeNamespace = "relaypool-e2e", "relaypool-e2e-node"
@@ -89,8 +91,7 @@ func scenarios() []scenario {
 		{"kill-operator", "a leading operator that is killed is followed by another", false, (*suite).killOperator},
 		{"secret", "a changed Secret rolls the pods", false, (*suite).secret},
 		{"rotation", "fee payers are rotated under load, and what is left on the old ones is swept", false, (*suite).rotation},
-		{"dry", "no pods are added while an empty fee payer holds the queue, and AutoscalingActive says so", false, (*suite).dry},
-		{"narrow", "no pods are added while a used-up RPC plan holds the queue, and AutoscalingActive says so", false, (*suite).narrow},
+		{"limits", "no pods are added while an empty fee payer or a used-up RPC plan holds the queue, and AutoscalingActive says so", false, (*suite).limits},
 		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
 		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
 		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation takes them up", false, (*suite).uninstall},
