@@ -56,7 +56,7 @@ func Do(ctx context.Context, o Options) (_ *Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	fleet, err := stage.Start(ctx, stage.Options{Root: o.Root, State: o.State, Slot: o.Slot, Rate: o.Rate, Progress: o.Progress})
+	fleet, err := stage.Start(ctx, stage.Options{Root: o.Root, State: o.State, Namespace: monitor.namespace, Pool: monitor.pool, Slot: o.Slot, Rate: o.Rate, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,11 @@ func Do(ctx context.Context, o Options) (_ *Run, err error) {
 	for _, relay := range fleet.Relays() {
 		targets = append(targets, monitor.target(relay))
 	}
+	// The ServiceMonitor honours labels too: the operator's name other namespaces.
+	targets = append(targets, prom.Target{
+		Job: "relaypool-operator", Address: fleet.Operator(), Path: monitor.path, HonorLabels: true,
+		Labels: map[string]string{"namespace": contract.OperatorSystemNamespace, "pod": "relaypool-operator", "container": "operator"},
+	})
 	if r.Prometheus, err = prom.Start(prom.Options{Folder: filepath.Join(o.State, "prometheus"), Interval: o.Scrape, Targets: targets}); err != nil {
 		return nil, err
 	}
@@ -149,7 +154,7 @@ func Missing(expr string) string {
 	case strings.Contains(expr, "kube_"):
 		return "from kube-state-metrics, which this run had not"
 	case strings.Contains(expr, contract.MetricOperatorPools.Name[:len("relaypool_operator_")]):
-		return "from the operator"
+		return "not in this run: no rotation, no pause, no external metrics"
 	}
 	return "nothing of it happened"
 }

@@ -35,6 +35,8 @@ import (
 type Options struct {
 	// Root is the checkout that the relay is built from, State an empty folder.
 	Root, State string
+	// Namespace and Pool are the RelayPool's that the operator looks after.
+	Namespace, Pool string
 	// Slot is the chain's.
 	Slot time.Duration
 	// Rate is the average of new spends a second.
@@ -62,6 +64,7 @@ const (
 	readyWithin = time.Minute
 	readyPoll   = 50 * time.Millisecond
 	chainName   = "endpoint-%d"
+	payerFile   = "payer-%d.json"
 )
 
 // Stage is a fleet that runs.
@@ -75,11 +78,14 @@ type Stage struct {
 	urls     []string
 	keys     []solana.PublicKey
 	// secret is the first payer's, for a thief.
-	secret solana.PrivateKey
-	relays []*relay
-	load   *load.Load
-	http   *http.Client
-	began  time.Time
+	secret   solana.PrivateKey
+	relays   []*relay
+	load     *load.Load
+	http     *http.Client
+	began    time.Time
+	operator operator
+	// compliance is the public key that viewing keys are sealed to.
+	compliance string
 }
 
 // relay is one relay's process and how to start it again.
@@ -91,7 +97,7 @@ type relay struct {
 
 // Start builds and starts everything. Close ends it.
 func Start(ctx context.Context, o Options) (_ *Stage, err error) {
-	if o.Root == "" || o.State == "" || o.Slot <= 0 || o.Rate <= 0 || o.Progress == nil {
+	if o.Root == "" || o.State == "" || o.Namespace == "" || o.Pool == "" || o.Slot <= 0 || o.Rate <= 0 || o.Progress == nil {
 		return nil, errors.New("start the stage: every option is required")
 	}
 	s := &Stage{o: o, http: &http.Client{}, began: time.Now()}
@@ -100,7 +106,7 @@ func Start(ctx context.Context, o Options) (_ *Stage, err error) {
 			err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	for _, step := range []func(context.Context) error{s.build, s.makePayers, s.startChain, s.startPostgres, s.startRelays, s.makeLoad} {
+	for _, step := range []func(context.Context) error{s.build, s.makePayers, s.startChain, s.startPostgres, s.startRelays, s.startOperator, s.makeLoad} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("start the stage: %w", err)
 		}
@@ -144,7 +150,7 @@ func (s *Stage) makePayers(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(s.file("payers"), fmt.Sprintf("payer-%d.json", i+1)), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.file("payers"), fmt.Sprintf(payerFile, i+1)), text, 0o600); err != nil {
 			return err
 		}
 		s.keys = append(s.keys, solana.PrivateKey(key).PublicKey())
@@ -217,10 +223,11 @@ func (s *Stage) startRelays(ctx context.Context) error {
 	if err := os.WriteFile(s.file("endpoints.json"), list, 0o600); err != nil {
 		return err
 	}
-	compliance, err := s.command(ctx, "compliance", "keygen", s.file("compliance-private.key"))
+	public, err := s.command(ctx, "compliance", "keygen", s.file("compliance-private.key"))
 	if err != nil {
 		return err
 	}
+	s.compliance = strings.TrimSpace(public)
 	for i := range relays {
 		api, err := freeAddress(ctx)
 		if err != nil {
@@ -236,7 +243,7 @@ func (s *Stage) startRelays(ctx context.Context) error {
 			"--rpc-endpoints-file=" + s.file("endpoints.json"), "--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(),
 			"--profile=" + shieldpool.Development().Name, "--verifying-key=" + s.key(), "--fee-payer-key-file=" + s.file("payers"),
 			fmt.Sprintf("--fee-payer-min-balance=%d", minimum), fmt.Sprintf("--spend-cap-hour=%d", capHour), fmt.Sprintf("--spend-cap-transfers-day=%d", capTransfers),
-			"--compliance-public-key=" + strings.TrimSpace(compliance), "--rate-limit=0", fmt.Sprintf("--concurrency=%d", concurrency),
+			"--compliance-public-key=" + s.compliance, "--rate-limit=0", fmt.Sprintf("--concurrency=%d", concurrency),
 			"--router-url=" + s.router, "--router-program=" + market.ProgramID.String(), "--log-format=json",
 		}})
 	}
@@ -253,19 +260,26 @@ func (s *Stage) startRelay(ctx context.Context, r *relay) (err error) {
 	if r.process, err = process.Start(r.name, s.file(r.name+".log"), s.file("relay"), r.arguments...); err != nil {
 		return err
 	}
+	return s.await(ctx, r.process, func(ctx context.Context) error {
+		// Ready says nothing of the chain; the root does.
+		return errors.Join(s.get(ctx, "http://"+r.operations+contract.ReadinessPath), s.get(ctx, r.url+contract.MerkleRootPath))
+	})
+}
+
+// await asks until check is content, and no longer than the process lives.
+func (s *Stage) await(ctx context.Context, p *process.Process, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	for {
-		// Ready says nothing of the chain; the root does.
-		err := errors.Join(s.get(ctx, "http://"+r.operations+contract.ReadinessPath), s.get(ctx, r.url+contract.MerkleRootPath))
+		err := check(ctx)
 		if err == nil {
 			return nil
 		}
-		if ended := r.process.Ended(); ended != nil {
+		if ended := p.Ended(); ended != nil {
 			return ended
 		}
 		if !wait(ctx, readyPoll) {
-			return fmt.Errorf("wait until %s serves: %w; its log is %s", r.name, err, r.process.Log())
+			return fmt.Errorf("wait until a process serves: %w; its log is %s", err, p.Log())
 		}
 	}
 }
@@ -349,6 +363,7 @@ func (s *Stage) Close(ctx context.Context) error {
 			errs = append(errs, r.process.Kill())
 		}
 	}
+	errs = append(errs, s.operator.close())
 	if s.chain != nil {
 		errs = append(errs, s.chain.Close())
 	}

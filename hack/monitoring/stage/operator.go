@@ -1,0 +1,150 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// keyIn is the key of each Secret and ConfigMap that the RelayPool names.
+const keyIn = "value"
+
+// checkEvery is the least that a RelayPool takes, in seconds.
+const checkEvery = 10
+
+// operator looks after a RelayPool of the stage's chain and payers, on an API
+// server without nodes: it sees the chain as it does in a cluster, and no pods.
+type operator struct {
+	server  *apiserver.Server
+	process *process.Process
+	// address serves its metrics.
+	address string
+}
+
+func (s *Stage) startOperator(ctx context.Context) (err error) {
+	s.say("building and starting the operator")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", s.file("operator"), "./controllers/cmd/operator")
+	build.Dir = s.o.Root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the operator: %w\n%s", err, out)
+	}
+	if s.operator.server, err = apiserver.Start(ctx, apiserver.Options{Log: s.o.Progress}); err != nil {
+		return err
+	}
+	crds, err := apiserver.OwnCRDs()
+	if err != nil {
+		return err
+	}
+	if err := s.operator.server.Install(ctx, crds...); err != nil {
+		return err
+	}
+	if err := s.declare(ctx); err != nil {
+		return err
+	}
+	kubeconfig, err := s.operator.server.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	if s.operator.address, err = freeAddress(ctx); err != nil {
+		return err
+	}
+	s.operator.process, err = process.Start("the operator", s.file("operator.log"), s.file("operator"), "run",
+		"--kubeconfig="+kubeconfig, "--relay-image=relaypool.example/relay:"+contract.Version, "--leader-elect=false",
+		"--metrics-listen="+s.operator.address, "--health-listen=none")
+	if err != nil {
+		return err
+	}
+	return s.await(ctx, s.operator.process, func(ctx context.Context) error {
+		return s.get(ctx, "http://"+s.operator.address+contract.MetricsPath)
+	})
+}
+
+// declare makes the RelayPool and what it names.
+func (s *Stage) declare(ctx context.Context) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	config, err := s.operator.server.Config()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	vk, err := os.ReadFile(s.key())
+	if err != nil {
+		return err
+	}
+	secret := func(name, content string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: name}, StringData: map[string]string{keyIn: content}}
+	}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.o.Namespace}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: "circuit"}, Data: map[string]string{keyIn: string(vk)}},
+		secret("database", "postgres://relay@db.example/relay"),
+	}
+	var keys []v1alpha1.SecretKey
+	for i := range payers {
+		content, err := os.ReadFile(filepath.Join(s.file("payers"), fmt.Sprintf(payerFile, i+1)))
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("payer-%d", i+1)
+		objects = append(objects, secret(name, string(content)))
+		keys = append(keys, v1alpha1.SecretKey{Name: name, Key: keyIn})
+	}
+	var list []v1alpha1.Endpoint
+	for i, url := range s.urls {
+		list = append(list, v1alpha1.Endpoint{Name: fmt.Sprintf(chainName, i+1), URL: url})
+	}
+	objects = append(objects, &v1alpha1.RelayPool{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: s.o.Pool},
+		Spec: v1alpha1.RelayPoolSpec{
+			Pool: v1alpha1.Pool{
+				Profile: v1alpha1.Profile{Name: shieldpool.Development().Name}, VerifyingKey: v1alpha1.ConfigMapKey{Name: "circuit", Key: keyIn},
+				CheckIntervalSeconds: checkEvery,
+			},
+			Solana:      v1alpha1.Solana{Cluster: shieldpool.DevelopmentGenesisHash.String(), Endpoints: list},
+			Database:    v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: "database", Key: keyIn}},
+			FeePayers:   v1alpha1.FeePayers{Secrets: keys},
+			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: s.compliance},
+		},
+	})
+	for _, object := range objects {
+		if err := c.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Operator is where the operator is scraped.
+func (s *Stage) Operator() string { return s.operator.address }
+
+func (o *operator) close() error {
+	var err error
+	if o.process != nil {
+		err = o.process.Kill()
+	}
+	if o.server != nil {
+		err = errors.Join(err, o.server.Stop())
+	}
+	return err
+}
