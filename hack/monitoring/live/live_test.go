@@ -49,7 +49,7 @@ func seldom() map[string]string {
 func firing() []string {
 	return []string{
 		"RelaypoolWorkHeld", "RelaypoolPayerDry", "RelaypoolSpendCapReached", "RelaypoolEndpointDown", "RelaypoolEndpointsDown",
-		"RelaypoolPayersDry", "RelaypoolUnknownSignature", "RelaypoolRouterHostile", "RelaypoolProcessDied", "RelaypoolForkDied",
+		"RelaypoolPayersDry", "RelaypoolUnknownSignature", "RelaypoolRouterHostile", "RelaypoolProcessDied",
 	}
 }
 

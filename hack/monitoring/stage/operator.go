@@ -8,11 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/hack/apiserver"
@@ -38,6 +40,7 @@ type operator struct {
 
 func (s *Stage) startOperator(ctx context.Context) (err error) {
 	s.say("building and starting the operator")
+	log.SetLogger(logr.Discard()) // the client's, which has nothing to say
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", s.file("operator"), "./controllers/cmd/operator")
 	build.Dir = s.o.Root
 	if out, err := build.CombinedOutput(); err != nil {
