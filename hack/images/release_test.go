@@ -56,17 +56,36 @@ func TestARelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) { first.check(t, name) })
 	}
 	t.Run("digests", first.digests)
+	// What the Dockerfile copies, from the other clone.
+	t.Run("is what a folder of its files has", func(t *testing.T) {
+		folder, want := filepath.Join(t.TempDir(), "rootfs"), t.TempDir()
+		args := []string{"rootfs", "-root", second.root, "-image", "relay", "-platform", "linux/" + runtime.GOARCH, "-out", folder}
+		if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		content := mutate.Extract(load(t, filepath.Join(first.out, "relay.tar")))
+		unpack(t, content, want)
+		if err := content.Close(); err != nil {
+			t.Fatal(err)
+		}
+		sameFiles(t, want, folder)
+	})
 }
 
-// sameFiles wants the same files with the same content in both folders.
+// sameFiles wants the same files with the same modes and content in both folders.
 func sameFiles(t *testing.T, a, b string) {
 	var names [2][]string
 	for i, folder := range []string{a, b} {
 		err := filepath.WalkDir(folder, func(file string, entry os.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() {
-				names[i] = append(names[i], strings.TrimPrefix(file, folder))
+			if err != nil || file == folder {
+				return err
 			}
-			return err
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			names[i] = append(names[i], info.Mode().String()+" "+strings.TrimPrefix(file, folder))
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +97,11 @@ func sameFiles(t *testing.T, a, b string) {
 	if len(names[0]) < 5 {
 		t.Errorf("only %d files", len(names[0]))
 	}
-	for _, name := range names[0] {
+	for _, line := range names[0] {
+		mode, name, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(mode, "d") {
+			continue
+		}
 		first, err := os.ReadFile(a + name)
 		if err != nil {
 			t.Fatal(err)
