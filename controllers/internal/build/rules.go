@@ -81,6 +81,14 @@ func alerts(in Input) []alert {
 	return list
 }
 
+// happened is how often something has been counted within the hour, of what hardly
+// ever is: a series that begins at 1, because there was none before, has no
+// increase, and is counted as what it is, new.
+func happened(m contract.Metric, matcher string) string {
+	selector := m.Name + "{," + matcher + "}"
+	return "(sum(increase(" + selector + "[1h])) or vector(0)) + (count(" + selector + " > 0 unless " + selector + " offset 1h) or vector(0))"
+}
+
 func fleetAlerts() []alert {
 	return []alert{
 		{
@@ -97,9 +105,8 @@ func fleetAlerts() []alert {
 			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
 		},
 		{
-			"RelayFault", "(sum(increase(" + contract.MetricSubmissions.Name + `{,outcome="internal"}[1h])) or vector(0)) + (sum(increase(` +
-				contract.MetricAttempts.Name + `{,event="panic"}[1h])) or vector(0)) + (sum(increase(` +
-				contract.MetricHTTPRequests.Name + `{,status="500"}[1h])) or vector(0)) > 0`, 0, severityWarning,
+			"RelayFault", happened(contract.MetricSubmissions, `outcome="internal"`) + " + " + happened(contract.MetricAttempts, `event="panic"`) + " + " +
+				happened(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
 			"a fault of the relay itself",
 		},
 		{

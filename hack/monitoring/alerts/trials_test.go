@@ -91,8 +91,8 @@ func trials() map[string]trial {
 			nearly: `relaypool_swaps_overdue{,pod="a"} 0x37 1x390`,
 		},
 		"RelayFault": {
-			sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="internal"} 0x30 1x400`, fires: only("RelayFault"),
-			nearly: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="internal"} 3x430`,
+			sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="internal"} _x60 1x300`, fires: only("RelayFault"),
+			nearly: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="internal"} 3x430`, at: "70m",
 		},
 		"RequestsRefused": {
 			sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0+31x430`, fires: only("RequestsRefused"),
@@ -255,6 +255,7 @@ relaypool_router_breaker_open{,pod="b"} 1x430`, fires: only("RouterAway"),
 func otherCauses() map[string]trial {
 	return map[string]trial{
 		"a step was given up":        {sick: `relaypool_attempts_total{,pod="a",event="panic"} 0x30 1x400`, fires: only("RelayFault")},
+		"a pod is new":               {sick: `relaypool_attempts_total{,pod="n",event="panic"} _x35 0x400`, at: "45m"},
 		"a request was answered 500": {sick: `relaypool_http_requests_total{,pod="b",route="/transact",method="POST",status="500"} 0x30 1x400`, fires: only("RelayFault")},
 		"no endpoint, and no tree": {sick: `relaypool_tree_leaves{,pod="a"} _x430
 relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 0x430
