@@ -106,7 +106,7 @@ func draw(ctx context.Context, root string, long time.Duration, rate float64) (e
 	}
 	defer func() { err = errors.Join(err, done.Close()) }()
 	for _, b := range boards.All() {
-		drawn, err := board(ctx, done, b, rate)
+		drawn, err := board(ctx, done, b)
 		if err != nil {
 			return err
 		}
@@ -119,10 +119,10 @@ func draw(ctx context.Context, root string, long time.Duration, rate float64) (e
 }
 
 // board asks a board's queries of a run.
-func board(ctx context.Context, done *live.Run, b *grafana.Board, rate float64) (*picture.Board, error) {
+func board(ctx context.Context, done *live.Run, b *grafana.Board) (*picture.Board, error) {
 	out := &picture.Board{
 		Board: b, From: done.From, To: done.To, Found: map[string][]prom.Series{}, Missing: live.Missing,
-		Subtitle: fmt.Sprintf("%s Two relays on the local chain for %s, %g spends a second, slots of %s.", b.Description, done.To.Sub(done.From).Round(time.Second), rate, slot),
+		Subtitle: fmt.Sprintf("%s Two relays on the local chain for %s; an operator that sees the same chain, and no pods.", b.Description, done.To.Sub(done.From).Round(time.Second)),
 	}
 	for _, e := range done.Events {
 		out.Events = append(out.Events, picture.Event{At: e.At, What: e.What})

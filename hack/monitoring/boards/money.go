@@ -75,7 +75,7 @@ func moneyPayers() grafana.Row {
 			Queries: []grafana.Query{query("{{pool}} {{payer}}", inSOL(once(contract.MetricPayerBalance, "payer")))},
 		},
 		{
-			Title: "Runway over time", Kind: grafana.Curves, Unit: grafana.Hours, Below: true, Warn: 24, Alarm: 2,
+			Title: "Runway over time", Kind: grafana.Curves, Log: true, Unit: grafana.Hours, Below: true, Warn: 24, Alarm: 2,
 			Shows: "Hours that the funds last, at the rate of the last hour and of the last six.", Good: "days, by both.", Bad: "that of the hour far below that of the six: something has just begun to spend.", Do: "look at spending by kind.",
 			Queries: []grafana.Query{query("{{pool}} at the last hour's rate", runwayHours(lastHour)), query("{{pool}} at the last six hours' rate", runwayHours(lastSixHours))},
 		},

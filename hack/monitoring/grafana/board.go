@@ -81,6 +81,8 @@ type Panel struct {
 	// for both is no limit.
 	Warn, Alarm float64
 	Below       bool
+	// Log draws powers of ten at the same distance, for what is good from far above.
+	Log bool
 }
 
 // Query is a PromQL expression over the dashboard's variables.

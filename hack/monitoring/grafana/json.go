@@ -198,8 +198,8 @@ func (p *Panel) json(id int, at grid) panel {
 	switch p.Kind {
 	case Curves, Areas:
 		out.Type, out.FieldConfig.Defaults.Min, out.FieldConfig.Defaults.Custom = "timeseries", &zero, p.curves()
-		if p.Unit == Lamports {
-			out.FieldConfig.Defaults.Min = nil // a difference is below 0 as well
+		if p.Unit == Lamports || p.Log {
+			out.FieldConfig.Defaults.Min = nil // a difference is below 0 as well, and 0 has no logarithm
 		}
 		out.Options = map[string]any{
 			"legend":  map[string]any{"calcs": []string{"lastNotNull", "max"}, "displayMode": "table", "placement": "bottom", "showLegend": true},
@@ -229,8 +229,13 @@ func (p *Panel) curves() map[string]any {
 	if p.Warn != 0 || p.Alarm != 0 {
 		style = "dashed"
 	}
+	scale := map[string]any{"type": "linear"}
+	if p.Log {
+		scale = map[string]any{"type": "log", "log": 10}
+	}
 	return map[string]any{
-		"drawStyle": "line", "fillOpacity": fill, "lineWidth": 1, "showPoints": "never", "spanNulls": false,
+		"scaleDistribution": scale,
+		"drawStyle":         "line", "fillOpacity": fill, "lineWidth": 1, "showPoints": "never", "spanNulls": false,
 		"stacking": map[string]any{"group": "A", "mode": stacking}, "thresholdsStyle": map[string]any{"mode": style},
 	}
 }

@@ -153,8 +153,10 @@ func Missing(expr string) string {
 	switch {
 	case strings.Contains(expr, "kube_"):
 		return "from kube-state-metrics, which this run had not"
-	case strings.Contains(expr, contract.MetricOperatorPools.Name[:len("relaypool_operator_")]):
-		return "not in this run: no rotation, no pause, no external metrics"
+	case strings.Contains(expr, contract.MetricOperatorRotation.Name), strings.Contains(expr, contract.MetricOperatorPaused.Name):
+		return "no key was rotated, and nothing was paused"
+	case strings.Contains(expr, "relaypool_operator_"):
+		return "the operator served no external metrics in this run"
 	}
 	return "nothing of it happened"
 }

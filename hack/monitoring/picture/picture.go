@@ -155,6 +155,9 @@ func (c *canvas) panel(p *grafana.Panel, b box) {
 	c.add("</g>")
 }
 
+// lastMoment is how long before its end a run's newest values can be of.
+const lastMoment = 5 * time.Second
+
 // curve is one series with its name and colour.
 type curve struct {
 	name, colour string
@@ -173,6 +176,9 @@ func (c *canvas) curves(p *grafana.Panel) (all []curve, missing string) {
 			missing = c.b.Missing(q.Expr)
 		}
 		for _, s := range series {
+			if p.Kind == grafana.Table && c.b.To.Sub(s.Points[len(s.Points)-1].At) > lastMoment {
+				continue // it is no more
+			}
 			k := curve{name: name(q.Legend, s.Labels), labels: s.Labels, points: s.Points}
 			for _, point := range s.Points {
 				k.most = max(k.most, math.Abs(point.Value))
@@ -249,20 +255,22 @@ func (c *canvas) plot(p *grafana.Panel, curves []curve, b box) {
 	shown := min(len(curves), max(mostLegends, 2*columns))
 	lines := (shown + columns - 1) / columns
 	area := box{b.x + axisWidth, b.y + 10, b.w - axisWidth, b.h - 10 - axisHeight - float64(lines)*legendHeight}
-	low, high := extent(curves, p.Kind == grafana.Areas)
-	scale := 1.0
-	if p.Unit == grafana.Bytes {
-		scale = 1 << 20
+	tell := func(v float64) string { return tick(round(v), p.Unit) }
+	if p.Log {
+		curves, tell = logarithms(curves), func(v float64) string { return tick(math.Pow(10, v), p.Unit) }
 	}
-	step := nice((high-low)/4/scale) * scale
+	low, high := extent(curves, p.Kind == grafana.Areas)
+	step := stepOf(p, low, high)
 	low, high = step*math.Floor(low/step), step*math.Ceil(high/step)
 	for v := low; v <= high+step/2; v += step {
 		y := area.y + area.h*(1-(v-low)/(high-low))
 		c.add(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"/>`, area.x, y, area.x+area.w, y, faint)
-		c.text(area.x-5, y+3.5, "end", soft, "9.5", tick(round(v), p.Unit))
+		c.text(area.x-5, y+3.5, "end", soft, "9.5", tell(v))
 	}
 	c.timeAxis(area)
-	c.limits(p, area, low, high)
+	if !p.Log {
+		c.limits(p, area, low, high)
+	}
 	if p.Kind == grafana.Areas {
 		c.areas(curves, area, low, high)
 	} else {
@@ -271,6 +279,29 @@ func (c *canvas) plot(p *grafana.Panel, curves []curve, b box) {
 		}
 	}
 	c.legend(curves, shown, columns, box{b.x, area.y + area.h + axisHeight, b.w, 0})
+}
+
+// stepOf is between two lines of a plot.
+func stepOf(p *grafana.Panel, low, high float64) float64 {
+	switch {
+	case p.Log:
+		return math.Ceil((high - low) / 5)
+	case p.Unit == grafana.Bytes:
+		return nice((high-low)/4/(1<<20)) * (1 << 20)
+	}
+	return nice((high - low) / 4)
+}
+
+// logarithms of what curves tell; a hundredth is the least.
+func logarithms(curves []curve) []curve {
+	out := slices.Clone(curves)
+	for i := range out {
+		out[i].points = slices.Clone(out[i].points)
+		for j := range out[i].points {
+			out[i].points[j].Value = math.Log10(max(out[i].points[j].Value, 0.01))
+		}
+	}
+	return out
 }
 
 func (c *canvas) x(at time.Time, area box) float64 {
@@ -320,9 +351,18 @@ func (c *canvas) line(k *curve, area box, low, high float64, colour string, thic
 		if i > 0 && p.At.Sub(k.points[i-1].At) > 2*c.step(k) {
 			flush()
 		}
+		// Of a level stretch the ends are enough.
+		if n := len(stretch); n > 1 && level(k.points, i) {
+			stretch = stretch[:n-1]
+		}
 		stretch = append(stretch, fmt.Sprintf("%.1f,%.1f", c.x(p.At, area), area.y+area.h*(1-(p.Value-low)/(high-low))))
 	}
 	flush()
+}
+
+// level reports whether a point and the two before it have the same value.
+func level(points []prom.Point, i int) bool {
+	return i > 1 && points[i].Value == points[i-1].Value && points[i-1].Value == points[i-2].Value
 }
 
 // step is the least time between two points.
