@@ -98,7 +98,9 @@ func Serve(address string, stop <-chan struct{}) error {
 		if err := server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("close the gate: %w", err)
 		}
-		_ = <-ended // it says that it was closed
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve the gate: %w", err)
+		}
 		return nil
 	}
 }
