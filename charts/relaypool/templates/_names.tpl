@@ -77,5 +77,5 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 
 {{/* A document of this version. */}}
 {{- define "relaypool.document" -}}
-{{ (index . 0).Chart.Home }}/blob/main/{{ index . 1 }}
+{{ (index . 0).Chart.Home }}/blob/v{{ (index . 0).Chart.AppVersion }}/{{ index . 1 }}
 {{- end -}}
