@@ -122,7 +122,7 @@ func draw(ctx context.Context, root string, long time.Duration, rate float64) (e
 func board(ctx context.Context, done *live.Run, b *grafana.Board) (*picture.Board, error) {
 	out := &picture.Board{
 		Board: b, From: done.From, To: done.To, Found: map[string][]prom.Series{}, Missing: live.Missing,
-		Subtitle: fmt.Sprintf("%s Two relays on the local chain for %s; an operator that sees the same chain, and no pods.", b.Description, done.To.Sub(done.From).Round(time.Second)),
+		Ran: fmt.Sprintf("Two relays on the local chain for %s; an operator that sees the same chain, and no pods.", done.To.Sub(done.From).Round(time.Second)),
 	}
 	for _, e := range done.Events {
 		out.Events = append(out.Events, picture.Event{At: e.At, What: e.What})

@@ -18,8 +18,8 @@ import (
 // Board is a dashboard with what its queries found.
 type Board struct {
 	*grafana.Board
-	// Subtitle says what was run.
-	Subtitle string
+	// Ran says what was run.
+	Ran      string
 	From, To time.Time
 	// Found gives each query's series, Missing why one without any has none.
 	Found   map[string][]prom.Series
@@ -39,7 +39,7 @@ const (
 	margin  = 16.0
 	unitX   = (width - 2*margin) / grafana.Columns
 	unitY   = 21.0
-	top     = 62.0
+	top     = 78.0
 	heading = 30.0
 	gap     = 8.0
 
@@ -98,7 +98,8 @@ func SVG(b *Board) []byte {
 	c.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="Helvetica, Arial, sans-serif" font-size="11">`, width, height)
 	c.add(`<rect width="%.0f" height="%.0f" fill="%s"/>`, width, height, page)
 	c.add(`<text x="%.1f" y="28" font-size="18" font-weight="bold" fill="%s">%s</text>`, margin, ink, escape(b.Title))
-	c.text(margin, 47, "start", soft, "12", b.Subtitle)
+	c.text(margin, 47, "start", soft, "12", b.Description)
+	c.text(margin, 64, "start", soft, "12", b.Ran)
 	y := top
 	for i := range b.Rows {
 		r := &b.Rows[i]
