@@ -134,6 +134,29 @@ func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
 }
 
+// A process whose places are all taken by what it has sent tries nothing new.
+func TestAQueueBehindWhatWasSentIsHeldToo(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 2*time.Second) // what was sent does not expire meanwhile
+	before := w.relay(nil) // never works
+	const queue, places = 12, 2
+	for range queue {
+		w.submit(before, w.transfer())
+	}
+	state := &awayState{PoolState: w.state}
+	r := w.assemble(parts{state: state, chain: lostSends, timing: probing(), concurrency: places})
+	w.run(r)
+	w.eventually("every place is taken", func() bool { return r.of("signed") == places })
+	state.away.Store(true)
+	w.eventually("the backlog has nothing that is due", func() bool {
+		b, err := w.store.Backlog(t.Context())
+		must(t, err)
+		return b.Due == 0 && b.Held[submission.HoldChain] == queue-places
+	})
+	state.away.Store(false)
+	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
+}
+
 // A worker that holds the queue takes up what may be on the chain, and of the
 // rest the one that has waited longest, whatever its root.
 func TestProbesGoRound(t *testing.T) {

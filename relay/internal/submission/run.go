@@ -197,6 +197,9 @@ func (e *Engine) claim(ctx context.Context) {
 			swept = true
 		}
 		e.resume(ctx)
+		if swept && e.more.Load() {
+			e.lookUp(ctx)
+		}
 		if e.hold.reason() == "" {
 			for e.take(ctx) && ctx.Err() == nil {
 			}
@@ -209,6 +212,15 @@ func (e *Engine) claim(ctx context.Context) {
 			for e.takeLanded(ctx) && ctx.Err() == nil {
 			}
 		}
+	}
+}
+
+// lookUp holds the queue when nothing of the chain can be read. A process whose
+// places are all taken by what it has sent tries nothing new, and would not
+// notice: what waits behind would count as work for more processes.
+func (e *Engine) lookUp(ctx context.Context) {
+	if e.hold.reason() == "" && e.blind(ctx, HoldChain) && e.hold.begin(HoldChain) {
+		e.Log.WarnContext(ctx, "Held the queue", "reason", HoldChain, "error", "the pool cannot be read")
 	}
 }
 
