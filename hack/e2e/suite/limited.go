@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -41,18 +40,6 @@ type limit struct {
 	funds  uint64
 	// set brings the limit about while submissions come in, lift ends it.
 	set, lift func(context.Context) error
-}
-
-// limits brings two limits about at once, each on a fleet of its own.
-func (s *suite) limits(ctx context.Context, r *report.Scenario) error {
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() error { return s.dry(ctx, r) })
-	both.Go(func() error { return s.narrow(ctx, r) })
-	if err := both.Wait(); err != nil {
-		return err
-	}
-	r.Sum("2 fleets kept their one pod for %s with queues that would justify more; afterwards all that was accepted had its true outcome", heldFor)
-	return nil
 }
 
 // dry lets a second fleet run out of lamports with a queue.
@@ -124,6 +111,7 @@ func (s *suite) limited(ctx context.Context, r *report.Scenario, f *fleet, l lim
 	}
 	progress := crowd.finish(cluster.Minutes(5))
 	r.Saw("%s: %s", f.name, words(progress))
+	r.Sum("1 pod for %s with %d held; afterwards all %d that were accepted had their true outcome", heldFor, held, progress.Accepted)
 	return s.closeLimited(ctx, f, crowd)
 }
 
