@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -30,6 +31,10 @@ type Options struct {
 	Long, Slot, Scrape time.Duration
 	Rate               float64
 	Progress           io.Writer
+	// Settled is asked after the load, until it is content or a minute and a half
+	// have passed: some of what happened takes its time to be told. Nil waits for
+	// nothing.
+	Settled func(context.Context, *Run) bool
 }
 
 // Run is what was scraped.
@@ -45,6 +50,12 @@ type Run struct {
 
 // Close ends Prometheus.
 func (r *Run) Close() error { return r.Prometheus.Close() }
+
+// settleWithin bounds the wait for what Settled wants, settlePoll is between two looks.
+const (
+	settleWithin = 90 * time.Second
+	settlePoll   = 2 * time.Second
+)
 
 // points is how many a query over a run has.
 const points = 240
@@ -74,12 +85,40 @@ func Do(ctx context.Context, o Options) (_ *Run, err error) {
 	if r.Prometheus, err = prom.Start(prom.Options{Folder: filepath.Join(o.State, "prometheus"), Interval: o.Scrape, Targets: targets}); err != nil {
 		return nil, err
 	}
-	if r.Events, err = fleet.Play(ctx, o.Long); err != nil {
+	var ledger sync.WaitGroup
+	var ledgerErr error
+	keeping, stop := context.WithCancel(ctx)
+	ledger.Go(func() { ledgerErr = fleet.KeepLedger(keeping) })
+	r.Events, err = fleet.Play(ctx, o.Long)
+	if err == nil {
+		r.settle(ctx, &o)
+	}
+	stop()
+	ledger.Wait()
+	if err := errors.Join(err, ledgerErr); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	r.To = time.Now()
-	r.Step = max(o.Scrape, r.To.Sub(r.From)/points)
 	return r, nil
+}
+
+// settle ends the run when all is told that is to be.
+func (r *Run) settle(ctx context.Context, o *Options) {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	poll := time.NewTicker(settlePoll)
+	defer poll.Stop()
+	for {
+		r.To = time.Now()
+		r.Step = max(o.Scrape, r.To.Sub(r.From)/points)
+		if o.Settled == nil || o.Settled(ctx, r) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+		}
+	}
 }
 
 // monitor is how a PodMonitor has pods scraped.

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/rulefmt"
+
 	"github.com/relaypool/relaypool/hack/monitoring/alerts"
 	"github.com/relaypool/relaypool/hack/monitoring/boards"
-	"github.com/relaypool/relaypool/hack/monitoring/grafana"
 	"github.com/relaypool/relaypool/hack/monitoring/live"
 	"github.com/relaypool/relaypool/hack/monitoring/query"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -61,86 +63,107 @@ func TestARealFleetIsOnTheDashboards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := live.Do(t.Context(), live.Options{
-		Root: absolute, State: state(t), Long: 45 * time.Second, Slot: 100 * time.Millisecond, Scrape: 2 * time.Second, Rate: 6,
-		Progress: lines{t},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := run.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	catalogue, err := query.Load(root)
 	if err != nil {
 		t.Fatal(err)
 	}
+	fleet, _, err := alerts.Every(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults []string
+	run, err := live.Do(t.Context(), live.Options{
+		Root: absolute, State: state(t), Long: 45 * time.Second, Slot: 100 * time.Millisecond, Scrape: 2 * time.Second, Rate: 6,
+		Progress: lines{t},
+		Settled: func(ctx context.Context, run *live.Run) bool {
+			c := checker{ctx, run, catalogue, nil}
+			c.boards()
+			c.alerts(fleet)
+			faults = c.faults
+			return len(faults) == 0
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, f := range faults {
+		t.Error(f)
+	}
+}
+
+// checker holds a run against dashboards and alerts.
+type checker struct {
+	ctx       context.Context
+	run       *live.Run
+	catalogue query.Catalogue
+	faults    []string
+}
+
+func (c *checker) fault(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) boards() {
 	for _, b := range boards.All() {
 		for i := range b.Rows {
 			for j := range b.Rows[i].Panels {
-				tryPanel(t, run, catalogue, b, &b.Rows[i].Panels[j])
+				for _, q := range b.Rows[i].Panels[j].Queries {
+					c.query(b.Title+", "+b.Rows[i].Panels[j].Title, b.Rows[i].Panels[j].Title, q.Expr)
+				}
 			}
 		}
 	}
-	t.Run("alerts", func(t *testing.T) { tryAlerts(t, run, catalogue) })
 }
 
-func tryPanel(t *testing.T, run *live.Run, catalogue query.Catalogue, b *grafana.Board, p *grafana.Panel) {
-	t.Helper()
-	for _, q := range p.Queries {
-		uses, _ := catalogue.Check(boards.Fill(q.Expr, run.Choice))
-		series, err := run.Query(t.Context(), q.Expr)
-		if err != nil {
-			t.Errorf("%s, %s: %v", b.Title, p.Title, err)
-			continue
-		}
-		if slices.ContainsFunc(uses, func(u query.Use) bool { return u.Metric.Name == contract.MetricOperatorChainUnavailable.Name }) {
-			continue // told while the operator looks and nobody answers, which a short outage can end before
-		}
-		if _, once := seldom()[p.Title]; once {
-			for _, u := range uses {
-				if series, err = run.Query(t.Context(), u.Series); len(series) == 0 {
-					t.Errorf("%s, %s: a real fleet has no %s: %v", b.Title, p.Title, u.Series, err)
-				}
+func (c *checker) query(where, title, expr string) {
+	uses, _ := c.catalogue.Check(boards.Fill(expr, c.run.Choice))
+	if slices.ContainsFunc(uses, func(u query.Use) bool { return u.Metric.Name == contract.MetricOperatorChainUnavailable.Name }) {
+		return // told while the operator looks and nobody answers, which a short outage can end before
+	}
+	if _, once := seldom()[title]; once {
+		for _, u := range uses {
+			if series, err := c.run.Query(c.ctx, u.Series); len(series) == 0 {
+				c.fault("%s: a real fleet has no %s: %v", where, u.Series, err)
 			}
-			continue
 		}
-		switch why := excused(uses); {
-		case len(series) == 0 && why == "":
-			t.Errorf("%s, %s: a real fleet gives no data for %s", b.Title, p.Title, q.Expr)
-		case len(series) > 0 && why != "":
-			t.Errorf("%s, %s has data, and is excused because %s: %s", b.Title, p.Title, why, q.Expr)
-		}
+		return
+	}
+	series, err := c.run.Query(c.ctx, expr)
+	why := excused(uses)
+	switch {
+	case err != nil:
+		c.fault("%s: %v", where, err)
+	case len(series) == 0 && why == "":
+		c.fault("%s: a real fleet gives no data for %s", where, expr)
+	case len(series) > 0 && why != "":
+		c.fault("%s has data, and is excused because %s: %s", where, why, expr)
 	}
 }
 
 var ofFleet = regexp.MustCompile(`namespace="[^"]*",pool="[^"]*"`)
 
-// tryAlerts looks whether the alerts' metrics are there with the labels that they
-// ask for, and whether those hold that should.
-func tryAlerts(t *testing.T, run *live.Run, catalogue query.Catalogue) {
-	fleet, _, err := alerts.Every(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := fmt.Sprintf("namespace=%q,pool=%q", run.Choice.Namespace, run.Choice.Pool)
-	for _, r := range fleet {
+// alerts looks whether the alerts' metrics are there with the labels that they ask
+// for, and whether those hold that should.
+func (c *checker) alerts(fleet []rulefmt.Rule) {
+	own := fmt.Sprintf("namespace=%q,pool=%q", c.run.Choice.Namespace, c.run.Choice.Pool)
+	for i := range fleet {
+		r := &fleet[i]
 		expr := ofFleet.ReplaceAllString(r.Expr, own)
-		uses, _ := catalogue.Check(expr)
+		uses, _ := c.catalogue.Check(expr)
 		for _, u := range uses {
-			series, err := run.Query(t.Context(), u.Series+"{"+own+"}")
-			if err != nil || len(series) == 0 {
-				t.Errorf("%s asks for %s, which a real fleet does not have: %v", r.Alert, u.Series, err)
+			if series, err := c.run.Query(c.ctx, u.Series+"{"+own+"}"); err != nil || len(series) == 0 {
+				c.fault("%s asks for %s, which a real fleet does not have: %v", r.Alert, u.Series, err)
 			}
 		}
-		series, err := run.Query(t.Context(), expr)
+		series, err := c.run.Query(c.ctx, expr)
 		if err != nil {
-			t.Errorf("%s: %v", r.Alert, err)
+			c.fault("%s: %v", r.Alert, err)
 		}
 		if slices.Contains(firing(), r.Alert) && len(series) == 0 {
-			t.Errorf("%s never held, and what it is for has happened: %s", r.Alert, expr)
+			c.fault("%s never held, and what it is for has happened: %s", r.Alert, expr)
 		}
 	}
 }

@@ -45,8 +45,6 @@ func (s *Stage) Play(ctx context.Context, long time.Duration) ([]Event, error) {
 	defer leave()
 	var running sync.WaitGroup
 	running.Go(func() { s.load.Run(clients, arrivals) })
-	var ledger error
-	running.Go(func() { ledger = s.keepLedger(arrivals) })
 	var events []Event
 	var errs []error
 	for _, scene := range s.scenes() {
@@ -62,12 +60,12 @@ func (s *Stage) Play(ctx context.Context, long time.Duration) ([]Event, error) {
 	<-arrivals.Done()
 	leave()
 	running.Wait()
-	return events, errors.Join(append(errs, ledger, ctx.Err())...)
+	return events, errors.Join(append(errs, ctx.Err())...)
 }
 
-// keepLedger runs the relay's own command, whose code 1 is no failure here: while
-// transactions are under way the ledger need not add up.
-func (s *Stage) keepLedger(ctx context.Context) error {
+// KeepLedger runs the relay's own command until ctx ends. Its code 1 is no failure
+// here: while transactions are under way the ledger need not add up.
+func (s *Stage) KeepLedger(ctx context.Context) error {
 	for wait(ctx, ledgerEvery) {
 		out, err := s.command(ctx, "ledger", "--database-url-file="+s.file("database-url"), "--rpc-url="+s.honest)
 		if err != nil && out == "" && ctx.Err() == nil {
