@@ -103,7 +103,7 @@ func Do(ctx context.Context, o Options) (_ *Run, err error) {
 
 // settle ends the run when all is told that is to be.
 func (r *Run) settle(ctx context.Context, o *Options) {
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	patience, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
 	poll := time.NewTicker(settlePoll)
 	defer poll.Stop()
@@ -114,7 +114,7 @@ func (r *Run) settle(ctx context.Context, o *Options) {
 			return
 		}
 		select {
-		case <-ctx.Done():
+		case <-patience.Done():
 			return
 		case <-poll.C:
 		}
