@@ -107,8 +107,24 @@ func Up(ctx context.Context, o Options) (*Stage, error) {
 	s.HTTP = route.HTTP(mostIdle)
 	s.HTTP.Transport.(*http.Transport).DialContext = s.dial
 	var err error
-	s.Chain, err = newChain(s.RPCURL(), s.HTTP, o.Ring)
-	return s, err
+	if s.Chain, err = newChain(s.RPCURL(), s.HTTP, o.Ring); err != nil {
+		return nil, err
+	}
+	return s, s.answers(ctx)
+}
+
+// answers waits until the Services lead to their pods, which takes the node a
+// moment longer than the pods to be ready.
+func (s *Stage) answers(ctx context.Context) error {
+	if err := cluster.Await(ctx, "Postgres answers", cluster.Minutes(2), func(ctx context.Context) (string, error) {
+		return "", s.WithDatabase(ctx, databaseUser, func(conn *pgx.Conn) error { return conn.Ping(ctx) })
+	}); err != nil {
+		return err
+	}
+	return cluster.Await(ctx, "the chain answers", cluster.Minutes(2), func(ctx context.Context) (string, error) {
+		_, err := s.Chain.RPC.GetHealth(ctx)
+		return "", err
+	})
 }
 
 // dial goes through the clients' pod, but for loopback, which is the chain's.
