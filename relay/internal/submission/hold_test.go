@@ -138,7 +138,7 @@ func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 func TestAQueueBehindWhatWasSentIsHeldToo(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 2*time.Second) // what was sent does not expire meanwhile
-	before := w.relay(nil) // never works
+	before := w.relay(nil)            // never works
 	const queue, places = 12, 2
 	for range queue {
 		w.submit(before, w.transfer())
