@@ -110,7 +110,10 @@ func Up(ctx context.Context, o Options) (*Stage, error) {
 	if s.Chain, err = newChain(s.RPCURL(), s.HTTP, o.Ring); err != nil {
 		return nil, err
 	}
-	return s, s.answers(ctx)
+	if err := s.answers(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // answers waits until the Services lead to their pods, which takes the node a
