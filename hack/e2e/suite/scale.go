@@ -78,7 +78,8 @@ func (s *suite) scaleUp(ctx context.Context, r *report.Scenario) (err error) {
 			return fmt.Sprintf("%d submissions wait", waiting), nil
 		}
 		if err == nil {
-			r.Saw("the backlog is worked off, %.1f s after it began", s.Now().Sub(began).Seconds())
+			s.calm = s.Now()
+			r.Saw("the backlog is worked off, %.1f s after it began", s.calm.Sub(began).Seconds())
 		}
 		return "", err
 	})
@@ -130,6 +131,14 @@ func (s *suite) scaleDown(ctx context.Context, r *report.Scenario) error {
 	}
 	if _, err := s.fleet.condition(ctx, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, ""); err != nil {
 		return err
+	}
+	h, err := s.fleet.hpa(ctx)
+	if err != nil {
+		return err
+	}
+	if last := h.Status.LastScaleTime; last != nil && !s.calm.IsZero() {
+		// It may have been before this scenario: others ran meanwhile.
+		s.Report.Figure("backlog worked off to the autoscaler's last step, to 1 pod", "%.0f s", last.Sub(s.calm).Seconds())
 	}
 	r.Sum("1 pod, after %d steps down seen here in %.0f s; clients went on: %s", len(steps), s.Now().Sub(began).Seconds(), words(s.traffic.load.Journal().Progress()))
 	return nil

@@ -67,6 +67,8 @@ type suite struct {
 	traffic   *traffic
 	fleets    *cluster.Watcher // of the fleets' namespace
 	operators *cluster.Watcher
+	// calm is when the backlog that grew the fleet was worked off; zero without one.
+	calm time.Time
 	// vault is what the market held at first.
 	vault uint64
 }
