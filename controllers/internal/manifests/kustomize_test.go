@@ -36,6 +36,11 @@ type kustomization struct {
 	Patches []struct {
 		Path string `json:"path"`
 	} `json:"patches"`
+	// What a fleet to try has besides: no object of any other base comes of these.
+	Namespace          string `json:"namespace"`
+	ConfigMapGenerator []any  `json:"configMapGenerator"`
+	SecretGenerator    []any  `json:"secretGenerator"`
+	GeneratorOptions   any    `json:"generatorOptions"`
 }
 
 // resources gives the objects of a base, and the files that they are in.
@@ -99,7 +104,7 @@ func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 func TestEveryManifestIsInstalledByItsBase(t *testing.T) {
 	t.Parallel()
 	var reached []string
-	for _, base := range []string{"default", "external-metrics", "prometheus", "samples"} {
+	for _, base := range []string{"default", "external-metrics", "prometheus", "samples", "try"} {
 		_, files := resources(t, filepath.Join(config, base))
 		reached = append(reached, files...)
 	}
