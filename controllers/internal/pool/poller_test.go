@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,12 +110,22 @@ func TestPodsThatNeverAnswerAreAskedSeldom(t *testing.T) {
 // fleets is a cache of RelayPools and pods.
 type fleets struct {
 	client.Reader
+	mutex sync.Mutex
 	pools []v1alpha1.RelayPool
 	pods  []corev1.Pod
 	err   error
 }
 
+// change changes what the cache holds while a Poller reads it.
+func (f *fleets) change(to func()) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	to()
+}
+
 func (f *fleets) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	switch l := list.(type) {
 	case *v1alpha1.RelayPoolList:
 		l.Items = slices.Clone(f.pools)
@@ -160,10 +172,15 @@ func watching(t *testing.T, reader BacklogReader, f *fleets, try func(p *Poller)
 
 func TestAutoscaledFleetsAreAskedWithoutAPass(t *testing.T) {
 	t.Parallel()
+	var mutex sync.Mutex
 	asked := map[string]int{}
-	due := int64(0)
 	answer := func(ip string) func(context.Context) (Backlog, error) {
-		return func(context.Context) (Backlog, error) { asked[ip]++; due++; return Backlog{Due: due}, nil }
+		return func(context.Context) (Backlog, error) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			asked[ip]++
+			return Backlog{Due: int64(asked[ip])}, nil
+		}
 	}
 	f := &fleets{
 		pools: []v1alpha1.RelayPool{
@@ -183,7 +200,10 @@ func TestAutoscaledFleetsAreAskedWithoutAPass(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if diff := cmp.Diff(map[string]int{"10.0.0.3": 7}, asked); diff != "" {
+		mutex.Lock()
+		diff := cmp.Diff(map[string]int{"10.0.0.3": 7}, asked)
+		mutex.Unlock()
+		if diff != "" {
 			t.Errorf("questions in a minute (-want +got):\n%s", diff)
 		}
 		got, ok := p.Reading(types.NamespacedName{Namespace: "n", Name: "hpa"})
@@ -193,7 +213,7 @@ func TestAutoscaledFleetsAreAskedWithoutAPass(t *testing.T) {
 		if n := len(p.Watched()); n != 1 {
 			t.Errorf("%d fleets are watched: want 1", n)
 		}
-		f.pools = f.pools[:2]
+		f.change(func() { f.pools = f.pools[:2] })
 		time.Sleep(lookInterval)
 		synctest.Wait()
 		if _, ok := p.Reading(types.NamespacedName{Namespace: "n", Name: "hpa"}); ok {
@@ -204,14 +224,16 @@ func TestAutoscaledFleetsAreAskedWithoutAPass(t *testing.T) {
 
 func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	asked, dead := 0, true
+	var asked atomic.Int64
+	var dead atomic.Bool
+	dead.Store(true)
 	key := types.NamespacedName{Namespace: "n", Name: "hpa"}
 	f := &fleets{pools: []v1alpha1.RelayPool{scaledPool("hpa", &v1alpha1.Autoscaling{})}}
 	reader := answers{}
 	for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"} {
 		f.pods = append(f.pods, podAt("hpa", ip, build.ComponentRelay))
 		reader[ip] = func(context.Context) (Backlog, error) {
-			if asked++; dead {
+			if asked.Add(1); dead.Load() {
 				return Backlog{}, errors.New("no route")
 			}
 			return Backlog{Due: 1}, nil
@@ -219,42 +241,43 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 	}
 	watching(t, reader, f, func(p *Poller) {
 		synctest.Wait()
-		if asked != backlogTries {
-			t.Errorf("%d pods were asked at first: want %d", asked, backlogTries)
+		if n := asked.Load(); n != backlogTries {
+			t.Errorf("%d pods were asked at first: want %d", n, backlogTries)
 		}
 		got, ok := p.Reading(key)
 		if !ok || !got.At.IsZero() || got.Err == nil || got.Ready != 4 {
 			t.Errorf("reading %+v: want none, with an error", got)
 		}
 		time.Sleep(time.Hour)
-		if turns := asked / backlogTries; turns > 65 || turns < 55 {
+		if turns := asked.Load() / backlogTries; turns > 65 || turns < 55 {
 			t.Errorf("%d turns in an hour: want about one a minute", turns)
 		}
-		dead = false
+		dead.Store(false)
 		time.Sleep(watchedPause + lookInterval)
 		synctest.Wait()
 		if got, _ := p.Reading(key); got.Due != 1 || got.Err != nil {
 			t.Errorf("reading %+v a minute after pods answer again: want 1", got)
 		}
-		dead = true
+		dead.Store(true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got, _ := p.Reading(key); got.Due != 1 || got.Err == nil || time.Since(got.At) < 45*time.Second {
 			t.Errorf("reading %+v: want the last one, growing old", got)
 		}
-		f.pods = nil
+		f.change(func() { f.pods = nil })
 		time.Sleep(lookInterval)
 		synctest.Wait()
 		if got, _ := p.Reading(key); got.Ready != 0 {
 			t.Errorf("reading %+v: want no pod", got)
 		}
 		// A pod that comes is asked at once, however long others did not answer.
-		dead, f.pods = false, []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)}
-		before := asked
+		dead.Store(false)
+		f.change(func() { f.pods = []corev1.Pod{podAt("hpa", "10.0.0.3", build.ComponentRelay)} })
+		before := asked.Load()
 		time.Sleep(lookInterval)
 		synctest.Wait()
-		if asked != before+1 {
-			t.Errorf("a new pod was asked %d times: want at once", asked-before)
+		if n := asked.Load(); n != before+1 {
+			t.Errorf("a new pod was asked %d times: want at once", n-before)
 		}
 	})
 }
@@ -267,7 +290,7 @@ func TestWhileTheCacheFillsNothingIsSettled(t *testing.T) {
 		if p.Settled() {
 			t.Error("it has settled without knowing a fleet")
 		}
-		f.err = nil
+		f.change(func() { f.err = nil })
 		time.Sleep(lookInterval)
 		synctest.Wait()
 		if !p.Settled() {
