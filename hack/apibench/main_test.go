@@ -60,17 +60,25 @@ func TestTwoRelayPoolsAreMeasured(t *testing.T) {
 	}
 	want := map[kindOfCall]float64{
 		"POST secrets": 2, "APPLY configmaps": 1, "APPLY services": 1, "APPLY serviceaccounts": 1,
-		"APPLY poddisruptionbudgets": 1, "APPLY deployments": 2, "PATCH relaypools": 1,
+		"APPLY poddisruptionbudgets": 1, "PATCH relaypools": 1,
 	}
+	var deployments float64
 	got := map[kindOfCall]float64{}
 	var writes float64
 	for _, k := range r.kinds {
 		if _, ok := want[k.kind]; ok {
 			got[k.kind] = k.each
 		}
+		if k.kind == "APPLY deployments" {
+			deployments = k.each
+		}
 		if !strings.HasPrefix(string(k.kind), "GET ") {
 			writes += k.each
 		}
+	}
+	// Held, and let go; a pass whose cache is behind its own write may repeat it.
+	if deployments < 2 || deployments > 3 {
+		t.Errorf("Deployments were applied %g times each: want 2, or 3 on a machine that stalls", deployments)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls of each (-want +got):\n%s", diff)
