@@ -31,7 +31,7 @@ type refused struct {
 }
 
 // quiet names the calls that a relay makes of its own accord.
-var quiet = []string{"getMultipleAccounts", "getBalance", "getSlot", "getGenesisHash", "getSignaturesForAddress", "getBlock"}
+var quiet = []string{"getMultipleAccounts", "getBalance", "getSlot", "getGenesisHash", "getSignaturesForAddress", "getTransaction", "getBlock"}
 
 // TestRefusals sends every kind of bad input that a request's own bytes can
 // hold, to a relay that is ready. None reaches the chain or leaves a row.

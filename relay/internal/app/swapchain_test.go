@@ -329,7 +329,7 @@ func TestTheTimeoutRacesAnExecution(t *testing.T) {
 // TestAStrangerActs on a swap of ours: all three instructions are anybody's.
 func TestAStrangerActs(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
+	s := newSwapStand(t, standOptions{slot: slow, timeout: lasting})
 	stranger := s.stranger()
 	s.holdBefore()
 	wrapped, executed, early := s.begin(nil), s.begin(nil), s.begin(nil)
@@ -366,6 +366,7 @@ func TestAStrangerActs(t *testing.T) {
 	stuck.shows("accounts_ready", "swap_price")
 	// The relay gives back what the stranger had wrapped: with the rent of the account
 	// that he made for it, and the lamport that he left in the state.
+	s.chain.Skip(lasting)
 	stuck.refunded(tokenRent + 1)
 	// He got the rent of the state that he executed, and gave that of the accounts that
 	// he made for another which was, beside a lamport.
