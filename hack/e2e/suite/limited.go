@@ -20,13 +20,15 @@ import (
 
 const (
 	dryName, narrowName = "dry", "narrow"
-	// dryFunds pay for about ten transactions above the minimum.
-	dryFunds = 70_000_000
+	// dryFunds pay for six transactions above the minimum.
+	dryFunds = 62_000_000
 	// moreFunds are sent once the payer is empty.
 	moreFunds = 50 * solana.LAMPORTS_PER_SOL
-	// burstRate accepts more in a moment than the queue that is wanted: twice
-	// limitedJobs, which would call for more pods, were it a backlog.
-	burstRate, limitedJobs = 60, 4
+	// burstRate accepts more in a moment than the queue that is wanted, four times
+	// limitedJobs: what dryFunds do not pay for would call for more pods, were it a
+	// backlog. limitedConcurrency is so small that the queue grows on a machine that
+	// is slow with everything, too.
+	burstRate, limitedJobs, limitedConcurrency = 60, 4, 1
 	// heldFor is how long the fleet has to keep its size: the autoscaler looks every
 	// 15 s by default, at readings that are made every 10 s.
 	heldFor = 45 * time.Second
@@ -119,7 +121,7 @@ func (s *suite) limited(ctx context.Context, r *report.Scenario, f *fleet, l lim
 // the fleet says that it holds.
 func (s *suite) queue(ctx context.Context, f *fleet, l limit, crowd *traffic) (held int64, err error) {
 	if err := cluster.Await(ctx, "a queue is there", cluster.Minutes(2), func(context.Context) (string, error) {
-		if p := crowd.load.Journal().Progress(); open(p) <= 2*limitedJobs {
+		if p := crowd.load.Journal().Progress(); open(p) <= 4*limitedJobs {
 			return words(p), nil
 		}
 		return "", nil
@@ -164,7 +166,7 @@ func (s *suite) makeLimited(ctx context.Context, r *report.Scenario, f *fleet, l
 		return err
 	}
 	pool, one := s.pool(f.name, mostReplicas, limitedJobs), int32(1)
-	pool.Spec.Replicas, pool.Spec.Autoscaling = &one, nil
+	pool.Spec.Replicas, pool.Spec.Autoscaling, pool.Spec.Concurrency = &one, nil, limitedConcurrency
 	l.change(pool)
 	if err := s.Cluster.Client.Create(ctx, pool); err != nil {
 		return fmt.Errorf("make RelayPool %s: %w", f.name, err)
