@@ -96,18 +96,28 @@ func (c *Cluster) MakeNamespace(ctx context.Context, name, standard string) erro
 // owned is on namespaces that this suite made and may delete.
 const owned = "relaypool.dev/e2e"
 
-// DeleteNamespace deletes a namespace of an earlier run or of this one, and
-// waits until it is gone. One without our label is an error.
-func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
+// Own gives a namespace of an earlier run or of this one, and nil when there is
+// none. One without our label is an error: nothing in it may be touched.
+func (c *Cluster) Own(ctx context.Context, name string) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{}
 	err := c.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return nil, nil
 	case err != nil:
-		return fmt.Errorf("look for namespace %s: %w", name, err)
+		return nil, fmt.Errorf("look for namespace %s: %w", name, err)
 	case namespace.Labels[owned] == "":
-		return fmt.Errorf("namespace %s is there and has not the label %s: it is not this suite's to delete; remove it, or test another cluster", name, owned)
+		return nil, fmt.Errorf("namespace %s is there and has not the label %s: it is not this suite's to delete; remove it, or test another cluster", name, owned)
+	}
+	return namespace, nil
+}
+
+// DeleteNamespace deletes a namespace of an earlier run or of this one, and
+// waits until it is gone. One that is not ours is an error.
+func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
+	namespace, err := c.Own(ctx, name)
+	if err != nil || namespace == nil {
+		return err
 	}
 	if err := client.IgnoreNotFound(c.Client.Delete(ctx, namespace)); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)

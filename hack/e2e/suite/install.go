@@ -137,6 +137,12 @@ func (s *suite) metricsServed(ctx context.Context) error {
 // clear takes away everything of this suite, so that the cluster is as it was
 // found, but for a definition that somebody else's RelayPools need.
 func (s *suite) clear(ctx context.Context) error {
+	// Before anything is touched: an operator under this name may be at work for somebody.
+	for _, name := range []string{namespace, nodeNamespace, OperatorNamespace} {
+		if _, err := s.Cluster.Own(ctx, name); err != nil {
+			return err
+		}
+	}
 	if err := s.deletePools(ctx); err != nil {
 		return err
 	}
