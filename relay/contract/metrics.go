@@ -45,7 +45,7 @@ var (
 
 	MetricBacklog = Metric{"relaypool_backlog_jobs", "Submissions of the fleet that more workers could take up: due, held by no process and by no reason. What scales the fleet.",
 		"Above 0 for minutes: no process has room or lives; add some.", nil}
-	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "Age of the oldest of them; 0 without any.",
+	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "How long the first of them has been due; 0 without any.",
 		"Above a minute: clients' roots are leaving the ring. Look whether processes run, and at relaypool_in_flight_submissions.", nil}
 	MetricHeld = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers would not bring, by reason, a code of the interface.",
 		"Mend the reason: fee_payer_empty by funding, spend_cap_reached by raising the cap, chain_unavailable at the endpoints. They go on by themselves.", []string{"reason"}}

@@ -352,7 +352,7 @@ type Backlog struct {
 	// OldestAgeSeconds Age of the oldest pending submission; 0 without one.
 	OldestAgeSeconds int64 `json:"oldest_age_seconds"`
 
-	// OldestDueAgeSeconds Age of the oldest of those; 0 without any.
+	// OldestDueAgeSeconds How long the first of those has been due; 0 without any.
 	OldestDueAgeSeconds int64 `json:"oldest_due_age_seconds"`
 	PendingCount        int64 `json:"pending_count"`
 	ProcessingCount     int64 `json:"processing_count"`

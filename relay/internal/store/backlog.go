@@ -18,7 +18,7 @@ import (
 const (
 	// openSQL groups what has not landed; it reads the index of those alone.
 	openSQL = `SELECT state, COALESCE(hold_reason, ''), lease_owner IS NULL AND due_at <= now(), count(*),
-			EXTRACT(epoch FROM now() - min(created_at))::float8
+			EXTRACT(epoch FROM now() - min(created_at))::float8, EXTRACT(epoch FROM now() - min(due_at))::float8
 		FROM submissions WHERE state IN ('pending', 'processing') GROUP BY 1, 2, 3`
 
 	// jobsSQL lists the queue, most urgent first.
@@ -43,7 +43,8 @@ type group struct {
 	Hold  string
 	Free  bool // due, and held by no worker
 	Count int64
-	Age   float64 // of the oldest, in seconds
+	Age   float64 // since the oldest was accepted, in seconds
+	Wait  float64 // since the first was due, in seconds; below zero while none is
 }
 
 // Backlog implements submission.Store. It reads every open row: callers that
@@ -88,7 +89,7 @@ func tally(open []group, workers map[string]int64, jobs []int64) submission.Back
 			b.Held[g.Hold] += g.Count
 		} else if g.Free {
 			b.Due += g.Count
-			b.OldestDue = max(b.OldestDue, age)
+			b.OldestDue = max(b.OldestDue, time.Duration(g.Wait*float64(time.Second)))
 		}
 	}
 	if hold := allHold(workers); hold != "" && b.Due > 0 {

@@ -188,7 +188,7 @@ type Backlog struct {
 	// OldestAge is that of the oldest pending submission; 0 without one.
 	OldestAge time.Duration
 	// Due counts what more workers could take up: due, held by no worker and by
-	// no reason. OldestDue is the age of its oldest.
+	// no reason. OldestDue is how long the first of it has been.
 	Due       int64
 	OldestDue time.Duration
 	// Held counts what waits for something that more workers would not bring, by reason.
