@@ -85,6 +85,8 @@ type Engine struct {
 	settlements slots
 	settling    chan struct{}
 	hold        holding
+	// deaf is about transactions that no endpoint takes.
+	deaf deafness
 	// alive is since when this process's leases have not lapsed.
 	alive aliveness
 	// more says that there was more to claim than there were places.
@@ -247,38 +249,6 @@ func redact(p any) any {
 	return fmt.Sprintf("%T", p)
 }
 
-// held marks a reason that is the deployment's and not the submission's: it
-// waits, and says what for. With whole set, all submissions wait for the same.
-type held struct {
-	reason string
-	whole  bool
-	cause  error
-}
-
-func (h *held) Error() string { return "held: " + h.reason + ": " + h.cause.Error() }
-func (h *held) Unwrap() error { return h.cause }
-
-// patientTries is after how many failures in a row to reach the chain a
-// submission counts as held by it rather than as unlucky.
-const patientTries = 3
-
-// holdUnready tells a pool, chain or payer that is not ready from other
-// errors: the submission waits, whatever the cause. What refuses one submission
-// refuses all, but for a cap, which may be that of transfers alone, and a call
-// that failed, which says nothing about the next.
-func holdUnready(c *Claimed, err error) error {
-	r, ok := refusal.As(err)
-	switch {
-	case !ok || r.Code == refusal.DatabaseUnavailable:
-		return err
-	case r.Code == refusal.ChainUnavailable && c.Tries < patientTries:
-		return err
-	default:
-		whole := c.Kind != KindSettlement && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
-		return &held{reason: string(r.Code), whole: whole, cause: err}
-	}
-}
-
 // putOff gives the lease back, to come again after a pause.
 func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 	defer e.tracker.drop(w)
@@ -302,24 +272,10 @@ func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 		if w.c.Hold != h.reason {
 			level = slog.LevelWarn
 		}
-		if (h.whole || e.blind(ctx, h.reason)) && e.hold.begin(h.reason) {
-			e.Log.WarnContext(ctx, "Held the queue", "reason", h.reason, "error", h.cause)
-		}
+		e.holdFor(ctx, h)
 	}
 	e.Log.Log(ctx, level, "Put a submission off", "request_id", w.c.request(), "delay", delay, "held", reason, "error", cause)
 	e.release(ctx, w, delay, reason)
-}
-
-// blind reports, of a submission that waits for the chain, whether nothing of it
-// can be read: then all of the queue waits, and more processes would not help.
-func (e *Engine) blind(ctx context.Context, reason string) bool {
-	if reason != HoldChain {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease/2)
-	defer cancel()
-	_, err := e.State.Tree(ctx, e.Timing.Poll)
-	return err != nil
 }
 
 // release gives the lease back.

@@ -157,6 +157,91 @@ func TestAQueueBehindWhatWasSentIsHeldToo(t *testing.T) {
 	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
 }
 
+// deafChain takes no transaction while deaf is set; all else of it answers.
+type deafChain struct {
+	submission.Chain
+	deaf atomic.Bool
+}
+
+func (c *deafChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+	if c.deaf.Load() {
+		return &ledger.Unavailable{Method: "sendTransaction", Kind: ledger.KindRateLimited}
+	}
+	return c.Chain.Send(ctx, raw, first, minContextSlot)
+}
+
+// An endpoint of the role submit may be gone, or its plan used up, while others are read.
+func TestAQueueThatNoEndpointTakesIsHeldToo(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 2*time.Second)
+	before := w.relay(nil) // never works
+	const queue, places = 12, 2
+	var ids []uuid.UUID
+	for range queue {
+		ids = append(ids, w.submit(before, w.transfer()).ID)
+	}
+	var chain *deafChain
+	r := w.assemble(parts{timing: probing(), concurrency: places, chain: func(c submission.Chain) submission.Chain {
+		chain = &deafChain{Chain: c}
+		chain.deaf.Store(true)
+		return chain
+	}})
+	w.run(r)
+	w.eventually("the backlog has nothing that is due", func() bool {
+		b, err := w.store.Backlog(t.Context())
+		must(t, err)
+		return b.Due == 0 && b.Held[submission.HoldChain] == queue-places
+	})
+	if r.of("signed") != places {
+		t.Errorf("%d attempts were signed, want %d", r.of("signed"), places)
+	}
+	chain.deaf.Store(false)
+	for _, id := range ids {
+		if s := w.done(id); s.State != submission.Completed {
+			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+		}
+	}
+	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
+}
+
+// flakyState fails every second reading, and notes whether the queue was ever held.
+type flakyState struct {
+	submission.PoolState
+	relay atomic.Pointer[relay]
+	looks atomic.Int64
+	held  atomic.Bool
+}
+
+func (s *flakyState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+	r := s.relay.Load()
+	if r == nil || r.of("signed") < 2 {
+		return s.PoolState.Tree(ctx, maxAge)
+	}
+	s.held.Store(s.held.Load() || r.Holding() != "")
+	if s.looks.Add(1)%2 == 1 {
+		return ledger.Snapshot{}, refusal.New(refusal.ChainUnavailable, "one answer is lost")
+	}
+	return s.PoolState.Tree(ctx, maxAge)
+}
+
+func TestOneLostAnswerHoldsNoQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 2*time.Second) // what was sent does not expire meanwhile
+	before := w.relay(nil)            // never works
+	const queue, places = 12, 2
+	for range queue {
+		w.submit(before, w.transfer())
+	}
+	state := &flakyState{PoolState: w.state}
+	r := w.assemble(parts{state: state, chain: lostSends, timing: probing(), concurrency: places})
+	state.relay.Store(r)
+	w.run(r)
+	w.eventually("the pool is looked at again and again", func() bool { return state.looks.Load() > 12 })
+	if state.held.Load() {
+		t.Error("the queue was held after one answer that was lost")
+	}
+}
+
 // A worker that holds the queue takes up what may be on the chain, and of the
 // rest the one that has waited longest, whatever its root.
 func TestProbesGoRound(t *testing.T) {

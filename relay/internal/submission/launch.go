@@ -95,7 +95,9 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 	if err := e.Store.RecordAttempt(ctx, c.Lease(), *a); err != nil {
 		return false, err
 	}
-	e.resumed(ctx)
+	if e.unheard() == nil {
+		e.resumed(ctx)
+	}
 	keep.signature = a.Signature
 	c.Live, c.reserved, c.Tries, c.Hold = append(c.Live, *a), append(c.reserved, keep), 0, ""
 	e.Observer.Attempt("signed")
@@ -228,7 +230,9 @@ func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
 // put sends bytes that are committed. Once begun a send goes on to its own end:
 // neither a shutdown nor a step that ran out of time may cut it off.
 func (e *Engine) put(ctx context.Context, a *Attempt, first bool) error {
-	return e.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
+	err := e.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
+	e.deaf.sent(e.Now(), err)
+	return err
 }
 
 // permanent reports whether a transaction that fails so will fail so again.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
@@ -40,6 +38,7 @@ func (e *Engine) Run(ctx context.Context) {
 	supporting.Go(func() { e.recorder.run(support) })
 	loops.Go(func() { e.claim(ctx) })
 	loops.Go(func() { e.claimSettlements(ctx) })
+	loops.Go(func() { e.watch(ctx) })
 	loops.Go(func() { e.wake(ctx) })
 	loops.Go(func() { e.see(ctx) })
 	loops.Go(func() { e.every(ctx, e.Timing.Sweep, e.reap) })
@@ -196,10 +195,6 @@ func (e *Engine) claim(ctx context.Context) {
 		case <-tick.C:
 			swept = true
 		}
-		e.resume(ctx)
-		if swept && e.more.Load() {
-			e.lookUp(ctx)
-		}
 		if e.hold.reason() == "" {
 			for e.take(ctx) && ctx.Err() == nil {
 			}
@@ -212,41 +207,6 @@ func (e *Engine) claim(ctx context.Context) {
 			for e.takeLanded(ctx) && ctx.Err() == nil {
 			}
 		}
-	}
-}
-
-// lookUp holds the queue when nothing of the chain can be read. A process whose
-// places are all taken by what it has sent tries nothing new, and would not
-// notice: what waits behind would count as work for more processes.
-func (e *Engine) lookUp(ctx context.Context) {
-	if e.hold.reason() == "" && e.blind(ctx, HoldChain) && e.hold.begin(HoldChain) {
-		e.Log.WarnContext(ctx, "Held the queue", "reason", HoldChain, "error", "the pool cannot be read")
-	}
-}
-
-// resume ends a hold whose reason is gone.
-func (e *Engine) resume(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
-	defer cancel()
-	var err error
-	switch refusal.Code(e.hold.reason()) {
-	case refusal.FeePayerEmpty:
-		err = e.Payers.Ready(ctx, 2*nullifierRent+signatureFee)
-	case refusal.PoolNotInitialised, refusal.ChainUnavailable:
-		_, err = e.State.Tree(ctx, e.Timing.Poll)
-	default:
-		return
-	}
-	if err == nil {
-		e.resumed(ctx)
-	}
-}
-
-// resumed tells that the queue goes on.
-func (e *Engine) resumed(ctx context.Context) {
-	if was := e.hold.end(); was != "" {
-		e.Log.InfoContext(ctx, "Resumed the queue", "reason", was)
-		e.Nudge()
 	}
 }
 

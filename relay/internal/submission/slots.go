@@ -35,35 +35,6 @@ func (s *slots) taken() int {
 	return s.used
 }
 
-// holding is why the whole queue waits.
-type holding struct {
-	mu  sync.Mutex
-	why string
-}
-
-// begin reports whether the queue was not held for that reason before.
-func (h *holding) begin(reason string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	changed := h.why != reason
-	h.why = reason
-	return changed
-}
-
-// end gives the reason that has ended; "" when there was none.
-func (h *holding) end() (was string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	was, h.why = h.why, ""
-	return was
-}
-
-func (h *holding) reason() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.why
-}
-
 // aliveness knows since when this process's leases have been good.
 type aliveness struct {
 	mu    sync.Mutex

@@ -141,6 +141,7 @@ func (t *tracker) record(w *entry, o Outcome) {
 	t.mu.Lock()
 	w.phase = recording
 	t.mu.Unlock()
+	t.e.deaf.heard()
 	if w.c.Kind != KindSettlement {
 		t.e.landedAt(o.Slot)
 	}
