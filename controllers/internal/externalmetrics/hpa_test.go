@@ -113,11 +113,11 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.awaitReplicas(t, "demo", 4)
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
 
-	// The pods do not answer: not known is not 0.
+	// The pods have no answer: not known is not 0.
 	w.pods.set(nil)
 	w.hpa(t, "demo", autoscalingv2.ScalingActive, "False/FailedGetExternalMetric")
 	unavailable := w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "False/MetricUnavailable")
-	for _, want := range []string{"HPA", "the backlog of RelayPool", "do not answer on port 9090"} {
+	for _, want := range []string{"HPA", "the backlog of RelayPool", "their database is away"} {
 		if !strings.Contains(unavailable.Message, want) {
 			t.Errorf("message %q: want %s in it", unavailable.Message, want)
 		}

@@ -142,11 +142,13 @@ func (p *Provider) selected(ctx context.Context, namespace string, selector labe
 	if err := p.Pools.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
 		return nil, failed, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "RelayPools cannot be read: %v", err)
 	}
-	var found, unscaled []types.NamespacedName
+	var found, unscaled, ending []types.NamespacedName
 	for i := range pools.Items {
 		key := client.ObjectKeyFromObject(&pools.Items[i])
 		switch {
 		case !selector.Matches(metricLabels(key)):
+		case pools.Items[i].DeletionTimestamp != nil:
+			ending = append(ending, key)
 		case !pool.ScaledByMetric(&pools.Items[i]):
 			unscaled = append(unscaled, key)
 		default:
@@ -156,6 +158,8 @@ func (p *Provider) selected(ctx context.Context, namespace string, selector labe
 	switch {
 	case len(found) > 0:
 		return found, served, nil
+	case len(ending) > 0:
+		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "RelayPool %s is being deleted: its backlog is not served", ending[0])
 	case len(unscaled) > 0:
 		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"RelayPool %s has no spec.autoscaling with the provider HPA: its backlog is not served", unscaled[0])
@@ -172,11 +176,14 @@ func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error)
 		return pool.Backlog{}, stale, unavailable(key, "its pods have not been asked yet")
 	}
 	age := p.Now().Sub(reading.At)
+	var answered *pool.StatusError
 	switch {
 	case reading.Ready == 0:
 		return pool.Backlog{}, notReady, unavailable(key, "none of its pods is ready to be asked")
 	case !reading.At.IsZero() && age <= freshness:
 		return reading.Backlog, served, nil
+	case errors.As(reading.Err, &answered) && answered.Status == http.StatusServiceUnavailable:
+		return pool.Backlog{}, stale, unavailable(key, "its pods answer that their database is away (status 503), and "+lastTime(reading.At))
 	case reading.Err != nil:
 		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, plain(reading.Err), lastTime(reading.At)))
 	default:

@@ -27,6 +27,14 @@ type HTTPBacklog struct {
 	Client *http.Client
 }
 
+// StatusError is a pod that answers, with another HTTP status than 200.
+type StatusError struct{ Status int }
+
+// Error gives the status.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("expected status 200, received %d", e.Status)
+}
+
 // NewHTTPBacklog makes one for pods that come and go.
 func NewHTTPBacklog() HTTPBacklog {
 	return HTTPBacklog{Client: &http.Client{
@@ -51,7 +59,7 @@ func (h HTTPBacklog) Backlog(ctx context.Context, ip string) (Backlog, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return Backlog{}, fmt.Errorf("ask for the backlog: expected status 200, received %d", response.StatusCode)
+		return Backlog{}, fmt.Errorf("ask for the backlog: %w", &StatusError{response.StatusCode})
 	}
 	var answer struct {
 		Due  *int64           `json:"due_count"`

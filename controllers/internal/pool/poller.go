@@ -25,7 +25,8 @@ const (
 	watchedInterval = 10 * time.Second
 	// backlogPatience bounds one question. Pods that never answer are asked ever less
 	// often, down to once in backlogPause, or in watchedPause: the operator may run
-	// outside of their network.
+	// outside of their network. Those that answer with an error have lost their
+	// database, and are asked no less often: when it is back, the queue is longest.
 	backlogPatience = 2 * time.Second
 	backlogPause    = 10 * time.Minute
 	watchedPause    = time.Minute
@@ -344,8 +345,11 @@ func (p *Poller) keep(key types.NamespacedName, reading Backlog, err error) bool
 	state.asking, state.err = false, err
 	if err != nil {
 		// Unknown is not zero: the last reading stays, and grows older.
-		state.due = p.now().Add(min(interval<<min(state.failures, 10), pause))
 		state.failures++
+		if answered := (*StatusError)(nil); !errors.As(err, &answered) {
+			interval = min(interval<<min(state.failures-1, 10), pause)
+		}
+		state.due = p.now().Add(interval)
 		return false
 	}
 	state.failures, state.due = 0, p.now().Add(interval)

@@ -282,6 +282,23 @@ func TestAWatchedFleetThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
+// When the database is back the queue is longest: nobody may wait for the next look then.
+func TestAWatchedFleetThatHasLostItsDatabaseIsAskedNoLessOften(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	f := &fleets{pools: []v1alpha1.RelayPool{scaledPool("hpa", &v1alpha1.Autoscaling{})}, pods: []corev1.Pod{podAt("hpa", "10.0.0.1", build.ComponentRelay)}}
+	reader := answers{"10.0.0.1": func(context.Context) (Backlog, error) {
+		asked.Add(1)
+		return Backlog{}, fmt.Errorf("ask: %w", &StatusError{Status: 503})
+	}}
+	watching(t, reader, f, func(*Poller) {
+		time.Sleep(time.Hour)
+		if least := int64(time.Hour / (watchedInterval + lookInterval)); asked.Load() < least {
+			t.Errorf("%d questions in an hour: want at least %d", asked.Load(), least)
+		}
+	})
+}
+
 func TestWhileTheCacheFillsNothingIsSettled(t *testing.T) {
 	t.Parallel()
 	f := &fleets{err: errors.New("not yet")}

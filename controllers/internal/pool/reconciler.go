@@ -126,6 +126,21 @@ func New(o Options) (*Reconciler, error) {
 
 // Reconcile does one pass of one RelayPool.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.visit(ctx, req)
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctrl.Result{}, nil // the process ends: whoever leads next looks at everything
+	case onlyConflicts(err): // somebody wrote in between
+		return ctrl.Result{RequeueAfter: time.Duration(float64(soonest) * (0.5 + r.Random()))}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// visit makes one pass over a RelayPool, whatever has become of it.
+func (r *Reconciler) visit(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pool v1alpha1.RelayPool
 	if err := r.Client.Get(ctx, req.NamespacedName, &pool); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -136,12 +151,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	// Before anything that a dependency which is gone could hold up.
 	if pool.DeletionTimestamp != nil {
-		return r.settled(ctrl.Result{}, r.finalize(ctx, &pool))
+		return ctrl.Result{}, r.finalize(ctx, &pool)
 	}
 	if err := r.guardKeys(ctx, &pool); err != nil {
-		return r.settled(ctrl.Result{}, err)
+		return ctrl.Result{}, err
 	}
-	return r.settled(r.pass(ctx, &pool))
+	return r.pass(ctx, &pool)
 }
 
 // pass observes, decides, applies and reports.
@@ -313,14 +328,6 @@ const (
 	// together are not worked on together for ever.
 	jitter = 0.1
 )
-
-// settled makes another pass of a race: somebody wrote in between.
-func (r *Reconciler) settled(result ctrl.Result, err error) (ctrl.Result, error) {
-	if err == nil || !onlyConflicts(err) {
-		return result, err
-	}
-	return ctrl.Result{RequeueAfter: time.Duration(float64(soonest) * (0.5 + r.Random()))}, nil
-}
 
 // onlyConflicts tells whether every error that was joined is a conflict.
 func onlyConflicts(err error) bool {

@@ -233,6 +233,10 @@ func TestConditions(t *testing.T) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"chain_unavailable": 7, "swap_price": 3}}
 			}, want: "True/Limited", says: []string{"(chain_unavailable)", "spec.solana.endpoints"}},
+			"what was held an hour ago, and has not been read since": {change: func(f *Facts) {
+				scaled(f)
+				f.Backlog = Backlog{At: now().Add(-time.Hour), Held: map[string]int64{"chain_unavailable": 7}}
+			}, want: "True/Scaling"},
 			"swaps wait for their price": {change: func(f *Facts) {
 				scaled(f)
 				f.Backlog = Backlog{At: now(), Held: map[string]int64{"swap_price": 7, "router_busy": 1, "no_route": 2}}
