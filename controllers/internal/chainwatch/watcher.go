@@ -25,7 +25,7 @@ const (
 	defaultTimeout  = 5 * time.Second
 	defaultWorkers  = 16
 	// confirmAfter is when something that became worse is looked at again, before
-	// anybody is told.
+	// anybody is told; the pauses after further failures double.
 	confirmAfter = 5 * time.Second
 	// jitter is the part of an interval by which checks of pools drift apart.
 	jitter = 0.1
@@ -314,11 +314,12 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 	nudge(w.tell)
 }
 
-// pause is the time to the next check.
+// pause is the time to the next check. A chain that does not answer is asked again
+// soon, and then ever later: it may be about to start, or its name to be known.
 func (w *Watcher) pause(p *pool) time.Duration {
 	d := p.query.Interval
-	if p.failures == 1 || p.doubtful {
-		d = min(d, confirmAfter)
+	if p.failures > 0 || p.doubtful {
+		d = min(d, confirmAfter<<min(max(p.failures-1, 0), 8))
 	}
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*w.o.Random()))
 }

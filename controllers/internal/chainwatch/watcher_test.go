@@ -292,6 +292,35 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 	})
 }
 
+// A fleet and its chain are often made at once, and the chain's name is known a
+// moment later: a minute would be all that its owner sees of the first one.
+func TestAChainThatDoesNotAnswerIsAskedAgainSoonAndThenEverLater(t *testing.T) {
+	t.Parallel()
+	w, err := New(Options{HTTP: http.DefaultClient, Now: time.Now, Random: func() float64 { return 0.5 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		failures int
+		doubtful bool
+		interval time.Duration
+		want     time.Duration
+	}{
+		"it answers":                             {0, false, time.Minute, time.Minute},
+		"it answers something worse":             {0, true, time.Minute, 5 * time.Second},
+		"one check failed":                       {1, false, time.Minute, 5 * time.Second},
+		"two did":                                {2, false, time.Minute, 10 * time.Second},
+		"three did":                              {3, false, time.Minute, 20 * time.Second},
+		"it has been away for a day":             {1500, false, time.Minute, time.Minute},
+		"it is looked at more often than others": {3, false, 15 * time.Second, 15 * time.Second},
+	} {
+		p := &pool{failures: test.failures, doubtful: test.doubtful, query: &Query{Interval: test.interval}}
+		if got := w.pause(p); got != test.want {
+			t.Errorf("%s: the next check is after %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func TestAnEndpointThatLostItsStateIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
