@@ -90,6 +90,7 @@ func happened(m contract.Metric, matcher string) string {
 }
 
 func fleetAlerts() []alert {
+	retained := contract.MetricUpkeepRuns.Name + `{,job="retention",outcome="done"}`
 	return []alert{
 		{
 			"BacklogOld", "max(" + contract.MetricBacklogAge.Name + "{}) > 60", 2 * minute, severityCritical,
@@ -118,7 +119,10 @@ func fleetAlerts() []alert {
 			"a relay died without handing its work over",
 		},
 		{
-			"RetentionBehind", "sum(increase(" + contract.MetricUpkeepRuns.Name + `{,job="retention",outcome="done"}[2h])) == 0`, 10 * minute, severityWarning,
+			// A fleet that is younger has not had its two hours; and the first run, right
+			// at a relay's start, may be done before anything is scraped, and the second
+			// one up to a period and a half, and its own ten minutes, later.
+			"RetentionBehind", "sum(increase(" + retained + "[2h])) == 0 and count(" + retained + " offset 2h) > 0", 30 * minute, severityWarning,
 			"rows that are over have not been deleted for two hours",
 		},
 	}

@@ -104,7 +104,7 @@ func trials() map[string]trial {
 		},
 		"RetentionBehind": {
 			sick: `relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x430`, fires: only("RetentionBehind"),
-			nearly: `relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x25 6x400`, at: "140m",
+			nearly: `relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x45 6x400`, at: "160m",
 		},
 		"PayersDry": {
 			sick: `relaypool_fee_payer_usable{,pod="a",payer="p"} 0x430
@@ -269,6 +269,14 @@ relaypool_spent_lamports_total{,pod="c",kind="transfer",cost="rent"} _x199 20000
 		"rent that was lent returns": {sick: `relaypool_spent_lamports_total{,pod="a",kind="swap",cost="rent"} 0+90000000x430
 relaypool_returned_lamports_total{,pod="a"} 0+89900000x430
 relaypool_returned_lamports_total{,pod="b"} 0+89900000x430`, at: "7h"},
+		"retention has never been done": {sick: `relaypool_upkeep_runs_total{,pod="a",job="retention",outcome="done"} 0x430
+relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 0x430`, fires: only("RetentionBehind"), at: "160m"},
+		"retention has not been done by any pod of the last release": {sick: `relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x10 6x20 _x400
+relaypool_upkeep_runs_total{,pod="c",job="retention",outcome="done"} _x20 0x400`, fires: only("RetentionBehind"), at: "170m"},
+		"retention runs first before anything is scraped": {sick: `relaypool_upkeep_runs_total{,pod="a",job="retention",outcome="done"} 0x430
+relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 1x14 2x10 3x400`, at: "13m"},
+		"retention begins again after a fleet had no pod": {sick: `relaypool_upkeep_runs_total{,pod="a",job="retention",outcome="done"} 0x10 _x420
+relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x10 _x109 1x24 2x400`, at: "143m"},
 		"swaps are refunded, no more": {sick: `relaypool_submissions_total{,pod="a",kind="settlement",outcome="refunded"} 0+300x430`},
 	}
 }

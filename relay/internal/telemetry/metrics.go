@@ -111,6 +111,11 @@ func NewMetrics(b Build) *Metrics {
 	for _, what := range route.HostileWhats() {
 		m.routerHostile.WithLabelValues(what)
 	}
+	// A job that has never been done is what an alert on no rise is for.
+	for _, job := range []string{"ledger", "retention"} {
+		m.upkeepRuns.WithLabelValues(job, done)
+		m.upkeepRuns.WithLabelValues(job, failed)
+	}
 	return m
 }
 
@@ -244,11 +249,17 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 // later: what is one of route.HostileWhats.
 func (m *Metrics) RouterHostile(what string) { m.routerHostile.WithLabelValues(what).Inc() }
 
+// The outcomes of a run of upkeep.
+const (
+	done   = "done"
+	failed = "failed"
+)
+
 // UpkeepRan counts a run of an upkeep job; err is nil for one that is done.
 func (m *Metrics) UpkeepRan(job string, took time.Duration, err error) {
-	outcome := "done"
+	outcome := done
 	if err != nil {
-		outcome = "failed"
+		outcome = failed
 	}
 	m.upkeepRuns.WithLabelValues(job, outcome).Inc()
 	m.upkeepDuration.WithLabelValues(job).Observe(took.Seconds())

@@ -167,6 +167,8 @@ relaypool_tracker_polls_total{cause="slot"} 1
 # TYPE relaypool_upkeep_runs_total counter
 relaypool_upkeep_runs_total{job="ledger",outcome="done"} 1
 relaypool_upkeep_runs_total{job="ledger",outcome="failed"} 1
+relaypool_upkeep_runs_total{job="retention",outcome="done"} 0
+relaypool_upkeep_runs_total{job="retention",outcome="failed"} 0
 # HELP relaypool_build_info ` + contract.MetricBuildInfo.Help + `
 # TYPE relaypool_build_info gauge
 relaypool_build_info{revision="abc",version="1.2.3"} 1
