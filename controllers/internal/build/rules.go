@@ -89,6 +89,26 @@ func happened(m contract.Metric, matcher string) string {
 	return "(sum(increase(" + selector + "[1h])) or vector(0)) + (count(" + selector + " > 0 unless " + selector + " offset 1h) or vector(0))"
 }
 
+// A share among few is chance: a fleet that is hardly used would page for one
+// request of one client. So it also takes more than a few of what is bad, or more
+// than some of what clients do again by themselves, as with 503.
+const (
+	few  = 3
+	some = 10
+)
+
+// above is that within a window more than a share of all was bad, and more than
+// least. bad and all are metrics with placeholders, by are the labels that tell the
+// bad ones apart. An alert that has to last for as long as the window never fires for
+// a burst, which is over when somebody looks.
+func above(bad, share, all, window string, least int, by ...string) string {
+	sum, join := "sum", ">"
+	if len(by) > 0 {
+		sum, join = "sum by ("+strings.Join(by, ", ")+") ", "> on () group_left ()"
+	}
+	return fmt.Sprintf("%s(increase(%s[%s])) %s clamp_min(%s * sum(increase(%s[%s])), %d)", sum, bad, window, join, share, all, window, least)
+}
+
 func fleetAlerts() []alert {
 	retained := contract.MetricUpkeepRuns.Name + `{,job="retention",outcome="done"}`
 	return []alert{
@@ -111,7 +131,7 @@ func fleetAlerts() []alert {
 			"a fault of the relay itself",
 		},
 		{
-			"RequestsRefused", "sum(rate(" + contract.MetricHTTPRequests.Name + `{,method="POST",status="503"}[10m])) > 0.5 * sum(rate(` + contract.MetricHTTPRequests.Name + `{,method="POST"}[10m]))`, 5 * minute, severityCritical,
+			"RequestsRefused", above(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", some), 5 * minute, severityCritical,
 			"more than half of the clients' requests are answered 503",
 		},
 		{
@@ -134,29 +154,27 @@ func fleetAlerts() []alert {
 const ended = `outcome!~"finalized|executed|refunded"`
 
 // failureAlerts are one for each class of failure that has a cure of its own, and
-// one for all others, by their codes. A share that has to last for as long as it
-// is taken over is never one failure among few submissions. Faults of the relay
-// itself are in fleetAlerts, each a cause.
+// one for all others, by their codes. Faults of the relay itself are in
+// fleetAlerts, each a cause.
 func failureAlerts() []alert {
-	of := func(matcher, window string) string {
-		return "sum(rate(" + contract.MetricSubmissions.Name + "{," + matcher + "}[" + window + "]))"
+	failed := func(code, share string, by ...string) string {
+		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{,"+ended+"}", "15m", few, by...)
 	}
-	above := func(code, share string) string { return of(code, "15m") + " > " + share + " * " + of(ended, "15m") }
 	return []alert{
 		{
-			"StaleRoots", above(`outcome="root_not_found"`, "0.1"), 15 * minute, severityWarning,
+			"StaleRoots", failed(`outcome="root_not_found"`, "0.1"), 15 * minute, severityWarning,
 			"a tenth of the submissions fail because their roots left the pool's ring",
 		},
 		{
-			"ProgramRefuses", above(`outcome="program_error"`, "0.05"), 15 * minute, severityCritical,
+			"ProgramRefuses", failed(`outcome="program_error"`, "0.05"), 15 * minute, severityCritical,
 			"the program refuses a twentieth of the submissions",
 		},
 		{
-			"NotesSpentElsewhere", above(`outcome="nullifier_spent"`, "0.1"), 15 * minute, severityWarning,
+			"NotesSpentElsewhere", failed(`outcome="nullifier_spent"`, "0.1"), 15 * minute, severityWarning,
 			"a tenth of the submissions spend notes that are gone",
 		},
 		{
-			"SubmissionsFail", "sum by (outcome) (rate(" + contract.MetricSubmissions.Name + `{,outcome!~"completed|finalized|executed|refunded|internal|root_not_found|program_error|nullifier_spent"}[15m])) > on () group_left () 0.05 * ` + of(ended, "15m"), 15 * minute, severityWarning,
+			"SubmissionsFail", failed(`outcome!~"completed|finalized|executed|refunded|internal|root_not_found|program_error|nullifier_spent"`, "0.05", "outcome"), 15 * minute, severityWarning,
 			"a twentieth of the submissions fail as {{ $labels.outcome }}",
 		},
 	}
@@ -275,7 +293,7 @@ func chainAlerts() []alert {
 			"the commitment list is behind the chain, and clients stop using it",
 		},
 		{
-			"AttemptsExpire", "sum(rate(" + contract.MetricAttempts.Name + `{,event="expired"}[15m])) > 0.1 * sum(rate(` + contract.MetricAttempts.Name + `{,event="signed"}[15m]))`, 15 * minute, severityWarning,
+			"AttemptsExpire", above(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", few), 15 * minute, severityWarning,
 			"transactions expire instead of landing",
 		},
 		{
@@ -296,11 +314,11 @@ func routerAlerts() []alert {
 			"the swap router gave answers that contradict the question",
 		},
 		{
-			"RouterFails", "sum(rate(" + contract.MetricRouterRequests.Name + `{,outcome!="ok",outcome!="no_route"}[15m])) > 0.1 * sum(rate(` + contract.MetricRouterRequests.Name + "{}[15m]))", 15 * minute, severityWarning,
+			"RouterFails", above(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", few), 15 * minute, severityWarning,
 			"a tenth of the swap router's answers are failures",
 		},
 		{
-			"RefundsNearExecutions", "sum(increase(" + contract.MetricSwapsSettled.Name + `{,outcome="refunded"}[1h])) > 0.2 * sum(increase(` + contract.MetricSwapsSettled.Name + "{}[1h]))", 15 * minute, severityWarning,
+			"RefundsNearExecutions", above(contract.MetricSwapsSettled.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsSettled.Name+"{}", "1h", few), 15 * minute, severityWarning,
 			"a fifth of the swaps are refunded",
 		},
 	}

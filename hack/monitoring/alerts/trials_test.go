@@ -277,6 +277,30 @@ relaypool_upkeep_runs_total{,pod="c",job="retention",outcome="done"} _x20 0x400`
 relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 1x14 2x10 3x400`, at: "13m"},
 		"retention begins again after a fleet had no pod": {sick: `relaypool_upkeep_runs_total{,pod="a",job="retention",outcome="done"} 0x10 _x420
 relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x10 _x109 1x24 2x400`, at: "143m"},
+		// A quiet fleet, in which a few are all.
+		"a request is refused, and nobody sends another": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
+relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1x400`, at: "28m"},
+		"a request is refused twice, and taken": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x22 1x400
+relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1 2x400`, at: "28m"},
+		"the one client that there is asks in vain": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
+relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 0+3x400`, fires: only("RequestsRefused")},
+		"a crowd is refused within a minute, and served after": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
+relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 500x400`, at: "28m"},
+		"the program refuses two of two": {sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
+relaypool_submissions_total{,pod="a",kind="transfer",outcome="program_error"} 0x10 1x10 2x400`, at: "30m"},
+		"two of two fail each as their own": {sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
+relaypool_submissions_total{,pod="a",kind="transfer",outcome="root_not_found"} 0x10 1x10 2x400
+relaypool_submissions_total{,pod="a",kind="transfer",outcome="nullifier_spent"} 0x10 1x10 2x400
+relaypool_submissions_total{,pod="a",kind="withdrawal",outcome="recipient_below_rent"} 0x10 1x10 2x400`, at: "30m"},
+		"the program refuses everything that a few clients send": {sick: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
+relaypool_submissions_total{,pod="a",kind="transfer",outcome="program_error"} 0+0.25x430`, fires: only("ProgramRefuses")},
+		"two of two transactions expire": {sick: `relaypool_attempts_total{,pod="a",event="signed"} 0x9 1x10 2x400
+relaypool_attempts_total{,pod="a",event="expired"} 0x10 1x10 2x400`, at: "30m"},
+		"two of two calls of the router fail": {sick: `relaypool_router_requests_total{,pod="a",call="quote",outcome="ok"} 0x430
+relaypool_router_requests_total{,pod="a",call="quote",outcome="no_route"} 0x430
+relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0x10 1x10 2x400`, at: "30m"},
+		"two of four swaps are refunded": {sick: `relaypool_swaps_settled_total{,pod="a",outcome="executed"} 0x10 2x400
+relaypool_swaps_settled_total{,pod="a",outcome="refunded"} 0x10 1x10 2x400`},
 		"swaps are refunded, no more": {sick: `relaypool_submissions_total{,pod="a",kind="settlement",outcome="refunded"} 0+300x430`},
 	}
 }
