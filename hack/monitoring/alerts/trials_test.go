@@ -324,15 +324,15 @@ func operatorTrials() map[string]trial {
 	const of = `namespace="pools",pool="s"`
 	return map[string]trial{
 		"NotReady": {
-			sick: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: only("NotReady{namespace=pools,pool=s,reason=Underfunded}"),
+			sick: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"NotReady{namespace=pools,pool=s}": "Underfunded"},
 			nearly: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} _x26 1x400`,
 		},
 		"NotInitialised": {
-			sick: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="AccountMissing"} 1x430`, fires: only("NotInitialised{namespace=pools,pool=s,reason=AccountMissing}"),
+			sick: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="AccountMissing"} 1x430`, fires: map[string]string{"NotInitialised{namespace=pools,pool=s}": "AccountMissing"},
 			nearly: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="Unknown",reason="ChainUnavailable"} 1x430`,
 		},
 		"Stalled": {
-			sick: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} 1x430`, fires: only("Stalled{namespace=pools,pool=s,reason=Refused}"),
+			sick: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} 1x430`, fires: map[string]string{"Stalled{namespace=pools,pool=s}": "Refused"},
 			nearly: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} _x36 1x390`,
 		},
 		"RetiredKeyFunded": {
@@ -370,5 +370,22 @@ relaypool_operator_rotation_step_age_seconds{` + of + `,step="Fund"} 3600x430`,
 			sick: "*", fires: only("OperatorGone"),
 			nearly: `relaypool_operator_pools{condition="Ready",status="True"} 1x26 _x400`,
 		},
+	}
+}
+
+// operatorOtherCauses are further operators with which an alert fires, or looks as
+// if it should.
+func operatorOtherCauses() map[string]trial {
+	const of = `namespace="pools",pool="s"`
+	return map[string]trial{
+		"reasons change while it is not ready": {sick: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} _x10 1x15 stale _x400
+relaypool_operator_pool_condition{` + of + `,condition="Ready",status="Unknown",reason="ChainUnavailable"} _x26 1x5 stale _x400
+relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Unavailable"} _x32 1x400`, fires: map[string]string{"NotReady{namespace=pools,pool=s}": "Unavailable"}},
+		"reasons change while the pool is not on the chain": {sick: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="AccountMissing"} _x10 1x20 stale _x400
+relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="TreeMismatch"} _x31 1x400`, fires: map[string]string{"NotInitialised{namespace=pools,pool=s}": "TreeMismatch"}},
+		"reasons change while it is stalled": {sick: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} _x10 1x26 stale _x400
+relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="ForeignObject"} _x37 1x400`, fires: map[string]string{"Stalled{namespace=pools,pool=s}": "ForeignObject"}},
+		"two operators tell the same": {sick: `relaypool_operator_pool_condition{` + of + `,pod="a",condition="Ready",status="False",reason="Underfunded"} 1x430
+relaypool_operator_pool_condition{` + of + `,pod="b",condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"NotReady{namespace=pools,pool=s}": "Underfunded"}},
 	}
 }
