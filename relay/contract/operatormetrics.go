@@ -27,7 +27,7 @@ var (
 		"repaired on the rise: find out who changes the object, and change the RelayPool instead. refused: the condition Stalled says which and why.", []string{"kind", "event"}}
 	MetricOperatorExternalRequests = Metric{"relaypool_operator_external_metric_requests_total", "Requests to the external metrics API of this process, by metric (other: none of ours) and outcome: served, unknown (no such metric or RelayPool), refused (another namespace's), not_ready (no pod is ready), stale (no reading of the last 30 s) or failed (the cache).",
 		"Anything but served on the rise: autoscalers hold their fleets; the condition AutoscalingActive says why. No requests at all: the APIService leads elsewhere.", []string{"metric", "outcome"}}
-	MetricOperatorBacklogAge = Metric{"relaypool_operator_backlog_reading_age_seconds", "Age of this process' last reading of the backlog of a fleet that a HorizontalPodAutoscaler scales.",
+	MetricOperatorBacklogAge = Metric{"relaypool_operator_backlog_reading_age_seconds", "Age of this process' last reading of the backlog of a fleet that a HorizontalPodAutoscaler scales; where there has been none, how long there have been pods to ask.",
 		"Above 30: the fleet's pods do not answer this process, and its autoscaler holds; look at the network policies between them.", []string{"namespace", "pool"}}
 	MetricOperatorCertificateExpiry = Metric{"relaypool_operator_serving_certificate_expiry_seconds", "Time until the certificate is no longer valid with which this process serves external metrics; no sample while it serves none.",
 		"Below 1814400, three weeks: the leader cannot change it, and its log says why.", nil}
