@@ -1,10 +1,13 @@
 package externalmetrics
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -53,13 +56,17 @@ type Collector struct {
 	provider    *Provider
 	certificate Certificate
 	age, expiry *prometheus.Desc
+
+	mutex sync.Mutex
+	// unread is since when fleets have been seen with pods to ask, and no reading.
+	unread map[types.NamespacedName]time.Time
 }
 
 // NewCollector makes the metrics of a Provider and its certificate.
 func NewCollector(p *Provider, c Certificate) *Collector {
 	desc := func(m contract.Metric) *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
 	return &Collector{
-		provider: p, certificate: c,
+		provider: p, certificate: c, unread: map[types.NamespacedName]time.Time{},
 		age: desc(contract.MetricOperatorBacklogAge), expiry: desc(contract.MetricOperatorCertificateExpiry),
 	}
 }
@@ -75,12 +82,38 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.provider.outcomes.Collect(out)
 	now := c.provider.Now()
-	for key, reading := range c.provider.Readings.Watched() {
-		if !reading.At.IsZero() {
-			out <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, max(now.Sub(reading.At).Seconds(), 0), key.Namespace, key.Name)
-		}
+	for key, since := range c.since(now) {
+		out <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, max(now.Sub(since).Seconds(), 0), key.Namespace, key.Name)
 	}
 	if expires := c.certificate.Expires(); !expires.IsZero() {
 		out <- prometheus.MustNewConstMetric(c.expiry, prometheus.GaugeValue, expires.Sub(now).Seconds())
 	}
 }
+
+// since is when each fleet's backlog was read last. One that has never been read
+// counts from when it was first seen with a pod to ask: a process that cannot reach
+// the pods from its start on would otherwise say nothing, and half of the autoscalers'
+// questions fail without anybody's being told.
+func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	all, unread := map[types.NamespacedName]time.Time{}, map[types.NamespacedName]time.Time{}
+	for key, reading := range c.provider.Readings.Watched() {
+		at := reading.At
+		if neverRead(&reading) {
+			at = now
+			if first, seen := c.unread[key]; seen {
+				at = first
+			}
+			unread[key] = at
+		}
+		if !at.IsZero() {
+			all[key] = at
+		}
+	}
+	c.unread = unread
+	return all
+}
+
+// neverRead tells a fleet whose pods could have been asked.
+func neverRead(r *pool.Reading) bool { return r.At.IsZero() && r.Ready > 0 }

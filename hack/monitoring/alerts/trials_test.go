@@ -385,6 +385,7 @@ relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",re
 relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="TreeMismatch"} _x31 1x400`, fires: map[string]string{"NotInitialised{namespace=pools,pool=s}": "TreeMismatch"}},
 		"reasons change while it is stalled": {sick: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} _x10 1x26 stale _x400
 relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="ForeignObject"} _x37 1x400`, fires: map[string]string{"Stalled{namespace=pools,pool=s}": "ForeignObject"}},
+		"one of two processes has never read a backlog": {sick: `relaypool_operator_backlog_reading_age_seconds{` + of + `,pod="b"} _x10 0+15x400`, fires: only("BacklogUnread{namespace=pools,pool=s}")},
 		"two operators tell the same": {sick: `relaypool_operator_pool_condition{` + of + `,pod="a",condition="Ready",status="False",reason="Underfunded"} 1x430
 relaypool_operator_pool_condition{` + of + `,pod="b",condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"NotReady{namespace=pools,pool=s}": "Underfunded"}},
 	}
