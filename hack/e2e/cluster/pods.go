@@ -28,6 +28,20 @@ func (c *Cluster) Pods(ctx context.Context, namespace string, labels map[string]
 	return living, nil
 }
 
+// Ending counts the pods of a namespace that were told to end and have not.
+func (c *Cluster) Ending(ctx context.Context, namespace string) (n int, err error) {
+	list := &corev1.PodList{}
+	if err := c.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return 0, fmt.Errorf("list pods in %s: %w", namespace, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp != nil {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // Ready reports whether a pod serves.
 func Ready(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {

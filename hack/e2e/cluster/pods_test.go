@@ -21,20 +21,26 @@ func ended(id string, code int32) corev1.ContainerState {
 
 func TestEndsAreTakenInOnceAndWithWhoAskedForThem(t *testing.T) {
 	t.Parallel()
-	grace := int64(60)
+	grace, always := int64(60), corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}
 	deleted := metav1.NewTime(noon.Add(50 * time.Second)) // when the grace is over: asked 10 s before noon
-	drained := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "drained", DeletionTimestamp: &deleted, DeletionGracePeriodSeconds: &grace}}
-	drained.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "relay", State: ended("c://1", 0), LastTerminationState: ended("c://0", 137)}}
-	killed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "killed"}}
+	drained := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "drained", DeletionTimestamp: &deleted, DeletionGracePeriodSeconds: &grace, UID: "7-8"}, Spec: always}
+	drained.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "relay", RestartCount: 1, State: ended("c://1", 0), LastTerminationState: ended("c://0", 137)}}
+	killed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "killed", UID: "9"}, Spec: always}
 	killed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "relay", RestartCount: 1, LastTerminationState: ended("c://2", 137)}}
 	w := &Watcher{known: make(map[string]bool), exits: make(map[string]Exit)}
-	for _, pod := range []*corev1.Pod{drained, killed, killed} {
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}}
+	job.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "relay", State: ended("c://3", 0)}}
+	for _, pod := range []*corev1.Pod{drained, killed, killed, job} {
 		w.see(t.Context(), pod)
 	}
 	want := map[string]Exit{
-		"c://0": {Pod: "drained", Container: "relay", At: noon, Code: 137, Reason: "Error"},
-		"c://1": {Pod: "drained", Container: "relay", At: noon, Code: 0, Reason: "Error", Asked: noon.Add(-10 * time.Second)},
-		"c://2": {Pod: "killed", Container: "relay", At: noon, Code: 137, Reason: "Error"},
+		"c://0": {Pod: "drained", Container: "relay", ID: "0", At: noon, Code: 137, Reason: "Error", Log: "drained_7_relay_0.log"},
+		"c://1": {
+			Pod: "drained", Container: "relay", ID: "1", At: noon, Code: 0, Reason: "Error", Log: "drained_7_relay_1.log",
+			Asked: noon.Add(-10 * time.Second), Grace: time.Minute,
+		},
+		"c://2": {Pod: "killed", Container: "relay", ID: "2", At: noon, Code: 137, Reason: "Error", Log: "killed_9_relay_0.log"},
+		"c://3": {Pod: "job", Container: "relay", ID: "3", At: noon, Code: 0, Reason: "Error", Log: "job__relay_0.log", Finite: true},
 	}
 	if diff := cmp.Diff(want, w.exits); diff != "" || len(w.Exits()) != len(want) {
 		t.Errorf("ends (-want +got):\n%s", diff)

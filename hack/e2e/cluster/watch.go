@@ -18,14 +18,21 @@ import (
 // Exit is the end of a container.
 type Exit struct {
 	Pod, Container string
-	At             time.Time
+	// ID is the container's, as ContainerID gives it.
+	ID string
+	At time.Time
 	// Code is the process' exit code; 137 after SIGKILL.
 	Code int32
 	// Asked is when the pod was told to end; zero when its container ended by
-	// itself or was killed in a pod that stays.
+	// itself or was killed in a pod that stays. Grace is what the pod got for it.
 	Asked time.Time
+	Grace time.Duration
 	// Reason is the kubelet's, such as Completed, Error or OOMKilled.
 	Reason string
+	// Finite says that the pod is not started again when it has ended by itself.
+	Finite bool
+	// Log is the name of the file, in the watcher's folder, that has what it printed.
+	Log string
 }
 
 // Watcher follows the pods of a namespace: it keeps what each container prints
@@ -100,18 +107,9 @@ func (w *Watcher) see(ctx context.Context, pod *corev1.Pod) {
 			if ended == nil || ended.ContainerID == "" {
 				continue
 			}
-			if _, known := w.exits[ended.ContainerID]; known {
-				continue
+			if _, known := w.exits[ended.ContainerID]; !known {
+				w.exits[ended.ContainerID] = exitOf(pod, &status, ended)
 			}
-			exit := Exit{Pod: pod.Name, Container: status.Name, At: ended.FinishedAt.Time, Code: ended.ExitCode, Reason: ended.Reason}
-			if pod.DeletionTimestamp != nil && status.State.Terminated == ended {
-				grace := time.Duration(0)
-				if pod.DeletionGracePeriodSeconds != nil {
-					grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
-				}
-				exit.Asked = pod.DeletionTimestamp.Add(-grace) // it is when the grace is over
-			}
-			w.exits[ended.ContainerID] = exit
 		}
 		if status.State.Running == nil {
 			continue
@@ -124,10 +122,34 @@ func (w *Watcher) see(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
+// exitOf is what a pod tells of the end of a container: of the one that it has
+// now, or of the one before.
+func exitOf(pod *corev1.Pod, status *corev1.ContainerStatus, ended *corev1.ContainerStateTerminated) Exit {
+	_, id, _ := strings.Cut(ended.ContainerID, "://")
+	restart := status.RestartCount
+	if status.State.Terminated != ended {
+		restart--
+	}
+	exit := Exit{
+		Pod: pod.Name, Container: status.Name, ID: id, At: ended.FinishedAt.Time, Code: ended.ExitCode, Reason: ended.Reason,
+		Finite: pod.Spec.RestartPolicy != corev1.RestartPolicyAlways, Log: logName(pod.Name, pod.UID, status.Name, restart),
+	}
+	if pod.DeletionTimestamp != nil && status.State.Terminated == ended {
+		if pod.DeletionGracePeriodSeconds != nil {
+			exit.Grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+		}
+		exit.Asked = pod.DeletionTimestamp.Add(-exit.Grace) // it is when the grace is over
+	}
+	return exit
+}
+
+func logName(pod string, uid types.UID, container string, restart int32) string {
+	return fmt.Sprintf("%s_%s_%s_%d.log", pod, shortUID(uid), container, restart)
+}
+
 // follow copies what a container prints until it ends.
 func (w *Watcher) follow(ctx context.Context, pod string, uid types.UID, container string, restart int32) {
-	name := fmt.Sprintf("%s_%s_%s_%d.log", pod, shortUID(uid), container, restart)
-	file, err := os.OpenFile(filepath.Join(w.folder, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(filepath.Join(w.folder, logName(pod, uid, container, restart)), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		w.note("keep the log of %s: %v", pod, err)
 		return

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,7 +72,7 @@ func (s *suite) accounting(ctx context.Context, r *report.Scenario) error {
 		}
 		r.Saw("%s  %-28s %s (%d examined)", mark, c.Name, c.Claim, c.Examined)
 	}
-	if err := errors.Join(verdict(results), s.orderly(r)); err != nil {
+	if err := verdict(results); err != nil {
 		return err
 	}
 	r.Sum("%d submissions, %d transactions on the chain, %d payers: %d claims hold", len(e.Submissions), len(e.Transactions), len(e.Payers), len(results))
@@ -107,32 +106,6 @@ func verdict(results []account.Result) error {
 			faults = append(faults[:mostFaults:mostFaults], fmt.Sprintf("and %d more", len(faults)-mostFaults))
 		}
 		errs = append(errs, fmt.Errorf("%s does not hold: %s", c.Name, strings.Join(faults, "; ")))
-	}
-	return errors.Join(errs...)
-}
-
-// orderly holds that every relay that was told to end did so by itself, in time.
-func (s *suite) orderly(r *report.Scenario) error {
-	var errs []error
-	told, killed := 0, 0
-	longest := time.Duration(0)
-	for _, e := range s.fleets.Exits() {
-		if e.Container != relayContainer {
-			continue
-		}
-		switch {
-		case e.Asked.IsZero() && e.Code == 137:
-			killed++
-		case e.Code != 0:
-			errs = append(errs, fmt.Errorf("the relay of pod %s ended with %d (%s)", e.Pod, e.Code, e.Reason))
-		case !e.Asked.IsZero():
-			told++
-			longest = max(longest, e.At.Sub(e.Asked))
-		}
-	}
-	r.Saw("%d relays were told to end and did, the slowest within %.0f s of %.0f; %d were killed", told, longest.Seconds(), contract.TerminationGrace.Seconds(), killed)
-	for _, fault := range s.fleets.Faults() {
-		r.Saw("%s", fault)
 	}
 	return errors.Join(errs...)
 }

@@ -74,6 +74,10 @@ func (s *suite) eviction(ctx context.Context, r *report.Scenario) error {
 	if err != nil {
 		return err
 	}
+	evicted, err := cluster.ContainerID(&pods[0], relayContainer)
+	if err != nil {
+		return err
+	}
 	if err := s.Cluster.Evict(ctx, &pods[0]); err != nil {
 		return fmt.Errorf("evict pod %s: %w", pods[0].Name, err)
 	}
@@ -96,7 +100,7 @@ func (s *suite) eviction(ctx context.Context, r *report.Scenario) error {
 	}
 	replaced := s.Now().Sub(began)
 	r.Saw("the fleet is whole again")
-	exit, err := s.exitOf(ctx, pods[0].Name)
+	exit, err := exitOf(ctx, s.fleets, evicted)
 	if err != nil {
 		return err
 	}
@@ -107,31 +111,19 @@ func (s *suite) eviction(ctx context.Context, r *report.Scenario) error {
 	return nil
 }
 
-// exitOf waits until the end of a pod's relay was seen.
-func (s *suite) exitOf(ctx context.Context, pod string) (found cluster.Exit, err error) {
-	err = cluster.Await(ctx, "the relay of pod "+pod+" has ended", cluster.Minutes(3), func(context.Context) (string, error) {
-		for _, e := range s.fleets.Exits() {
-			if e.Pod == pod && e.Container == relayContainer {
-				found = e
-				return "", nil
-			}
-		}
-		return "it was not seen to end", nil
-	})
-	return found, err
-}
-
-// kill ends a pod's container with SIGKILL, from a pod of its node that may.
-func (s *suite) kill(ctx context.Context, victim *corev1.Pod, container string) (said string, err error) {
+// kill ends a pod's container with SIGKILL, from a pod of its node that may, and
+// gives its end.
+func (s *suite) kill(ctx context.Context, r *report.Scenario, victim *corev1.Pod, container string, w *cluster.Watcher) (exit cluster.Exit, err error) {
 	id, err := cluster.ContainerID(victim, container)
 	if err != nil {
-		return "", err
+		return exit, err
 	}
 	if err := s.Cluster.MakeNamespace(ctx, nodeNamespace, "privileged"); err != nil && !apierrors.IsAlreadyExists(err) {
-		return "", err
+		return exit, err
 	}
+	s.victims[id] = container
 	root, no := int64(0), false
-	said, err = s.Cluster.RunToEnd(ctx, &corev1.Pod{
+	said, err := s.Cluster.RunToEnd(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "kill-" + victim.Name, Namespace: nodeNamespace},
 		Spec: corev1.PodSpec{
 			NodeName: victim.Spec.NodeName, HostPID: true, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no,
@@ -142,7 +134,17 @@ func (s *suite) kill(ctx context.Context, victim *corev1.Pod, container string) 
 			}},
 		},
 	})
-	return strings.TrimSpace(said), err
+	if err != nil {
+		return exit, err
+	}
+	r.Saw("%s: %s", victim.Name, strings.TrimSpace(said))
+	if exit, err = exitOf(ctx, w, id); err != nil {
+		return exit, err
+	}
+	if exit.Code != 137 {
+		return exit, fmt.Errorf("the killed container %s of pod %s ended with %d, expected 137, which is SIGKILL", container, victim.Name, exit.Code)
+	}
+	return exit, nil
 }
 
 // killPod ends a relay as a kernel does that is out of memory.
@@ -155,11 +157,10 @@ func (s *suite) killPod(ctx context.Context, r *report.Scenario) error {
 		return err
 	}
 	victim := &pods[0]
-	said, err := s.kill(ctx, victim, relayContainer)
+	exit, err := s.kill(ctx, r, victim, relayContainer, s.fleets)
 	if err != nil {
 		return err
 	}
-	r.Saw("%s: %s", victim.Name, said)
 	var ready time.Time
 	if err := cluster.Await(ctx, "the killed relay serves again", cluster.Minutes(4), func(ctx context.Context) (string, error) {
 		now := &corev1.Pod{}
@@ -176,13 +177,6 @@ func (s *suite) killPod(ctx context.Context, r *report.Scenario) error {
 		return "", nil
 	}); err != nil {
 		return err
-	}
-	exit, err := s.exitOf(ctx, victim.Name)
-	if err != nil {
-		return err
-	}
-	if exit.Code != 137 {
-		return fmt.Errorf("the killed relay ended with %d, expected 137, which is SIGKILL", exit.Code)
 	}
 	took := ready.Sub(exit.At)
 	s.Report.Figure("a killed relay's end to its being ready again", "%.0f s", took.Seconds())
@@ -220,12 +214,11 @@ func (s *suite) killOperator(ctx context.Context, r *report.Scenario) error {
 	if err != nil {
 		return err
 	}
-	said, err := s.kill(ctx, leader, operatorContainer)
-	if err != nil {
+	r.Saw("%s leads", leader.Name)
+	if _, err := s.kill(ctx, r, leader, operatorContainer, s.operators); err != nil {
 		return err
 	}
 	began := s.Now()
-	r.Saw("%s led: %s", leader.Name, said)
 	next, err := s.leader(ctx, identity)
 	if err != nil {
 		return err

@@ -67,6 +67,8 @@ type suite struct {
 	traffic   *traffic
 	fleets    *cluster.Watcher // of the fleets' namespace
 	operators *cluster.Watcher
+	// victims are the containers that this suite killed: their names by their ids.
+	victims map[string]string
 	// calm is when the backlog that grew the fleet was worked off; zero without one.
 	calm time.Time
 	// vault is what the market held at first.
@@ -98,6 +100,7 @@ func scenarios() []scenario {
 		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
 		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
 		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation takes them up", false, (*suite).uninstall},
+		{"ends", "every relay and operator that ended was told to and did so in order, or was killed by this suite", true, (*suite).ends},
 	}
 }
 
@@ -126,7 +129,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Cluster == nil || o.Helm == nil || o.Images == nil || len(o.VerifyingKey) == 0 || o.Simulator == nil || o.Prover == nil || o.Folder == "" || o.Report == nil || o.Now == nil {
 		return errors.New("run the suite: every option is required but Only and Keep")
 	}
-	s := &suite{Options: o}
+	s := &suite{Options: o, victims: make(map[string]string)}
 	if err := s.clear(ctx); err != nil {
 		return fmt.Errorf("clear away what an earlier run left: %w", err)
 	}
