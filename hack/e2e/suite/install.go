@@ -3,7 +3,9 @@ package suite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +71,7 @@ func (s *suite) install(ctx context.Context, r *report.Scenario) error {
 	if err != nil {
 		return err
 	}
-	r.Saw("%s leads", leader.Name)
+	r.Saw("%s leads", leader.pod.Name)
 	if err := s.metricsServed(ctx); err != nil {
 		return err
 	}
@@ -79,20 +81,28 @@ func (s *suite) install(ctx context.Context, r *report.Scenario) error {
 	return nil
 }
 
-// leader waits until a living operator holds the Lease, and gives its pod.
-func (s *suite) leader(ctx context.Context, not ...string) (leader *corev1.Pod, err error) {
+// leading is the operator that leads.
+type leading struct {
+	pod *corev1.Pod
+	// identity is the Lease's holder; since is when it took the Lease, by its node's clock.
+	identity string
+	since    time.Time
+}
+
+// leader waits until a living operator holds the Lease, another one than those
+// that are named by their identities.
+func (s *suite) leader(ctx context.Context, not ...string) (leader leading, err error) {
 	err = cluster.Await(ctx, "an operator leads", cluster.Minutes(2), func(ctx context.Context) (string, error) {
 		lease := &coordinationv1.Lease{}
 		if err := s.Cluster.Client.Get(ctx, client.ObjectKey{Namespace: OperatorNamespace, Name: leaseName}, lease); err != nil {
 			return "", err
 		}
-		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		holder, since := lease.Spec.HolderIdentity, lease.Spec.AcquireTime
+		if holder == nil || *holder == "" || since == nil {
 			return "nobody holds the Lease", nil
 		}
-		for _, before := range not {
-			if *lease.Spec.HolderIdentity == before {
-				return "the Lease is still that of the one before", nil
-			}
+		if slices.Contains(not, *holder) {
+			return "the Lease is still that of the one before", nil
 		}
 		pods, err := s.Cluster.Pods(ctx, OperatorNamespace, operatorLabels())
 		if err != nil {
@@ -100,9 +110,8 @@ func (s *suite) leader(ctx context.Context, not ...string) (leader *corev1.Pod, 
 		}
 		for i := range pods {
 			// The identity is the pod's name and something random.
-			if strings.HasPrefix(*lease.Spec.HolderIdentity, pods[i].Name) {
-				leader = &pods[i]
-				leader.Annotations = map[string]string{"identity": *lease.Spec.HolderIdentity}
+			if strings.HasPrefix(*holder, pods[i].Name) {
+				leader = leading{pod: &pods[i], identity: *holder, since: since.Time}
 				return "", nil
 			}
 		}

@@ -5,9 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
 )
@@ -61,14 +58,13 @@ func TestClaimsThatDoNotHoldFailARun(t *testing.T) {
 	}
 }
 
-func TestPodsThatWentAreMissed(t *testing.T) {
+func TestSamplesOfAMetricAreAddedUp(t *testing.T) {
 	t.Parallel()
-	pod := func(name, uid string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
+	page := []byte("# HELP relaypool_held help\n# TYPE relaypool_held gauge\nrelaypool_held 3\nrelaypool_held{kind=\"a b\"} 4\nrelaypool_held_submissions 100\nother 1\n")
+	if got := sample(page, "relaypool_held"); got != 7 {
+		t.Errorf("sum %d, want 7", got)
 	}
-	// A pod of a StatefulSet has its name again: what counts is the UID.
-	got := missing([]corev1.Pod{pod("a", "1"), pod("b", "2"), pod("c", "3")}, []corev1.Pod{pod("a", "1"), pod("b", "9")})
-	if diff := cmp.Diff([]string{"b", "c"}, got); diff != "" {
-		t.Errorf("missing (-want +got):\n%s", diff)
+	if got := sample(nil, "relaypool_held"); got != 0 {
+		t.Errorf("sum %d of nothing", got)
 	}
 }
