@@ -36,13 +36,14 @@ func (s *suite) accounting(ctx context.Context, r *report.Scenario) error {
 	}
 	progress := s.traffic.finish(cluster.Minutes(6))
 	r.Saw("%s", words(progress))
+	records := s.traffic.load.Journal().Records()
 	keys, _, err := s.fleet.payers(ctx)
 	if err != nil {
 		return err
 	}
 	book := books.Fleet{
 		Stage: s.stage, Name: fleetName, Database: fleetName, Payers: keys, Vault: s.vault,
-		Records: s.traffic.load.Journal().Records(), Logs: s.fleets.Folder(), Pages: make(map[string][]byte),
+		Records: records, Logs: s.fleets.Folder(), Pages: make(map[string][]byte),
 	}
 	if err := book.AwaitQuiet(ctx); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (s *suite) accounting(ctx context.Context, r *report.Scenario) error {
 		}
 		r.Saw("%s  %-28s %s (%d examined)", mark, c.Name, c.Claim, c.Examined)
 	}
-	if err := verdict(results); err != nil {
+	if err := errors.Join(verdict(results), s.servedAll(records)); err != nil {
 		return err
 	}
 	r.Sum("%d submissions, %d transactions on the chain, %d payers: %d claims hold", len(e.Submissions), len(e.Transactions), len(e.Payers), len(results))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/hack/e2e/cluster"
+	"github.com/relaypool/relaypool/hack/e2e/judge"
 	"github.com/relaypool/relaypool/hack/e2e/report"
 )
 
@@ -23,6 +24,10 @@ func (s *suite) rotation(ctx context.Context, r *report.Scenario) error {
 		return err
 	}
 	old, secrets, err := s.fleet.payers(ctx, v1alpha1.PayerActive)
+	if err != nil {
+		return err
+	}
+	served, err := s.serving(ctx, r, judge.Bounds{Away: mostAway, Share: orderly})
 	if err != nil {
 		return err
 	}
@@ -59,6 +64,9 @@ func (s *suite) rotation(ctx context.Context, r *report.Scenario) error {
 		}
 	}
 	if _, err := s.fleet.condition(ctx, v1alpha1.ConditionReady, metav1.ConditionTrue, ""); err != nil {
+		return err
+	}
+	if err := served(); err != nil {
 		return err
 	}
 	after := s.traffic.load.Journal().Progress()

@@ -69,6 +69,8 @@ type suite struct {
 	operators *cluster.Watcher
 	// victims are the containers that this suite killed: their names by their ids.
 	victims map[string]string
+	// services are how clients were to be served, of scenarios that are over.
+	services []service
 	// calm is when the backlog that grew the fleet was worked off; zero without one.
 	calm time.Time
 	// vault is what the market held at first.

@@ -3,10 +3,14 @@ package suite
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/e2e/judge"
+	"github.com/relaypool/relaypool/hack/load"
 )
 
 func TestImagesAreChartValues(t *testing.T) {
@@ -66,5 +70,27 @@ func TestSamplesOfAMetricAreAddedUp(t *testing.T) {
 	}
 	if got := sample(nil, "relaypool_held"); got != 0 {
 		t.Errorf("sum %d of nothing", got)
+	}
+}
+
+func TestServiceIsHeldAgainWhenEveryCallHasEnded(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 12, 0, seconds, 0, time.UTC) }
+	answer := func(sent, came, status int) load.Answer {
+		return load.Answer{Call: load.CallTransact, Sent: at(sent), At: at(came), Status: status, RequestID: uuid.UUID{1}}
+	}
+	s := &suite{services: []service{
+		{scenario: "upgrade", from: at(0), to: at(10), bounds: judge.Bounds{Away: mostAway, Share: orderly}},
+		{scenario: "eviction", from: at(10), to: at(12), bounds: bounds(1, orderly)},
+	}}
+	records := []load.Record{{Requests: []load.Request{{Answers: []load.Answer{answer(1, 2, 202), answer(3, 4, 202)}}}}}
+	records = append(records, load.Record{Requests: []load.Request{{Answers: []load.Answer{answer(11, 51, 0)}}}}) // a fleet of one pod may
+	if err := s.servedAll(records); err != nil {
+		t.Errorf("clients were served: %v", err)
+	}
+	// Its failure comes long after the scenario.
+	records[0].Requests[0].Answers = append(records[0].Requests[0].Answers, answer(5, 45, 0))
+	if err := s.servedAll(records); err == nil || !strings.Contains(err.Error(), "the scenario upgrade: 0 of 3 calls were refused and 1 stayed without an answer") {
+		t.Errorf("error %v, want one of the upgrade", err)
 	}
 }
