@@ -38,6 +38,23 @@ func TestWhatTheClusterLacksIsNamed(t *testing.T) {
 	}
 }
 
+// Alerts and scrapes of metrics that are not served are refused, also where no
+// cluster is asked.
+func TestMonitoringWantsMetrics(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"serviceMonitor", "prometheusRule"} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			values := parsed(t, "operator: {metrics: {enabled: false}}\nmonitoring: {"+value+": {enabled: true}}")
+			_, _, err := release.Render(loaded(t), values, release.Options{})
+			want := "monitoring." + value + ".enabled is true, but operator.metrics.enabled is false"
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v\nwant a refusal with: %s", err, want)
+			}
+		})
+	}
+}
+
 // Notes tell what works otherwise than one may think.
 func TestNotesWarn(t *testing.T) {
 	t.Parallel()
@@ -52,6 +69,10 @@ func TestNotesWarn(t *testing.T) {
 		"the definition is not ours":  {"crds: {upgrade: false}", nil, "helm show crds CHART | kubectl apply --server-side -f -"},
 		"the next steps":              {"{}", nil, "kubectl create secret generic shield-database"},
 		"external metrics are served": {"externalMetrics: {enabled: true}", nil, "kubectl get apiservice v1beta1.external.metrics.k8s.io"},
+		"Prometheus needs the role":   {"monitoring: {serviceMonitor: {enabled: true}}", nil, "kubectl create clusterrolebinding relaypool-operator-metrics-reader --clusterrole=relaypool-operator-metrics-reader --serviceaccount=NAMESPACE:NAME\n    kubectl label namespace NAMESPACE metrics=enabled\n"},
+		"Prometheus' labels":          {"monitoring: {serviceMonitor: {enabled: true}}\nnetworkPolicy: {metricsNamespaceLabels: {metrics: null, scrapes: \"yes\", team: a}}", nil, "kubectl label namespace NAMESPACE scrapes=yes team=a\n"},
+		"somebody else's roles":       {"monitoring: {serviceMonitor: {enabled: true}}\nrbac: {create: false}", nil, "kubectl create clusterrole relaypool-operator-metrics-reader --verb=get --non-resource-url=/metrics\n"},
+		"alerts without a scrape":     {"monitoring: {prometheusRule: {enabled: true}}", nil, "RelayPoolOperatorGone of monitoring.prometheusRule fires"},
 		"some namespaces are watched": {"namespaces: [team-a, team-b]", nil, "looks after the RelayPools of team-a, team-b."},
 		"a release of another name":   {"fullnameOverride: our-operator", nil, "kubectl rollout status deployment/our-operator"},
 	}

@@ -122,6 +122,10 @@ func renderedWith(t *testing.T, path []string, change string) string {
 	case "leaderElection.enabled":
 		// Off is for one replica alone.
 		group(given, "operator")["replicas"] = 1
+	case "operator.metrics.enabled":
+		// Off, nothing is scraped and nothing alerted on.
+		group(group(given, "monitoring"), "serviceMonitor")["enabled"] = false
+		group(group(given, "monitoring"), "prometheusRule")["enabled"] = false
 	case "operator.image.registry", "relay.image.registry":
 		delete(given, "imageRegistry")
 	}

@@ -65,8 +65,18 @@ of Helm 3, and what kubectl has written conflicts.
 {{- end -}}
 {{- end -}}
 
-{{/* Without a cluster nothing is known to be missing. */}}
+{{/*
+Without metrics there is nothing to monitor, and an alert on their absence would fire
+for ever. What a cluster lacks is known only where one is asked.
+*/}}
 {{- define "relaypool.validateMonitoring" -}}
+{{- if not .Values.operator.metrics.enabled -}}
+{{- range $value := list "serviceMonitor" "prometheusRule" -}}
+{{- if (get $.Values.monitoring $value).enabled -}}
+{{- fail (printf "monitoring.%s.enabled is true, but operator.metrics.enabled is false: there would be nothing to scrape, and the alert RelayPoolOperatorGone would fire for ever. Turn the operator's metrics on, or set monitoring.%s.enabled to false." $value $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if .Capabilities.APIVersions.Has "apiregistration.k8s.io/v1" -}}
 {{- range $value, $kind := dict "serviceMonitor" "ServiceMonitor" "prometheusRule" "PrometheusRule" -}}
 {{- if (get $.Values.monitoring $value).enabled -}}
