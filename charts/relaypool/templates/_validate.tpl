@@ -27,12 +27,16 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Whose the external metrics are, in words, where they are somebody else's. */}}
+{{/*
+Whose the external metrics are, in words, where they are somebody else's. This release's
+own lead to a Service of another name while its objects are being renamed.
+*/}}
 {{- define "relaypool.otherAdapter" -}}
 {{- $live := lookup "apiregistration.k8s.io/v1" "APIService" "" "v1beta1.external.metrics.k8s.io" -}}
 {{- if $live -}}
 {{- $service := dig "spec" "service" dict $live | default dict -}}
-{{- if not (and (eq (get $service "namespace") .Release.Namespace) (eq (get $service "name") (include "relaypool.externalMetrics" .))) -}}
+{{- $named := eq (get $service "name") (include "relaypool.externalMetrics" .) -}}
+{{- if not (and (eq (get $service "namespace") .Release.Namespace) (or $named (include "relaypool.isOwn" (list . $live)))) -}}
 {{- if $service -}}
 the Service {{ get $service "namespace" }}/{{ get $service "name" }}
 {{- else -}}
@@ -40,6 +44,15 @@ the API server itself
 {{- end -}}
 {{- with dig "metadata" "annotations" "meta.helm.sh/release-name" "" $live }} of the Helm release {{ . }}{{ end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Of (list root live): something where an object of the cluster is this release's. */}}
+{{- define "relaypool.isOwn" -}}
+{{- $root := index . 0 -}}
+{{- $annotations := dig "metadata" "annotations" dict (index . 1) | default dict -}}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") $root.Release.Name) (eq (get $annotations "meta.helm.sh/release-namespace") $root.Release.Namespace) -}}
+own
 {{- end -}}
 {{- end -}}
 

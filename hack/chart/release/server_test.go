@@ -369,6 +369,27 @@ func TestAnotherAdapterIsNamed(t *testing.T) {
 	}
 }
 
+// A release whose objects get other names is no stranger to itself.
+func TestExternalMetricsMoveWithTheNames(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	_, err := helm.Install(load(t, current), parsed(t, "externalMetrics: {enabled: true}"))
+	must(t, err)
+	_, err = helm.Upgrade(load(t, current), parsed(t, "externalMetrics: {enabled: true}\nfullnameOverride: our-operator"))
+	must(t, err)
+	got, _, _ := unstructured.NestedString(live(t, c, "apiregistration.k8s.io/v1", "APIService", "", apiService).Object, "spec", "service", "name")
+	if got != "our-operator-external-metrics" {
+		t.Errorf("the APIService leads to %q", got)
+	}
+	// Another release in the same namespace is one.
+	other := *helm
+	other.Name = "second"
+	_, err = other.Install(load(t, current), parsed(t, "externalMetrics: {enabled: true}\nnamespaces: [relaypool-system]"))
+	if err == nil || !strings.Contains(err.Error(), "the Service relaypool-system/our-operator-external-metrics of the Helm release relaypool serves") {
+		t.Errorf("a second release takes the external metrics: %v", err)
+	}
+}
+
 // What the operator writes into the APIService is not Helm's to take away.
 func TestTheAuthoritySurvivesAnUpgrade(t *testing.T) {
 	t.Parallel()
