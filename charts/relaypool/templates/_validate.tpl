@@ -6,6 +6,58 @@
 {{- include "relaypool.validatePools" . -}}
 {{- include "relaypool.validateMonitoring" . -}}
 {{- include "relaypool.validateExternalMetrics" . -}}
+{{- include "relaypool.validateOperators" . -}}
+{{- end -}}
+
+{{/*
+Two operators with a Lease each would roll a fleet back and forth between their relays.
+Whoever makes roles that list Deployments may list them; who makes none may not be able
+to, and is to install all the same. One with no replicas acts on nothing.
+*/}}
+{{- define "relaypool.validateOperators" -}}
+{{- if .Values.rbac.create -}}
+{{- range (lookup "apps/v1" "Deployment" "" "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $same := and (eq .metadata.namespace $.Release.Namespace) (eq .metadata.name (include "relaypool.fullname" $)) -}}
+{{- if and (eq (get $labels "app.kubernetes.io/name") "relaypool-operator") .spec.replicas (not $same) (not (include "relaypool.isOwn" (list $ .))) -}}
+{{- $shared := include "relaypool.shared" (list $ .) -}}
+{{- if $shared -}}
+{{- fail (printf "the operator %s/%s looks after RelayPools of %s already, and this one would, too: they would roll each other's fleets back and forth. Give each of them namespaces of its own (the value namespaces), or take the other away first: fleets go on without an operator." .metadata.namespace .metadata.name $shared) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Of (list root deployment): in words, the namespaces that an operator has together with this one. */}}
+{{- define "relaypool.shared" -}}
+{{- $ours := (index . 0).Values.namespaces -}}
+{{- $theirs := list -}}
+{{- range (index . 1).spec.template.spec.containers -}}
+{{- range .env -}}
+{{- if eq .name "RELAYPOOL_NAMESPACES" -}}
+{{- $theirs = splitList "," (.value | default "") | compact -}}
+{{- end -}}
+{{- end -}}
+{{- range .args -}}
+{{- if hasPrefix "--namespaces=" . -}}
+{{- $theirs = splitList "," (trimPrefix "--namespaces=" .) | compact -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not (or $ours $theirs) -}}
+the whole cluster
+{{- else if not $ours -}}
+{{ join ", " $theirs }}
+{{- else if not $theirs -}}
+{{ join ", " $ours }}
+{{- else -}}
+{{- $both := list -}}
+{{- range $ours -}}
+{{- if has . $theirs }}{{ $both = append $both . }}{{ end -}}
+{{- end -}}
+{{ join ", " $both }}
+{{- end -}}
 {{- end -}}
 
 {{- define "relaypool.validatePools" -}}

@@ -390,6 +390,52 @@ func TestExternalMetricsMoveWithTheNames(t *testing.T) {
 	}
 }
 
+// Two operators may be in a cluster when no namespace is of both.
+func TestOperatorsShareNoNamespace(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	for _, name := range []string{"team-a", "team-b", "team-c"} {
+		namespace(t, c, name)
+	}
+	_, err := helm.Install(load(t, current), parsed(t, "namespaces: [team-a, team-b]"))
+	must(t, err)
+	second := *helm
+	second.Name, second.Namespace = "second", "second-system"
+	refused := func(values, want string) {
+		t.Helper()
+		if _, err := second.Install(load(t, current), parsed(t, values)); err == nil ||
+			!strings.Contains(err.Error(), "the operator relaypool-system/relaypool-operator looks after RelayPools of "+want+" already") {
+			t.Errorf("a second operator with %s: %v", values, err)
+		}
+	}
+	refused("{}", "team-a, team-b")
+	refused("namespaces: [team-c, team-b]", "team-b")
+	_, err = second.Install(load(t, current), parsed(t, "namespaces: [team-c]"))
+	must(t, err)
+	// Nor may one spread later, or by its names' change be taken for another.
+	if _, err := second.Upgrade(load(t, current), parsed(t, "namespaces: [team-c, team-a]")); err == nil || !strings.Contains(err.Error(), "RelayPools of team-a already") {
+		t.Errorf("the second operator spreads: %v", err)
+	}
+	_, err = second.Upgrade(load(t, current), parsed(t, "namespaces: [team-c]\nfullnameOverride: other-operator"))
+	must(t, err)
+	_, err = second.Uninstall()
+	must(t, err)
+
+	// One whose settings are arguments, as somebody may have made it by hand, counts
+	// as well, and one that is scaled away does not.
+	var d appsv1.Deployment
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: release.Namespace, Name: "relaypool-operator"}, &d))
+	for args, want := range map[string]string{"--namespaces=team-c": "team-c", "--log-level=debug": "the whole cluster"} {
+		d.Spec.Template.Spec.Containers[0].Args, d.Spec.Template.Spec.Containers[0].Env = []string{"run", args}, nil
+		must(t, c.Update(t.Context(), &d))
+		refused("{}", want)
+	}
+	d.Spec.Replicas = new(int32)
+	must(t, c.Update(t.Context(), &d))
+	_, err = second.Install(load(t, current), nil)
+	must(t, err)
+}
+
 // What the operator writes into the APIService is not Helm's to take away.
 func TestTheAuthoritySurvivesAnUpgrade(t *testing.T) {
 	t.Parallel()
