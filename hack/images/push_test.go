@@ -21,8 +21,8 @@ import (
 	"github.com/relaypool/relaypool/hack/images/internal/rootfs"
 )
 
-// layoutOf writes a layout of one index, whose images differ by a text.
-func layoutOf(t *testing.T, tag name.Tag, text string) (folder, digest string) {
+// imagesOf are images for both platforms that differ by a text.
+func imagesOf(t *testing.T, text string) []v1.Image {
 	t.Helper()
 	var images []v1.Image
 	for _, architecture := range []string{"amd64", "arm64"} {
@@ -35,7 +35,13 @@ func layoutOf(t *testing.T, tag name.Tag, text string) (folder, digest string) {
 		}
 		images = append(images, img)
 	}
-	index, err := archive.Index(images...)
+	return images
+}
+
+// layoutOf writes a layout of one index, whose images differ by a text.
+func layoutOf(t *testing.T, tag name.Tag, text string) (folder, digest string) {
+	t.Helper()
+	index, err := archive.Index(imagesOf(t, text)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,12 +58,7 @@ func layoutOf(t *testing.T, tag name.Tag, text string) (folder, digest string) {
 
 func TestAPublishedVersionNeverChanges(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	tag, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/relaypool/relay:1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tag := tagOf(t, registryOf(t), "relaypool/relay:1.2.3")
 	folder, digest := layoutOf(t, tag, "one")
 	for _, when := range []string{"the first time", "again, as after a release that broke off"} {
 		var out bytes.Buffer
@@ -92,6 +93,66 @@ func TestAPublishedVersionNeverChanges(t *testing.T) {
 	}
 	if there, err := remote.Head(tag); err != nil || there.Digest.String() != digest {
 		t.Errorf("published is %v, %v, want %s still", there, err, digest)
+	}
+}
+
+// registryOf is the address of a registry that has nothing.
+func registryOf(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+func tagOf(t *testing.T, host, text string) name.Tag {
+	t.Helper()
+	tag, err := name.NewTag(host + "/" + text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tag
+}
+
+// Images come first in a release, and the chart last: one that is taken holds all of
+// them back.
+func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
+	t.Parallel()
+	host := registryOf(t)
+	operator, chart := tagOf(t, host, "relaypool/operator:1.2.3"), tagOf(t, host, "relaypool/charts/relaypool:1.2.3")
+	images, digest := layoutOf(t, operator, "one")
+	charts := func(text string) string {
+		t.Helper()
+		folder := filepath.Join(t.TempDir(), "oci")
+		if err := archive.WriteLayout(folder, []archive.Tagged{{Tag: chart, Image: imagesOf(t, text)[0]}}); err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	first := charts("one")
+	if err := run(t.Context(), []string{"push", "-oci", first}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), []string{"push", "-oci", images, "-oci", charts("two")}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), chart.String()+": it is published as") {
+		t.Errorf("error is %v, want one about %s", err, chart)
+	}
+	if there, err := remote.Head(operator); err == nil {
+		t.Errorf("half a release is published: %s is %s", operator, there.Digest)
+	}
+	// With the chart that is there already, the rest follows.
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"push", "-oci", images, "-oci", first}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	published, err := remote.Head(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := operator.String() + "@" + digest + "\n" + chart.String() + "@" + published.Digest.String() + "\n"; out.String() != want {
+		t.Errorf("it prints %q, want %q", out.String(), want)
+	}
+	if there, err := remote.Head(operator); err != nil || there.Digest.String() != digest {
+		t.Errorf("published is %v, %v, want %s", there, err, digest)
 	}
 }
 

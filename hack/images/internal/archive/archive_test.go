@@ -173,15 +173,16 @@ type broken struct{ v1.Image }
 
 func (broken) Layers() ([]v1.Layer, error) { return nil, errBroken }
 
-func TestALayoutHasEachIndexUnderItsName(t *testing.T) {
+func TestALayoutHasEverythingUnderItsName(t *testing.T) {
 	t.Parallel()
 	index, err := Index(example(t, "amd64"), example(t, "arm64"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Tagged{
-		{name.MustParseReference("ghcr.io/relaypool/operator:1.2.3").(name.Tag), index},
-		{name.MustParseReference("ghcr.io/relaypool/relay:1.2.3").(name.Tag), index},
+		{Tag: name.MustParseReference("ghcr.io/relaypool/operator:1.2.3").(name.Tag), Index: index},
+		{Tag: name.MustParseReference("ghcr.io/relaypool/relay:1.2.3").(name.Tag), Index: index},
+		{Tag: name.MustParseReference("ghcr.io/relaypool/charts/relaypool:1.2.3").(name.Tag), Image: example(t, "amd64")},
 	}
 	folder := filepath.Join(t.TempDir(), "oci")
 	for range 2 { // a second time replaces the first
@@ -194,11 +195,17 @@ func TestALayoutHasEachIndexUnderItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != len(want) {
-		t.Fatalf("%d indexes, want %d", len(got), len(want))
+		t.Fatalf("%d names, want %d", len(got), len(want))
 	}
 	for i := range want {
-		if got[i].Tag != want[i].Tag || digest(t, got[i].Index) != digest(t, want[i].Index) {
-			t.Errorf("index %d is %s %s, want %s %s", i, got[i].Tag, digest(t, got[i].Index), want[i].Tag, digest(t, want[i].Index))
+		if got[i].Tag != want[i].Tag || digest(t, got[i].Content()) != digest(t, want[i].Content()) {
+			t.Errorf("name %d is %s %s, want %s %s", i, got[i].Tag, digest(t, got[i].Content()), want[i].Tag, digest(t, want[i].Content()))
+		}
+		if want[i].Index == nil {
+			if err := validate.Image(got[i].Image); err != nil {
+				t.Error(err)
+			}
+			continue
 		}
 		if err := validate.Index(got[i].Index); err != nil {
 			t.Error(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -32,14 +33,31 @@ func Index(images ...v1.Image) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// Tagged is an index under the name that it is published as.
+// Tagged is what is published under a name: an image for several platforms, which is
+// an Index, or something for all of them, such as a chart, which is an Image. The
+// other one is nil.
 type Tagged struct {
 	Tag   name.Tag
 	Index v1.ImageIndex
+	Image v1.Image
 }
 
-// WriteLayout writes indexes into an OCI layout, whose folder it makes anew.
-func WriteLayout(folder string, indexes []Tagged) error {
+// Content is what a registry has under a name.
+type Content interface {
+	remote.Taggable
+	partial.Describable
+}
+
+// Content gives the one that there is.
+func (t Tagged) Content() Content {
+	if t.Index != nil {
+		return t.Index
+	}
+	return t.Image
+}
+
+// WriteLayout writes an OCI layout, whose folder it makes anew.
+func WriteLayout(folder string, all []Tagged) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("write the OCI layout: %w", err)
 	}
@@ -47,15 +65,22 @@ func WriteLayout(folder string, indexes []Tagged) error {
 	if err != nil {
 		return fmt.Errorf("write the OCI layout: %w", err)
 	}
-	for _, t := range indexes {
-		if err := path.AppendIndex(t.Index, layout.WithAnnotations(annotations(t.Tag))); err != nil {
+	for _, t := range all {
+		var err error
+		if named := layout.WithAnnotations(annotations(t.Tag)); t.Index != nil {
+			err = path.AppendIndex(t.Index, named)
+		} else {
+			err = path.AppendImage(t.Image, named)
+		}
+		if err != nil {
 			return fmt.Errorf("write %s into the OCI layout: %w", t.Tag, err)
 		}
 	}
 	return nil
 }
 
-// ReadLayout reads what WriteLayout wrote.
+// ReadLayout reads what WriteLayout wrote, or another program with the same
+// annotations.
 func ReadLayout(folder string) ([]Tagged, error) {
 	path, err := layout.FromPath(folder)
 	if err != nil {
@@ -73,13 +98,18 @@ func ReadLayout(folder string) ([]Tagged, error) {
 	for _, descriptor := range manifest.Manifests {
 		tag, err := name.NewTag(descriptor.Annotations[containerdName], name.StrictValidation)
 		if err != nil {
-			return nil, fmt.Errorf("read the OCI layout %s: an index without the annotation %s: %w", folder, containerdName, err)
+			return nil, fmt.Errorf("read the OCI layout %s: %s without the annotation %s: %w", folder, descriptor.Digest, containerdName, err)
 		}
-		index, err := root.ImageIndex(descriptor.Digest)
+		t := Tagged{Tag: tag}
+		if descriptor.MediaType.IsIndex() {
+			t.Index, err = root.ImageIndex(descriptor.Digest)
+		} else {
+			t.Image, err = root.Image(descriptor.Digest)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s from the OCI layout: %w", tag, err)
 		}
-		all = append(all, Tagged{tag, index})
+		all = append(all, t)
 	}
 	return all, nil
 }
