@@ -1,0 +1,171 @@
+package pack_test
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	inmemory "github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"helm.sh/helm/v4/pkg/registry"
+
+	"github.com/relaypool/relaypool/hack/chart/pack"
+)
+
+const (
+	chartPath  = "../../../charts/relaypool"
+	repository = "ghcr.io/relaypool/charts"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// packaged is the chart of a copy of the folder whose files are of another time,
+// packaged.
+func packaged(t *testing.T, modified, at time.Time) (archive, oci string, digest v1.Hash) {
+	t.Helper()
+	folder, out := filepath.Join(t.TempDir(), "relaypool"), t.TempDir()
+	must(t, os.CopyFS(folder, os.DirFS(chartPath)))
+	must(t, filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(path, modified, modified)
+	}))
+	archive, err := pack.Archive(folder, out, at)
+	must(t, err)
+	oci = filepath.Join(out, "oci")
+	tag, digest, err := pack.Layout(t.Context(), archive, repository, oci)
+	must(t, err)
+	if want := repository + "/relaypool:" + version(archive); tag.String() != want {
+		t.Errorf("the chart is named %s, want %s", tag, want)
+	}
+	return archive, oci, digest
+}
+
+// version is what stands in an archive's name.
+func version(archive string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archive), "relaypool-"), ".tgz")
+}
+
+// A release that is run again finds what is published to be the same.
+func TestAChartIsTheSameWheneverItIsPackaged(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	first, _, digest := packaged(t, time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), at)
+	second, _, again := packaged(t, time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC), at.In(time.FixedZone("elsewhere", 3600)))
+	if digest != again {
+		t.Errorf("the digest is %s, and then %s", digest, again)
+	}
+	a, err := os.ReadFile(first)
+	must(t, err)
+	b, err := os.ReadFile(second)
+	must(t, err)
+	if !bytes.Equal(a, b) {
+		t.Error("the archives differ")
+	}
+	// It is the commit that decides.
+	if _, _, other := packaged(t, at, at.Add(time.Hour)); other == digest {
+		t.Error("a chart of another commit has the same digest")
+	}
+}
+
+// What the layout has under the chart's name is what Helm pulls.
+func TestHelmPullsWhatIsInTheLayout(t *testing.T) {
+	t.Parallel()
+	archive, oci, digest := packaged(t, time.Now(), time.Unix(1_700_000_000, 0))
+	path, err := layout.FromPath(oci)
+	must(t, err)
+	index, err := path.ImageIndex()
+	must(t, err)
+	manifest, err := index.IndexManifest()
+	must(t, err)
+	// The names by which it is published.
+	var got []string
+	for _, m := range manifest.Manifests {
+		got = append(got, m.Annotations["io.containerd.image.name"], m.Annotations["org.opencontainers.image.ref.name"])
+	}
+	if diff := cmp.Diff([]string{repository + "/relaypool:" + version(archive), version(archive)}, got); diff != "" {
+		t.Fatalf("names (-want +got):\n%s", diff)
+	}
+	img, err := index.Image(digest)
+	must(t, err)
+
+	server := httptest.NewServer(inmemory.New(inmemory.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	at := strings.TrimPrefix(server.URL, "http://") + "/charts/relaypool:" + version(archive)
+	tag, err := name.NewTag(at)
+	must(t, err)
+	must(t, remote.Write(tag, img))
+	helm, err := registry.NewClient(registry.ClientOptPlainHTTP(), registry.ClientOptWriter(io.Discard), registry.ClientOptCredentialsFile(filepath.Join(t.TempDir(), "none")))
+	must(t, err)
+	pulled, err := helm.Pull(at)
+	must(t, err)
+	content, err := os.ReadFile(archive)
+	must(t, err)
+	if !bytes.Equal(pulled.Chart.Data, content) || pulled.Manifest.Digest != digest.String() {
+		t.Errorf("helm pulls %d bytes of %s, want the archive's %d of %s", len(pulled.Chart.Data), pulled.Manifest.Digest, len(content), digest)
+	}
+	if pulled.Chart.Meta.Name != "relaypool" || pulled.Chart.Meta.Version != version(archive) {
+		t.Errorf("helm pulls %+v", pulled.Chart.Meta)
+	}
+}
+
+func TestTheTimeIsTheCommits(t *testing.T) {
+	t.Parallel()
+	clone := t.TempDir()
+	for _, args := range [][]string{
+		{"init", "-q"},
+		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "one"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Env = clone, append(os.Environ(), "GIT_COMMITTER_DATE=@1700000000 +0100")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	tests := map[string]struct {
+		root, epoch string
+		want        int64
+		wantErr     string
+	}{
+		"a clone":                 {clone, "", 1700000000, ""},
+		"a time that is given":    {clone, "1600000000", 1600000000, ""},
+		"no clone":                {t.TempDir(), "", 0, "set SOURCE_DATE_EPOCH"},
+		"no clone, but a time":    {t.TempDir(), "1600000000", 1600000000, ""},
+		"a time that is none":     {clone, "today", 0, `SOURCE_DATE_EPOCH is "today"`},
+		"a time before the epoch": {clone, "-1", 0, `SOURCE_DATE_EPOCH is "-1"`},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			got, err := pack.Time(t.Context(), tt.root, tt.epoch)
+			if tt.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
+					t.Errorf("error is %v, want one with %q", err, tt.wantErr)
+				}
+				return
+			}
+			must(t, err)
+			if got.Unix() != tt.want {
+				t.Errorf("the time is %s, want %s", got, time.Unix(tt.want, 0).UTC())
+			}
+		})
+	}
+}
