@@ -117,9 +117,9 @@ $(HELM):
 	cd hack/tools && go build -ldflags '-s -w' -o $@ $(HELM_PACKAGE)/cmd/helm
 
 .PHONY: chart
-chart: $(HELM) ## Write what is generated of the Helm chart anew, and package it into bin/charts.
+chart: ## Write what is generated of the Helm chart anew, and package it into bin/charts, the same for each commit.
 	cd hack/chart && go generate ./...
-	$(HELM) package charts/relaypool --destination bin/charts
+	cd hack/chart && $(IMAGES_GO) go run -buildvcs=false ./cmd/package -root ../.. -out ../../bin/charts
 
 .PHONY: generate
 generate: ## Write the generated code anew.
