@@ -19,9 +19,12 @@ type workflow struct {
 	Permissions *map[string]string
 	Jobs        map[string]struct {
 		Uses        string
+		Needs       any // one, or a list
 		Permissions *map[string]string
+		Environment string
 		Timeout     int `yaml:"timeout-minutes"`
 		Steps       []struct {
+			Name string
 			Uses string
 			Run  string
 			With map[string]any
@@ -116,8 +119,8 @@ func TestWorkflowsMayDoNoMoreThanTheyNeed(t *testing.T) {
 	t.Parallel()
 	// Every right but that of reading the source.
 	want := map[string]map[string]string{
-		"release.yml images":  {"packages": "write", "id-token": "write", "attestations": "write"},
-		"release.yml chart":   {"packages": "write", "id-token": "write", "attestations": "write"},
+		"release.yml publish": {"packages": "write"},
+		"release.yml attest":  {"packages": "write", "id-token": "write", "attestations": "write"},
 		"release.yml release": {"contents": "write", "id-token": "write", "attestations": "write"},
 	}
 	got := map[string]map[string]string{}
