@@ -31,7 +31,8 @@ func issue(names []string, now time.Time, validity time.Duration) (*pair, *x509.
 		NotBefore: now.Add(-skew), NotAfter: now.Add(validity),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign,
-		// The authority can vouch for these names and for nothing else.
+		// The authority vouches for no DNS name but these. Of addresses and users it says
+		// nothing, which its key's end does.
 		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
 	}
 	authority, err := sign(template, template, &authorityKey.PublicKey, authorityKey)
