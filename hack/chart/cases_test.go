@@ -80,7 +80,7 @@ serviceAccount: {create: false, name: relays}
 networkPolicy: {enabled: false}`},
 		"a certificate for metrics": {values: `
 operator: {metrics: {certificateSecret: operator-metrics}}
-monitoring: {serviceMonitor: {enabled: true, tlsConfig: {insecureSkipVerify: false, ca: {secret: {name: operator-metrics, key: ca.crt}}, serverName: relaypool-operator-metrics}}}`},
+monitoring: {serviceMonitor: {enabled: true, authorization: {credentials: {name: prometheus-token, key: token}}, tlsConfig: {insecureSkipVerify: false, ca: {secret: {name: operator-metrics, key: ca.crt}}, serverName: relaypool-operator-metrics}}}`},
 		"everything": {values: everything},
 		"an upgrade": {values: "{}", options: release.Options{Upgrade: true}},
 	}

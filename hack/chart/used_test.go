@@ -68,6 +68,7 @@ func changes() map[string]string {
 		"monitoring.serviceMonitor.enabled":           `false`,
 		"monitoring.serviceMonitor.labels":            `{another: label}`,
 		"monitoring.serviceMonitor.interval":          `99s`,
+		"monitoring.serviceMonitor.authorization":     `{credentials: {name: other, key: token}}`,
 		"monitoring.serviceMonitor.tlsConfig":         `{serverName: other}`,
 		"monitoring.prometheusRule.enabled":           `false`,
 		"monitoring.prometheusRule.labels":            `{another: label}`,

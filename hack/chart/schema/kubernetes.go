@@ -22,6 +22,7 @@ func kubernetesTypes() map[string]reflect.Type {
 		"corev1.TopologySpreadConstraint":      reflect.TypeFor[corev1.TopologySpreadConstraint](),
 		"networkingv1.NetworkPolicyEgressRule": reflect.TypeFor[networkingv1.NetworkPolicyEgressRule](),
 		"monitoring.TLSConfig":                 reflect.TypeFor[tlsConfig](),
+		"monitoring.SafeAuthorization":         reflect.TypeFor[safeAuthorization](),
 	}
 }
 
@@ -31,6 +32,13 @@ type tlsConfig struct {
 	CA                 *authority `json:"ca,omitempty"`
 	ServerName         string     `json:"serverName,omitempty"`
 	InsecureSkipVerify bool       `json:"insecureSkipVerify,omitempty"`
+}
+
+// safeAuthorization is how a Prometheus that reads no files for a ServiceMonitor says
+// who it is.
+type safeAuthorization struct {
+	Type        string                    `json:"type,omitempty"`
+	Credentials *corev1.SecretKeySelector `json:"credentials,omitempty"`
 }
 
 type authority struct {
