@@ -24,7 +24,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +31,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/relaypool/relaypool/hack/freeport"
 )
 
 const (
@@ -66,7 +67,7 @@ type Server struct {
 	dir         string
 	bin         string
 	controllers []string
-	ports       []int // etcd, API server, controller manager
+	addresses   []string // of etcd, API server, controller manager
 	lock        *os.File
 
 	etcd, api, manager *process
@@ -110,7 +111,7 @@ func startOnce(ctx context.Context, bin string, opts Options) (s *Server, err er
 	if s.lock, err = lockFolder(dir); err != nil {
 		return nil, err
 	}
-	if s.ports, err = freePorts(ctx, 3); err != nil {
+	if s.addresses, err = freeport.Find(ctx, 3); err != nil {
 		return nil, err
 	}
 	authority, err := newAuthority("relaypool-test-authority")
@@ -120,7 +121,7 @@ func startOnce(ctx context.Context, bin string, opts Options) (s *Server, err er
 	if err := authority.writeFiles(dir); err != nil {
 		return nil, err
 	}
-	s.Access = &Access{address: "https://" + local(s.ports[1]), authority: authority}
+	s.Access = &Access{address: "https://" + s.addresses[1], authority: authority}
 	if err := os.WriteFile(filepath.Join(dir, addressFile), []byte(s.address), 0o600); err != nil {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ func startOnce(ctx context.Context, bin string, opts Options) (s *Server, err er
 
 // startEtcd does not wait: the API server does.
 func (s *Server) startEtcd() (err error) {
-	url := "http://" + local(s.ports[0])
+	url := "http://" + s.addresses[0]
 	s.etcd, err = start(s.dir, filepath.Join(s.bin, etcdProgram),
 		"--data-dir="+s.etcdFolder(),
 		"--listen-client-urls="+url, "--advertise-client-urls="+url,
@@ -160,8 +161,8 @@ func (s *Server) startEtcd() (err error) {
 func (s *Server) startAPI(ctx context.Context) (err error) {
 	file := func(name string) string { return filepath.Join(s.dir, name) }
 	s.api, err = start(s.dir, filepath.Join(s.bin, apiServerProgram),
-		"--etcd-servers=http://"+local(s.ports[0]),
-		"--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(s.ports[1]),
+		"--etcd-servers=http://"+s.addresses[0],
+		"--bind-address=127.0.0.1", "--secure-port="+portOf(s.addresses[1]),
 		"--tls-cert-file="+file(serverCertFile), "--tls-private-key-file="+file(serverKeyFile),
 		"--client-ca-file="+file(authorityFile),
 		"--authorization-mode=RBAC",
@@ -227,7 +228,7 @@ func (s *Server) startManager(ctx context.Context) error {
 	s.manager, err = start(s.dir, filepath.Join(s.bin, controllerManagerProgram),
 		"--kubeconfig="+kubeconfig,
 		"--controllers="+strings.Join(s.controllers, ","),
-		"--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(s.ports[2]),
+		"--bind-address=127.0.0.1", "--secure-port="+portOf(s.addresses[2]),
 		"--leader-elect=false",
 		"--horizontal-pod-autoscaler-sync-period=1s",
 		"--kube-api-qps=500", "--kube-api-burst=1000",
@@ -238,7 +239,7 @@ func (s *Server) startManager(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	return s.manager.await(ctx, func(ctx context.Context) error {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", local(s.ports[2]))
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.addresses[2])
 		if err != nil {
 			return fmt.Errorf("ask whether the controllers run: %w", err)
 		}

@@ -38,14 +38,3 @@ func TestOpenOfAnotherFolderIsAnError(t *testing.T) {
 		t.Error("a folder without a server was opened")
 	}
 }
-
-func TestFreePortsDiffer(t *testing.T) {
-	t.Parallel()
-	ports, err := freePorts(t.Context(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(ports) != 3 || ports[0] == ports[1] || ports[1] == ports[2] || ports[0] == ports[2] {
-		t.Errorf("ports %v, expected three different ones", ports)
-	}
-}

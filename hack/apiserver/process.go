@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -104,21 +103,5 @@ func (p *process) logEnd() string {
 	return lastLines(string(text))
 }
 
-// freePorts finds n TCP ports of the loopback address that nobody listens on.
-// All are held while they are looked for, so that they differ.
-func freePorts(ctx context.Context, n int) ([]int, error) {
-	if n == 0 {
-		return nil, nil
-	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	others, err := freePorts(ctx, n-1)
-	return append(others, listener.Addr().(*net.TCPAddr).Port), err
-}
-
-// local is the loopback address with the port.
-func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+// portOf is the port of an address.
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -69,10 +69,9 @@ func start(t *testing.T, cluster *rest.Config, namespace string, more ...string)
 // freeAddress is one that nobody listened at a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	addresses, err := freeport.Find(t.Context(), 1)
 	noError(t, err)
-	noError(t, l.Close())
-	return l.Addr().String()
+	return addresses[0]
 }
 
 func kubeconfig(t *testing.T, c *rest.Config) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -181,25 +180,4 @@ func (r *relay) awaitReady(ctx context.Context, client *http.Client) error {
 		}
 		wait(ctx, readyPoll)
 	}
-}
-
-// freePorts finds ports on loopback that nobody listens on.
-func freePorts(ctx context.Context, count int) ([]int, error) {
-	var listen net.ListenConfig
-	var held []net.Listener // until all are chosen, so that they differ
-	defer func() {
-		for _, l := range held {
-			_ = l.Close() // nobody has connected
-		}
-	}()
-	ports := make([]int, count)
-	for i := range ports {
-		l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		held = append(held, l)
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	return ports, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/witness"
+	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
@@ -171,7 +172,7 @@ func (a *arena) firstFunds(i int) uint64 {
 
 // defineRelays gives each relay its ports, its endpoint and its arguments.
 func (a *arena) defineRelays(ctx context.Context, program, key string) error {
-	ports, err := freePorts(ctx, 2*a.o.Relays)
+	addresses, err := freeport.Find(ctx, 2*a.o.Relays)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (a *arena) defineRelays(ctx context.Context, program, key string) error {
 		return err
 	}
 	for i := range a.o.Relays {
-		api, operations := fmt.Sprintf("127.0.0.1:%d", ports[2*i]), fmt.Sprintf("127.0.0.1:%d", ports[2*i+1])
+		api, operations := addresses[2*i], addresses[2*i+1]
 		a.relays = append(a.relays, &relay{
 			index: i, program: program, log: a.file(fmt.Sprintf("relay-%d.log", i+1)),
 			url: "http://" + api, operations: "http://" + operations,

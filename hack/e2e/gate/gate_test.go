@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/hack/e2e/gate"
+	"github.com/relaypool/relaypool/hack/freeport"
 )
 
 // through serves a gate and gives a dialer that uses it.
@@ -53,13 +54,11 @@ func TestHTTPPassesThroughTheGate(t *testing.T) {
 
 func TestARefusedConnectionIsAnError(t *testing.T) {
 	t.Parallel()
-	closed, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	closed, err := freeport.Find(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := closed.Addr().String()
-	_ = closed.Close()
-	_, err = through(t).DialContext(t.Context(), "tcp", address)
+	_, err = through(t).DialContext(t.Context(), "tcp", closed[0])
 	var op *net.OpError
 	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("error %v, want a net.OpError that tells of the refusal", err)

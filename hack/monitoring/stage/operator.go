@@ -18,6 +18,7 @@ import (
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -63,9 +64,11 @@ func (s *Stage) startOperator(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.operator.address, err = freeAddress(ctx); err != nil {
+	addresses, err := freeport.Find(ctx, 1)
+	if err != nil {
 		return err
 	}
+	s.operator.address = addresses[0]
 	s.operator.process, err = process.Start("the operator", s.file("operator.log"), s.file("operator"), "run",
 		"--kubeconfig="+kubeconfig, "--relay-image=relaypool.example/relay:"+contract.Version, "--leader-elect=false",
 		"--metrics-listen="+s.operator.address, "--health-listen=none")

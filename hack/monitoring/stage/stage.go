@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
@@ -229,14 +229,11 @@ func (s *Stage) startRelays(ctx context.Context) error {
 	}
 	s.compliance = strings.TrimSpace(public)
 	for i := range relays {
-		api, err := freeAddress(ctx)
+		addresses, err := freeport.Find(ctx, 2)
 		if err != nil {
 			return err
 		}
-		operations, err := freeAddress(ctx)
-		if err != nil {
-			return err
-		}
+		api, operations := addresses[0], addresses[1]
 		s.relays = append(s.relays, &relay{name: fmt.Sprintf("relay-%d", i+1), url: "http://" + api, operations: operations, arguments: []string{
 			"serve", "--listen=" + api, "--operations-listen=" + operations,
 			"--database-url-file=" + s.file("database-url"), fmt.Sprintf("--database-max-connections=%d", connections),
@@ -376,15 +373,6 @@ func (s *Stage) Close(ctx context.Context) error {
 	}
 	s.http.CloseIdleConnections()
 	return errors.Join(errs...)
-}
-
-func freeAddress(ctx context.Context) (string, error) {
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // wait reports whether the time passed before the end of ctx.

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/process"
 	"github.com/relaypool/relaypool/hack/throughput/node"
@@ -87,7 +87,7 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	if err := l.copyDatabase(ctx, s.database, setup.Rows); err != nil {
 		return nil, fmt.Errorf("copy a database: %w", err)
 	}
-	ports, err := freePorts(ctx, chainPorts+2*setup.Processes)
+	ports, err := freeport.Find(ctx, chainPorts+2*setup.Processes)
 	if err != nil {
 		return nil, err
 	}
@@ -283,24 +283,4 @@ func (s *Stand) Close(ctx context.Context) error {
 		errs = append(errs, s.chain.Stop(stopWithin))
 	}
 	return errors.Join(append(errs, s.lab.dropDatabase(ctx, s.database))...)
-}
-
-// freePorts finds addresses on loopback that nobody listens on.
-func freePorts(ctx context.Context, count int) ([]string, error) {
-	var listen net.ListenConfig
-	var held []net.Listener // until all are chosen, so that they differ
-	defer func() {
-		for _, l := range held {
-			_ = l.Close() // nobody has connected
-		}
-	}()
-	addresses := make([]string, count)
-	for i := range addresses {
-		l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		held, addresses[i] = append(held, l), l.Addr().String()
-	}
-	return addresses, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
@@ -64,11 +64,9 @@ func TestARelayThatStartsBeforeItsDatabase(t *testing.T) {
 	must(t, server.Stop(t.Context()))
 	var operations string
 	cfg := s.configure(func(c *config.Serve) {
-		var listen net.ListenConfig
-		l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		addresses, err := freeport.Find(t.Context(), 1)
 		must(t, err)
-		operations = l.Addr().String()
-		must(t, l.Close())
+		operations = addresses[0]
 		c.OperationsListen = operations
 	})
 	started := make(chan *relay, 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -292,14 +292,11 @@ func checkCanaries(t *testing.T, text string) {
 // closedAddress is where nobody listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := freeport.Find(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	return addresses[0]
 }
 
 func TestBasicAuthenticationComesFromTheURL(t *testing.T) {

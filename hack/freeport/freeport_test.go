@@ -1,0 +1,47 @@
+package freeport_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/relaypool/relaypool/hack/freeport"
+)
+
+func TestPortsDifferAreFreeAndAreNotTheKernelsToGive(t *testing.T) {
+	t.Parallel()
+	addresses, err := freeport.Find(t.Context(), 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, address := range addresses {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			t.Errorf("listen at a port that was found: %v", err)
+			continue
+		}
+		_, text, _ := net.SplitHostPort(address)
+		if port, err := strconv.Atoi(text); err != nil || port < 1024 || port >= 32768 || seen[address] {
+			t.Errorf("found %s, want another port, from 1024 to 32767", address)
+		}
+		seen[address] = true
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(seen) != 200 {
+		t.Errorf("%d ports were found, want 200", len(seen))
+	}
+}
+
+func TestWhoStopsWaitingGetsNoPort(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := freeport.Find(ctx, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("found %v, error %v; want context.Canceled", got, err)
+	}
+}
