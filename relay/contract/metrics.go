@@ -100,7 +100,7 @@ var (
 		"Above 0: somebody else holds the key, or rows were lost. Move the funds to a new key first, then look.", nil}
 	MetricLedgerGaps = Metric{"relaypool_ledger_gaps", "Places where no endpoint had the history that must be there, by payer.",
 		"Above 0: an endpoint's history is short; add an archive. relay ledger says how many lamports it hides.", []string{"payer"}}
-	MetricLedgerAge = Metric{"relaypool_ledger_unreconciled_age_seconds", "Time since the ledger was last brought up to the finalized chain, by payer.",
+	MetricLedgerAge = Metric{"relaypool_ledger_unreconciled_age_seconds", "Time since the ledger was last brought up to the finalized chain, by payer; where it never was, since this process first saw funds of the payer.",
 		"Above 600: the endpoints do not give the payer's history, or no process leads upkeep.", []string{"payer"}}
 	MetricLedgerDifference = Metric{"relaypool_ledger_difference_lamports", "Lamports that the ledger does not account for, by payer: what its sums do not explain of the balance, and what transactions of ours cost beyond fee and rent.",
 		"Not 0: run relay ledger; a transaction that is not understood, or rows that were changed by hand.", []string{"payer"}}

@@ -277,6 +277,7 @@ relaypool_upkeep_runs_total{,pod="c",job="retention",outcome="done"} _x20 0x400`
 relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 1x14 2x10 3x400`, at: "13m"},
 		"retention begins again after a fleet had no pod": {sick: `relaypool_upkeep_runs_total{,pod="a",job="retention",outcome="done"} 0x10 _x420
 relaypool_upkeep_runs_total{,pod="b",job="retention",outcome="done"} 5x10 _x109 1x24 2x400`, at: "143m"},
+		"a ledger was never complete": {sick: `relaypool_ledger_unreconciled_age_seconds{,pod="a",payer="q"} 0+60x430`, fires: only("LedgerBehind{payer=q}")},
 		// A quiet fleet, in which a few are all.
 		"a request is refused, and nobody sends another": {sick: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 1x400`, at: "28m"},

@@ -112,12 +112,14 @@ func TestHealthSaysWhatTheLedgerDoesNotAccountFor(t *testing.T) {
 	never.CheckedAt = time.Time{}
 	off := good
 	off.After = 85
+	balances := []feepayer.Balance{{Payer: mine, State: feepayer.StateReady, Lamports: 90}}
 	for name, tc := range map[string]struct {
 		ledger spending.Ledger
 		since  time.Duration // for which the relay runs
 		want   string
 	}{
-		"nothing yet":                     {spending.Ledger{}, time.Hour, ""},
+		"nothing yet":                     {spending.Ledger{}, time.Minute, ""},
+		"nothing for long":                {spending.Ledger{}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
 		"every lamport":                   {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{good}}, time.Hour, ""},
 		"an unknown signature this week":  {spending.Ledger{Days: []spending.Sum{sum(spending.KindUnknown, spending.Amounts{})}, Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{good}}, time.Hour, "3 transactions of the last 7 days were signed by a fee payer and are not in the database: somebody else may hold the key; run relay ledger"},
 		"a balance that does not add up":  {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{off}}, time.Hour, "-5 lamports of fee payer " + mine.String() + " are not accounted for: run relay ledger"},
@@ -125,10 +127,11 @@ func TestHealthSaysWhatTheLedgerDoesNotAccountFor(t *testing.T) {
 		"behind the chain for long":       {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{late}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was complete 1h0m0s ago"},
 		"never up to the chain":           {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{never}}, time.Hour, "the ledger of fee payer " + mine.String() + " is not up to the chain: it was never complete"},
 		"a relay that has just begun":     {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{late}}, time.Minute, ""},
-		"a payer of the past is not read": {spending.Ledger{Cursors: []spending.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}}}, time.Hour, ""},
+		"a payer of the past is not read": {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}, good}}, time.Hour, ""},
 	} {
-		ours := func(key solana.PublicKey) bool { return key == mine }
-		if diff := cmp.Diff(tc.want, text(ledgerProblem(&tc.ledger, now, now.Add(-tc.since), ours))); diff != "" {
+		b, started := &books{}, now.Add(-tc.since)
+		b.lags(&tc.ledger, balances, started)
+		if diff := cmp.Diff(tc.want, text(ledgerProblem(&tc.ledger, b.lags(&tc.ledger, balances, now), now, started))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
@@ -47,6 +49,8 @@ type books struct {
 	mu     sync.Mutex
 	last   *spending.Ledger // nil when it could not be read
 	tried  time.Time
+	// unread is since when payers have been seen whose ledger was never complete.
+	unread map[solana.PublicKey]time.Time
 }
 
 func (b *books) get() *spending.Ledger {
@@ -69,13 +73,14 @@ func (a *App) checkLedger(context.Context) error {
 	if l == nil {
 		return errors.New("the ledger of what was spent cannot be read")
 	}
-	return ledgerProblem(l, time.Now(), a.started, a.payers.Ours)
+	now := time.Now()
+	return ledgerProblem(l, a.books.lags(l, a.payers.Balances(), now), now, a.started)
 }
 
 // ledgerProblem tells what is not accounted for. A ledger that is behind is a
 // problem only for a relay that has run for long enough to bring it up, and of
-// payers that it has: those of the past are not read any more.
-func ledgerProblem(l *spending.Ledger, now, started time.Time, ours func(solana.PublicKey) bool) error {
+// the payers that it has: those of the past are not read any more.
+func ledgerProblem(l *spending.Ledger, lags []lag, now, started time.Time) error {
 	var parts []string
 	var unknown uint64
 	for _, s := range l.Days {
@@ -90,11 +95,47 @@ func ledgerProblem(l *spending.Ledger, now, started time.Time, ours func(solana.
 		if off := p.Unexplained + p.Other; off != 0 {
 			parts = append(parts, fmt.Sprintf("%d lamports of fee payer %s are not accounted for: run relay ledger", off, p.Payer))
 		}
-		if late := now.Sub(p.CheckedAt); ours(p.Payer) && late > ledgerLate && now.Sub(started) > ledgerLate {
-			parts = append(parts, fmt.Sprintf("the ledger of fee payer %s is not up to the chain: it was %s", p.Payer, checked(p.CheckedAt, late)))
+	}
+	for _, behind := range lags {
+		if late := now.Sub(behind.Since); late > ledgerLate && now.Sub(started) > ledgerLate {
+			parts = append(parts, fmt.Sprintf("the ledger of fee payer %s is not up to the chain: it was %s", behind.Payer, checked(behind.Checked, late)))
 		}
 	}
 	return problem(parts)
+}
+
+// lag is since when a payer's ledger has not been up to the chain, and when it last
+// was: zero when it never was, and then Since is when that was first seen.
+type lag struct {
+	Payer          solana.PublicKey
+	Since, Checked time.Time
+}
+
+// lags are those of the payers that have a history: a ledger, or funds to have one
+// of. One that was never complete is told all the same: an endpoint without the
+// payer's history would otherwise leave a new fleet, or a new key, without a ledger
+// and without a word of it.
+func (b *books) lags(l *spending.Ledger, balances []feepayer.Balance, now time.Time) []lag {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []lag
+	first := map[solana.PublicKey]time.Time{}
+	for i := range balances {
+		payer := balances[i].Payer
+		at := slices.IndexFunc(l.Cursors, func(c spending.Cursor) bool { return c.Payer == payer })
+		switch {
+		case at >= 0 && !l.Cursors[at].CheckedAt.IsZero():
+			all = append(all, lag{payer, l.Cursors[at].CheckedAt, l.Cursors[at].CheckedAt})
+		case at >= 0 || balances[i].Lamports > 0:
+			first[payer] = now
+			if seen, ok := b.unread[payer]; ok {
+				first[payer] = seen
+			}
+			all = append(all, lag{Payer: payer, Since: first[payer]})
+		}
+	}
+	b.unread = first
+	return all
 }
 
 func checked(at time.Time, late time.Duration) string {
@@ -149,9 +190,12 @@ func (a *App) readLedgerGauges() {
 	}
 	each(contract.MetricLedgerGaps, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Gaps), true }))
 	each(contract.MetricLedgerDifference, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Unexplained + p.Other), true }))
-	each(contract.MetricLedgerAge, payers(func(p *spending.PayerLine) (float64, bool) {
-		return time.Since(p.CheckedAt).Seconds(), a.payers.Ours(p.Payer) && !p.CheckedAt.IsZero()
-	}))
+	each(contract.MetricLedgerAge, func(l *spending.Ledger, sample telemetry.Sample) {
+		now := time.Now()
+		for _, behind := range a.books.lags(l, a.payers.Balances(), now) {
+			sample(now.Sub(behind.Since).Seconds(), behind.Payer.String())
+		}
+	})
 }
 
 func today(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) }
