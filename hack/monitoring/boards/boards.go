@@ -50,6 +50,16 @@ func once(m contract.Metric, labels ...string) string {
 	return fmt.Sprintf("max by (%s) (%s{})", strings.Join(append([]string{"namespace", "pool"}, labels...), ", "), m.Name)
 }
 
+// ofCluster is a figure of kube-state-metrics for each fleet, by the label that has
+// the name of a fleet's object: its own name, or keda-hpa- before it. The reader's
+// choice begins with All, any name, so that it takes others' objects out that the
+// name of no RelayPool is known for. One whose pods are gone is known for six hours
+// without an operator that tells of it: that is when somebody looks.
+func ofCluster(metric, label string) string {
+	return fmt.Sprintf(`max by (namespace, pool) (label_replace(%s{namespace=~"$namespace",%s=~"(keda-hpa-)?($pool)"}, "pool", "$1", %q, "(?:keda-hpa-)?(.+)")) and on (namespace, pool) (last_over_time(%s{}[6h]) or %s{})`,
+		metric, label, label, contract.MetricBuildInfo.Name, contract.MetricOperatorPoolCondition.Name)
+}
+
 // total is what the pods count each for itself, together, a second.
 func total(m contract.Metric, matcher string, labels ...string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s{%s}%s))", strings.Join(append([]string{"namespace", "pool"}, labels...), ", "), m.Name, matcher, Rate)

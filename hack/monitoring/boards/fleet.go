@@ -107,15 +107,13 @@ func fleetOutcomes() grafana.Row {
 }
 
 func fleetScaling() grafana.Row {
-	const hpa = `{namespace=~"$namespace",horizontalpodautoscaler=~"(keda-hpa-)?($pool)"}`
-	const deployment = `{namespace=~"$namespace",deployment=~"$pool"}`
 	return grafana.Row{Title: "Pods", Panels: []grafana.Panel{
 		{
 			Title: "Pods wanted and ready", Kind: grafana.Curves, Unit: grafana.Count,
 			Shows: "Replicas of the Deployment, those that are ready, and those that Prometheus scrapes.", Good: "all the same.", Bad: "ready below wanted for longer than a roll-out.", Do: "the condition Available says why; kubectl describe pod.",
 			Queries: []grafana.Query{
-				query("{{deployment}} wanted", "max by (namespace, deployment) (kube_deployment_spec_replicas"+deployment+")"),
-				query("{{deployment}} ready", "max by (namespace, deployment) (kube_deployment_status_replicas_ready"+deployment+")"),
+				query("{{pool}} wanted", ofCluster("kube_deployment_spec_replicas", "deployment")),
+				query("{{pool}} ready", ofCluster("kube_deployment_status_replicas_ready", "deployment")),
 				query("{{pool}} scraped", "count by (namespace, pool) ("+contract.MetricBuildInfo.Name+"{})"),
 			},
 		},
@@ -123,9 +121,9 @@ func fleetScaling() grafana.Row {
 			Title: "Autoscaler", Kind: grafana.Curves, Unit: grafana.Count,
 			Shows: "How many pods the HPA wants, how many there are, and its most. KEDA's autoscaler is called keda-hpa-NAME.", Good: "actual follows wanted within a minute; down one pod a minute.", Bad: "wanted at its most for long; no curve at all where autoscaling is declared.", Do: "raise spec.autoscaling.maxReplicas; without a curve, the condition AutoscalingActive.",
 			Queries: []grafana.Query{
-				query("{{horizontalpodautoscaler}} wanted", "max by (namespace, horizontalpodautoscaler) (kube_horizontalpodautoscaler_status_desired_replicas"+hpa+")"),
-				query("{{horizontalpodautoscaler}} actual", "max by (namespace, horizontalpodautoscaler) (kube_horizontalpodautoscaler_status_current_replicas"+hpa+")"),
-				query("{{horizontalpodautoscaler}} most", "max by (namespace, horizontalpodautoscaler) (kube_horizontalpodautoscaler_spec_max_replicas"+hpa+")"),
+				query("{{pool}} wanted", ofCluster("kube_horizontalpodautoscaler_status_desired_replicas", "horizontalpodautoscaler")),
+				query("{{pool}} actual", ofCluster("kube_horizontalpodautoscaler_status_current_replicas", "horizontalpodautoscaler")),
+				query("{{pool}} most", ofCluster("kube_horizontalpodautoscaler_spec_max_replicas", "horizontalpodautoscaler")),
 			},
 		},
 		{

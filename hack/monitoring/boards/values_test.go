@@ -1,0 +1,87 @@
+package boards_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/promqltest"
+
+	"github.com/relaypool/relaypool/hack/monitoring/boards"
+	"github.com/relaypool/relaypool/hack/monitoring/grafana"
+)
+
+// evaluate is a query's answer over series, as promtool writes them, at a minute.
+func evaluate(t *testing.T, series []string, expr string, minute int) promql.Vector {
+	t.Helper()
+	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.Join(series, "\n  ")+"\n")
+	asked, err := promqltest.NewTestEngine(t, false, 5*time.Minute, 1_000_000).NewInstantQuery(t.Context(), storage, nil, expr, time.Unix(int64(minute)*60, 0))
+	if err != nil {
+		t.Fatalf("%v: %s", err, expr)
+	}
+	defer asked.Close()
+	answer, err := asked.Exec(t.Context()).Vector()
+	if err != nil {
+		t.Fatalf("%v: %s", err, expr)
+	}
+	return slices.Clone(answer)
+}
+
+// All is any name there is, and others have Deployments and autoscalers, too.
+func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
+	t.Parallel()
+	series := []string{
+		`relaypool_build_info{namespace="pools",pool="shielded",pod="a"} 1x300 stale`,
+		`relaypool_operator_pool_condition{namespace="pools",pool="held",condition="Ready",status="False",reason="Held"} 1x400`,
+	}
+	for _, of := range []string{`namespace="pools",%s="shielded"`, `namespace="pools",%s="held"`, `namespace="pools",%s="shop"`, `namespace="web",%s="shielded"`} {
+		for metric, label := range map[string]string{
+			"kube_deployment_spec_replicas": "deployment", "kube_deployment_status_replicas_ready": "deployment",
+			"kube_horizontalpodautoscaler_status_desired_replicas": "horizontalpodautoscaler", "kube_horizontalpodautoscaler_status_current_replicas": "horizontalpodautoscaler",
+			"kube_horizontalpodautoscaler_spec_max_replicas": "horizontalpodautoscaler",
+		} {
+			line := metric + "{" + fmt.Sprintf(of, label) + "} 2x400"
+			if label == "horizontalpodautoscaler" && strings.Contains(of, "held") {
+				line = strings.Replace(line, `"held"`, `"keda-hpa-held"`, 1)
+			}
+			series = append(series, line)
+		}
+	}
+	tests := map[string]struct {
+		minute int
+		pool   string
+		want   []string
+	}{
+		"all": {200, ".+", []string{"pools/held", "pools/shielded"}},
+		// When somebody looks why.
+		"all, after the last pod has gone": {400, ".+", []string{"pools/held", "pools/shielded"}},
+		"one":                              {200, "held", []string{"pools/held"}},
+	}
+	for name, tc := range tests {
+		shown := 0
+		panels(func(b *grafana.Board, p *grafana.Panel) {
+			for _, q := range p.Queries {
+				if !strings.Contains(q.Expr, "kube_") {
+					continue
+				}
+				shown++
+				var got []string
+				for _, answer := range evaluate(t, series, boards.Fill(q.Expr, boards.Choice{Namespace: ".+", Pool: tc.pool, RateInterval: "5m"}), tc.minute) {
+					pool := answer.Metric.Get("pool") + answer.Metric.Get("deployment") + answer.Metric.Get("horizontalpodautoscaler")
+					got = append(got, answer.Metric.Get("namespace")+"/"+pool)
+				}
+				slices.Sort(got)
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s: %s, %s (-want +got):\n%s", name, b.Title, p.Title, diff)
+				}
+			}
+		})
+		if shown < 5 {
+			t.Errorf("%s: %d queries of the cluster's state, want those of Deployments and autoscalers", name, shown)
+		}
+	}
+}
