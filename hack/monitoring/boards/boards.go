@@ -60,6 +60,9 @@ func ofCluster(metric, label string) string {
 		metric, label, label, contract.MetricBuildInfo.Name, contract.MetricOperatorPoolCondition.Name)
 }
 
+// share is a part of a whole, both figures that may be 0: of nothing there is none.
+func share(part, whole string) string { return part + " / (" + whole + " > 0)" }
+
 // total is what the pods count each for itself, together, a second.
 func total(m contract.Metric, matcher string, labels ...string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s{%s}%s))", strings.Join(append([]string{"namespace", "pool"}, labels...), ", "), m.Name, matcher, Rate)

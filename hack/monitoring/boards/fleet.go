@@ -81,7 +81,7 @@ func fleetOutcomes() grafana.Row {
 		{
 			Title: "Share that fails", Kind: grafana.Curves, Unit: grafana.Share, Warn: 0.05, Alarm: 0.2,
 			Shows: "Of all submissions that ended, those that failed.", Good: "below 1 %.", Bad: "above 5 % for a quarter of an hour.", Do: "see which outcome it is, beside.",
-			Queries: []grafana.Query{query("{{pool}}", "("+total(contract.MetricSubmissions, `,outcome!~"completed|finalized|executed|refunded"`)+" or 0 * "+total(contract.MetricSubmissions, `,outcome="completed"`)+") / "+total(contract.MetricSubmissions, `,outcome!~"finalized|executed|refunded"`))},
+			Queries: []grafana.Query{query("{{pool}}", share("("+total(contract.MetricSubmissions, `,outcome!~"completed|finalized|executed|refunded"`)+" or 0 * "+total(contract.MetricSubmissions, `,outcome="completed"`)+")", total(contract.MetricSubmissions, `,outcome!~"finalized|executed|refunded"`)))},
 		},
 		{
 			Title: "Answers by status", Kind: grafana.Areas, Unit: grafana.PerSecond,
@@ -196,7 +196,7 @@ func fleetChain() grafana.Row {
 		{
 			Title: "Transactions that expire", Kind: grafana.Curves, Unit: grafana.Share, Warn: 0.05, Alarm: 0.1,
 			Shows: "Of the transactions that were signed, those that expired without landing.", Good: "below 1 %.", Bad: "above 10 %.", Do: "the alert RelaypoolAttemptsExpire.",
-			Queries: []grafana.Query{query("{{pool}}", total(contract.MetricAttempts, `,event="expired"`)+" / "+total(contract.MetricAttempts, `,event="signed"`))},
+			Queries: []grafana.Query{query("{{pool}}", share(total(contract.MetricAttempts, `,event="expired"`), total(contract.MetricAttempts, `,event="signed"`)))},
 		},
 	}}
 }

@@ -117,7 +117,7 @@ func moneySpending() grafana.Row {
 		{
 			Title: "What a transaction costs", Kind: grafana.Curves, Unit: grafana.SOL,
 			Shows: "What was spent, less the rent that came back, for each submission that was finalized.", Good: "about 0.0018 SOL.", Bad: "above 0.003: priority fees, or refunded swaps.", Do: "compare the costs beside.",
-			Queries: []grafana.Query{query("{{pool}}", inSOL("("+spentOver(contract.MetricSpent, "[15m:1m]")+" - "+spentOver(contract.MetricReturned, "[15m:1m]")+") / sum by (namespace, pool) (rate("+contract.MetricSubmissions.Name+`{,outcome="finalized",kind!="settlement"}[15m]))`))},
+			Queries: []grafana.Query{query("{{pool}}", inSOL(share("("+spentOver(contract.MetricSpent, "[15m:1m]")+" - "+spentOver(contract.MetricReturned, "[15m:1m]")+")", "sum by (namespace, pool) (rate("+contract.MetricSubmissions.Name+`{,outcome="finalized",kind!="settlement"}[15m]))`)))},
 		},
 		{
 			Title: "Spent today by kind", Kind: grafana.Curves, Unit: grafana.SOL,

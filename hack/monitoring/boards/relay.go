@@ -128,7 +128,7 @@ func relayRPC() grafana.Row {
 		{
 			Title: "Signatures in a question", Kind: grafana.Curves, Unit: grafana.Count,
 			Shows: "How many signatures a question asks for, on average; 256 is the most.", Good: "grows with the load, so that calls do not.", Bad: "at 256 for long: outcomes are late.", Do: "more pods share them.",
-			Queries: []grafana.Query{query("{{pod}}", "sum by (namespace, pool, pod) (rate("+contract.MetricPollSize.Name+"_sum{}"+Rate+")) / sum by (namespace, pool, pod) (rate("+contract.MetricPollSize.Name+"_count{}"+Rate+"))")},
+			Queries: []grafana.Query{query("{{pod}}", share("sum by (namespace, pool, pod) (rate("+contract.MetricPollSize.Name+"_sum{}"+Rate+"))", "sum by (namespace, pool, pod) (rate("+contract.MetricPollSize.Name+"_count{}"+Rate+"))"))},
 		},
 	}}
 }

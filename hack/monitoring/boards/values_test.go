@@ -2,18 +2,25 @@ package boards_test
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/promqltest"
 
 	"github.com/relaypool/relaypool/hack/monitoring/boards"
 	"github.com/relaypool/relaypool/hack/monitoring/grafana"
+	"github.com/relaypool/relaypool/hack/monitoring/query"
 )
+
+// samples are how many there are of each series, one a minute.
+const samples = 400
 
 // evaluate is a query's answer over series, as promtool writes them, at a minute.
 func evaluate(t *testing.T, series []string, expr string, minute int) promql.Vector {
@@ -29,6 +36,66 @@ func evaluate(t *testing.T, series []string, expr string, minute int) promql.Vec
 		t.Fatalf("%v: %s", err, expr)
 	}
 	return slices.Clone(answer)
+}
+
+// satisfies is a series that a selector takes.
+func satisfies(u *query.Use) string {
+	values := map[string]string{"namespace": "pools", "pool": "shielded"}
+	for _, l := range u.Metric.Labels {
+		values[l] = "v"
+	}
+	for _, m := range u.Matchers {
+		if m.Type == labels.MatchEqual {
+			values[m.Name] = m.Value
+		}
+	}
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%q", name, values[name]))
+	}
+	return u.Series + "{" + strings.Join(pairs, ",") + "}"
+}
+
+// A share of nothing is not a number, and what is divided by nothing is infinite:
+// Grafana draws neither, and an axis up to infinity hides all that is there. Quantiles
+// of nothing are left as they are: a gap in a curve.
+func TestAFleetThatIsIdleHasNumbers(t *testing.T) {
+	t.Parallel()
+	catalogue, err := query.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	panels(func(b *grafana.Board, p *grafana.Panel) {
+		for _, q := range p.Queries {
+			expr := boards.Fill(q.Expr, boards.Choice{Namespace: ".+", Pool: ".+", RateInterval: "5m"})
+			if strings.Contains(expr, "histogram_quantile") {
+				continue
+			}
+			uses, _ := catalogue.Check(expr)
+			// Nothing happens at all, and then all but one of what is counted.
+			for still := -1; still < len(uses); still++ {
+				series := map[string]string{}
+				for i := range uses {
+					values := "5+3"
+					if uses[i].Metric.Kind != query.Gauge && (still < 0 || still == i) {
+						values = "5+0"
+					}
+					if s := satisfies(&uses[i]); series[s] != "5+0" {
+						series[s] = values
+					}
+				}
+				var all []string
+				for s, values := range series {
+					all = append(all, fmt.Sprintf("%s %sx%d", s, values, samples))
+				}
+				for _, answer := range evaluate(t, all, expr, samples) {
+					if math.IsNaN(answer.F) || math.IsInf(answer.F, 0) {
+						t.Errorf("%s, %s: %v while nothing happens: %s", b.Title, p.Title, answer.F, expr)
+					}
+				}
+			}
+		}
+	})
 }
 
 // All is any name there is, and others have Deployments and autoscalers, too.
