@@ -67,6 +67,7 @@ type suite struct {
 	traffic   *traffic
 	fleets    *cluster.Watcher // of the fleets' namespace
 	operators *cluster.Watcher
+	sizes     *cluster.Sizes // of the fleet
 	// victims are the containers that this suite killed: their names by their ids.
 	victims map[string]string
 	// services are how clients were to be served, of scenarios that are over.
@@ -155,6 +156,9 @@ func Run(ctx context.Context, o Options) (err error) {
 			w.Close()
 		}
 	}
+	if s.sizes != nil {
+		s.sizes.Close()
+	}
 	if !passed && o.Keep {
 		o.Report.Say("left everything on the cluster: namespaces %s and %s", namespace, OperatorNamespace)
 		return err
@@ -175,6 +179,7 @@ func (s *suite) all(ctx, watching context.Context) (passed bool) {
 			return false
 		}
 	}
+	s.sizes = s.Cluster.FollowSizes(watching, namespace, fleetName, s.Now)
 	for _, part := range scenarios() {
 		if len(s.Only) > 0 && !part.needed && !slices.Contains(s.Only, part.name) {
 			s.Report.Skip(part.name, part.claim)
