@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,10 @@ import (
 	"sync"
 	"time"
 )
+
+// ErrUnreachable is of what the gate itself could not connect to: it was refused,
+// or nothing answered for ten seconds. That the gate was not reached is another error.
+var ErrUnreachable = errors.New("the address cannot be reached from the gate")
 
 // Dialer connects through a gate.
 type Dialer struct {
@@ -36,8 +41,11 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	stream, ok := answer.Body.(io.ReadWriteCloser)
 	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // for the message alone
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.Join(
-			fmt.Errorf("the gate answered %s for %s: %s", answer.Status, address, said), answer.Body.Close())}
+		err := fmt.Errorf("the gate answered %s for %s: %s", answer.Status, address, said)
+		if answer.StatusCode == http.StatusBadGateway && bytes.HasPrefix(said, []byte(unreachable)) {
+			err = fmt.Errorf("%w: %s: %s", ErrUnreachable, address, bytes.TrimSpace(said[len(unreachable):]))
+		}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.Join(err, answer.Body.Close())}
 	}
 	return attach(stream), nil
 }

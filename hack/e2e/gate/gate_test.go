@@ -60,8 +60,28 @@ func TestARefusedConnectionIsAnError(t *testing.T) {
 	}
 	_, err = through(t).DialContext(t.Context(), "tcp", closed[0])
 	var op *net.OpError
-	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") {
+	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") || !errors.Is(err, gate.ErrUnreachable) {
 		t.Errorf("error %v, want a net.OpError that tells of the refusal", err)
+	}
+}
+
+func TestAGateThatIsAwayIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		// As the API server's proxy answers for a pod that it cannot reach.
+		"a proxy's error": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "error trying to reach service: dial tcp 10.0.0.1:8089: connect: connection refused", http.StatusBadGateway)
+		},
+		"a pod that is gone": http.NotFound,
+	} {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		transport := &http.Transport{}
+		t.Cleanup(transport.CloseIdleConnections)
+		_, err := (&gate.Dialer{Base: server.URL, Transport: transport}).DialContext(t.Context(), "tcp", "10.0.0.2:80")
+		if err == nil || errors.Is(err, gate.ErrUnreachable) {
+			t.Errorf("%s: error %v, want another one than that of a refusal", name, err)
+		}
 	}
 }
 

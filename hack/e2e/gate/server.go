@@ -28,6 +28,9 @@ const (
 	Protocol = "tcp"
 	// toParameter is the pattern's name for the address to dial.
 	toParameter = "to"
+	// unreachable begins the answer when the gate was reached and could not connect:
+	// whoever stands between it and us answers with the same status.
+	unreachable = "the gate could not connect: "
 )
 
 // dialWithin bounds a connection's set-up.
@@ -50,7 +53,7 @@ func dial(w http.ResponseWriter, r *http.Request) {
 	dialer := net.Dialer{Timeout: dialWithin}
 	far, err := dialer.DialContext(r.Context(), "tcp", r.PathValue(toParameter))
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
+		http.Error(w, unreachable+err.Error(), http.StatusBadGateway)
 		return
 	}
 	defer func() { _ = far.Close() }()
