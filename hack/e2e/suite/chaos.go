@@ -88,8 +88,8 @@ func (s *suite) eviction(ctx context.Context, r *report.Scenario) error {
 	began := s.Now()
 	second := "the fleet had one pod, so that no second one was asked for"
 	if len(pods) > 1 {
-		if err := s.Cluster.Evict(ctx, &pods[1]); !apierrors.IsTooManyRequests(err) {
-			return fmt.Errorf("a second eviction was not refused by the disruption budget: %w", err)
+		if err := denied("a second eviction while the first pod is away", s.Cluster.Evict(ctx, &pods[1]), apierrors.IsTooManyRequests); err != nil {
+			return err
 		}
 		second = "a second eviction was refused by the disruption budget"
 	}
@@ -115,6 +115,17 @@ func (s *suite) eviction(ctx context.Context, r *report.Scenario) error {
 		return err
 	}
 	r.Sum("replaced in %.1f s; the evicted relay ended with 0 after %.0f s; %s", replaced.Seconds(), exit.At.Sub(exit.Asked).Seconds(), second)
+	return nil
+}
+
+// denied holds that something was refused, for the reason that is expected.
+func denied(what string, err error, expected func(error) bool) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s was let through, expected a refusal", what)
+	case !expected(err):
+		return fmt.Errorf("%s failed, and was not refused as expected: %w", what, err)
+	}
 	return nil
 }
 

@@ -22,8 +22,10 @@ import (
 func (s *suite) security(ctx context.Context, r *report.Scenario) error {
 	for _, in := range []string{OperatorNamespace, namespace} {
 		err := s.Cluster.Client.Create(ctx, breaking(in, s.Images.Gate), client.DryRunAll)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "violates PodSecurity") {
-			return fmt.Errorf("a pod as root was not refused in %s: %w", in, err)
+		if err := denied("a pod as root in "+in, err, func(err error) bool {
+			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "violates PodSecurity")
+		}); err != nil {
+			return err
 		}
 	}
 	r.Saw("a pod as root is refused in both namespaces")

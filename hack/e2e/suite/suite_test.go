@@ -1,12 +1,14 @@
 package suite
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/e2e/judge"
@@ -92,5 +94,29 @@ func TestServiceIsHeldAgainWhenEveryCallHasEnded(t *testing.T) {
 	records[0].Requests[0].Answers = append(records[0].Requests[0].Answers, answer(5, 45, 0))
 	if err := s.servedAll(records); err == nil || !strings.Contains(err.Error(), "the scenario upgrade: 0 of 3 calls were refused and 1 stayed without an answer") {
 		t.Errorf("error %v, want one of the upgrade", err)
+	}
+}
+
+func TestWhatHadToBeRefusedIsAFaultInWords(t *testing.T) {
+	t.Parallel()
+	refusal := apierrors.NewTooManyRequests("the disruption budget demo needs 2 healthy pods", 10)
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"refused":               {refusal, ""},
+		"let through":           {nil, "a second eviction was let through, expected a refusal"},
+		"failed in another way": {apierrors.NewInternalError(errors.New("etcd is away")), "a second eviction failed, and was not refused as expected: Internal error occurred: etcd is away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			said := ""
+			if err := denied("a second eviction", tc.err, apierrors.IsTooManyRequests); err != nil {
+				said = err.Error()
+			}
+			if said != tc.want {
+				t.Errorf("error %q, want %q", said, tc.want)
+			}
+		})
 	}
 }
