@@ -75,10 +75,12 @@ func (s *suite) rotation(ctx context.Context, r *report.Scenario) error {
 	return nil
 }
 
-// rotated waits for the rotation's end and tells of each step.
+// rotated waits for the rotation's end and tells of each step, which have to come
+// in their order. Those that wait for Jobs or for pods take longer than any pause
+// between two looks, and have to be among them.
 func (s *suite) rotated(ctx context.Context, r *report.Scenario) error {
-	var last v1alpha1.RotationStep
-	return cluster.Await(ctx, "the rotation is done", cluster.Minutes(12), func(ctx context.Context) (string, error) {
+	var seen []string
+	if err := cluster.Await(ctx, "the rotation is done", cluster.Minutes(12), func(ctx context.Context) (string, error) {
 		pool, err := s.fleet.get(ctx)
 		if err != nil {
 			return "", err
@@ -87,13 +89,34 @@ func (s *suite) rotated(ctx context.Context, r *report.Scenario) error {
 		if rotation == nil {
 			return "it has not begun", nil
 		}
-		if rotation.Step != last {
-			last = rotation.Step
-			r.Saw("step %s", last)
+		if step := string(rotation.Step); len(seen) == 0 || seen[len(seen)-1] != step {
+			seen = append(seen, step)
+			r.Saw("step %s", step)
 		}
-		if last != v1alpha1.RotationDone {
-			return fmt.Sprintf("it is at the step %s: %s", last, rotation.Message), nil
+		if rotation.Step != v1alpha1.RotationDone {
+			return fmt.Sprintf("it is at the step %s: %s", rotation.Step, rotation.Message), nil
 		}
 		return "", nil
-	})
+	}); err != nil {
+		return err
+	}
+	if err := judge.Steps(seen, rotationCourse(), rotationLong()); err != nil {
+		return fmt.Errorf("the rotation's steps: %w", err)
+	}
+	return nil
+}
+
+// rotationCourse is a rotation's from its beginning to its end.
+func rotationCourse() []string {
+	return []string{
+		string(v1alpha1.RotationGenerate), string(v1alpha1.RotationFund), string(v1alpha1.RotationCutOver), string(v1alpha1.RotationDrain),
+		string(v1alpha1.RotationSweep), string(v1alpha1.RotationRetire), string(v1alpha1.RotationDone),
+	}
+}
+
+// rotationLong are the steps of ten seconds and more.
+func rotationLong() []string {
+	return []string{
+		string(v1alpha1.RotationFund), string(v1alpha1.RotationCutOver), string(v1alpha1.RotationDrain), string(v1alpha1.RotationSweep), string(v1alpha1.RotationDone),
+	}
 }

@@ -1,0 +1,32 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestACourseIsGoneThroughForward(t *testing.T) {
+	t.Parallel()
+	course, long := []string{"Generate", "Fund", "Drain", "Sweep", "Done"}, []string{"Drain", "Sweep", "Done"}
+	for name, tc := range map[string]struct {
+		seen []string
+		// want is a part of the fault; empty for none.
+		want string
+	}{
+		"all of it":                         {course, ""},
+		"a short step was over at once":     {[]string{"Fund", "Drain", "Sweep", "Done"}, ""},
+		"swept without having been drained": {[]string{"Generate", "Fund", "Sweep", "Done"}, "the step Drain was not gone through"},
+		"drained after the sweep":           {[]string{"Sweep", "Drain", "Done"}, "Drain came after Sweep"},
+		"begun again":                       {[]string{"Generate", "Drain", "Generate", "Sweep", "Done"}, "Generate came after Drain"},
+		"a step that is none":               {[]string{"Drain", "Sweep", "Burn", "Done"}, "Burn is no step of Generate, Fund"},
+		"nothing":                           {nil, "the step Done was not gone through"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := Steps(tc.seen, course, long)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
