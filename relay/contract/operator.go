@@ -45,7 +45,6 @@ const (
 	OperatorEnvExternalListen       = "RELAYPOOL_EXTERNAL_METRICS_LISTEN"
 	OperatorEnvExternalService      = "RELAYPOOL_EXTERNAL_METRICS_SERVICE"
 	OperatorEnvExternalSecret       = "RELAYPOOL_EXTERNAL_METRICS_SECRET" //nolint:gosec // G101: the name of a variable with a Secret's name
-	OperatorEnvExternalAPIService   = "RELAYPOOL_EXTERNAL_METRICS_APISERVICE"
 	OperatorEnvLeaderElect          = "RELAYPOOL_LEADER_ELECT"
 	OperatorEnvLeaseName            = "RELAYPOOL_LEASE_NAME"
 	OperatorEnvLeaseDuration        = "RELAYPOOL_LEASE_DURATION"
@@ -59,7 +58,7 @@ func OperatorEnvironmentVariables() []string {
 		OperatorEnvConcurrentReconciles, OperatorEnvCheckWorkers, OperatorEnvRefsInterval, OperatorEnvResync,
 		OperatorEnvKubeconfig, OperatorEnvContext, OperatorEnvRelayImage, OperatorEnvNamespaces, OperatorEnvOperatorNamespace,
 		OperatorEnvMetricsListen, OperatorEnvMetricsCertDir, OperatorEnvHealthListen,
-		OperatorEnvExternalListen, OperatorEnvExternalService, OperatorEnvExternalSecret, OperatorEnvExternalAPIService,
+		OperatorEnvExternalListen, OperatorEnvExternalService, OperatorEnvExternalSecret,
 		OperatorEnvLeaderElect, OperatorEnvLeaseName, OperatorEnvLeaseDuration, OperatorEnvLeaseRenewDeadline, OperatorEnvLeaseRetryPeriod,
 		EnvLogLevel, EnvLogFormat,
 	}

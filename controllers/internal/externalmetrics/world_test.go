@@ -159,7 +159,7 @@ func newWorld(t *testing.T, times servingcert.Options) *world {
 	w.operator = pooltest.StartOperator(t, w.account, pooltest.OperatorOptions{
 		Backlog: w.pods.reader(), OperatorNamespace: contract.OperatorSystemNamespace, Certificate: times,
 		External: settings.ExternalMetrics{
-			Listen: "127.0.0.1:0", Service: contract.OperatorExternalMetrics, Secret: contract.OperatorExternalMetrics, APIService: contract.ExternalMetricsAPIService,
+			Listen: "127.0.0.1:0", Service: contract.OperatorExternalMetrics, Secret: contract.OperatorExternalMetrics,
 		},
 	})
 	var address string

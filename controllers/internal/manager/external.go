@@ -15,6 +15,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/controllers/internal/servingcert"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/relay/contract"
 )
 
 // External is the component that serves the backlog of fleets as external metrics,
@@ -42,7 +43,7 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 	e.Poller.Watch(m.GetClient())
 	o := e.Certificate
 	o.Client, o.Live, o.Elected, o.Log = m.GetClient(), m.GetAPIReader(), m.Elected(), e.Log
-	o.Namespace, o.Service, o.Secret, o.APIService = e.Config.OperatorNamespace, flags.Service, flags.Secret, flags.APIService
+	o.Namespace, o.Service, o.Secret, o.APIService = e.Config.OperatorNamespace, flags.Service, flags.Secret, contract.ExternalMetricsAPIService
 	o.Now, o.Random = time.Now, mathrand.Float64
 	certificate, err := servingcert.New(o)
 	if err != nil {

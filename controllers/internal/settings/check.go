@@ -164,9 +164,6 @@ func (c *Config) checkExternal() (problems []error) {
 	if len(validation.IsDNS1123Subdomain(e.Secret)) > 0 {
 		note("external-metrics-secret", "expected the name of a Secret, such as %s, received %d characters that are none", contract.OperatorExternalMetrics, len(e.Secret))
 	}
-	if e.APIService != contract.ExternalMetricsAPIService {
-		note("external-metrics-apiservice", "expected %s, which is the one that this API has, received %d characters that are another", contract.ExternalMetricsAPIService, len(e.APIService))
-	}
 	return problems
 }
 

@@ -55,10 +55,9 @@ type Listening struct {
 // ExternalMetrics says where the external metrics API is served, and what leads
 // there.
 type ExternalMetrics struct {
-	Listen     string `default:"none" env:"RELAYPOOL_EXTERNAL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"External metrics" help:"Address that serves the backlog of fleets as Kubernetes' external metrics, over HTTPS to those whom the cluster knows and allows to list them, or none. In a pod :6443. Every replica serves. It needs --operator-namespace."`
-	Service    string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SERVICE" placeholder:"NAME" group:"External metrics" help:"Service in --operator-namespace that leads to that address. The certificate is for its name."`
-	Secret     string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SECRET" placeholder:"NAME" group:"External metrics" help:"Secret in --operator-namespace for the serving certificate. The operator makes it, and changes the certificate a month before it is no longer valid."`
-	APIService string `default:"v1beta1.external.metrics.k8s.io" env:"RELAYPOOL_EXTERNAL_METRICS_APISERVICE" name:"apiservice" placeholder:"NAME" group:"External metrics" help:"APIService that leads to the Service. The operator that leads keeps its caBundle, and touches none that leads elsewhere."`
+	Listen  string `default:"none" env:"RELAYPOOL_EXTERNAL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"External metrics" help:"Address that serves the backlog of fleets as Kubernetes' external metrics, over HTTPS to those whom the cluster knows and allows to list them, or none. In a pod :6443. Every replica serves. It needs --operator-namespace."`
+	Service string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SERVICE" placeholder:"NAME" group:"External metrics" help:"Service in --operator-namespace that leads to that address. The certificate is for its name. The operator that leads keeps the caBundle of the APIService v1beta1.external.metrics.k8s.io, and touches none that leads elsewhere."`
+	Secret  string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SECRET" placeholder:"NAME" group:"External metrics" help:"Secret in --operator-namespace for the serving certificate. The operator makes it, and changes the certificate a month before it is no longer valid."`
 }
 
 // Enabled tells whether external metrics are served.
@@ -100,7 +99,6 @@ func (c *Config) LogValue() slog.Value {
 		slog.String("external_metrics_listen", c.External.Listen),
 		slog.String("external_metrics_service", c.External.Service),
 		slog.String("external_metrics_secret", c.External.Secret),
-		slog.String("external_metrics_apiservice", c.External.APIService),
 		slog.String("log_level", c.Logging.Level),
 		slog.String("log_format", c.Logging.Format),
 	)

@@ -116,7 +116,6 @@ func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
 	tests := map[string]struct{ flag, want string }{
 		"a Service with a dot":    {"--external-metrics-service=a." + canary, "--external-metrics-service ($RELAYPOOL_EXTERNAL_METRICS_SERVICE): expected the name of a Service"},
 		"a Secret with a space":   {"--external-metrics-secret=a " + canary, "--external-metrics-secret ($RELAYPOOL_EXTERNAL_METRICS_SECRET): expected the name of a Secret"},
-		"another APIService":      {"--external-metrics-apiservice=v1." + canary, "--external-metrics-apiservice ($RELAYPOOL_EXTERNAL_METRICS_APISERVICE): expected v1beta1.external.metrics.k8s.io"},
 		"no namespace of its own": {"--operator-namespace=", "is set, and --operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE) is not"},
 	}
 	for name, tt := range tests {
