@@ -171,9 +171,9 @@ func sample(page []byte, name string) (sum int) {
 	return sum
 }
 
-// takenOver waits until all that the killed process held is in others' hands, and
-// holds that relays that went on took part in it: the restarted one, too, is
-// another process, and would come to it in the end.
+// takenOver waits until all that the killed process held is in others' hands. The
+// restarted relay is another process, and is back before the leases are over: who
+// of them is the first to look is luck, and is told.
 func (s *suite) takenOver(ctx context.Context, r *report.Scenario, o *sightings, pods int) error {
 	var dead uuid.UUID
 	var held judge.Held
@@ -201,13 +201,6 @@ func (s *suite) takenOver(ctx context.Context, r *report.Scenario, o *sightings,
 	}
 	seen, _ := o.all() // one look that failed takes nothing from those before
 	heirs := judge.Heirs(seen, dead, held)
-	if pods == 1 {
-		r.Saw("the fleet had one pod: the restarted relay took over the %d submissions that it held when it was killed", len(held))
-		return nil
-	}
-	if len(heirs) == 0 {
-		return fmt.Errorf("none of the %d relays that went on took over anything of the %d submissions that the killed one held", pods-1, len(held))
-	}
 	r.Saw("%d submissions that it held are in others' hands; %d of the %d relays that went on took part", len(held), len(heirs), pods-1)
 	return nil
 }
