@@ -45,7 +45,7 @@ var (
 	wiring      = []string{"./relay/internal/app/...", "./relay/cmd/..."}
 	// shared is what the operator has of the relay: what both must see alike.
 	shared = []string{
-		"./relay/contract", "./relay/shieldpool", "./relay/poolcheck", "./relay/profile", "./relay/keyfile",
+		"./relay/commandline", "./relay/contract", "./relay/shieldpool", "./relay/poolcheck", "./relay/profile", "./relay/keyfile",
 		"./relay/refusal", "./relay/merkle", "./relay/groth16",
 	}
 	// impure reaches the network, the machine, a database, a clock's log or

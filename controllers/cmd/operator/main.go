@@ -4,23 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/relaypool/relaypool/controllers/internal/settings"
-)
-
-// Exit codes: a command that is used wrongly is told from one that failed.
-const (
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // cli is every command and its flags.
@@ -39,9 +28,6 @@ type environment struct {
 	malformed []error
 }
 
-// errUsage marks what whoever ran the command has to change, flags or files.
-var errUsage = errors.New("wrong use")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -52,80 +38,22 @@ func main() {
 
 // run parses and runs one command line and gives the exit code.
 func run(env *environment, args []string) int {
-	exited := false
-	malformed := settings.NewMalformed()
-	parser, err := newParser(env, malformed, func(int) { exited = true })
-	if err != nil {
-		fmt.Fprintln(env.err, "operator:", err)
-		return exitFailed
-	}
-	command, err := parser.Parse(args)
-	switch {
-	case exited: // --help has been printed
-		return 0
-	case err != nil:
-		err = usage(err)
-	default:
-		env.malformed = malformed.Of(command.Flags())
-		err = command.Run(env)
-	}
-	var problems settings.Problems
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &problems), errors.Is(err, errUsage):
-		fmt.Fprintln(env.err, "operator:", err)
-		return exitUsage
-	default:
-		fmt.Fprintln(env.err, "operator:", err)
-		return exitFailed
+	return program(env).Run(new(cli), args, func(malformed []error) any {
+		env.malformed = malformed
+		return env
+	})
+}
+
+func program(env *environment) *commandline.Program {
+	return &commandline.Program{
+		Name: "operator", Out: env.out, Err: env.err,
+		Description: "Relaypool's operator keeps fleets of relays for shielded pools on Solana as RelayPools declare them: their pods, fee-payer keys, checks of the chain and scaling.",
 	}
 }
 
-// usage gives kong's error, but for an argument that no command takes: kong
-// repeats it, and it may be what should not be seen.
-func usage(err error) error {
-	if strings.HasPrefix(err.Error(), "unexpected argument") {
-		err = errors.New("expected a command and its flags, received an argument that is neither")
-	}
-	return fmt.Errorf("%w: %w; operator --help explains every command and flag", errUsage, err)
+type versionCmd struct {
+	commandline.Version `embed:""`
 }
 
-func newParser(env *environment, malformed *settings.Malformed, exit func(int)) (*kong.Kong, error) {
-	options := append(malformed.Options(),
-		kong.Name("operator"),
-		kong.Description("Relaypool's operator keeps fleets of relays for shielded pools on Solana as RelayPools declare them: their pods, fee-payer keys, checks of the chain and scaling."),
-		kong.Writers(env.out, env.err), kong.Exit(exit), kong.Bind(env),
-		kong.Help(help), kong.ValueFormatter(describe), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
-	return kong.New(new(cli), options...)
-}
-
-// help prints a command's help, and without a command that of all of them.
-func help(options kong.HelpOptions, ctx *kong.Context) error {
-	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
-		return err
-	}
-	for _, leaf := range ctx.Model.Leaves(true) {
-		sub, err := kong.Trace(ctx.Kong, strings.Fields(leaf.FullPath())[1:])
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(ctx.Stdout, "\n\n")
-		if err := kong.DefaultHelpPrinter(options, sub); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// describe is a flag's help, with its default and its variable.
-func describe(v *kong.Value) string {
-	text := v.Help
-	if v.HasDefault {
-		text += " Default: " + v.Default + "."
-	}
-	for _, name := range v.Tag.Envs {
-		text += " [$" + name + "]"
-	}
-	return text
-}
+// Run prints the version.
+func (c *versionCmd) Run(env *environment) error { return c.Print(env.out, "operator") }

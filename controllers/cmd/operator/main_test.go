@@ -6,13 +6,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -91,26 +91,6 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		settings []debug.BuildSetting
-		want     string
-	}{
-		"a commit":                        {[]debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "false"}}, "abc"},
-		"a commit with modified files":    {[]debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}, "abc+modified"},
-		"a build without version control": {[]debug.BuildSetting{{Key: "GOOS", Value: "linux"}}, "unknown"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := identity(tt.settings); got != tt.want {
-				t.Errorf("received %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
 func TestWrongUseEndsWithTwo(t *testing.T) {
 	t.Parallel()
 	minimal := "testdata/minimal.yaml"
@@ -132,8 +112,8 @@ func TestWrongUseEndsWithTwo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := command(t, "", tt.args...)
-			if code != exitUsage || out != "" || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, canary) {
-				t.Errorf("ends with %d, prints %q and says %q, want %d, nothing and %q without the value", code, out, stderr, exitUsage, tt.want)
+			if code != commandline.ExitUsage || out != "" || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, canary) {
+				t.Errorf("ends with %d, prints %q and says %q, want %d, nothing and %q without the value", code, out, stderr, commandline.ExitUsage, tt.want)
 			}
 		})
 	}
@@ -185,7 +165,7 @@ func TestAPlanThatWouldBeRefusedEndsWithOne(t *testing.T) {
 	noError(t, err)
 	in := strings.Replace(string(content), "replicas: 3", "replicas: 3\n  autoscaling: {maxReplicas: 4}", 1)
 	code, out, stderr := command(t, in, "plan", "-f", "-")
-	if code != exitFailed || out != "" || !strings.Contains(stderr, "RelayPool demo would be refused") || !strings.Contains(stderr, "replicas and autoscaling exclude each other") {
+	if code != commandline.ExitFailed || out != "" || !strings.Contains(stderr, "RelayPool demo would be refused") || !strings.Contains(stderr, "replicas and autoscaling exclude each other") {
 		t.Errorf("ends with %d, prints %q and says %q", code, out, stderr)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/admit"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 type planCmd struct {
@@ -22,7 +23,7 @@ type planCmd struct {
 
 // Run prints what would be applied.
 func (c *planCmd) Run(env *environment) error {
-	problems := append(settings.Problems{}, env.malformed...)
+	problems := append(commandline.Problems{}, env.malformed...)
 	problems = append(problems, settings.CheckImage(c.RelayImage)...)
 	if len(problems) > 0 {
 		return problems
@@ -55,7 +56,7 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return nil, fmt.Errorf("%w: --file: %w", errUsage, err)
+			return nil, fmt.Errorf("%w: --file: %w", commandline.ErrUsage, err)
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		in = f
@@ -72,7 +73,7 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 		fmt.Fprintf(env.err, "left out %d documents that are no RelayPool of %s\n", others, v1alpha1.SchemeGroupVersion)
 	}
 	if len(pools) == 0 {
-		return nil, fmt.Errorf("%w: --file: expected a RelayPool of %s, found none", errUsage, v1alpha1.SchemeGroupVersion)
+		return nil, fmt.Errorf("%w: --file: expected a RelayPool of %s, found none", commandline.ErrUsage, v1alpha1.SchemeGroupVersion)
 	}
 	return pools, nil
 }

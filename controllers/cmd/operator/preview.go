@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/manager"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
-	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // errIncomplete tells that a RelayPool would not come to all that it declares.
@@ -20,7 +20,7 @@ var errIncomplete = errors.New("not all that is declared would come about: see a
 func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 	cluster, err := c.Cluster.Load()
 	if err != nil {
-		return settings.Problems{err}
+		return commandline.Problems{err}
 	}
 	previewer, err := manager.NewPreviewer(cluster, manager.PoolSettings(c.RelayImage, c.OperatorNamespace))
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool/pooltest"
 	"github.com/relaypool/relaypool/hack/apiserver"
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // image is what start gives operators.
@@ -120,16 +121,16 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 			says: []string{"new: the RelayPool would be made", "a key would be made in each of the Secrets new-payer-0-0", "Deployment new would be made", "held at 0 pods"},
 		},
 		"another program, which may not change": {
-			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) { p.Spec.Pool.Profile.Name = "shield-pool-v1" }), wantCode: exitFailed,
+			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) { p.Spec.Pool.Profile.Name = "shield-pool-v1" }), wantCode: commandline.ExitFailed,
 			says: []string{"the cluster would not take RelayPool runs", "profile"},
 		},
 		"a Secret that is missing": {
-			pool: s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLFrom.Name = "nowhere" }), wantCode: exitFailed,
+			pool: s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLFrom.Name = "nowhere" }), wantCode: commandline.ExitFailed,
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
 			says: []string{"before this is mended: spec.database.urlFrom: Secret nowhere", "not all that is declared would come about"},
 		},
 		"an object of somebody else": {
-			pool: s.Pool("taken"), wantCode: exitFailed,
+			pool: s.Pool("taken"), wantCode: commandline.ExitFailed,
 			want: []string{"Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"}, says: []string{"ConfigMap taken is somebody else's"},
 		},
 	}
@@ -162,7 +163,7 @@ func TestAPlanOfAClusterThatDoesNotKnowTheResource(t *testing.T) {
 	cluster, err := server.Config()
 	noError(t, err)
 	code, _, stderr := command(t, "", "plan", "-f", "testdata/minimal.yaml", "--server", "--kubeconfig="+kubeconfig(t, cluster))
-	if code != exitFailed || !strings.Contains(stderr, "install the resource with kubectl apply --server-side -f config/crd") {
+	if code != commandline.ExitFailed || !strings.Contains(stderr, "install the resource with kubectl apply --server-side -f config/crd") {
 		t.Errorf("ends with %d and says %q", code, stderr)
 	}
 }

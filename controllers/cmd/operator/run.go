@@ -5,6 +5,7 @@ import (
 
 	"github.com/relaypool/relaypool/controllers/internal/manager"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -21,10 +22,10 @@ func (c *runCmd) Run(env *environment) error {
 	}
 	log, err := manager.NewLog(env.err, c.Settings.Logging)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
 	manager.Redirect(log)
-	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", built(), "config", cfg)
+	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", commandline.Build(), "config", cfg)
 	m, err := manager.New(manager.Options{Config: cfg, Log: log})
 	if err != nil {
 		return err

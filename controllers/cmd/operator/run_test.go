@@ -25,6 +25,7 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -273,7 +274,7 @@ func TestEveryReplicaServesExternalMetrics(t *testing.T) {
 func TestAClusterThatCannotBeReached(t *testing.T) {
 	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
 	code, _, stderr := command(t, "", "run", "--kubeconfig="+kubeconfig(t, nobody), "--relay-image=relay", "--operator-namespace=here", "--metrics-listen=none", "--health-listen=none")
-	if code != exitFailed || !strings.Contains(stderr, "connection refused") {
+	if code != commandline.ExitFailed || !strings.Contains(stderr, "connection refused") {
 		t.Errorf("ends with %d and says %q", code, stderr)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -32,14 +33,14 @@ type Config struct {
 	Rest *rest.Config
 }
 
-// Load checks everything and reads the kubeconfig. Its error is Problems: every
+// Load checks everything and reads the kubeconfig. Its error is commandline.Problems: every
 // one at once.
 func (r Run) Load() (*Config, error) { return r.load(serviceAccountNamespace) }
 
 func (r Run) load(namespaceFile string) (*Config, error) {
 	c := &Config{Run: r}
 	c.Found = nil
-	problems := append(Problems{}, r.Found...)
+	problems := append(commandline.Problems{}, r.Found...)
 	var err error
 	if c.Rest, err = r.Cluster.Load(); err != nil {
 		problems = append(problems, err)
@@ -64,15 +65,17 @@ func (r Run) load(namespaceFile string) (*Config, error) {
 func CheckImage(image string) []error {
 	switch {
 	case image == "":
-		return []error{problem("relay-image", "is missing: name the relay's image, such as registry.example/relaypool/relay:%s", contract.Version)}
+		return []error{commandline.Problem("relay-image", "is missing: name the relay's image, such as registry.example/relaypool/relay:%s", contract.Version)}
 	case len(image) > maxImage, strings.ContainsFunc(image, unicode.IsSpace):
-		return []error{problem("relay-image", "expected at most %d characters without white space, such as registry.example/relaypool/relay:%s, received %d", maxImage, contract.Version, len(image))}
+		return []error{commandline.Problem("relay-image", "expected at most %d characters without white space, such as registry.example/relaypool/relay:%s, received %d", maxImage, contract.Version, len(image))}
 	}
 	return nil
 }
 
 func (c *Config) checkNamespaces() (problems []error) {
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	for i, name := range c.Namespaces {
 		if len(validation.IsDNS1123Label(name)) > 0 {
 			note("namespaces", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters that are not in name %d of %d", len(name), i+1, len(c.Namespaces))
@@ -90,7 +93,9 @@ func (c *Config) checkNamespaces() (problems []error) {
 }
 
 func (w Work) check() (problems []error) {
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	for _, n := range []struct {
 		flag  string
 		value int
@@ -114,7 +119,9 @@ func (w Work) check() (problems []error) {
 }
 
 func (l Listening) check() (problems []error) {
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	for _, a := range []struct {
 		flag, address string
 		port          int
@@ -124,7 +131,7 @@ func (l Listening) check() (problems []error) {
 		}
 	}
 	if l.MetricsListen == l.HealthListen && l.MetricsListen != None && !strings.HasSuffix(l.MetricsListen, ":0") {
-		note("health-listen", "is the same address as %s: probes need one of their own", setting("metrics-listen"))
+		note("health-listen", "is the same address as %s: probes need one of their own", commandline.Setting("metrics-listen"))
 	}
 	if l.MetricsCertDir != "" {
 		for _, file := range []string{"tls.crt", "tls.key"} {
@@ -133,7 +140,7 @@ func (l Listening) check() (problems []error) {
 			}
 		}
 		if l.Loopback() {
-			note("metrics-cert-dir", "is set, but %s is a loopback address, which is served without TLS: leave one out", setting("metrics-listen"))
+			note("metrics-cert-dir", "is set, but %s is a loopback address, which is served without TLS: leave one out", commandline.Setting("metrics-listen"))
 		}
 	}
 	return problems
@@ -146,17 +153,19 @@ func (c *Config) checkExternal() (problems []error) {
 	if !e.Enabled() {
 		return nil
 	}
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	if !isAddress(e.Listen) {
 		note("external-metrics-listen", "expected host:port, such as :%d, or %s, received %d characters that are neither", contract.OperatorExternalMetricsPort, None, len(e.Listen))
 	}
 	for _, other := range []struct{ flag, address string }{{"metrics-listen", l.MetricsListen}, {"health-listen", l.HealthListen}} {
 		if other.address == e.Listen && !strings.HasSuffix(e.Listen, ":0") {
-			note("external-metrics-listen", "is the same address as %s: each needs one of its own", setting(other.flag))
+			note("external-metrics-listen", "is the same address as %s: each needs one of its own", commandline.Setting(other.flag))
 		}
 	}
 	if c.OperatorNamespace == "" {
-		note("external-metrics-listen", "is set, and %s is not: the certificate's Secret and the Service are in that namespace", setting("operator-namespace"))
+		note("external-metrics-listen", "is set, and %s is not: the certificate's Secret and the Service are in that namespace", commandline.Setting("operator-namespace"))
 	}
 	if len(validation.IsDNS1035Label(e.Service)) > 0 {
 		note("external-metrics-service", "expected the name of a Service, such as %s, received %d characters that are none", contract.OperatorExternalMetrics, len(e.Service))
@@ -187,7 +196,9 @@ func isAddress(address string) bool {
 }
 
 func (l Leading) check() (problems []error) {
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	if len(validation.IsDNS1123Subdomain(l.Name)) > 0 {
 		note("lease-name", "expected lower-case letters, digits, hyphens and dots, such as %s, received %d characters that are not", contract.OperatorLease, len(l.Name))
 	}
@@ -195,10 +206,10 @@ func (l Leading) check() (problems []error) {
 		note("lease-duration", "expected whole seconds, 1s to 1h, received %s", l.Duration)
 	}
 	if l.RenewDeadline <= 0 || l.RenewDeadline >= l.Duration {
-		note("lease-renew-deadline", "expected less than %s, which is %s, and more than 0s, received %s: a leader has to give up before another takes over", setting("lease-duration"), l.Duration, l.RenewDeadline)
+		note("lease-renew-deadline", "expected less than %s, which is %s, and more than 0s, received %s: a leader has to give up before another takes over", commandline.Setting("lease-duration"), l.Duration, l.RenewDeadline)
 	}
 	if most := time.Duration(float64(l.RenewDeadline) / leaderelection.JitterFactor); l.RetryPeriod <= 0 || l.RetryPeriod >= most {
-		note("lease-retry-period", "expected more than 0s and less than %s, which is %s less its jitter, received %s", most, setting("lease-renew-deadline"), l.RetryPeriod)
+		note("lease-retry-period", "expected more than 0s and less than %s, which is %s less its jitter, received %s", most, commandline.Setting("lease-renew-deadline"), l.RetryPeriod)
 	}
 	return problems
 }
@@ -206,10 +217,10 @@ func (l Leading) check() (problems []error) {
 // Check gives what is wrong with the flags of the log.
 func (l Logging) Check() (problems []error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.Level) {
-		problems = append(problems, problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
+		problems = append(problems, commandline.Problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
 	}
 	if !slices.Contains([]string{"auto", "json", "text"}, l.Format) {
-		problems = append(problems, problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
+		problems = append(problems, commandline.Problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
 	}
 	return problems
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -25,23 +26,23 @@ func (c Cluster) Load() (*rest.Config, error) {
 			return unlimited(config), nil
 		}
 		if !errors.Is(err, rest.ErrNotInCluster) {
-			return nil, fmt.Errorf("the pod's service account cannot be used: %w; mount its token, or name a file with %s", err, setting("kubeconfig"))
+			return nil, fmt.Errorf("the pod's service account cannot be used: %w; mount its token, or name a file with %s", err, commandline.Setting("kubeconfig"))
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
 	if raw, err := loader.RawConfig(); err == nil && c.Context != "" && raw.Contexts[c.Context] == nil {
-		return nil, problem("context", "the file has no context of that name: kubectl config get-contexts lists them")
+		return nil, commandline.Problem("context", "the file has no context of that name: kubectl config get-contexts lists them")
 	}
 	config, err := loader.ClientConfig()
 	switch {
 	case err == nil:
 		return unlimited(config), nil
 	case clientcmd.IsEmptyConfig(err):
-		return nil, problem("kubeconfig", "no cluster is known: this is no pod, and neither $%s nor ~/.kube/config names one; name a file that does", clientcmd.RecommendedConfigPathEnvVar)
+		return nil, commandline.Problem("kubeconfig", "no cluster is known: this is no pod, and neither $%s nor ~/.kube/config names one; name a file that does", clientcmd.RecommendedConfigPathEnvVar)
 	default:
-		return nil, problem("kubeconfig", "the file cannot be used: %w", err)
+		return nil, commandline.Problem("kubeconfig", "the file cannot be used: %w", err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 //go:generate go test -run ^TestTheReferenceIsCurrent$ . -update
@@ -20,7 +22,7 @@ const reference = "../../../docs/operator.md"
 
 func TestTheReferenceIsCurrent(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&Run{}, NewMalformed().Options()...)
+	parser, err := kong.New(&Run{}, commandline.NewMalformed().Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -43,7 +44,7 @@ func file(t *testing.T, name, content string) string {
 func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	t.Helper()
 	var flags Run
-	malformed := NewMalformed()
+	malformed := commandline.NewMalformed()
 	parser, err := kong.New(&flags, append(malformed.Options(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { t.Error("exited") }))...)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := load(t, "", sound(t, tt.flag)...)
-			var problems Problems
+			var problems commandline.Problems
 			if !errors.As(err, &problems) || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("error is %v, want %q in it", err, tt.want)
 			}
@@ -136,12 +137,12 @@ func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
 func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	_, err := load(t, "", "--check-workers=many", "--resync=1s", "--log-level=loud")
-	var problems Problems
+	var problems commandline.Problems
 	if !errors.As(err, &problems) {
-		t.Fatalf("error is %v, want Problems", err)
+		t.Fatalf("error is %v, want commandline.Problems", err)
 	}
 	for _, flag := range []string{"kubeconfig", "relay-image", "operator-namespace", "check-workers", "resync", "log-level"} {
-		if !slices.ContainsFunc(problems, func(p error) bool { return strings.HasPrefix(p.Error(), setting(flag)+": ") }) {
+		if !slices.ContainsFunc(problems, func(p error) bool { return strings.HasPrefix(p.Error(), commandline.Setting(flag)+": ") }) {
 			t.Errorf("nothing is said of --%s: %v", flag, err)
 		}
 	}
@@ -215,7 +216,7 @@ func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 			t.Errorf("the log lacks %s: %s", want, out.String())
 		}
 	}
-	parser, err := kong.New(&Run{}, NewMalformed().Options()...)
+	parser, err := kong.New(&Run{}, commandline.NewMalformed().Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 
 func TestVariables(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&Run{}, NewMalformed().Options()...)
+	parser, err := kong.New(&Run{}, commandline.NewMalformed().Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/store"
@@ -89,17 +90,17 @@ type complianceOpenCmd struct {
 func (c *complianceOpenCmd) Run(env *environment) error {
 	content, err := os.ReadFile(c.Key)
 	if err != nil {
-		return fmt.Errorf("%w: --key: %w", errUsage, err)
+		return fmt.Errorf("%w: --key: %w", commandline.ErrUsage, err)
 	}
 	private, err := viewingkey.ParsePrivateKey(content)
 	if err != nil {
-		return fmt.Errorf("%w: --key: %w", errUsage, err)
+		return fmt.Errorf("%w: --key: %w", commandline.ErrUsage, err)
 	}
 	in := env.in
 	if c.Export != "" {
 		f, err := os.Open(c.Export)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		in = f

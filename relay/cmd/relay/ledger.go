@@ -10,6 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -40,7 +41,7 @@ func (c *ledgerCmd) Run(env *environment) error {
 	}
 	log, err := telemetry.NewLog(env.err, c.Level, c.Logging.Format)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
 	return withDatabase(env, period.DatabaseURL, c.MaxConnections, func(pool *pgxpool.Pool) error {
 		s, err := store.New(pool)

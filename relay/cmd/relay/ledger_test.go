@@ -12,6 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -89,11 +90,11 @@ func TestLedger(t *testing.T) {
 	_, err = pool.Exec(t.Context(), "UPDATE ledger_cursors SET after = after - 5")
 	noError(t, err)
 	for name, more := range map[string][]string{"within itself": nil, "with the chain": {"--rpc-url=" + rpc}} {
-		if code, _, stderr := ledger(more...); code != exitFailed || !strings.Contains(stderr, "lamports are not accounted for") {
+		if code, _, stderr := ledger(more...); code != commandline.ExitFailed || !strings.Contains(stderr, "lamports are not accounted for") {
 			t.Errorf("a ledger that disagrees %s ends with %d and %q", name, code, stderr)
 		}
 	}
-	if code, _, stderr := ledger("--rpc-url=http://127.0.0.1:1"); code != exitFailed || !strings.Contains(stderr, "bring the ledger up to the chain") {
+	if code, _, stderr := ledger("--rpc-url=http://127.0.0.1:1"); code != commandline.ExitFailed || !strings.Contains(stderr, "bring the ledger up to the chain") {
 		t.Errorf("a chain that is down ends with %d and %q", code, stderr)
 	}
 }

@@ -4,24 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
-
-	"github.com/relaypool/relaypool/relay/internal/config"
-)
-
-// Exit codes: a command that is used wrongly is told from one that failed.
-const (
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // cli is every command and its flags.
@@ -48,9 +37,6 @@ type environment struct {
 	malformed []error
 }
 
-// errUsage marks what whoever ran the command has to change, flags or files.
-var errUsage = errors.New("wrong use")
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -61,84 +47,22 @@ func main() {
 
 // run parses and runs one command line and gives the exit code.
 func run(env *environment, args []string) int {
-	exited := false
-	malformed := config.NewMalformed()
-	parser, err := newParser(env, malformed, func(int) { exited = true })
-	if err != nil {
-		fmt.Fprintln(env.err, "relay:", err)
-		return exitFailed
-	}
-	command, err := parser.Parse(args)
-	switch {
-	case exited: // --help has been printed
-		return 0
-	case err != nil:
-		err = usage(err)
-	default:
-		env.malformed = malformed.Of(command.Flags())
-		err = command.Run(env)
-	}
-	var problems config.Problems
-	var own *coded
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &own):
-		fmt.Fprintln(env.err, "relay:", err)
-		return own.code
-	case errors.As(err, &problems), errors.Is(err, errUsage):
-		fmt.Fprintln(env.err, "relay:", err)
-		return exitUsage
-	default:
-		fmt.Fprintln(env.err, "relay:", err)
-		return exitFailed
+	return program(env).Run(new(cli), args, func(malformed []error) any {
+		env.malformed = malformed
+		return env
+	})
+}
+
+func program(env *environment) *commandline.Program {
+	return &commandline.Program{
+		Name: "relay", Out: env.out, Err: env.err,
+		Description: "Relaypool's relay takes a client's zero-knowledge proof, pays the network's fee and puts the transaction on the chain, so that the client's own wallet never appears.",
 	}
 }
 
-// usage gives kong's error, but for an argument that no command takes: kong
-// repeats it, and it may be a secret that a flag's file should hold.
-func usage(err error) error {
-	if strings.HasPrefix(err.Error(), "unexpected argument") {
-		err = errors.New("expected a command and its flags, received an argument that is neither")
-	}
-	return fmt.Errorf("%w: %w; relay --help explains every command and flag", errUsage, err)
+type versionCmd struct {
+	commandline.Version `embed:""`
 }
 
-func newParser(env *environment, malformed *config.Malformed, exit func(int)) (*kong.Kong, error) {
-	options := append(malformed.Options(),
-		kong.Name("relay"),
-		kong.Description("Relaypool's relay takes a client's zero-knowledge proof, pays the network's fee and puts the transaction on the chain, so that the client's own wallet never appears."),
-		kong.Writers(env.out, env.err), kong.Exit(exit), kong.Bind(env),
-		kong.Help(help), kong.ValueFormatter(describe), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
-	return kong.New(new(cli), options...)
-}
-
-// help prints a command's help, and without a command that of all of them.
-func help(options kong.HelpOptions, ctx *kong.Context) error {
-	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
-		return err
-	}
-	for _, leaf := range ctx.Model.Leaves(true) {
-		sub, err := kong.Trace(ctx.Kong, strings.Fields(leaf.FullPath())[1:])
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(ctx.Stdout, "\n\n")
-		if err := kong.DefaultHelpPrinter(options, sub); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// describe is a flag's or an argument's help, with its default and its variable.
-func describe(v *kong.Value) string {
-	text := v.Help
-	if v.HasDefault {
-		text += " Default: " + v.Default + "."
-	}
-	for _, name := range v.Tag.Envs {
-		text += " [$" + name + "]"
-	}
-	return text
-}
+// Run prints the version.
+func (c *versionCmd) Run(env *environment) error { return c.Print(env.out, "relay") }

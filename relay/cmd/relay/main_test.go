@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
@@ -120,26 +120,6 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		settings []debug.BuildSetting
-		want     string
-	}{
-		"a commit":                        {[]debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "false"}}, "abc"},
-		"a commit with modified files":    {[]debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}, "abc+modified"},
-		"a build without version control": {[]debug.BuildSetting{{Key: "GOOS", Value: "linux"}}, "unknown"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := identity(tc.settings); got != tc.want {
-				t.Errorf("received %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
 func TestWrongUseEndsWithTwoAndRepeatsNoSecret(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -170,8 +150,8 @@ func TestWrongUseEndsWithTwoAndRepeatsNoSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := command(t, "", tc.args...)
-			if code != exitUsage || !strings.Contains(stderr, tc.want) || out != "" {
-				t.Errorf("ends with %d, want %d and …%s…, received %s", code, exitUsage, tc.want, stderr)
+			if code != commandline.ExitUsage || !strings.Contains(stderr, tc.want) || out != "" {
+				t.Errorf("ends with %d, want %d and …%s…, received %s", code, commandline.ExitUsage, tc.want, stderr)
 			}
 			if strings.Contains(stderr, canary) {
 				t.Errorf("the value is told: %s", stderr)
@@ -197,8 +177,8 @@ func TestKeygenWritesAKeyAndNeverOverwrites(t *testing.T) {
 	}
 	code, _, stderr := command(t, "", "keygen", path)
 	again, err := feepayer.ReadFile(path)
-	if code != exitFailed || !strings.Contains(stderr, "must not exist yet") || err != nil || again.PublicKey() != key.PublicKey() {
-		t.Errorf("a second keygen ends with %d and %q, want %d and the key kept (%v)", code, stderr, exitFailed, err)
+	if code != commandline.ExitFailed || !strings.Contains(stderr, "must not exist yet") || err != nil || again.PublicKey() != key.PublicKey() {
+		t.Errorf("a second keygen ends with %d and %q, want %d and the key kept (%v)", code, stderr, commandline.ExitFailed, err)
 	}
 }
 
@@ -239,8 +219,8 @@ func TestTheOfficerOpensWhatWasRegistered(t *testing.T) {
 		t.Errorf("another officer's key ends with %d, %q and %q, want nothing opened", code, out, stderr)
 	}
 	code, _, stderr = command(t, export+"damaged\n", "compliance", "open", "--key="+officer)
-	if code != exitFailed || !strings.Contains(stderr, "opened 1; sealed to another key 0; damaged 1") || !strings.Contains(stderr, "line 2") {
-		t.Errorf("a damaged line ends with %d and %q, want %d, the rest opened and the line named", code, stderr, exitFailed)
+	if code != commandline.ExitFailed || !strings.Contains(stderr, "opened 1; sealed to another key 0; damaged 1") || !strings.Contains(stderr, "line 2") {
+		t.Errorf("a damaged line ends with %d and %q, want %d, the rest opened and the line named", code, stderr, commandline.ExitFailed)
 	}
 }
 
@@ -280,8 +260,8 @@ func TestADatabaseThatDoesNotAnswerEndsWithOne(t *testing.T) {
 	t.Parallel()
 	url := file(t, "postgres://relay:"+canary+"@127.0.0.1:1/relay?connect_timeout=2")
 	code, _, stderr := command(t, "", "migrate", "--database-url-file="+url)
-	if code != exitFailed || strings.Contains(stderr, canary) {
-		t.Errorf("ends with %d, want %d without the password: %s", code, exitFailed, stderr)
+	if code != commandline.ExitFailed || strings.Contains(stderr, canary) {
+		t.Errorf("ends with %d, want %d without the password: %s", code, commandline.ExitFailed, stderr)
 	}
 }
 

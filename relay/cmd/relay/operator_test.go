@@ -151,16 +151,10 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 func takes(t *testing.T, args []string) error {
 	t.Helper()
 	env := &environment{Context: t.Context(), in: strings.NewReader(""), out: io.Discard, err: io.Discard}
-	malformed := config.NewMalformed()
-	parser, err := newParser(env, malformed, func(int) {})
+	parsed, found, err := program(env).Parse(new(cli), args)
 	if err != nil {
 		return err
 	}
-	parsed, err := parser.Parse(args)
-	if err != nil {
-		return err
-	}
-	found := malformed.Of(parsed.Flags())
 	switch c := parsed.Selected().Target.Addr().Interface().(type) {
 	case *serveCmd:
 		c.Found = found

@@ -18,6 +18,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/profile"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -322,7 +323,7 @@ func TestProbeNeedsLittle(t *testing.T) {
 		"a key file without a key": {"--rpc-url=" + p.url, "--fee-payer-key-file=" + file(t, canary)},
 		"a profile that is none":   {"--rpc-url=" + p.url, "--profile-file=" + file(t, canary)},
 	} {
-		if code, _, stderr := command(t, "", append([]string{"probe"}, args...)...); code != exitUsage || strings.Contains(stderr, canary) {
+		if code, _, stderr := command(t, "", append([]string{"probe"}, args...)...); code != commandline.ExitUsage || strings.Contains(stderr, canary) {
 			t.Errorf("%s ends with %d and %q, want wrong use that repeats nothing", name, code, stderr)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -28,10 +29,10 @@ func (c *serveCmd) Run(env *environment) error {
 	}
 	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
-	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", build(), "config", cfg)
-	a, err := app.New(env, app.Options{Config: cfg, Log: log, Version: contract.Version, Build: build()})
+	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", commandline.Build(), "config", cfg)
+	a, err := app.New(env, app.Options{Config: cfg, Log: log, Version: contract.Version, Build: commandline.Build()})
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (c *migrateCmd) Run(env *environment) error {
 	}
 	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
 	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
 		if err := store.Migrate(env, pool, log); err != nil {

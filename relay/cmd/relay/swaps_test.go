@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -73,7 +74,7 @@ func TestSwaps(t *testing.T) {
 	swaps := func(more ...string) (code int, out, stderr string) {
 		return command(t, "", append([]string{"swaps", "--database-url-file=" + urlFile, "--log-level=warn"}, more...)...)
 	}
-	if code, _, stderr := swaps(); code != exitFailed || !strings.Contains(stderr, "relay migrate") {
+	if code, _, stderr := swaps(); code != commandline.ExitFailed || !strings.Contains(stderr, "relay migrate") {
 		t.Errorf("without a schema it ends with %d and %q, want what to do", code, stderr)
 	}
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
@@ -118,7 +119,7 @@ func TestSwaps(t *testing.T) {
 	// 200 slots are 80 seconds.
 	_, err = pool.Exec(t.Context(), `INSERT INTO sightings (pool, slot, seen_at) VALUES ($1, 1000, now() - interval '80 seconds')`, make([]byte, 32))
 	noError(t, err)
-	got := read(exitFailed, "--overdue")
+	got := read(commandline.ExitFailed, "--overdue")
 	if len(got.Swaps) != 1 || !got.Reckoned || got.Slot < 1200 || got.Slot > 1400 || got.Overdue != 1 || *got.Swaps[0].SlotsLeft != 100-int64(got.Slot) {
 		t.Errorf("those past a timeout are %+v, want the one of slot 100 at about slot 1200", got)
 	}
@@ -152,7 +153,7 @@ func TestSwaps(t *testing.T) {
 	if lines := strings.Count(out, "\n"); lines != 5 {
 		t.Errorf("the table has %d lines, want 5: its head, one swap of each sort, an empty one and the sum:\n%s", lines, out)
 	}
-	if code, _, stderr := swaps("--rpc-url=http://127.0.0.1:1"); code != exitFailed || !strings.Contains(stderr, "ask for the chain's slot") {
+	if code, _, stderr := swaps("--rpc-url=http://127.0.0.1:1"); code != commandline.ExitFailed || !strings.Contains(stderr, "ask for the chain's slot") {
 		t.Errorf("a chain that is down ends with %d and %q", code, stderr)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
@@ -104,6 +105,9 @@ type coded struct {
 // Unwrap gives the error.
 func (e *coded) Unwrap() error { return e.error }
 
+// ExitCode implements commandline.Coded.
+func (e *coded) ExitCode() int { return e.code }
+
 // withCode gives errors of a sweep their exit codes.
 func withCode(err error) error {
 	var unfinished *sweep.Unfinished
@@ -162,7 +166,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 	}
 	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
 	if err != nil {
-		return result, fmt.Errorf("%w: %w", errUsage, err)
+		return result, fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
 	endpoints, err := app.Endpoints(m.Endpoints, chain.EndpointsOptions{Genesis: m.Genesis, Log: log})
 	if err != nil {
@@ -211,7 +215,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 		_, err := endpoints.GenesisHash(ctx)
 		var foreign *chain.GenesisError
 		if errors.As(err, &foreign) && !slices.ContainsFunc(endpoints.Status(), func(e chain.EndpointStatus) bool { return !e.Foreign }) {
-			return fmt.Errorf("%w: the RPC endpoints serve another chain: %w, or --genesis-hash", errUsage, err)
+			return fmt.Errorf("%w: the RPC endpoints serve another chain: %w, or --genesis-hash", commandline.ErrUsage, err)
 		}
 		// The hash was given, so it is known before any endpoint has answered.
 		if _, err = endpoints.Slot(ctx, ledger.Confirmed); err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 )
@@ -59,14 +60,14 @@ func TestASweepSaysWhatItDidNotDo(t *testing.T) {
 			t.Errorf("its last word is %q, want %q in it", got, want)
 		}
 	}
-	if code, said := sweep(append(all, here...)...); code != exitFailed || !strings.Contains(said, "relay migrate") {
+	if code, said := sweep(append(all, here...)...); code != commandline.ExitFailed || !strings.Contains(said, "relay migrate") {
 		t.Errorf("without a schema it ends with %d: %s", code, said)
 	}
 	wantLast("all is not done: the database's schema is older")
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 
 	code, said := sweep(append(all, "--rpc-url="+rpc, "--genesis-hash="+solana.Hash{7}.String())...)
-	if code != exitUsage || !strings.Contains(said, "another chain") || net.Stats()["sendTransaction"] > 0 {
+	if code != commandline.ExitUsage || !strings.Contains(said, "another chain") || net.Stats()["sendTransaction"] > 0 {
 		t.Errorf("on another chain it ends with %d: %s", code, said)
 	}
 	wantLast("another chain")
@@ -133,8 +134,8 @@ func TestASweepsFlagsAreCheckedAndRepeatNoSecret(t *testing.T) {
 				args = append(args, "--database-url-file="+database, "--rpc-url=http://127.0.0.1:1", "--termination-log="+last)
 			}
 			code, out, stderr := command(t, "", args...)
-			if code != exitUsage || !strings.Contains(stderr, test.want) {
-				t.Errorf("ends with %d and %q, want %d and %q", code, stderr, exitUsage, test.want)
+			if code != commandline.ExitUsage || !strings.Contains(stderr, test.want) {
+				t.Errorf("ends with %d and %q, want %d and %q", code, stderr, commandline.ExitUsage, test.want)
 			}
 			word, _ := os.ReadFile(last) // there is none when the flags were not even read
 			if strings.Contains(out+stderr+string(word), canary) {

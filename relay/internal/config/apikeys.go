@@ -3,6 +3,8 @@ package config
 import (
 	"crypto/sha256"
 	"strings"
+
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // Lengths of an API key, in characters: one that is shorter can be guessed.
@@ -26,12 +28,12 @@ func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
 			continue
 		}
 		if len(key) < minAPIKey || len(key) > maxAPIKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, problem(flag, "line %d: expected a key of %d to %d visible ASCII characters without spaces, received %d characters", number, minAPIKey, maxAPIKey, len(key))
+			return nil, commandline.Problem(flag, "line %d: expected a key of %d to %d visible ASCII characters without spaces, received %d characters", number, minAPIKey, maxAPIKey, len(key))
 		}
 		keys = append(keys, sha256.Sum256([]byte(key)))
 	}
 	if len(keys) == 0 {
-		return nil, problem(flag, "the file has no key: write one on a line, or leave the setting out to serve everybody")
+		return nil, commandline.Problem(flag, "the file has no key: write one on a line, or leave the setting out to serve everybody")
 	}
 	return keys, nil
 }

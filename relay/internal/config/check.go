@@ -16,6 +16,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
@@ -36,15 +37,6 @@ const (
 	minRetention = 24 * time.Hour
 )
 
-// setting names a flag and its variable.
-func setting(flag string) string {
-	return "--" + flag + " ($" + contract.VariablePrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
-}
-
-func problem(flag, format string, args ...any) error {
-	return fmt.Errorf("%s: %w", setting(flag), fmt.Errorf(format, args...))
-}
-
 // flagProblem is one of a flag that has no variable.
 func flagProblem(flag, format string, args ...any) error {
 	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
@@ -54,14 +46,14 @@ func flagProblem(flag, format string, args ...any) error {
 // out: who gives the content instead would find it in the log.
 func readFile(flag, path, advice string) ([]byte, error) {
 	if path == "" {
-		return nil, problem(flag, "is missing: %s", advice)
+		return nil, commandline.Problem(flag, "is missing: %s", advice)
 	}
 	content, err := readContent(path)
 	if err != nil {
-		return nil, problem(flag, "the file that it names %w", err)
+		return nil, commandline.Problem(flag, "the file that it names %w", err)
 	}
 	if content == "" {
-		return nil, problem(flag, "the file that it names is empty: %s", advice)
+		return nil, commandline.Problem(flag, "the file that it names is empty: %s", advice)
 	}
 	return []byte(content), nil
 }
@@ -89,7 +81,7 @@ func (d Database) Load() (Secret, error) {
 	}
 	url := strings.TrimSpace(string(content))
 	if _, err := pgconn.ParseConfig(url); err != nil { // its error can hold the password
-		return Secret{}, problem(flag, "its content of %d bytes is no Postgres URL: expected postgres://user:password@host:port/name", len(url))
+		return Secret{}, commandline.Problem(flag, "its content of %d bytes is no Postgres URL: expected postgres://user:password@host:port/name", len(url))
 	}
 	return NewSecret(url), nil
 }
@@ -102,10 +94,10 @@ func (s Serve) checkKeyFiles() (problems []error) {
 		advice = "make a key with relay keygen, fund its address, and name its file"
 	)
 	if len(s.FeePayerKeyFile) == 0 {
-		return []error{problem(flag, "is missing: %s", advice)}
+		return []error{commandline.Problem(flag, "is missing: %s", advice)}
 	}
 	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // a key in place of its file, which its commas have split
-		return []error{problem(flag, "begins as a JSON array: it takes a path, not the content")}
+		return []error{commandline.Problem(flag, "begins as a JSON array: it takes a path, not the content")}
 	}
 	for _, path := range s.FeePayerKeyFile {
 		entries, err := os.ReadDir(path)
@@ -115,7 +107,7 @@ func (s Serve) checkKeyFiles() (problems []error) {
 				problems = append(problems, err)
 			}
 		case !slices.ContainsFunc(entries, isKeyFile):
-			problems = append(problems, problem(flag, "a directory that it names has no file, those whose names begin with a dot apart: %s", advice))
+			problems = append(problems, commandline.Problem(flag, "a directory that it names has no file, those whose names begin with a dot apart: %s", advice))
 		}
 	}
 	return problems
@@ -130,13 +122,15 @@ func (s Serve) genesis() (solana.Hash, error) {
 	}
 	h, err := solana.HashFromBase58(s.GenesisHash)
 	if err != nil {
-		return solana.Hash{}, problem("genesis-hash", "expected 32 bytes in base58, received %d characters that are not", len(s.GenesisHash))
+		return solana.Hash{}, commandline.Problem("genesis-hash", "expected 32 bytes in base58, received %d characters that are not", len(s.GenesisHash))
 	}
 	return h, nil
 }
 
 func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	p, problems = s.baseProfile()
 	if len(problems) > 0 {
 		p = &shieldpool.Profile{} // the rest is checked all the same
@@ -177,7 +171,7 @@ func (s Serve) baseProfile() (*shieldpool.Profile, []error) {
 	if s.ProfileFile == "" {
 		p, err := shieldpool.BuiltIn(s.Profile)
 		if err != nil {
-			return nil, []error{problem("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))}
+			return nil, []error{commandline.Problem("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))}
 		}
 		return p, nil
 	}
@@ -191,11 +185,11 @@ func (s Serve) baseProfile() (*shieldpool.Profile, []error) {
 	case errors.As(err, &found):
 		problems := make([]error, len(found))
 		for i, err := range found {
-			problems[i] = problem(flag, "%w", err)
+			problems[i] = commandline.Problem(flag, "%w", err)
 		}
 		return nil, problems
 	case err != nil:
-		return nil, []error{problem(flag, "%w", err)}
+		return nil, []error{commandline.Problem(flag, "%w", err)}
 	}
 	return p, nil
 }
@@ -208,10 +202,10 @@ func verifyingKey(path string) (*groth16.Key, error) {
 	}
 	k, err := groth16.ParseKey(content)
 	if err != nil {
-		return nil, problem(flag, "%w", err)
+		return nil, commandline.Problem(flag, "%w", err)
 	}
 	if k.NPublic() != shieldpool.SignalCount {
-		return nil, problem(flag, "the key has %d public signals, the pool's circuit has %d: name the key of that circuit", k.NPublic(), shieldpool.SignalCount)
+		return nil, commandline.Problem(flag, "the key has %d public signals, the pool's circuit has %d: name the key of that circuit", k.NPublic(), shieldpool.SignalCount)
 	}
 	return k, nil
 }
@@ -220,9 +214,9 @@ func (s Serve) complianceKey() (key [32]byte, err error) {
 	flag, text := "compliance-public-key", s.CompliancePublicKey
 	switch {
 	case text != "" && s.CompliancePublicKeyFile != "":
-		return key, problem(flag, "is set, and so is %s: give one", setting("compliance-public-key-file"))
+		return key, commandline.Problem(flag, "is set, and so is %s: give one", commandline.Setting("compliance-public-key-file"))
 	case text == "" && s.CompliancePublicKeyFile == "":
-		return key, problem(flag, "is missing: make a pair with relay compliance keygen on the officer's own machine, and give the public half, or name its file with %s", setting("compliance-public-key-file"))
+		return key, commandline.Problem(flag, "is missing: make a pair with relay compliance keygen on the officer's own machine, and give the public half, or name its file with %s", commandline.Setting("compliance-public-key-file"))
 	case text == "":
 		flag = "compliance-public-key-file"
 		content, err := readFile(flag, s.CompliancePublicKeyFile, "write the public key that relay compliance keygen printed to it")
@@ -232,15 +226,17 @@ func (s Serve) complianceKey() (key [32]byte, err error) {
 		text = strings.TrimSpace(string(content))
 	}
 	if key, err = viewingkey.ParsePublicKey(text); err != nil {
-		return key, problem(flag, "%w", err)
+		return key, commandline.Problem(flag, "%w", err)
 	}
 	return key, nil
 }
 
 func (s Serve) checkNumbers() (problems []error) {
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	if s.PriorityFeeFloor > s.PriorityFeeCap {
-		note("priority-fee-floor", "expected at most %s, which is %d, received %d", setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor)
+		note("priority-fee-floor", "expected at most %s, which is %d, received %d", commandline.Setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor)
 	}
 	if s.PriorityFeePercentile < 0 || s.PriorityFeePercentile > 100 {
 		note("priority-fee-percentile", "expected 0 to 100, received %d", s.PriorityFeePercentile)
@@ -266,7 +262,7 @@ func (s Serve) checkNumbers() (problems []error) {
 		note("wait-max", "expected %s to %s, received %s", time.Second, maxWait, s.WaitMax)
 	}
 	if s.Wait < 0 || s.Wait > s.WaitMax {
-		note("wait", "expected 0s up to %s, which is %s, received %s", setting("wait-max"), s.WaitMax, s.Wait)
+		note("wait", "expected 0s up to %s, which is %s, received %s", commandline.Setting("wait-max"), s.WaitMax, s.Wait)
 	}
 	if s.RateLimit < 0 {
 		note("rate-limit", "expected 0, for no limit, or more requests a minute, received %d", s.RateLimit)
@@ -278,14 +274,16 @@ func (s Serve) checkNumbers() (problems []error) {
 }
 
 func (s Serve) checkClients() (problems []error) {
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	for _, l := range []struct{ flag, address string }{{"listen", s.Listen}, {"operations-listen", s.OperationsListen}} {
 		if !isAddress(l.address) {
 			note(l.flag, "expected host:port, such as 127.0.0.1:%d, received %d characters that are not", contract.APIPort, len(l.address))
 		}
 	}
 	if s.Listen == s.OperationsListen && !strings.HasSuffix(s.Listen, ":0") {
-		note("operations-listen", "is the same address as %s: metrics and probes need one of their own", setting("listen"))
+		note("operations-listen", "is the same address as %s: metrics and probes need one of their own", commandline.Setting("listen"))
 	}
 	for i, o := range s.CORSOrigins {
 		if !isOrigin(o) {
@@ -317,10 +315,10 @@ func isOrigin(o string) bool {
 
 func (l Logging) check() (problems []error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.Level) {
-		problems = append(problems, problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
+		problems = append(problems, commandline.Problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
 	}
 	if !slices.Contains([]string{"auto", "json", "text"}, l.Format) {
-		problems = append(problems, problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
+		problems = append(problems, commandline.Problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
 	}
 	return problems
 }

@@ -8,12 +8,11 @@ package config
 
 import (
 	"crypto/sha256"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -114,12 +113,12 @@ type Config struct {
 }
 
 // Load checks everything and reads the files, but for the fee payers' keys,
-// which are read where they are used. Its error is Problems: every one at once, and
+// which are read where they are used. Its error is commandline.Problems: every one at once, and
 // no secret in any.
 func (s Serve) Load() (*Config, error) {
 	c := &Config{Serve: s}
 	c.Found = nil
-	problems := append(Problems{}, s.Found...)
+	problems := append(commandline.Problems{}, s.Found...)
 	note := func(err error) {
 		if err != nil {
 			problems = append(problems, err)
@@ -165,9 +164,9 @@ type Admin struct {
 }
 
 // Load checks the flags and reads the database's URL from its file. Its error
-// is Problems.
+// is commandline.Problems.
 func (a Admin) Load() (Secret, error) {
-	problems := append(Problems{}, a.Found...)
+	problems := append(commandline.Problems{}, a.Found...)
 	url, err := a.Database.Load()
 	if err != nil {
 		problems = append(problems, err)
@@ -178,23 +177,3 @@ func (a Admin) Load() (Secret, error) {
 	}
 	return url, nil
 }
-
-// Problems is everything that is wrong with a configuration.
-type Problems []error
-
-// Error lists the problems, one a line.
-func (p Problems) Error() string {
-	var b strings.Builder
-	if len(p) == 1 {
-		b.WriteString("the configuration has a problem:")
-	} else {
-		fmt.Fprintf(&b, "the configuration has %d problems:", len(p))
-	}
-	for _, problem := range p {
-		b.WriteString("\n  " + problem.Error())
-	}
-	return b.String()
-}
-
-// Unwrap gives the problems.
-func (p Problems) Unwrap() []error { return p }

@@ -14,6 +14,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -78,7 +79,7 @@ func dotted(t *testing.T) string {
 func parse(t *testing.T, args []string) config.Serve {
 	t.Helper()
 	var s config.Serve
-	malformed := config.NewMalformed()
+	malformed := commandline.NewMalformed()
 	parser, err := kong.New(&s, malformed.Options()...)
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +389,7 @@ func TestEveryProblemIsListedAndNoValueIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(t, flags(t, tc.args...)).Load()
-			var problems config.Problems
+			var problems commandline.Problems
 			if !errors.As(err, &problems) || len(problems) != 1 {
 				t.Fatalf("want one problem, received %v", err)
 			}
@@ -446,7 +447,7 @@ func TestAMalformedVariableIsListedWithoutItsValue(t *testing.T) {
 	t.Setenv(contract.EnvWait, canary)
 	t.Setenv(contract.EnvOffCurveRecipient, canary)
 	_, err := parse(t, flags(t)).Load()
-	var problems config.Problems
+	var problems commandline.Problems
 	if !errors.As(err, &problems) || len(problems) != 2 || strings.Contains(err.Error(), canary) {
 		t.Errorf("want two problems without their values, received %v", err)
 	}
@@ -454,7 +455,7 @@ func TestAMalformedVariableIsListedWithoutItsValue(t *testing.T) {
 
 func TestFlagsVariablesAndContractAgree(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&config.Serve{}, config.NewMalformed().Options()...)
+	parser, err := kong.New(&config.Serve{}, commandline.NewMalformed().Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -491,7 +492,7 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("%v, want the file's URL", err)
 	}
 	_, err = config.Admin{Found: []error{errors.New("earlier")}}.Load()
-	var problems config.Problems
+	var problems commandline.Problems
 	if !errors.As(err, &problems) || len(problems) != 4 {
 		t.Errorf("want the earlier problem, the file's, the level's and the format's, received %v", err)
 	}

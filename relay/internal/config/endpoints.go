@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // The roles of an endpoint.
@@ -71,9 +73,9 @@ func (r RPC) Load() ([]Endpoint, []error) {
 	}
 	switch {
 	case sources == 0:
-		return nil, []error{problem("rpc-url", "is missing: give the Solana RPC endpoint, or %s when its URL holds credentials, or %s for several", setting("rpc-url-file"), setting("rpc-endpoints-file"))}
+		return nil, []error{commandline.Problem("rpc-url", "is missing: give the Solana RPC endpoint, or %s when its URL holds credentials, or %s for several", commandline.Setting("rpc-url-file"), commandline.Setting("rpc-endpoints-file"))}
 	case sources > 1:
-		return nil, []error{problem("rpc-url", "%d are set of this, %s and %s: give one", sources, setting("rpc-url-file"), setting("rpc-endpoints-file"))}
+		return nil, []error{commandline.Problem("rpc-url", "%d are set of this, %s and %s: give one", sources, commandline.Setting("rpc-url-file"), commandline.Setting("rpc-endpoints-file"))}
 	case r.EndpointsFile != "":
 		return r.loadList()
 	}
@@ -98,10 +100,10 @@ func (r RPC) loadURL() (Secret, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || !isEndpointURL(u, "http", "https") {
-		return Secret{}, problem(flag, "%d characters that are no URL of an endpoint: expected http:// or https:// and a host", len(text))
+		return Secret{}, commandline.Problem(flag, "%d characters that are no URL of an endpoint: expected http:// or https:// and a host", len(text))
 	}
 	if flag == "rpc-url" && (u.User != nil || u.RawQuery != "") {
-		return Secret{}, problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", setting("rpc-url-file"))
+		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", commandline.Setting("rpc-url-file"))
 	}
 	return NewSecret(text), nil
 }
@@ -120,7 +122,7 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	}
 	items, err := parseList(content)
 	if err != nil {
-		return nil, []error{problem(flag, "%w", err)}
+		return nil, []error{commandline.Problem(flag, "%w", err)}
 	}
 	seen, roles := map[string]int{}, map[string]bool{}
 	for i, item := range items {
@@ -135,13 +137,13 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 			roles[role] = true
 		}
 		for _, fault := range p.faults {
-			problems = append(problems, problem(flag, "endpoint %d of %d: %w", i+1, len(items), fault))
+			problems = append(problems, commandline.Problem(flag, "endpoint %d of %d: %w", i+1, len(items), fault))
 		}
 		endpoints = append(endpoints, e)
 	}
 	for _, role := range []string{RoleRead, RoleSubmit} {
 		if !roles[role] && len(problems) == 0 { // a role may be missing for a problem that is told already
-			problems = append(problems, problem(flag, "no endpoint has the role %s: give it to at least one", role))
+			problems = append(problems, commandline.Problem(flag, "no endpoint has the role %s: give it to at least one", role))
 		}
 	}
 	return endpoints, problems

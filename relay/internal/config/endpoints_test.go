@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
@@ -19,7 +20,7 @@ type shown struct {
 	RequestsPerSecond       float64
 }
 
-func loadList(path string) ([]shown, config.Problems) {
+func loadList(path string) ([]shown, commandline.Problems) {
 	endpoints, problems := config.RPC{EndpointsFile: path}.Load()
 	var out []shown
 	for _, e := range endpoints {

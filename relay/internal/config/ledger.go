@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/relaypool/relaypool/relay/commandline"
+)
 
 // Ledger holds the flags of relay ledger.
 type Ledger struct {
@@ -26,9 +30,9 @@ type Period struct {
 	From, Until time.Time
 }
 
-// Load checks the flags and reads the files. Its error is Problems.
+// Load checks the flags and reads the files. Its error is commandline.Problems.
 func (l Ledger) Load() (*Period, error) {
-	problems := append(Problems{}, l.Found...)
+	problems := append(commandline.Problems{}, l.Found...)
 	p, err := new(Period), error(nil)
 	if p.DatabaseURL, err = l.Database.Load(); err != nil {
 		problems = append(problems, err)

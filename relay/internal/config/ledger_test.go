@@ -9,13 +9,14 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
 func parseLedger(t *testing.T, args ...string) (*config.Period, error) {
 	t.Helper()
 	var l config.Ledger
-	malformed := config.NewMalformed()
+	malformed := commandline.NewMalformed()
 	parser, err := kong.New(&l, malformed.Options()...)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestLedger(t *testing.T) {
 func TestLedgerListsEveryProblemAndNoValue(t *testing.T) {
 	t.Parallel()
 	_, err := parseLedger(t, "--database-url-file=", "--rpc-url=ws://"+canary, "--from="+canary, "--to=2026-13-01"+canary, "--log-level="+canary)
-	var problems config.Problems
+	var problems commandline.Problems
 	if !errors.As(err, &problems) || len(problems) != 5 || strings.Contains(err.Error(), canary) {
 		t.Errorf("want five problems without their values, received %v", err)
 	}

@@ -1,5 +1,9 @@
 package config
 
+import (
+	"github.com/relaypool/relaypool/relay/commandline"
+)
+
 // maxListed bounds what relay swaps lists: more than that nobody reads.
 const maxListed = 100_000
 
@@ -19,9 +23,9 @@ type SwapList struct {
 }
 
 // Load checks the flags and reads the files: the database's URL, and the
-// endpoints, none when the chain is not to be asked. Its error is Problems.
+// endpoints, none when the chain is not to be asked. Its error is commandline.Problems.
 func (s SwapList) Load() (database Secret, endpoints []Endpoint, err error) {
-	problems := append(Problems{}, s.Found...)
+	problems := append(commandline.Problems{}, s.Found...)
 	if database, err = s.Database.Load(); err != nil {
 		problems = append(problems, err)
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
 func parseSwapList(t *testing.T, args ...string) (l config.SwapList, endpoints int, err error) {
 	t.Helper()
-	malformed := config.NewMalformed()
+	malformed := commandline.NewMalformed()
 	parser, err := kong.New(&l, malformed.Options()...)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestSwapList(t *testing.T) {
 func TestSwapListListsEveryProblemAndNoValue(t *testing.T) {
 	t.Parallel()
 	_, _, err := parseSwapList(t, "--database-url-file=", "--rpc-url=ws://"+canary, "--all", "--overdue", "--limit=0", "--log-level="+canary)
-	var problems config.Problems
+	var problems commandline.Problems
 	if !errors.As(err, &problems) || len(problems) != 5 || strings.Contains(err.Error(), canary) {
 		t.Errorf("want five problems without their values, received %v", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // signInMessages are the texts that are set, none to take the profile's. A
@@ -13,7 +15,7 @@ func (s Serve) signInMessages() ([]string, error) {
 	flag, messages := "sign-in-messages", slices.Clone(s.SignInMessages)
 	if s.SignInMessagesFile != "" {
 		if len(messages) > 0 {
-			return nil, problem(flag, "is set, and so is %s: give one", setting("sign-in-messages-file"))
+			return nil, commandline.Problem(flag, "is set, and so is %s: give one", commandline.Setting("sign-in-messages-file"))
 		}
 		flag = "sign-in-messages-file"
 		content, err := readFile(flag, s.SignInMessagesFile, "list the messages in it")
@@ -21,11 +23,11 @@ func (s Serve) signInMessages() ([]string, error) {
 			return nil, err
 		}
 		if err := yaml.Unmarshal(jsonAsYAML(content), &messages); err != nil || len(messages) == 0 { // its error repeats what it met
-			return nil, problem(flag, "its content of %d bytes is no list: expected a YAML or JSON list of texts, at least one", len(content))
+			return nil, commandline.Problem(flag, "its content of %d bytes is no list: expected a YAML or JSON list of texts, at least one", len(content))
 		}
 	}
 	if i := slices.Index(messages, ""); i >= 0 {
-		return nil, problem(flag, "message %d of %d is empty: give its text, or leave it out for the profile's", i+1, len(messages))
+		return nil, commandline.Problem(flag, "message %d of %d is empty: give its text, or leave it out for the profile's", i+1, len(messages))
 	}
 	return messages, nil
 }

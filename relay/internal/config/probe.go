@@ -6,6 +6,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -48,9 +49,9 @@ type Probed struct {
 }
 
 // Load checks the flags and reads the files, but for the fee payers' keys. Its
-// error is Problems.
+// error is commandline.Problems.
 func (p Probe) Load() (*Probed, error) {
-	problems := append(Problems{}, p.Found...)
+	problems := append(commandline.Problems{}, p.Found...)
 	// The same flags mean the same as those of relay serve.
 	serve := Serve{
 		GenesisHash: p.GenesisHash, Profile: p.Profile, ProfileFile: p.ProfileFile, Mint: p.Mint, ProgramID: p.ProgramID, RootRing: p.RootRing,

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/config"
 )
 
@@ -23,7 +24,7 @@ const reference = "../../../docs/configuration.md"
 
 func TestTheReferenceIsCurrent(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&config.Serve{}, config.NewMalformed().Options()...)
+	parser, err := kong.New(&config.Serve{}, commandline.NewMalformed().Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}

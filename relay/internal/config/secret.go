@@ -18,6 +18,12 @@ type Secret struct {
 // NewSecret hides the value.
 func NewSecret(value string) Secret { return Secret{func() string { return value }} }
 
+// UnmarshalText hides the text, which a flag or a variable gives.
+func (s *Secret) UnmarshalText(text []byte) error {
+	*s = NewSecret(string(text))
+	return nil
+}
+
 // Reveal gives the value to the one place that needs it; empty for the zero Secret.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {

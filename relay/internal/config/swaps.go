@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 const (
@@ -42,16 +44,18 @@ type Swaps struct {
 // that are off are not looked at, but for those that show that they should not be.
 func (s Serve) swaps() (*Swaps, []error) {
 	var problems []error
-	note := func(flag, format string, args ...any) { problems = append(problems, problem(flag, format, args...)) }
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
 	r := s.Router
 	switch {
 	case r.URL.Reveal() == "" && r.URLFile == "" && r.APIKeyFile == "":
 		return nil, nil
 	case r.URL.Reveal() == "" && r.URLFile == "":
-		note("router-api-key-file", "is set, and no router: give its URL with %s or %s", setting("router-url"), setting("router-url-file"))
+		note("router-api-key-file", "is set, and no router: give its URL with %s or %s", commandline.Setting("router-url"), commandline.Setting("router-url-file"))
 		return nil, problems
 	case r.URL.Reveal() != "" && r.URLFile != "":
-		note("router-url", "is set, and so is %s: give one", setting("router-url-file"))
+		note("router-url", "is set, and so is %s: give one", commandline.Setting("router-url-file"))
 		return nil, problems
 	}
 	swaps, err := new(Swaps), error(nil)
@@ -91,10 +95,10 @@ func (r Router) loadURL() (Secret, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || !isEndpointURL(u, "http", "https") {
-		return Secret{}, problem(flag, "%d characters that are no URL of a router: expected http:// or https:// and a host", len(text))
+		return Secret{}, commandline.Problem(flag, "%d characters that are no URL of a router: expected http:// or https:// and a host", len(text))
 	}
 	if flag == "router-url" && (u.User != nil || u.RawQuery != "") {
-		return Secret{}, problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", setting("router-url-file"))
+		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which is where credentials are: write it to a file of mode 0600 and name that with %s", commandline.Setting("router-url-file"))
 	}
 	return NewSecret(text), nil
 }
@@ -110,7 +114,7 @@ func (r Router) loadKey() (Secret, error) {
 	}
 	key := string(content)
 	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return Secret{}, problem(flag, "its content of %d bytes is no API key: expected one line of up to %d printable ASCII characters without spaces", len(key), maxKey)
+		return Secret{}, commandline.Problem(flag, "its content of %d bytes is no API key: expected one line of up to %d printable ASCII characters without spaces", len(key), maxKey)
 	}
 	return NewSecret(key), nil
 }
@@ -121,7 +125,7 @@ func (s Serve) lookupTable() (solana.PublicKey, error) {
 	}
 	table, err := solana.PublicKeyFromBase58(s.LookupTable)
 	if err != nil || table.IsZero() {
-		return solana.PublicKey{}, problem("lookup-table", "expected 32 bytes in base58, received %d characters that are not", len(s.LookupTable))
+		return solana.PublicKey{}, commandline.Problem("lookup-table", "expected 32 bytes in base58, received %d characters that are not", len(s.LookupTable))
 	}
 	return table, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // leastBalance is what an account without data has to hold to exist, in lamports.
@@ -38,9 +40,9 @@ type Move struct {
 }
 
 // Load checks the flags and reads the files; more are problems of the step's own
-// flags. Its error is Problems.
+// flags. Its error is commandline.Problems.
 func (s Sweep) Load(more ...error) (*Move, error) {
-	problems := append(Problems{}, s.Found...)
+	problems := append(commandline.Problems{}, s.Found...)
 	m, err := new(Move), error(nil)
 	if m.DatabaseURL, err = s.Database.Load(); err != nil {
 		problems = append(problems, err)
@@ -48,15 +50,15 @@ func (s Sweep) Load(more ...error) (*Move, error) {
 	endpoints, found := s.RPC.Load()
 	m.Endpoints, problems = endpoints, append(problems, found...)
 	if s.GenesisHash == "" {
-		problems = append(problems, problem("genesis-hash", "is missing: give that of the chain on which the keys hold lamports; relay serve logs it at start"))
+		problems = append(problems, commandline.Problem("genesis-hash", "is missing: give that of the chain on which the keys hold lamports; relay serve logs it at start"))
 	} else if m.Genesis, err = (Serve{GenesisHash: s.GenesisHash}).genesis(); err != nil {
 		problems = append(problems, err)
 	}
 	if s.PriorityFeeFloor > s.PriorityFeeCap {
-		problems = append(problems, problem("priority-fee-floor", "expected at most %s, which is %d, received %d", setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor))
+		problems = append(problems, commandline.Problem("priority-fee-floor", "expected at most %s, which is %d, received %d", commandline.Setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor))
 	}
 	if s.PriorityFeePercentile < 0 || s.PriorityFeePercentile > 100 {
-		problems = append(problems, problem("priority-fee-percentile", "expected 0 to 100, received %d", s.PriorityFeePercentile))
+		problems = append(problems, commandline.Problem("priority-fee-percentile", "expected 0 to 100, received %d", s.PriorityFeePercentile))
 	}
 	if s.Timeout <= 0 {
 		problems = append(problems, flagProblem("timeout", "expected more than 0s, received %s", s.Timeout))

@@ -1,4 +1,4 @@
-package config
+package commandline
 
 import (
 	"fmt"
@@ -26,7 +26,6 @@ func (m *Malformed) Options() []kong.Option {
 			return int32(n), err
 		}),
 		decode(m, "a duration such as 30s or 1m30s", time.ParseDuration),
-		decode(m, "text", func(s string) (Secret, error) { return NewSecret(s), nil }),
 		kong.KindMapper(reflect.Bool, boolean{m}),
 	}
 }
@@ -64,7 +63,7 @@ func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kon
 }
 
 func (m *Malformed) note(v *kong.Value, want, received string) {
-	m.found[v] = problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
+	m.found[v] = Problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
 }
 
 // boolean maps flags that need no value.

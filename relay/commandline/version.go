@@ -1,32 +1,34 @@
-package main
+package commandline
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime/debug"
 
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-type versionCmd struct {
+// Version is the flags of a command that prints version and build.
+type Version struct {
 	JSON bool `help:"Print an object with version and build."`
 }
 
-// Run prints the version.
-func (c *versionCmd) Run(env *environment) error {
-	if c.JSON {
-		return json.NewEncoder(env.out).Encode(struct {
+// Print writes the version of the program with the name.
+func (v Version) Print(w io.Writer, program string) error {
+	if v.JSON {
+		return json.NewEncoder(w).Encode(struct {
 			Version string `json:"version"`
 			Build   string `json:"build"`
-		}{contract.Version, build()})
+		}{contract.Version, Build()})
 	}
-	_, err := fmt.Fprintf(env.out, "relay %s (%s)\n", contract.Version, build())
+	_, err := fmt.Fprintf(w, "%s %s (%s)\n", program, contract.Version, Build())
 	return err
 }
 
-// build is the identity of what runs: the commit that it was built from, with
+// Build is the identity of what runs: the commit that it was built from, with
 // "+modified" when files differed from it, or "unknown" without version control.
-func build() string {
+func Build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
