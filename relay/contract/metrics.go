@@ -79,6 +79,8 @@ var (
 		"None; it shows how work is spread.", []string{"payer"}}
 	MetricPayerReserved = Metric{"relaypool_fee_payer_reserved_lamports", "What those would cost, which is not spent twice.",
 		"None; a payer is dry when its balance less this is below the minimum.", []string{"payer"}}
+	MetricPayerMinimum = Metric{"relaypool_fee_payer_minimum_lamports", "Balance below which a payer is not chosen from, as it is configured.",
+		"None; what a payer holds above it is what can be spent.", nil}
 	MetricPayerUsable = Metric{"relaypool_fee_payer_usable", "1 while the payer is chosen from; 0 while it is dry, refused by the chain, or unknown.",
 		"0: fund it. All at 0: work is held until one is funded.", []string{"payer"}}
 
@@ -151,7 +153,7 @@ func Metrics() []Metric {
 		MetricSubmissions, MetricStages, MetricAttempts, MetricLeases, MetricPolls, MetricPollSize, MetricInFlight, MetricWatching, MetricHolding,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCSocket, MetricRPCNudges,
-		MetricPayerBalance, MetricPayerAge, MetricPayerInFlight, MetricPayerReserved, MetricPayerUsable,
+		MetricPayerBalance, MetricPayerAge, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,
 		MetricSpent, MetricSpentToday, MetricReturned, MetricReceived, MetricCap, MetricCapLeft,
 		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerAge, MetricLedgerDifference,
 		MetricSwaps, MetricSwapAge, MetricSwapsOverdue, MetricSwapsSettled, MetricSwapWaits,

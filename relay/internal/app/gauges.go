@@ -107,6 +107,7 @@ func (a *App) readPayerGauges() {
 	a.metrics.ReadEach(contract.MetricPayerAge, each(func(b feepayer.Balance) (float64, bool) { return b.Age.Seconds(), known(b) }))
 	a.metrics.ReadEach(contract.MetricPayerInFlight, each(func(b feepayer.Balance) (float64, bool) { return float64(b.InFlight), true }))
 	a.metrics.ReadEach(contract.MetricPayerReserved, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Reserved), true }))
+	a.metrics.Read(contract.MetricPayerMinimum, func() (float64, bool) { return float64(a.o.Config.FeePayerMinBalance), true })
 	a.metrics.ReadEach(contract.MetricPayerUsable, each(func(b feepayer.Balance) (float64, bool) { return flag(b.State == feepayer.StateReady), true }))
 }
 
