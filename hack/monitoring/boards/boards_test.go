@@ -99,7 +99,7 @@ func TestFiguresOfTheFleetAreNotAddedUp(t *testing.T) {
 		contract.MetricBacklog, contract.MetricBacklogAge, contract.MetricHeld, contract.MetricOpen, contract.MetricSpent, contract.MetricSpentToday,
 		contract.MetricReturned, contract.MetricReceived, contract.MetricCap, contract.MetricCapLeft, contract.MetricSwaps, contract.MetricSwapAge,
 		contract.MetricSwapsOverdue, contract.MetricLedgerUnknown, contract.MetricLedgerGaps, contract.MetricLedgerDifference, contract.MetricTreeLeaves,
-		contract.MetricPayerBalance, contract.MetricPayerUsable, contract.MetricRPCUp,
+		contract.MetricPayerBalance, contract.MetricPayerMinimum, contract.MetricPayerUsable, contract.MetricRPCUp,
 	}
 	summed := regexp.MustCompile(`(sum|avg|count) by \([^)]*\) \((?:rate\()?(relaypool_\w+)`)
 	panels(func(b *grafana.Board, p *grafana.Panel) {

@@ -34,11 +34,12 @@ func spentOver(m contract.Metric, window string, labels ...string) string {
 	return fmt.Sprintf("sum by (%s) (rate((%s)%s))", by, once(m, m.Labels...), window)
 }
 
-// runwayHours is for how many hours what the payers hold lasts at the rate of a
-// window, as the alerts on it reckon, but for the minima that they leave out; a year
-// at most, which is what a fleet has that spends nothing.
+// runwayHours is for how many hours what the payers hold above their minimum lasts at
+// the rate of a window, as the alerts on it reckon; a year at most, which is what a
+// fleet has that spends nothing.
 func runwayHours(window string) string {
-	return "clamp_max(sum by (namespace, pool) (" + once(contract.MetricPayerBalance, "payer") + ") / clamp_min(" +
+	above := once(contract.MetricPayerBalance, "payer") + " - on (namespace, pool) group_left () " + once(contract.MetricPayerMinimum)
+	return "clamp_max(sum by (namespace, pool) (clamp_min(" + above + ", 0)) / clamp_min(" +
 		spentOver(contract.MetricSpent, window) + " - " + spentOver(contract.MetricReturned, window) + ", 1) / 3600, 8760)"
 }
 
@@ -51,7 +52,7 @@ func moneyPayers() grafana.Row {
 	return grafana.Row{Title: "Fee payers", Panels: []grafana.Panel{
 		{
 			Title: "Runway", Kind: grafana.Numbers, Unit: grafana.Hours, Width: 6, Height: 5, Below: true, Warn: 24, Alarm: 2,
-			Shows: "For how long the payers' funds last at the rate of the last hour, a year at most.", Good: "days.", Bad: "below 24 h, and below 2 h at night.", Do: "fund the payers: RelaypoolRunwayShort, RelaypoolRunwayEnding.",
+			Shows: "For how long what the payers hold above their minimum lasts at the rate of the last hour, a year at most.", Good: "days.", Bad: "below 24 h, and below 2 h at night.", Do: "fund the payers: RelaypoolRunwayShort, RelaypoolRunwayEnding.",
 			Queries: []grafana.Query{query("{{pool}}", runwayHours(lastHour))},
 		},
 		{
@@ -71,12 +72,12 @@ func moneyPayers() grafana.Row {
 		},
 		{
 			Title: "Balances", Kind: grafana.Curves, Unit: grafana.SOL,
-			Shows: "What each payer holds.", Good: "between minimum and target, all of them.", Bad: "one at the minimum: it is not used.", Do: "fund it: RelaypoolPayerLow.",
-			Queries: []grafana.Query{query("{{pool}} {{payer}}", inSOL(once(contract.MetricPayerBalance, "payer")))},
+			Shows: "What each payer holds, and the minimum that each has to keep.", Good: "between minimum and target, all of them.", Bad: "one at the minimum: it is not used.", Do: "fund it: RelaypoolPayerLow.",
+			Queries: []grafana.Query{query("{{pool}} {{payer}}", inSOL(once(contract.MetricPayerBalance, "payer"))), query("{{pool}} minimum", inSOL(once(contract.MetricPayerMinimum)))},
 		},
 		{
 			Title: "Runway over time", Kind: grafana.Curves, Log: true, Unit: grafana.Hours, Below: true, Warn: 24, Alarm: 2,
-			Shows: "Hours that the funds last, at the rate of the last hour and of the last six.", Good: "days, by both.", Bad: "that of the hour far below that of the six: something has just begun to spend.", Do: "look at spending by kind.",
+			Shows: "Hours that the funds above the minima last, at the rate of the last hour and of the last six.", Good: "days, by both.", Bad: "that of the hour far below that of the six: something has just begun to spend.", Do: "look at spending by kind.",
 			Queries: []grafana.Query{query("{{pool}} at the last hour's rate", runwayHours(lastHour)), query("{{pool}} at the last six hours' rate", runwayHours(lastSixHours))},
 		},
 		{

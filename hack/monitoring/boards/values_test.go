@@ -152,3 +152,34 @@ func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 		}
 	}
 }
+
+// A payer at its minimum is not used: what it holds lasts for no time at all.
+func TestRunwayIsOfWhatIsAboveTheMinimum(t *testing.T) {
+	t.Parallel()
+	const of = `namespace="pools",pool="shielded"`
+	series := []string{ // 1 000 000 lamports a second are spent, a tenth comes back
+		`relaypool_spent_lamports_total{` + of + `,pod="a",kind="swap",cost="rent"} 0+60000000x400`,
+		`relaypool_returned_lamports_total{` + of + `,pod="a"} 0+6000000x400`,
+		`relaypool_fee_payer_minimum_lamports{` + of + `,pod="a"} 50000000x400`,
+		`relaypool_fee_payer_minimum_lamports{` + of + `,pod="b"} 50000000x400`,
+		`relaypool_fee_payer_balance_lamports{` + of + `,pod="a",payer="dry"} 50000000x400`,
+		`relaypool_fee_payer_balance_lamports{` + of + `,pod="a",payer="drier"} 10000000x400`,
+		`relaypool_fee_payer_balance_lamports{` + of + `,pod="b",payer="wet"} 6530000000x400`, // 2 h of 900 000 a second above it
+	}
+	shown := 0
+	panels(func(b *grafana.Board, p *grafana.Panel) {
+		if p.Unit != grafana.Hours {
+			return
+		}
+		for _, q := range p.Queries {
+			shown++
+			answer := evaluate(t, series, boards.Fill(q.Expr, boards.Choice{Namespace: ".+", Pool: ".+", RateInterval: "5m"}), samples)
+			if len(answer) != 1 || math.Abs(answer[0].F-2) > 1e-6 {
+				t.Errorf("%s, %s: %v, want 2 h", b.Title, p.Title, answer)
+			}
+		}
+	})
+	if shown < 2 {
+		t.Errorf("%d queries of the runway, want those of the last hour and of the last six", shown)
+	}
+}
