@@ -121,6 +121,7 @@ func (b built) check(t *testing.T, name string) {
 	file := filepath.Join(t.TempDir(), name)
 	t.Run("files", func(t *testing.T) { extract(t, img, name, file) })
 	t.Run("program", func(t *testing.T) { b.program(t, name, file) })
+	t.Run("licences", func(t *testing.T) { b.licenses(t, file, img) })
 	t.Run("SBOM", func(t *testing.T) { b.sbom(t, name, file, img) })
 }
 
@@ -190,7 +191,8 @@ func extract(t *testing.T, img v1.Image, name, file string) {
 	slices.Sort(got)
 	want := []string{
 		"0644 etc/group", "0644 etc/passwd", "0644 etc/ssl/certs/ca-certificates.crt",
-		"0755 " + name, "0755 etc", "0755 etc/ssl", "0755 etc/ssl/certs", "1777 tmp",
+		"0644 licenses/LICENSE", "0644 licenses/THIRD-PARTY",
+		"0755 " + name, "0755 etc", "0755 etc/ssl", "0755 etc/ssl/certs", "0755 licenses", "1777 tmp",
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -218,6 +220,91 @@ func (b built) program(t *testing.T, name, file string) {
 	if out, err := exec.Command("ldd", file).CombinedOutput(); err == nil || !strings.Contains(string(out), "not a dynamic executable") {
 		t.Errorf("the program is not static: %s", out)
 	}
+}
+
+// licenses wants the text of every module that the program says it is linked from, as
+// the module has it.
+func (b built) licenses(t *testing.T, file string, img v1.Image) {
+	folder := t.TempDir()
+	content := mutate.Extract(img)
+	unpack(t, content, folder)
+	if err := content.Close(); err != nil {
+		t.Fatal(err)
+	}
+	read := func(file string) string {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if read(filepath.Join(folder, "licenses", "LICENSE")) != read(filepath.Join(b.root, "LICENSE")) {
+		t.Error("the project's licence is another")
+	}
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each section of the page, after what stands before them, begins with its modules.
+	sections := map[string]string{}
+	for _, section := range strings.Split(read(filepath.Join(folder, "licenses", "THIRD-PARTY")), "\n"+strings.Repeat("=", 80)+"\n")[1:] {
+		for line := range strings.Lines(section) {
+			if strings.HasPrefix(line, "---") || line == "\n" {
+				break
+			}
+			sections[strings.TrimSpace(line)] = section
+		}
+	}
+	all := b.licenseFiles(t, info)
+	for module, file := range all {
+		switch section, found := sections[module]; {
+		case !found:
+			t.Errorf("%s is not among the licences", module)
+		case file == "" && !strings.Contains(section, "It comes without a text of its licence."):
+			t.Errorf("%s has texts in none of the files that this test knows, and the page says:\n%s", module, section)
+		case file != "" && !strings.Contains(section, strings.TrimSpace(read(file))):
+			t.Errorf("the licence of %s is not what %s has", module, file)
+		}
+	}
+	if len(all) < 40 || len(all) != len(sections) {
+		t.Errorf("%d modules are linked, the page has %d", len(all), len(sections))
+	}
+}
+
+// licenseFiles gives the file with the licence of each module that a program is linked
+// from, of Go and of the authorities, by the name that they have on the page; empty
+// where there is none.
+func (b built) licenseFiles(t *testing.T, info *debug.BuildInfo) map[string]string {
+	ask := func(folder string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command("go", args...)
+		cmd.Dir = filepath.Join(b.root, folder)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go %s: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	folders := map[string]string{"Go's standard library " + runtime.Version(): ask(".", "env", "GOROOT")}
+	for _, m := range info.Deps {
+		folders[m.Path+" "+m.Version] = ask(".", "list", "-m", "-f", "{{.Dir}}", m.Path)
+	}
+	data, err := dataModules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders[data[0].Path+" "+data[0].Version] = ask("hack/images", "list", "-m", "-f", "{{.Dir}}", data[0].Path)
+	all := map[string]string{}
+	for module, folder := range folders {
+		all[module] = ""
+		for _, name := range []string{"LICENSE", "LICENSE.txt", "LICENSE.md", "COPYING"} {
+			if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+				all[module] = filepath.Join(folder, name)
+			}
+		}
+	}
+	return all
 }
 
 // sbom holds the document against what the program itself says.

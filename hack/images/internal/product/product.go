@@ -71,6 +71,8 @@ type Built struct {
 	Source   program.Source
 	Program  *program.Program
 	Image    v1.Image
+
+	licenses rootfs.Tree
 }
 
 // Build builds a product's program and makes its image.
@@ -88,7 +90,7 @@ func (c Checkout) Build(ctx context.Context, p Product, platform program.Platfor
 		Platform: platform, Created: b.Source.Time, Entrypoint: entrypoint, Labels: labels,
 		Layers: []image.Layer{
 			{Files: base, History: "authorities of TLS, users and /tmp"},
-			{Files: rootfs.Tree{b.file()}, History: "/" + p.Name + " from " + p.Package},
+			{Files: b.files(), History: "/" + p.Name + " from " + p.Package + ", and licences"},
 		},
 	})
 	if err != nil {
@@ -108,7 +110,7 @@ func (c Checkout) Files(ctx context.Context, p Product, platform program.Platfor
 	if err != nil {
 		return nil, err
 	}
-	return append(base, b.file()), nil
+	return append(base, b.files()...), nil
 }
 
 func (c Checkout) compile(ctx context.Context, p Product, platform program.Platform) (*Built, error) {
@@ -123,7 +125,12 @@ func (c Checkout) compile(ctx context.Context, p Product, platform program.Platf
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return nil, fmt.Errorf("build an image: %w", err)
 	}
-	built, err := program.Build(ctx, program.Options{Module: c.Root, Package: p.Package, Platform: platform, File: file})
+	options := program.Options{Module: c.Root, Package: p.Package, Platform: platform, File: file}
+	built, err := program.Build(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	licenses, err := c.licenses(ctx, p, options)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +138,13 @@ func (c Checkout) compile(ctx context.Context, p Product, platform program.Platf
 	if err != nil {
 		return nil, err
 	}
-	return &Built{Product: p, Platform: platform, Version: version, Source: source, Program: built}, nil
+	return &Built{Product: p, Platform: platform, Version: version, Source: source, Program: built, licenses: licenses}, nil
 }
 
-func (b *Built) file() rootfs.File { return rootfs.Program(b.Product.Name, b.Program.File) }
+// files are what an image has for its product, besides what every image has.
+func (b *Built) files() rootfs.Tree {
+	return append(rootfs.Tree{rootfs.Program(b.Product.Name, b.Program.File)}, b.licenses...)
+}
 
 // Configuration is what an image of the product says besides its files, for the
 // given state of the source.

@@ -68,9 +68,7 @@ func Build(ctx context.Context, o Options) (*Program, error) {
 	// as such rather than by an empty GOFLAGS, behind which stands that of `go env -w`.
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=auto", "-buildmode=exe", "-mod=readonly", "-tags=",
 		"-ldflags=-s -w", "-o", file, o.Package)
-	build.Dir = o.Module
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+o.Platform.OS, "GOARCH="+o.Platform.Architecture,
-		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
+	build.Dir, build.Env = o.Module, o.environment(toolchain)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s for %s: %w\n%s", o.Package, o.Platform, err, out)
 	}
@@ -79,6 +77,12 @@ func Build(ctx context.Context, o Options) (*Program, error) {
 		return nil, fmt.Errorf("build %s: read what was built: %w", o.Package, err)
 	}
 	return &Program{File: file, Info: info}, nil
+}
+
+// environment is what builds take of the user's own, and what they take instead.
+func (o Options) environment(toolchain string) []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOOS="+o.Platform.OS, "GOARCH="+o.Platform.Architecture,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
 }
 
 // toolchain is the one that the module's go.mod names: a newer one on this
