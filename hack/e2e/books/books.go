@@ -27,7 +27,7 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// Fleet is whose books are closed. All are required but Logs and Pages.
+// Fleet is whose books are closed. All are required but Others, Logs and Pages.
 type Fleet struct {
 	Stage *stage.Stage
 	// Name is the RelayPool's, Database its database's.
@@ -38,6 +38,9 @@ type Fleet struct {
 	Vault uint64
 	// Records are what clients were told.
 	Records []load.Record
+	// Others are what clients sent to other relays, or in other ways, whose logs and
+	// pages are here as well: nothing of it may be shown, either.
+	Others []load.Record
 	// LedgerFault is what relay ledger says against its own ledger; empty for nothing.
 	LedgerFault string
 	// Logs is the folder of the pods' logs, and Pages are their metrics by a name.
@@ -142,7 +145,7 @@ func (f *Fleet) chain(ctx context.Context, e *account.Evidence) error {
 
 // search looks for the content of every request in logs and metrics.
 func (f *Fleet) search(e *account.Evidence) error {
-	set := witness.Canaries(e.Records)
+	set := witness.Canaries(slices.Concat(e.Records, f.Others))
 	for source, page := range f.Pages {
 		hits, read, err := set.Search(bytes.NewReader(page))
 		if err != nil {

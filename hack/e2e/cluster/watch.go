@@ -2,15 +2,18 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -47,6 +50,13 @@ type Watcher struct {
 	known     map[string]bool // log streams, by container and restart
 	exits     map[string]Exit // by container id
 	faults    []string
+	lost      []LostLog
+}
+
+// LostLog is a container's log that could not be followed to its end.
+type LostLog struct {
+	Pod, Container string
+	Err            error
 }
 
 // Watch begins to follow a namespace, into a folder, until ctx ends; Close then
@@ -147,25 +157,49 @@ func logName(pod string, uid types.UID, container string, restart int32) string 
 	return fmt.Sprintf("%s_%s_%s_%d.log", pod, shortUID(uid), container, restart)
 }
 
-// follow copies what a container prints until it ends.
+// followTries bounds how often a log is begun again, Poll apart.
+const followTries = 120
+
+// follow copies what a container prints until it ends, again from the start when
+// that breaks.
 func (w *Watcher) follow(ctx context.Context, pod string, uid types.UID, container string, restart int32) {
-	file, err := os.OpenFile(filepath.Join(w.folder, logName(pod, uid, container, restart)), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		w.note("keep the log of %s: %v", pod, err)
-		return
+	path := filepath.Join(w.folder, logName(pod, uid, container, restart))
+	tick := time.NewTicker(Poll)
+	defer tick.Stop()
+	for try := 1; ; try++ {
+		err := w.copyLog(ctx, pod, container, path)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if try == followTries || apierrors.IsNotFound(err) {
+			w.mu.Lock()
+			w.lost = append(w.lost, LostLog{Pod: pod, Container: container, Err: err})
+			w.mu.Unlock()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
-	defer func() { _ = file.Close() }()
+}
+
+// copyLog copies a container's log from its start. What is there of it stays when
+// the log cannot be read.
+func (w *Watcher) copyLog(ctx context.Context, pod, container, path string) (err error) {
 	stream, err := w.c.Kube.CoreV1().Pods(w.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Follow: true}).Stream(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
-			w.note("follow the log of %s: %v", pod, err)
-		}
-		return
+		return err
 	}
-	defer func() { _ = stream.Close() }()
-	if _, err := io.Copy(file, stream); err != nil && ctx.Err() == nil {
-		w.note("follow the log of %s: %v", pod, err)
+	defer func() { _ = stream.Close() }() // read to its end
+	file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	_, err = io.Copy(file, stream)
+	return err
 }
 
 func shortUID(uid types.UID) string {
@@ -190,11 +224,18 @@ func (w *Watcher) Exits() []Exit {
 	return out
 }
 
-// Faults are what could not be followed.
+// Faults are the breaks of the watch itself, which goes on after them.
 func (w *Watcher) Faults() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.faults...)
+}
+
+// Lost are the logs that are not in the folder, or not whole.
+func (w *Watcher) Lost() []LostLog {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lost)
 }
 
 // Folder is where the logs are.

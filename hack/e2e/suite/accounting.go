@@ -14,7 +14,6 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/cluster"
 	"github.com/relaypool/relaypool/hack/e2e/report"
 	"github.com/relaypool/relaypool/hack/e2e/stage"
-	"github.com/relaypool/relaypool/relay/contract"
 )
 
 const (
@@ -43,22 +42,14 @@ func (s *suite) accounting(ctx context.Context, r *report.Scenario) error {
 	}
 	book := books.Fleet{
 		Stage: s.stage, Name: fleetName, Database: fleetName, Payers: keys, Vault: s.vault,
-		Records: records, Logs: s.fleets.Folder(), Pages: make(map[string][]byte),
+		Records: records, Others: s.others, Logs: s.fleets.Folder(), Pages: s.pages,
 	}
 	if err := book.AwaitQuiet(ctx); err != nil {
 		return err
 	}
 	r.Saw("every outcome is final")
-	pods, err := s.fleet.pods(ctx)
-	if err != nil {
+	if err := s.allMetrics(ctx, s.fleet); err != nil {
 		return err
-	}
-	for i := range pods {
-		page, err := books.Page(ctx, s.stage.HTTP, operationsURL(&pods[i])+contract.MetricsPath)
-		if err != nil {
-			return err
-		}
-		book.Pages["metrics of "+pods[i].Name] = page
 	}
 	book.LedgerFault = s.reconcile(ctx)
 	e, results, err := book.Close(ctx)
@@ -73,7 +64,7 @@ func (s *suite) accounting(ctx context.Context, r *report.Scenario) error {
 		}
 		r.Saw("%s  %-28s %s (%d examined)", mark, c.Name, c.Claim, c.Examined)
 	}
-	if err := errors.Join(verdict(results), s.servedAll(records)); err != nil {
+	if err := errors.Join(verdict(results), s.servedAll(records), complete(s.fleets.Lost())); err != nil {
 		return err
 	}
 	r.Sum("%d submissions, %d transactions on the chain, %d payers: %d claims hold", len(e.Submissions), len(e.Transactions), len(e.Payers), len(results))

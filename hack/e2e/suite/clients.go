@@ -34,10 +34,14 @@ func (s *suite) clients(ctx context.Context, r *report.Scenario) (err error) {
 		return fmt.Errorf("keep what the tour prints: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	ear := &overheard{next: s.stage.HTTP.Transport}
+	with := *s.stage.HTTP
+	with.Transport = ear
+	defer func() { s.others = append(s.others, ear.records()...) }()
 	if err := tour.Run(ctx, tour.Options{
 		RelayURL: s.stage.FleetURL(fleetName), OperationsURL: operationsURL(&pods[0]), ChainURL: s.stage.RPCURL(),
 		RouterURL: s.stage.RouterURL(), AdminURL: s.stage.AdminURL(), OutputMint: localnet.OutputMint(),
-		HTTP: s.stage.HTTP, Profile: s.stage.Chain.Profile, FeePayer: payers[0], Prover: s.Prover,
+		HTTP: &with, Profile: s.stage.Chain.Profile, FeePayer: payers[0], Prover: s.Prover,
 		Print: terminal.New(file, terminal.Style{}), Random: rand.Reader, Now: s.Now,
 	}); err != nil {
 		return fmt.Errorf("%w; %s has the steps before it", err, path)

@@ -85,7 +85,7 @@ func (s *suite) killPod(ctx context.Context, r *report.Scenario) error {
 		if err := s.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(victim), now); err != nil {
 			return "", err
 		}
-		if n := restarts(now, relayContainer) - restarts(victim, relayContainer); n != 1 {
+		if n := restarts(now) - restarts(victim); n != 1 {
 			return fmt.Sprintf("it was restarted %d times, expected once", n), nil
 		}
 		if !cluster.Ready(now) {
@@ -119,9 +119,10 @@ func readySince(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-func restarts(pod *corev1.Pod, container string) int32 {
+// restarts counts how often a pod's relay was started again.
+func restarts(pod *corev1.Pod) int32 {
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == container {
+		if status.Name == relayContainer {
 			return status.RestartCount
 		}
 	}
@@ -197,7 +198,7 @@ func (s *suite) deployed(ctx context.Context) (d deployment, err error) {
 		return d, err
 	}
 	for i := range pods {
-		d.pods = append(d.pods, judge.Pod{Name: pods[i].Name, UID: string(pods[i].UID), Restarts: restarts(&pods[i], relayContainer)})
+		d.pods = append(d.pods, judge.Pod{Name: pods[i].Name, UID: string(pods[i].UID), Restarts: restarts(&pods[i])})
 	}
 	last, err := s.fleet.deployment(ctx)
 	if err != nil {

@@ -186,7 +186,11 @@ func (s *suite) closeLimited(ctx context.Context, f *fleet, crowd *traffic) erro
 		return err
 	}
 	book := books.Fleet{Stage: s.stage, Name: f.name, Database: f.name, Payers: keys, Records: crowd.load.Journal().Records()}
+	s.others = append(s.others, book.Records...)
 	if err := book.AwaitQuiet(ctx); err != nil {
+		return err
+	}
+	if err := s.allMetrics(ctx, f); err != nil {
 		return err
 	}
 	// This fleet's clients do not swap, and another fleet's do: these are the claims

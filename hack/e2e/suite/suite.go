@@ -16,6 +16,7 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/release"
 	"github.com/relaypool/relaypool/hack/e2e/report"
 	"github.com/relaypool/relaypool/hack/e2e/stage"
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/hack/wallet/simulator"
 )
@@ -68,6 +69,10 @@ type suite struct {
 	fleets    *cluster.Watcher // of the fleets' namespace
 	operators *cluster.Watcher
 	sizes     *cluster.Sizes // of the fleet
+	// others are what clients sent beside the traffic, and pages the metrics of pods
+	// that may be gone, by a name: nothing of any request may be in them.
+	others []load.Record
+	pages  map[string][]byte
 	// victims are the containers that this suite killed: their names by their ids.
 	victims map[string]string
 	// services are how clients were to be served, of scenarios that are over.
@@ -132,7 +137,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Cluster == nil || o.Helm == nil || o.Images == nil || len(o.VerifyingKey) == 0 || o.Simulator == nil || o.Prover == nil || o.Folder == "" || o.Report == nil || o.Now == nil {
 		return errors.New("run the suite: every option is required but Only and Keep")
 	}
-	s := &suite{Options: o, victims: make(map[string]string)}
+	s := &suite{Options: o, victims: make(map[string]string), pages: make(map[string][]byte)}
 	if err := s.clear(ctx); err != nil {
 		return fmt.Errorf("clear away what an earlier run left: %w", err)
 	}
@@ -185,6 +190,7 @@ func (s *suite) all(ctx, watching context.Context) (passed bool) {
 			s.Report.Skip(part.name, part.claim)
 			continue
 		}
+		s.keepPages(ctx)
 		running := s.Report.Begin(part.name, part.claim)
 		err := part.run(s, ctx, running)
 		if err == nil {
