@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -36,5 +39,24 @@ func TestWhatIsMissingOrUnknownIsRefused(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// The images of operator and relay are for amd64 by default, and those of the
+// suite for the machine that builds them: on another one they would not run together.
+func TestEveryImageIsBuiltForThisMachine(t *testing.T) {
+	t.Parallel()
+	command := exec.CommandContext(t.Context(), "make", append([]string{"--dry-run"}, buildArguments()...)...)
+	command.Dir = filepath.Join("..", "..")
+	said, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	built := false
+	for line := range strings.Lines(string(said)) {
+		built = built || strings.Contains(line, "tool build ") && strings.Contains(line, "-platform linux/"+runtime.GOARCH)
+	}
+	if !built {
+		t.Errorf("make would run\n%s\nwant operator and relay built for linux/%s", said, runtime.GOARCH)
 	}
 }
