@@ -70,6 +70,21 @@ func InOtherHands(dead uuid.UUID, held Held, now map[uuid.UUID]Row) (complaint s
 	return ""
 }
 
+// Owners is what rows show of who holds them: not all that each of them holds.
+func Owners(now map[uuid.UUID]Row) Sighting {
+	seen := make(Sighting)
+	for id, row := range now {
+		if row.Owner == uuid.Nil {
+			continue
+		}
+		if seen[row.Owner] == nil {
+			seen[row.Owner] = make(Held)
+		}
+		seen[row.Owner][id] = row.Epoch
+	}
+	return seen
+}
+
 // Heirs are the processes, of those that were there from the first, that held
 // something of the dead one's after it. What was started since is none.
 func Heirs(seen []Sighting, dead uuid.UUID, held Held) []uuid.UUID {

@@ -99,6 +99,15 @@ func TestHeirsAreThoseThatWereThereBefore(t *testing.T) {
 	}
 }
 
+func TestRowsShowWhoHoldsThem(t *testing.T) {
+	t.Parallel()
+	now := map[uuid.UUID]Row{id(11): {Owner: other, Epoch: 3}, id(12): {Owner: other, Epoch: 7}, id(13): {Owner: third, Epoch: 1}, id(14): {Epoch: 2}}
+	want := Sighting{other: {id(11): 3, id(12): 7}, third: {id(13): 1}}
+	if diff := cmp.Diff(want, Owners(now)); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
+	}
+}
+
 func TestAFleetIsUndisturbedWhenItsPodsAreTheSame(t *testing.T) {
 	t.Parallel()
 	before := []Pod{{"a", "1", 0}, {"b", "2", 1}, {"c", "3", 0}}

@@ -93,15 +93,19 @@ func (o *sightings) look(ctx context.Context, conn *pgx.Conn, tick <-chan time.T
 		}); err != nil {
 			return err
 		}
-		o.mu.Lock()
-		o.seen, o.err = append(o.seen, seen), nil
-		o.mu.Unlock()
+		o.add(seen)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick:
 		}
 	}
+}
+
+func (o *sightings) add(seen judge.Sighting) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen, o.err = append(o.seen, seen), nil
 }
 
 // close ends the looks.
@@ -195,6 +199,7 @@ func (s *suite) takenOver(ctx context.Context, r *report.Scenario, o *sightings,
 		if err != nil {
 			return "", err
 		}
+		o.add(judge.Owners(now)) // the looks beside this one may come too late for it
 		return judge.InOtherHands(dead, held, now), nil
 	}); err != nil {
 		return err
