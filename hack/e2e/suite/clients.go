@@ -46,7 +46,11 @@ func (s *suite) clients(ctx context.Context, r *report.Scenario) (err error) {
 	}); err != nil {
 		return fmt.Errorf("%w; %s has the steps before it", err, path)
 	}
-	r.Saw("deposit, withdrawals, refusals, transfer, swap and refund, each figure checked; %s has them", path)
+	heard := len(ear.records())
+	if heard == 0 {
+		return errors.New("none of the tour's requests was heard: nothing of them could be searched for in logs")
+	}
+	r.Saw("deposit, withdrawals, refusals, transfer, swap and refund, each figure checked; %s has them, and %d requests are kept to be searched for", path, heard)
 	r.Sum("2 withdrawals, 1 transfer, 1 swap executed and 1 refunded, 4 refusals")
 	return nil
 }
