@@ -70,6 +70,12 @@ func byName(objects []*unstructured.Unstructured) map[string]any {
 		if u.GetKind() == "ClusterRole" && u.GetLabels() == nil { // what controller-gen writes
 			u.SetLabels(map[string]string{"app.kubernetes.io/name": "relaypool-operator"})
 		}
+		if u.GetKind() == "Deployment" { // what the API server has by itself, and the chart says
+			strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "strategy")
+			if cmp.Equal(strategy, map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}}) {
+				unstructured.RemoveNestedField(u.Object, "spec", "strategy")
+			}
+		}
 		out[fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())] = withoutHelmsLabels(u.Object)
 	}
 	return out

@@ -390,6 +390,24 @@ func TestExternalMetricsMoveWithTheNames(t *testing.T) {
 	}
 }
 
+// Leader election can be turned off and on again in a cluster that has the release.
+func TestTheLeaseIsGivenUpAndTakenAgain(t *testing.T) {
+	t.Parallel()
+	c, helm := cluster(t)
+	_, err := helm.Install(load(t, current), nil)
+	must(t, err)
+	for _, step := range []struct{ values, want string }{
+		{"leaderElection: {enabled: false}", "Recreate"}, {"leaderElection: {enabled: true}", "RollingUpdate"}, {"leaderElection: {enabled: false}", "Recreate"},
+	} {
+		_, err = helm.Upgrade(load(t, current), parsed(t, step.values))
+		must(t, err)
+		got, _, _ := unstructured.NestedString(live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator").Object, "spec", "strategy", "type")
+		if got != step.want {
+			t.Errorf("with %s the strategy is %s, want %s", step.values, got, step.want)
+		}
+	}
+}
+
 // Two operators may be in a cluster when no namespace is of both.
 func TestOperatorsShareNoNamespace(t *testing.T) {
 	t.Parallel()
@@ -519,6 +537,9 @@ func TestEveryObjectIsTaken(t *testing.T) {
 	if len(files) < 12 {
 		t.Fatalf("%d goldens were found", len(files))
 	}
+	// As Helm calls itself in this process: what it has set, and a golden has not, is
+	// taken away, as in an upgrade.
+	owner := client.FieldOwner(filepath.Base(os.Args[0]))
 	for _, file := range files {
 		for _, u := range objects(t, file) {
 			if u.GetKind() == "CustomResourceDefinition" {
@@ -528,7 +549,7 @@ func TestEveryObjectIsTaken(t *testing.T) {
 			must(t, err)
 			eventually(t, func(ctx context.Context) error {
 				return c.Patch(ctx, u.DeepCopy(), client.RawPatch("application/apply-patch+yaml", raw), client.DryRunAll, client.ForceOwnership,
-					client.FieldOwner("test"), client.FieldValidation(metav1.FieldValidationStrict))
+					owner, client.FieldValidation(metav1.FieldValidationStrict))
 			}, file+": apply "+u.GetKind()+" "+u.GetName())
 		}
 	}
