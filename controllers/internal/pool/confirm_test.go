@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/apply"
@@ -158,3 +159,50 @@ func TestAJobThatCannotBeMadeHoldsUpNothingElse(t *testing.T) {
 		})
 	}
 }
+
+// A cache that is behind shows the RelayPool as it was before our last status. By
+// that one a step would be taken whose status could not be written.
+func TestNothingIsDoneByAStatusThatOursHasReplaced(t *testing.T) {
+	t.Parallel()
+	pool := running().Pool
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool.DeepCopy()).WithStatusSubresource(pool).Build()
+	key := client.ObjectKeyFromObject(pool)
+	before := new(v1alpha1.RelayPool)
+	if err := cached.Get(t.Context(), key, before); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{Options: Options{Client: cached}} // whatever a pass would need is not there
+	status := before.Status.DeepCopy()
+	status.ObservedGeneration++
+	r.Recorder = quiet{}
+	if err := r.write(t.Context(), &Facts{Pool: before}, &Plan{}, status); err != nil {
+		t.Fatal(err)
+	}
+	if !r.replaced.has(key, before.ResourceVersion) {
+		t.Error("the version that was replaced is not known")
+	}
+	after := new(v1alpha1.RelayPool)
+	if err := cached.Get(t.Context(), key, after); err != nil {
+		t.Fatal(err)
+	}
+	if r.replaced.has(key, after.ResourceVersion) {
+		t.Error("the version that is new counts as replaced")
+	}
+	r.replaced.set(key, after.ResourceVersion)
+	got, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+	if err != nil || got.RequeueAfter != soonest {
+		t.Errorf("a pass by what was replaced gives %+v, error %v; want another one after %s", got, err, soonest)
+	}
+	r.replaced.forget(key)
+	if r.replaced.has(key, after.ResourceVersion) {
+		t.Error("a RelayPool that is gone is remembered")
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}

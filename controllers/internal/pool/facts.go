@@ -103,6 +103,8 @@ type Backlog struct {
 	// Held are submissions that more pods would not bring further, by the code of
 	// the reason.
 	Held map[string]int64
+	// Old says that it was told so long ago that it says little of now.
+	Old bool
 }
 
 // held is how many are held.

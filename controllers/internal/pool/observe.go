@@ -54,6 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	f.Chain = f.Chain.Of(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
+	f.Backlog.Old = f.Now.Sub(f.Backlog.At) > backlogYoung
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}

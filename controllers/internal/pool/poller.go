@@ -23,6 +23,9 @@ const (
 	// want a reading of the last 30 s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
+	// backlogYoung is how old a reading may be that says what is held now. A process
+	// that does not reach the pods keeps an old one.
+	backlogYoung = 5 * time.Minute
 	// backlogPatience bounds one question. Pods that never answer are asked ever less
 	// often, down to once in backlogPause, or in watchedPause: the operator may run
 	// outside of their network. Those that answer with an error have lost their

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -98,6 +99,22 @@ type Options struct {
 type Reconciler struct {
 	Options
 	keyParser parser
+	replaced  versions
+}
+
+// versions are, by RelayPool, the one that our last write of a status replaced. A
+// cache that still shows it is behind: a pass would go by it, do what it may, and
+// then find that its status cannot be written, so that a step of a rotation might
+// be taken and never told.
+type versions struct{ by sync.Map }
+
+func (v *versions) set(key types.NamespacedName, version string) { v.by.Store(key, version) }
+
+func (v *versions) forget(key types.NamespacedName) { v.by.Delete(key) }
+
+func (v *versions) has(key types.NamespacedName, version string) bool {
+	known, _ := v.by.Load(key)
+	return known == version
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -152,6 +169,9 @@ func (r *Reconciler) visit(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	// Before anything that a dependency which is gone could hold up.
 	if pool.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.finalize(ctx, &pool)
+	}
+	if r.replaced.has(req.NamespacedName, pool.ResourceVersion) {
+		return ctrl.Result{RequeueAfter: soonest}, nil // unless the cache brings it sooner
 	}
 	if err := r.guardKeys(ctx, &pool); err != nil {
 		return ctrl.Result{}, err
@@ -301,6 +321,9 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
+	if pool.ResourceVersion != f.Pool.ResourceVersion { // it is the same when nothing differed but fractions of a second
+		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion)
+	}
 	log.FromContext(ctx).V(1).Info("Wrote status")
 	return nil
 }
@@ -317,6 +340,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.References.Forget(key)
 	r.KeyObserver.Drop(key)
 	r.Applier.Forget(key)
+	r.replaced.forget(key)
 }
 
 const (

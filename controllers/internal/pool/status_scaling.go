@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -27,16 +26,12 @@ func autoscalingActive(f *Facts, p *Plan) verdict {
 	case !*f.Autoscaler.Working:
 		return no(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+scrubbed(f.Autoscaler.Message, nil))
 	}
-	if reasons := f.Backlog.stopped(); f.Backlog.Due == 0 && len(reasons) > 0 && f.Now.Sub(f.Backlog.At) < limitedFor {
+	if reasons := f.Backlog.stopped(); f.Backlog.Due == 0 && len(reasons) > 0 && !f.Backlog.Old {
 		return yes(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: all that waits is held ("+
 			strings.Join(reasons, ", ")+"), and held work does not count as backlog; "+heldRemedy(reasons))
 	}
 	return yes(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
 }
-
-// limitedFor is how old a reading may be from which it is said that work is held
-// now. An operator that does not reach the pods keeps an old one.
-const limitedFor = 5 * time.Minute
 
 // scalerName is the provider's, HPA where none is named.
 func scalerName(a *v1alpha1.Autoscaling) string {

@@ -235,7 +235,7 @@ func TestConditions(t *testing.T) {
 			}, want: "True/Limited", says: []string{"(chain_unavailable)", "spec.solana.endpoints"}},
 			"what was held an hour ago, and has not been read since": {change: func(f *Facts) {
 				scaled(f)
-				f.Backlog = Backlog{At: now().Add(-time.Hour), Held: map[string]int64{"chain_unavailable": 7}}
+				f.Backlog = Backlog{At: now().Add(-time.Hour), Old: true, Held: map[string]int64{"chain_unavailable": 7}}
 			}, want: "True/Scaling"},
 			"swaps wait for their price": {change: func(f *Facts) {
 				scaled(f)
