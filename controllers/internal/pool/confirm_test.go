@@ -175,30 +175,33 @@ func TestNothingIsDoneByAStatusThatOursHasReplaced(t *testing.T) {
 	if err := cached.Get(t.Context(), key, before); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Options: Options{Client: cached}} // whatever a pass would need is not there
+	r := &Reconciler{Options: Options{Client: cached, Now: now}} // whatever else a pass would need is not there
 	status := before.Status.DeepCopy()
 	status.ObservedGeneration++
 	r.Recorder = quiet{}
 	if err := r.write(t.Context(), &Facts{Pool: before}, &Plan{}, status); err != nil {
 		t.Fatal(err)
 	}
-	if !r.replaced.has(key, before.ResourceVersion) {
+	if !r.replaced.has(key, before.ResourceVersion, now()) {
 		t.Error("the version that was replaced is not known")
 	}
 	after := new(v1alpha1.RelayPool)
 	if err := cached.Get(t.Context(), key, after); err != nil {
 		t.Fatal(err)
 	}
-	if r.replaced.has(key, after.ResourceVersion) {
+	if r.replaced.has(key, after.ResourceVersion, now()) {
 		t.Error("the version that is new counts as replaced")
 	}
-	r.replaced.set(key, after.ResourceVersion)
+	if r.replaced.has(key, before.ResourceVersion, now().Add(replacedFor)) {
+		t.Error("a version that is still shown after a minute counts as replaced: data that were put back would never be worked on")
+	}
+	r.replaced.set(key, after.ResourceVersion, now())
 	got, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 	if err != nil || got.RequeueAfter != soonest {
 		t.Errorf("a pass by what was replaced gives %+v, error %v; want another one after %s", got, err, soonest)
 	}
 	r.replaced.forget(key)
-	if r.replaced.has(key, after.ResourceVersion) {
+	if r.replaced.has(key, after.ResourceVersion, now()) {
 		t.Error("a RelayPool that is gone is remembered")
 	}
 }

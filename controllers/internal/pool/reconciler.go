@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -102,21 +101,6 @@ type Reconciler struct {
 	replaced  versions
 }
 
-// versions are, by RelayPool, the one that our last write of a status replaced. A
-// cache that still shows it is behind: a pass would go by it, do what it may, and
-// then find that its status cannot be written, so that a step of a rotation might
-// be taken and never told.
-type versions struct{ by sync.Map }
-
-func (v *versions) set(key types.NamespacedName, version string) { v.by.Store(key, version) }
-
-func (v *versions) forget(key types.NamespacedName) { v.by.Delete(key) }
-
-func (v *versions) has(key types.NamespacedName, version string) bool {
-	known, _ := v.by.Load(key)
-	return known == version
-}
-
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // New makes a Reconciler. It refuses options that lack a collaborator.
@@ -170,7 +154,8 @@ func (r *Reconciler) visit(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if pool.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.finalize(ctx, &pool)
 	}
-	if r.replaced.has(req.NamespacedName, pool.ResourceVersion) {
+	if r.replaced.has(req.NamespacedName, pool.ResourceVersion, r.Now()) {
+		log.FromContext(ctx).V(1).Info("Waiting for the cache, which shows the RelayPool as it was before the last status")
 		return ctrl.Result{RequeueAfter: soonest}, nil // unless the cache brings it sooner
 	}
 	if err := r.guardKeys(ctx, &pool); err != nil {
@@ -322,7 +307,7 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 		return fmt.Errorf("write status: %w", err)
 	}
 	if pool.ResourceVersion != f.Pool.ResourceVersion { // it is the same when nothing differed but fractions of a second
-		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion)
+		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
 	}
 	log.FromContext(ctx).V(1).Info("Wrote status")
 	return nil
