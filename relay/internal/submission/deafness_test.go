@@ -32,11 +32,12 @@ func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
 		"one is refused by who heard it":              {sends: []send{{err: away}, {err: away}, {at: least, err: away}, {at: least, err: &ledger.SendError{}}}, at: least},
 		"one lands of which nobody heard":             {sends: []send{{err: away}, {err: away}, {at: least, err: away}, {at: least, lands: true}}, at: least},
 		"the relay left all out for want of a budget": {sends: []send{{err: leftOut}, {at: 2 * time.Second, err: leftOut}, {at: least, err: leftOut}}, at: least},
+		"one fails long after several did":            {sends: []send{{err: away}, {at: 2 * time.Second, err: away}, {at: least, err: away}, {at: time.Hour, err: away}}, at: time.Hour},
 		"nothing has been tried since for long":       {sends: []send{{err: away}, {at: 2 * time.Second, err: away}, {at: least, err: away}}, at: 3 * least},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var d deafness
+			d := deafness{least: least}
 			start := time.Unix(1, 0)
 			for _, s := range test.sends {
 				if s.lands {
@@ -45,7 +46,7 @@ func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
 					d.sent(start.Add(s.at), s.err)
 				}
 			}
-			if got := d.lasts(start.Add(test.at), least); got != test.want {
+			if got := d.lasts(start.Add(test.at)); got != test.want {
 				t.Errorf("deaf: %v, want %v", got, test.want)
 			}
 		})

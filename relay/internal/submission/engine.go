@@ -129,7 +129,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		return nil, errors.New("the submission engine's timing has to be above zero")
 	}
 	e := &Engine{
-		EngineOptions: o, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
+		EngineOptions: o, deaf: deafness{least: o.Timing.Lease}, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
 		slots: slots{most: o.Concurrency}, settlements: slots{most: o.Settlements}, settling: make(chan struct{}, 1), nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1), seeing: make(chan struct{}, 1),
 	}
 	e.stopping, e.stop = context.WithCancel(context.Background())

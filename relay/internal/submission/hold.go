@@ -72,10 +72,12 @@ func (h *holding) reason() string {
 	return h.why
 }
 
-// deafness is how long no endpoint has taken a transaction. An endpoint that is
+// deafness is since when no endpoint has taken a transaction. An endpoint that is
 // only submitted to may be gone, or its plan used up, while others are read: what
 // is signed is then sent again and again, and more processes would not help.
 type deafness struct {
+	// least is for how long sends have to fail.
+	least       time.Duration
 	mu          sync.Mutex
 	since, last time.Time
 	failures    int
@@ -92,6 +94,9 @@ func (d *deafness) sent(now time.Time, err error) {
 	case errors.As(err, &unavailable) && unavailable.Kind == ledger.KindBudget:
 		// The relay itself left it out, for the sake of others.
 	default:
+		if d.lapsed(now) {
+			d.failures = 0
+		}
 		if d.failures++; d.failures == 1 {
 			d.since = now
 		}
@@ -106,28 +111,31 @@ func (d *deafness) heard() {
 	d.failures = 0
 }
 
-// lasts reports whether several sends in a row have failed for that long. It ends
-// when nothing has been tried for twice the time, as nothing is known then.
-func (d *deafness) lasts(now time.Time, least time.Duration) bool {
+// lasts reports whether several sends in a row have failed for long enough.
+func (d *deafness) lasts(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.failures >= patientTries && d.last.Sub(d.since) >= least && now.Sub(d.last) < 2*least
+	return d.failures >= patientTries && d.last.Sub(d.since) >= d.least && !d.lapsed(now)
 }
+
+// lapsed reports that nothing has failed for so long that nothing is known any more.
+func (d *deafness) lapsed(now time.Time) bool { return now.Sub(d.last) >= 2*d.least }
 
 var errDeaf = errors.New("no submit endpoint takes transactions")
 
 // unheard is the error of a queue that waits for the submit endpoints; nil when
 // they take transactions, as far as is known.
 func (e *Engine) unheard() error {
-	if e.deaf.lasts(e.Now(), e.Timing.Lease) {
+	if e.deaf.lasts(e.Now()) {
 		return errDeaf
 	}
 	return nil
 }
 
-// unread is why nothing can be read of the chain.
+// unread is why nothing can be read of the chain, which is given the time that one
+// call may take: a slow chain is not one that is away.
 func (e *Engine) unread(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease/2)
+	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
 	_, err := e.State.Tree(ctx, e.Timing.Poll)
 	return err
@@ -203,13 +211,15 @@ func (e *Engine) resume(ctx context.Context) {
 		defer cancel()
 		err = e.Payers.Ready(call, 2*nullifierRent+signatureFee)
 	case refusal.PoolNotInitialised, refusal.ChainUnavailable:
-		if err = e.unheard(); err == nil {
-			err = e.unread(ctx)
-		}
+		err = e.unread(ctx)
 	default:
 		return
 	}
-	if err == nil {
+	switch deaf := e.unheard(); {
+	case err != nil:
+	case deaf != nil: // the reason is gone, and there is another
+		e.holdAll(ctx, HoldChain, deaf)
+	default:
 		e.resumed(ctx)
 	}
 }
