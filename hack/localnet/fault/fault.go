@@ -8,6 +8,7 @@
 package fault
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,6 +20,8 @@ const (
 	methodSend      = "sendTransaction"
 	methodBlockhash = "getLatestBlockhash"
 	methodHealth    = "getHealth"
+	methodStatuses  = "getSignatureStatuses"
+	methodSimulate  = "simulateTransaction"
 )
 
 // MethodSocket is the name under which the opening of a WebSocket is a call.
@@ -33,6 +36,20 @@ const (
 	HealthOK Health = "ok"
 	// HealthBehind says that the node is behind, though it is not.
 	HealthBehind Health = "behind"
+)
+
+// Outcome is what an endpoint says that every transaction comes to, whatever it
+// does on the chain.
+type Outcome string
+
+// The outcomes; the empty Outcome is the truth.
+const (
+	// OutcomeSucceeds: every signature is final without an error, and every
+	// simulation and preflight succeeds.
+	OutcomeSucceeds Outcome = "succeeds"
+	// OutcomeFails: every signature is final with Rule.Err, and every simulation
+	// and preflight ends in it.
+	OutcomeFails Outcome = "fails"
 )
 
 // Socket is what goes wrong with WebSocket connections.
@@ -55,8 +72,8 @@ type Error struct {
 
 // Rule is one way to misbehave. Every field but the first two is an effect, and
 // a rule has one or more of them. Of several rules that apply to one call the
-// delays add up, the largest lag and the shortest history count, and the first
-// that fails the call decides how.
+// delays add up, the largest lag, the largest lead and the shortest history
+// count, and the first that fails the call, or has an outcome, decides how.
 type Rule struct {
 	// Method is what the rule applies to; "" is every method.
 	Method string
@@ -99,6 +116,21 @@ type Rule struct {
 	// only; 0 is no limit.
 	History uint64
 
+	// Ahead is how many slots more than the truth the node claims to be at: in
+	// getSlot, in every context slot and against every minContextSlot. With a Lag
+	// of its own it answers from the past and claims to be at the newest slot.
+	Ahead uint64
+	// HeightAhead is how many blocks more than the truth every block height is
+	// said to be, a blockhash's last valid one included.
+	HeightAhead uint64
+	// SlotAsHeight gives slots in place of block heights, which is 22 million too
+	// many on mainnet. A blockhash's last valid height is then its slot plus 150.
+	SlotAsHeight bool
+	// Outcome is what every transaction comes to, and Err the error of one that
+	// fails: JSON as Agave writes it, such as {"InstructionError":[2,{"Custom":1}]}.
+	Outcome Outcome
+	Err     string
+
 	// Socket is a fault of WebSocket connections.
 	Socket Socket
 }
@@ -135,15 +167,24 @@ func (r *Rule) validateAnswer() error {
 		return fmt.Errorf("health is for method %s, got %q", methodHealth, r.Method)
 	case r.Health != "" && r.Health != HealthOK && r.Health != HealthBehind:
 		return fmt.Errorf("health is %q, expected %q or %q", r.Health, HealthOK, HealthBehind)
+	case r.Outcome != "" && r.Outcome != OutcomeSucceeds && r.Outcome != OutcomeFails:
+		return fmt.Errorf("outcome is %q, expected %q or %q", r.Outcome, OutcomeSucceeds, OutcomeFails)
+	case r.Outcome != "" && !r.concerns(methodStatuses) && !r.concerns(methodSimulate) && !r.concerns(methodSend):
+		return fmt.Errorf("outcome is for method %s, %s or %s, got %q", methodStatuses, methodSimulate, methodSend, r.Method)
+	case (r.Err != "") != (r.Outcome == OutcomeFails) || r.Err != "" && !json.Valid([]byte(r.Err)):
+		return fmt.Errorf("err and outcome %q go together, and err is a transaction error as Agave writes it, such as {\"InstructionError\":[2,{\"Custom\":1}]}", OutcomeFails)
 	case r.Socket != "" && r.Socket != SocketCut && r.Socket != SocketSilent:
 		return fmt.Errorf("socket is %q, expected %q or %q", r.Socket, SocketCut, SocketSilent)
 	case r.Socket == SocketCut && r.Method != "":
 		return fmt.Errorf("socket %q is for whole connections, expected no method, got %q", SocketCut, r.Method)
 	case *r == Rule{Method: r.Method, Probability: r.Probability}:
-		return errors.New("the rule has no effect, expected latency, jitter, status, error, cut, hang, drop, empty, lag, frozenBlockhash, health, history or socket")
+		return errors.New("the rule has no effect, expected latency, jitter, status, error, cut, hang, drop, empty, lag, frozenBlockhash, health, history, ahead, heightAhead, slotAsHeight, outcome or socket")
 	}
 	return nil
 }
+
+// concerns reports whether the rule applies to a method.
+func (r *Rule) concerns(method string) bool { return r.Method == "" || r.Method == method }
 
 // failures counts the ways in which the rule fails a call.
 func (r *Rule) failures() (n int) {

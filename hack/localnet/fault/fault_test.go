@@ -25,6 +25,8 @@ func TestRulesAreReadAsTheyAreWritten(t *testing.T) {
 		"a transaction that is forgotten": {`[{"drop":true}]`, []fault.Rule{{Drop: true}}},
 		"wrong answers":                   {`[{"empty":true},{"health":"ok"},{"frozenBlockhash":true}]`, []fault.Rule{{Empty: true}, {Health: fault.HealthOK}, {FrozenBlockhash: true}}},
 		"a node behind, without a past":   {`[{"lag":12,"history":100}]`, []fault.Rule{{Lag: 12, History: 100}}},
+		"a node that claims more":         {`[{"ahead":100,"heightAhead":22000000},{"method":"getLatestBlockhash","slotAsHeight":true}]`, []fault.Rule{{Ahead: 100, HeightAhead: 22_000_000}, {Method: "getLatestBlockhash", SlotAsHeight: true}}},
+		"outcomes that are none":          {`[{"method":"getSignatureStatuses","outcome":"succeeds"},{"outcome":"fails","err":{"InstructionError":[2,{"Custom":1}]}}]`, []fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}, {Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":1}]}`}}},
 		"sockets":                         {`[{"socket":"cut","probability":0.01},{"socket":"silent"}]`, []fault.Rule{{Socket: fault.SocketCut, Probability: 0.01}, {Socket: fault.SocketSilent}}},
 	}
 	for name, test := range tests {
@@ -76,6 +78,10 @@ func TestWhatIsWrongWithARuleIsNamed(t *testing.T) {
 		"a frozen hash of another method":    {`[{"method":"getSlot","frozenBlockhash":true}]`, "frozenBlockhash is for method getLatestBlockhash"},
 		"health of another method":           {`[{"method":"getSlot","health":"ok"}]`, "health is for method getHealth"},
 		"health of another kind":             {`[{"health":"fine"}]`, `health is "fine", expected "ok" or "behind"`},
+		"an outcome of another kind":         {`[{"outcome":"lands"}]`, `outcome is "lands", expected "succeeds" or "fails"`},
+		"an outcome of another method":       {`[{"method":"getSlot","outcome":"succeeds"}]`, "outcome is for method getSignatureStatuses, simulateTransaction or sendTransaction"},
+		"a failure without an error":         {`[{"outcome":"fails"}]`, `err and outcome "fails" go together`},
+		"an error without a failure":         {`[{"outcome":"succeeds","err":{"InstructionError":[2,{"Custom":1}]}}]`, `err and outcome "fails" go together`},
 		"a socket's fault of another kind":   {`[{"socket":"slow"}]`, `socket is "slow", expected "cut" or "silent"`},
 		"a cut of one method's connections ": {`[{"socket":"cut","method":"slotSubscribe"}]`, "expected no method"},
 	}
@@ -164,13 +170,15 @@ func TestRulesThatApplyToOneCallAddUp(t *testing.T) {
 		{Lag: 5}, {Lag: 9}, {Lag: 7}, {History: 50}, {History: 20}, {History: 30},
 		{Method: "getBalance", Cut: true}, {Status: 500}, {Hang: true},
 		{Drop: true}, {Empty: true}, {FrozenBlockhash: true}, {Health: fault.HealthBehind},
+		{Ahead: 3}, {Ahead: 100}, {HeightAhead: 7}, {HeightAhead: 6}, {SlotAsHeight: true},
+		{Outcome: fault.OutcomeFails, Err: `"AccountInUse"`}, {Outcome: fault.OutcomeSucceeds},
 	}
 	if err := in.Set(rules); err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string]struct{ want fault.Plan }{
 		"getSlot":            {fault.Plan{}},
-		"sendTransaction":    {fault.Plan{Drop: true}},
+		"sendTransaction":    {fault.Plan{Drop: true, Outcome: fault.OutcomeFails, Err: `"AccountInUse"`}},
 		"getLatestBlockhash": {fault.Plan{FrozenBlockhash: true}},
 		"getHealth":          {fault.Plan{Health: fault.HealthBehind}},
 	}
@@ -178,6 +186,7 @@ func TestRulesThatApplyToOneCallAddUp(t *testing.T) {
 		want := test.want
 		want.Before, want.After, want.Lag, want.History, want.Empty = 3*time.Second, time.Minute, 9, 20, true
 		want.Failure = &fault.Rule{Status: 500}
+		want.Ahead, want.HeightAhead, want.SlotAsHeight = 100, 7, true
 		if diff := cmp.Diff(want, in.Plan(method)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", method, diff)
 		}

@@ -20,6 +20,10 @@ type Plan struct {
 	Drop, Empty, FrozenBlockhash bool
 	Lag, History                 uint64
 	Health                       Health
+	Ahead, HeightAhead           uint64
+	SlotAsHeight                 bool
+	Outcome                      Outcome
+	Err                          string
 }
 
 // Injector holds the rules of one endpoint and draws what applies. It is safe
@@ -74,7 +78,7 @@ func (in *Injector) Plan(method string) Plan {
 	n := in.next(method)
 	for i := range in.rules {
 		rule := &in.rules[i]
-		if rule.Method != "" && rule.Method != method {
+		if !rule.concerns(method) {
 			continue
 		}
 		chance := in.random(method, n, i)
@@ -87,6 +91,7 @@ func (in *Injector) Plan(method string) Plan {
 			in.applied[rule.failure()]++
 		}
 		in.answer(&p, rule, method)
+		in.lie(&p, rule, method)
 	}
 	return p
 }
@@ -100,7 +105,7 @@ func (in *Injector) Notify(method string) (lag uint64, lost bool) {
 	n := in.next(key)
 	for i := range in.rules {
 		rule := &in.rules[i]
-		if (rule.Method != "" && rule.Method != method) || !rule.draw(in.random(key, n, i)) {
+		if !rule.concerns(method) || !rule.draw(in.random(key, n, i)) {
 			continue
 		}
 		lag = max(lag, rule.Lag)
@@ -197,6 +202,26 @@ func (in *Injector) answer(p *Plan, rule *Rule, method string) {
 			p.History = rule.History
 		}
 		in.applied["history"]++
+	}
+}
+
+// lie adds what the rule has the endpoint claim.
+func (in *Injector) lie(p *Plan, rule *Rule, method string) {
+	if rule.Ahead > 0 {
+		p.Ahead = max(p.Ahead, rule.Ahead)
+		in.applied["ahead"]++
+	}
+	if rule.HeightAhead > 0 {
+		p.HeightAhead = max(p.HeightAhead, rule.HeightAhead)
+		in.applied["heightAhead"]++
+	}
+	if rule.SlotAsHeight {
+		p.SlotAsHeight = true
+		in.applied["slotAsHeight"]++
+	}
+	if rule.Outcome != "" && p.Outcome == "" && (method == methodStatuses || method == methodSimulate || method == methodSend) {
+		p.Outcome, p.Err = rule.Outcome, rule.Err
+		in.applied["outcome"]++
 	}
 }
 

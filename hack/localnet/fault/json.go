@@ -12,27 +12,32 @@ import (
 
 // wireRule is a Rule's JSON form: durations are texts such as "250ms".
 type wireRule struct {
-	Method          string        `json:"method,omitempty"`
-	Probability     float64       `json:"probability,omitempty"`
-	Latency         *wireDuration `json:"latency,omitempty"`
-	Jitter          *wireDuration `json:"jitter,omitempty"`
-	AfterActing     bool          `json:"afterActing,omitempty"`
-	Status          int           `json:"status,omitempty"`
-	RetryAfter      *wireDuration `json:"retryAfter,omitempty"`
-	Error           *Error        `json:"error,omitempty"`
-	Cut             bool          `json:"cut,omitempty"`
-	Hang            bool          `json:"hang,omitempty"`
-	Drop            bool          `json:"drop,omitempty"`
-	Empty           bool          `json:"empty,omitempty"`
-	Lag             uint64        `json:"lag,omitempty"`
-	FrozenBlockhash bool          `json:"frozenBlockhash,omitempty"`
-	Health          Health        `json:"health,omitempty"`
-	History         uint64        `json:"history,omitempty"`
-	Socket          Socket        `json:"socket,omitempty"`
+	Method          string          `json:"method,omitempty"`
+	Probability     float64         `json:"probability,omitempty"`
+	Latency         *wireDuration   `json:"latency,omitempty"`
+	Jitter          *wireDuration   `json:"jitter,omitempty"`
+	AfterActing     bool            `json:"afterActing,omitempty"`
+	Status          int             `json:"status,omitempty"`
+	RetryAfter      *wireDuration   `json:"retryAfter,omitempty"`
+	Error           *Error          `json:"error,omitempty"`
+	Cut             bool            `json:"cut,omitempty"`
+	Hang            bool            `json:"hang,omitempty"`
+	Drop            bool            `json:"drop,omitempty"`
+	Empty           bool            `json:"empty,omitempty"`
+	Lag             uint64          `json:"lag,omitempty"`
+	FrozenBlockhash bool            `json:"frozenBlockhash,omitempty"`
+	Health          Health          `json:"health,omitempty"`
+	History         uint64          `json:"history,omitempty"`
+	Ahead           uint64          `json:"ahead,omitempty"`
+	HeightAhead     uint64          `json:"heightAhead,omitempty"`
+	SlotAsHeight    bool            `json:"slotAsHeight,omitempty"`
+	Outcome         Outcome         `json:"outcome,omitempty"`
+	Err             json.RawMessage `json:"err,omitempty"`
+	Socket          Socket          `json:"socket,omitempty"`
 }
 
 // fields is what a rule may have in JSON, for errors.
-const fields = "method, probability, latency, jitter, afterActing, status, retryAfter, error, cut, hang, drop, empty, lag, frozenBlockhash, health, history or socket"
+const fields = "method, probability, latency, jitter, afterActing, status, retryAfter, error, cut, hang, drop, empty, lag, frozenBlockhash, health, history, ahead, heightAhead, slotAsHeight, outcome, err or socket"
 
 type wireDuration time.Duration
 
@@ -81,6 +86,7 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		Status: r.Status, RetryAfter: toWire(r.RetryAfter), Cut: r.Cut, Hang: r.Hang,
 		Drop: r.Drop, Empty: r.Empty, Lag: r.Lag, FrozenBlockhash: r.FrozenBlockhash,
 		Health: r.Health, History: r.History, Socket: r.Socket,
+		Ahead: r.Ahead, HeightAhead: r.HeightAhead, SlotAsHeight: r.SlotAsHeight, Outcome: r.Outcome, Err: json.RawMessage(r.Err),
 	}
 	if r.Error != (Error{}) {
 		w.Error = &r.Error
@@ -114,6 +120,7 @@ func (r *Rule) UnmarshalJSON(raw []byte) error {
 		Status: w.Status, RetryAfter: w.RetryAfter.duration(), Cut: w.Cut, Hang: w.Hang,
 		Drop: w.Drop, Empty: w.Empty, Lag: w.Lag, FrozenBlockhash: w.FrozenBlockhash,
 		Health: w.Health, History: w.History, Socket: w.Socket,
+		Ahead: w.Ahead, HeightAhead: w.HeightAhead, SlotAsHeight: w.SlotAsHeight, Outcome: w.Outcome, Err: string(w.Err),
 	}
 	if w.Error != nil {
 		r.Error = *w.Error

@@ -14,11 +14,11 @@ const (
 )
 
 type signatureStatus struct {
-	Slot               uint64                 `json:"slot"`
-	Confirmations      *uint64                `json:"confirmations"`
-	Err                *bank.TransactionError `json:"err"`
-	Status             any                    `json:"status"`
-	ConfirmationStatus string                 `json:"confirmationStatus"`
+	Slot               uint64  `json:"slot"`
+	Confirmations      *uint64 `json:"confirmations"`
+	Err                any     `json:"err"`
+	Status             any     `json:"status"`
+	ConfirmationStatus string  `json:"confirmationStatus"`
 }
 
 func (c *call) getSignatureStatuses(p params) (any, *Error) {
@@ -56,7 +56,28 @@ func (c *call) getSignatureStatuses(p params) (any, *Error) {
 			}
 		}
 	})
+	if c.plan.Outcome != "" {
+		c.claimFinal(values)
+	}
 	return answerAt(slot, values), nil
+}
+
+// claimFinal says of all signatures that they are final with the outcome of
+// which the node lies: those that never landed in the newest finalized slot.
+func (c *call) claimFinal(values []*signatureStatus) {
+	var slot uint64
+	c.readAt(bank.Finalized, func(v view) { slot = v.Slot() })
+	status := map[string]any{"Ok": nil}
+	if err := c.errClaimed(); err != nil {
+		status = map[string]any{"Err": err}
+	}
+	for i, value := range values {
+		claimed := signatureStatus{Slot: slot, Err: c.errClaimed(), Status: status, ConfirmationStatus: bank.Finalized.String()}
+		if value != nil {
+			claimed.Slot = value.Slot
+		}
+		values[i] = &claimed
+	}
 }
 
 func encodeStatus(status *bank.Status) *signatureStatus {

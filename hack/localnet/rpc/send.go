@@ -8,6 +8,7 @@ import (
 	"github.com/mr-tron/base58"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
 const versionedTransaction = "solana_transaction::versioned::VersionedTransaction"
@@ -81,16 +82,18 @@ func (c *call) preflight(tx *bank.Transaction, at bank.Commitment, verified bool
 		return errNodeBehind(behind)
 	}
 	var err *Error
-	c.simulate(tx, at, false, func(sim *bank.Simulation) {
-		if sim.Meta.Err != nil {
-			result := simulationResult(sim)
-			result["innerInstructions"] = nil
-			err = &Error{
-				Code:    codePreflightFailure,
-				Message: "Transaction simulation failed: " + sim.Meta.Err.Error(),
-				Data:    result,
-			}
+	c.simulate(tx, at, false, func(sim *bank.Simulation, result map[string]any) {
+		message := ""
+		switch {
+		case c.plan.Outcome == fault.OutcomeFails:
+			message = c.plan.Err
+		case c.plan.Outcome == "" && sim.Meta.Err != nil:
+			message = sim.Meta.Err.Error()
+		default:
+			return
 		}
+		result["innerInstructions"] = nil
+		err = &Error{Code: codePreflightFailure, Message: "Transaction simulation failed: " + message, Data: result}
 	})
 	return err
 }
@@ -167,8 +170,7 @@ func (c *call) simulateTransaction(p params) (any, *Error) {
 		return nil, errSignatureFailure()
 	}
 	var result answer
-	c.simulate(tx, bank.Commitment(cfg.Commitment), cfg.ReplaceRecentBlockhash, func(sim *bank.Simulation) {
-		value := simulationResult(sim)
+	c.simulate(tx, bank.Commitment(cfg.Commitment), cfg.ReplaceRecentBlockhash, func(sim *bank.Simulation, value map[string]any) {
 		if !cfg.InnerInstructions {
 			value["innerInstructions"] = nil
 		}

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"encoding/json"
+
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
@@ -24,6 +26,47 @@ type view struct {
 	first uint64
 	// empty: nothing that is asked for is there.
 	empty bool
+	// plan has what the node claims in place of the truth.
+	plan *fault.Plan
+}
+
+// Slot is where the node says that it is.
+func (v view) Slot() uint64 { return v.View.Slot() + v.ahead() }
+
+func (v view) ahead() uint64 {
+	if v.plan == nil {
+		return 0
+	}
+	return v.plan.Ahead
+}
+
+// Height is the block height of that slot, as the node says.
+func (v view) Height() uint64 {
+	height, _ := v.heights()
+	return height
+}
+
+// LatestBlockhash is the newest blockhash with the last height that the node
+// says it is valid at.
+func (v view) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
+	hash, _ = v.View.LatestBlockhash()
+	_, lastValidHeight = v.heights()
+	return hash, lastValidHeight
+}
+
+// heights are the node's block height and the last one of its newest blockhash,
+// as it says.
+func (v view) heights() (height, lastValid uint64) {
+	height = v.View.Height()
+	_, lastValid = v.View.LatestBlockhash()
+	if v.plan == nil {
+		return height, lastValid
+	}
+	more := v.plan.HeightAhead
+	if v.plan.SlotAsHeight {
+		more += v.Slot() - height
+	}
+	return height + more, lastValid + more
 }
 
 // read calls fn with the state that the configuration asks for.
@@ -46,12 +89,35 @@ func (c *call) readAt(at bank.Commitment, fn func(view)) {
 	if n := c.plan.History; n > 0 {
 		node.Read(bank.Processed, func(v bank.View) { first = v.Slot() - min(v.Slot(), n-1) })
 	}
-	node.Read(at, func(v bank.View) { fn(view{View: v, first: first, empty: c.plan.Empty}) })
+	node.Read(at, func(v bank.View) { fn(view{View: v, first: first, empty: c.plan.Empty, plan: &c.plan}) })
 }
 
-// simulate runs a transaction on the state at a commitment level.
-func (c *call) simulate(tx *bank.Transaction, at bank.Commitment, replaceBlockhash bool, fn func(*bank.Simulation)) {
-	c.bank.Behind(c.plan.Lag).Simulate(tx, at, replaceBlockhash, fn)
+// simulate runs a transaction on the state at a commitment level. What it comes
+// to is in the result, which may be a lie, and not in the simulation.
+func (c *call) simulate(tx *bank.Transaction, at bank.Commitment, replaceBlockhash bool, fn func(sim *bank.Simulation, result map[string]any)) {
+	c.bank.Behind(c.plan.Lag).Simulate(tx, at, replaceBlockhash, func(sim *bank.Simulation) {
+		sim.Slot += c.plan.Ahead
+		result := simulationResult(sim)
+		if c.plan.Outcome != "" {
+			result["err"] = c.errClaimed()
+		}
+		if c.plan.Outcome == fault.OutcomeSucceeds && sim.Meta.Err != nil {
+			result["unitsConsumed"], result["logs"] = claimedUnits, []string{}
+		}
+		fn(sim, result)
+	})
+}
+
+// claimedUnits is what a simulation consumes that succeeds only as the node says.
+const claimedUnits = 150_000
+
+// errClaimed is the error that the node says every transaction ends in; nil
+// when it says that all succeed.
+func (c *call) errClaimed() any {
+	if c.plan.Outcome == fault.OutcomeFails {
+		return json.RawMessage(c.plan.Err)
+	}
+	return nil
 }
 
 // health is the number of slots that the node is too far behind, or 0.

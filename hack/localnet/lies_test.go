@@ -1,0 +1,189 @@
+package localnet_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+)
+
+const lieErr = `{"InstructionError":[2,{"Custom":4112}]}`
+
+// where is what an endpoint says of its position at confirmed.
+type where struct{ slot, context, height, lastValid, epochSlot, epochHeight uint64 }
+
+func (f *fixture) where() (at where) {
+	f.t.Helper()
+	ctx := context.Background()
+	var err error
+	if at.slot, err = f.GetSlot(ctx, rpc.CommitmentConfirmed); err != nil {
+		f.t.Fatal(err)
+	}
+	if at.height, err = f.GetBlockHeight(ctx, rpc.CommitmentConfirmed); err != nil {
+		f.t.Fatal(err)
+	}
+	latest, err := f.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	at.context, at.lastValid = latest.Context.Slot, latest.Value.LastValidBlockHeight
+	epoch, err := f.GetEpochInfo(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	at.epochSlot, at.epochHeight = epoch.AbsoluteSlot, epoch.BlockHeight
+	return at
+}
+
+func TestANodeClaimsToBeWhereItIsNot(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	f.Skip(7) // slots and heights part
+	f.Advance(40)
+	truth := f.where()
+	gap := truth.slot - truth.height
+	if gap < 7 {
+		t.Fatalf("slot %d and height %d: want 7 or more between them", truth.slot, truth.height)
+	}
+	tests := map[string]struct {
+		rules []fault.Rule
+		want  func(where) where
+	}{
+		"slots ahead": {[]fault.Rule{{Ahead: 100}}, func(w where) where {
+			w.slot, w.context, w.epochSlot = w.slot+100, w.context+100, w.epochSlot+100
+			return w
+		}},
+		"slots ahead of one method": {[]fault.Rule{{Method: "getLatestBlockhash", Ahead: 100}}, func(w where) where {
+			w.context += 100
+			return w
+		}},
+		"heights ahead": {[]fault.Rule{{HeightAhead: 22_000_000}}, func(w where) where {
+			w.height, w.lastValid, w.epochHeight = w.height+22_000_000, w.lastValid+22_000_000, w.epochHeight+22_000_000
+			return w
+		}},
+		"slots in place of heights": {[]fault.Rule{{SlotAsHeight: true}}, func(w where) where {
+			w.height, w.lastValid, w.epochHeight = w.slot, w.lastValid+gap, w.epochSlot
+			return w
+		}},
+		"the past as the newest state": {[]fault.Rule{{Lag: 10, Ahead: 10}}, func(w where) where {
+			w.height, w.lastValid, w.epochHeight = w.height-10, w.lastValid-10, w.epochHeight-10
+			return w
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, want := f.faulty(test.rules...).where(), test.want(truth); got != want {
+				t.Errorf("it says %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestAClaimedSlotMeetsAnyMinContextSlot(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	faulty := f.faulty(fault.Rule{Ahead: 100})
+	payer := f.payer.PublicKey().String()
+	now := f.where().slot
+	for more, wantAnswer := range map[uint64]bool{100: true, 101: false} {
+		out := faulty.call("getBalance", `["`+payer+`",{"commitment":"confirmed","minContextSlot":`+jsonOf(t, now+more)+`}]`)
+		if got := out.Error == nil; got != wantAnswer {
+			t.Errorf("a balance at %d slots after the truth is answered: %t, want %t", more, got, wantAnswer)
+		}
+	}
+}
+
+func TestOutcomesThatTheChainDoesNotHave(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	landed := f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000)))
+	f.Finalize()
+	never := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(2_000_000)).Signatures[0]
+	tests := map[string]struct {
+		rules     []fault.Rule
+		signature solana.Signature
+		want      string
+	}{
+		"landed, and said to have":     {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, landed, "finalized null"},
+		"landed, and said to fail":     {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, landed, "finalized " + lieErr},
+		"never sent, and said to land": {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds}}, never, "finalized null"},
+		"never sent, and said to fail": {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, never, "finalized " + lieErr},
+		"landed, and hidden":           {[]fault.Rule{{Method: "getSignatureStatuses", Empty: true}}, landed, "unknown"},
+		"a lie of simulations alone":   {[]fault.Rule{{Method: "simulateTransaction", Outcome: fault.OutcomeSucceeds}}, never, "unknown"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			out := f.faulty(test.rules...).call("getSignatureStatuses", `[["`+test.signature.String()+`"],{"searchTransactionHistory":true}]`)
+			var said struct {
+				Value []*struct {
+					Slot               uint64
+					ConfirmationStatus string
+					Err                json.RawMessage
+				}
+			}
+			if err := json.Unmarshal(out.Result, &said); err != nil {
+				t.Fatal(err)
+			}
+			got := "unknown"
+			if v := said.Value[0]; v != nil {
+				got = v.ConfirmationStatus + " " + string(v.Err)
+				if final := f.where().slot; v.Slot > final {
+					t.Errorf("it says slot %d, want one up to %d, as of what is final", v.Slot, final)
+				}
+			}
+			if got != test.want {
+				t.Errorf("it says %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSimulationsThatAreLies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	tests := map[string]struct {
+		rules []fault.Rule
+		// lamports are what the payer sends: 1 000 000, or more than there is.
+		lamports             uint64
+		want                 string
+		wantSend, wantLanded bool
+	}{
+		"good, and said to be bad":     {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, lieErr, false, false},
+		"bad, and said to be good":     {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, 1 << 60, "null", true, true},
+		"bad, and said to be bad":      {nil, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, false, false},
+		"a lie of another method":      {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, "null", true, true},
+		"preflight alone said to be good": {[]fault.Rule{{Method: "sendTransaction", Outcome: fault.OutcomeSucceeds}}, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, true, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			faulty := f.faulty(test.rules...)
+			tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(test.lamports+uint64(len(name))))
+			encoded, err := tx.ToBase64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said struct {
+				Value struct{ Err json.RawMessage }
+			}
+			if err := json.Unmarshal(faulty.call("simulateTransaction", `["`+encoded+`",{"encoding":"base64","commitment":"processed"}]`).Result, &said); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(said.Value.Err); got != test.want {
+				t.Errorf("the simulation says %s, want %s", got, test.want)
+			}
+			_, err = faulty.SendTransactionWithOpts(context.Background(), tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
+			if (err == nil) != test.wantSend || err != nil && !strings.Contains(err.Error(), "simulation failed") {
+				t.Errorf("the send ends with %v, want it taken: %t", err, test.wantSend)
+			}
+			if got := f.landed(tx.Signatures[0]); got != test.wantLanded {
+				t.Errorf("it landed: %t, want %t", got, test.wantLanded)
+			}
+		})
+	}
+}
