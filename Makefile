@@ -16,17 +16,6 @@ TEST_TIMEOUT := 20m
 # chain's slots rather than for a processor.
 TEST_PARALLEL := 6
 
-# Tools are built once per version, outside the tree, so that later runs and
-# other clones find them.
-TOOLS_DIR := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/relaypool/tools
-GOLANGCI_PACKAGE := github.com/golangci/golangci-lint/v2
-GOLANGCI_VERSION := $(word 2,$(shell grep '$(GOLANGCI_PACKAGE) v' hack/tools/go.mod))
-# A linter refuses code for a newer Go than the one that built it.
-GOLANGCI := $(TOOLS_DIR)/golangci-lint-$(GOLANGCI_VERSION)-$(shell go env GOVERSION)
-HELM_PACKAGE := helm.sh/helm/v4
-HELM_VERSION := $(word 2,$(shell grep '$(HELM_PACKAGE) v' hack/tools/go.mod))
-HELM := $(TOOLS_DIR)/helm-$(HELM_VERSION)-$(shell go env GOVERSION)
-
 .PHONY: help
 help: ## Show this list.
 	@echo 'Usage: make <target>'
@@ -101,20 +90,8 @@ test: ## Run every test under the race detector, on one private Postgres and rea
 	cd hack/monitoring && go test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: lint
-lint: $(GOLANGCI) ## Check formatting, go vet and golangci-lint in every module.
-	@files=$$(gofmt -l .); if [ -n "$$files" ]; then printf 'run gofmt -w on:\n%s\n' "$$files"; exit 1; fi
-	@for module in . $(NESTED); do \
-	  echo "lint $$module"; \
-	  (cd $$module && go vet ./... && $(GOLANGCI) run --config $(CURDIR)/hack/golangci.yml ./...) || exit 1; \
-	done
-
-$(GOLANGCI):
-	@echo 'building golangci-lint $(GOLANGCI_VERSION), once, which takes some minutes'
-	cd hack/tools && go build -o $@ $(GOLANGCI_PACKAGE)/cmd/golangci-lint
-
-$(HELM):
-	@echo 'building Helm $(HELM_VERSION), once, which takes some minutes'
-	cd hack/tools && go build -ldflags '-s -w' -o $@ $(HELM_PACKAGE)/cmd/helm
+lint: ## Check formatting, go.mod files, go vet and golangci-lint in every module, and known vulnerabilities.
+	hack/lint
 
 .PHONY: chart
 chart: ## Write what is generated of the Helm chart anew, and package it into bin/charts, the same for each commit.
@@ -147,9 +124,10 @@ bench: ## Measure cryptography, relay and operator, some 30 minutes; ARGS='-only
 # KUBECONFIG leads to a cluster of which everything of relaypool is deleted, and
 # LOAD_IMAGE makes an image archive known to its nodes: kind load image-archive.
 .PHONY: e2e
-e2e: $(HELM) ## Test on a real cluster, with KUBECONFIG and LOAD_IMAGE; ARGS=-h for more (docs/e2e.md).
+e2e: ## Test on a real cluster, with KUBECONFIG and LOAD_IMAGE; ARGS=-h for more (docs/e2e.md).
 	go build -buildvcs=false -o bin/e2e/e2e ./hack/e2e
-	bin/e2e/e2e -helm $(HELM) $(ARGS)
+	@echo 'Helm takes some minutes to build when the cache of Go lacks it'
+	helm=$$(go tool -modfile=hack/tools/helm/go.mod -n helm) && bin/e2e/e2e -helm "$$helm" $(ARGS)
 
 .PHONY: pictures
 pictures: ## Draw the dashboards in docs/ anew, from a fleet that is run for four minutes.

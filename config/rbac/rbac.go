@@ -2,4 +2,4 @@
 // markers beside its reconciler.
 package rbac
 
-//go:generate go tool -modfile=../../hack/codegen/go.mod controller-gen rbac:roleName=relaypool-operator paths=../../controllers/internal/pool output:rbac:dir=.
+//go:generate go tool -modfile=../../hack/tools/controller-gen/go.mod controller-gen rbac:roleName=relaypool-operator paths=../../controllers/internal/pool output:rbac:dir=.

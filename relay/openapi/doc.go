@@ -4,4 +4,4 @@
 // go generate.
 package openapi
 
-//go:generate go tool -modfile=../../hack/tools/go.mod oapi-codegen -config config.yaml ../openapi.yaml
+//go:generate go tool -modfile=../../hack/tools/oapi-codegen/go.mod oapi-codegen -config config.yaml ../openapi.yaml

@@ -26,13 +26,13 @@ var promtool = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pinned, err := os.ReadFile("../promtool/go.mod")
+	pinned, err := os.ReadFile("../../tools/promtool/go.mod")
 	if err != nil {
 		return "", err
 	}
 	version := regexp.MustCompile(`github\.com/prometheus/prometheus (v\S+)`).FindSubmatch(pinned)
 	if version == nil {
-		return "", errors.New("promtool/go.mod does not name Prometheus")
+		return "", errors.New("hack/tools/promtool/go.mod does not name Prometheus")
 	}
 	program := filepath.Join(cache, "relaypool", "tools", "promtool-"+string(version[1])+"-"+runtime.Version())
 	if _, err := os.Stat(program); err == nil {
@@ -41,7 +41,7 @@ var promtool = sync.OnceValues(func() (string, error) {
 	// Beside it first: another run may build the same, and start it half-written.
 	made := fmt.Sprintf("%s.%d", program, os.Getpid())
 	command := exec.Command("go", "build", "-tags", "remove_all_sd", "-o", made, promtoolPackage)
-	command.Dir = "../promtool"
+	command.Dir = "../../tools/promtool"
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
@@ -52,14 +52,14 @@ var promtool = sync.OnceValues(func() (string, error) {
 func TestPromtoolIsOfTheSameVersion(t *testing.T) {
 	t.Parallel()
 	found := map[string]string{}
-	for _, file := range []string{"../go.mod", "../promtool/go.mod"} {
+	for _, file := range []string{"../go.mod", "../../tools/promtool/go.mod"} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		found[file] = string(regexp.MustCompile(`github\.com/prometheus/prometheus v\S+`).Find(content))
 	}
-	if found["../go.mod"] == "" || found["../go.mod"] != found["../promtool/go.mod"] {
+	if found["../go.mod"] == "" || found["../go.mod"] != found["../../tools/promtool/go.mod"] {
 		t.Errorf("%q, want the same", found)
 	}
 }

@@ -2,4 +2,4 @@
 // answers against it.
 package spec
 
-//go:generate go tool -modfile=../../../hack/tools/go.mod oapi-codegen -config config.yaml ../../openapi.yaml
+//go:generate go tool -modfile=../../../hack/tools/oapi-codegen/go.mod oapi-codegen -config config.yaml ../../openapi.yaml
