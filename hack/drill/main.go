@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,6 +37,38 @@ func main() {
 	}
 }
 
+// hostile chooses how many endpoints there are, what one of them claims that is
+// not so, and what hostile clients do. By the seed, one of two endpoints is
+// hostile when it is even, and one of three when it ends in 5.
+func hostile(who, lies string, seed uint64) (endpoints int, lying, attacks []string, err error) {
+	if who == "seed" {
+		switch {
+		case seed%2 == 0:
+			who = "two"
+		case seed%10 == 5:
+			who = "three"
+		default:
+			who = "clients"
+		}
+	}
+	endpoints, lying, attacks = 2, arena.LieNames(), arena.AttackNames()
+	if lies != "" {
+		lying = strings.Split(lies, ",")
+	}
+	switch who {
+	case "none":
+		return endpoints, nil, nil, nil
+	case "clients":
+		return endpoints, nil, attacks, nil
+	case "two":
+		return endpoints, lying, attacks, nil
+	case "three":
+		return 3, lying, attacks, nil
+	default:
+		return 0, nil, nil, fmt.Errorf("hostility is %q, expected none, clients, two, three or seed", who)
+	}
+}
+
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("drill", flag.ContinueOnError)
 	seed := flags.Uint64("seed", 1, "`number` that decides schedule and load")
@@ -43,9 +76,15 @@ func run(ctx context.Context, args []string) error {
 	quiet := flags.Duration("quiet", 5*time.Minute, "how long to wait for every outcome to be final")
 	rate := flags.Float64("rate", 8, "new `spends` a second, on average")
 	swaps := flags.Float64("swaps", 0.25, "`share` of the spends that are swaps")
+	hostility := flags.String("hostility", "none", "`who` is hostile: none; two or three for one of so many endpoints, and clients; clients; or seed, by which the seed decides")
+	lies := flags.String("lies", "", "`names` of the lies that a hostile endpoint tells, with commas between them; all when empty")
 	root := flags.String("root", ".", "`checkout` that the relay is built from, to drill another one's")
 	out := flags.String("out", filepath.Join("bin", "drill"), "`folder` for the report and its picture")
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	endpoints, lying, attacks, err := hostile(*hostility, *lies, *seed)
+	if err != nil {
 		return err
 	}
 	state := filepath.Join(".run", fmt.Sprintf("drill-%d", *seed))
@@ -58,7 +97,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	outcome, err := arena.Run(ctx, arena.Options{
 		Root: *root, State: absolute, Seed: *seed, Duration: *duration, Quiet: *quiet,
-		Relays: 3, Endpoints: 2, Payers: 2, Swaps: *swaps, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second, PauseMax: 10 * time.Second,
+		Relays: 3, Endpoints: endpoints, Lies: lying, Attacks: attacks, Payers: 2, Swaps: *swaps, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second, PauseMax: 10 * time.Second,
 		Slot: 400 * time.Millisecond, FinalizeAfter: 32, Progress: os.Stdout,
 	})
 	if err != nil {

@@ -3,6 +3,8 @@ package load
 import (
 	"encoding/json"
 
+	"github.com/gagliardetto/solana-go"
+
 	"github.com/relaypool/relaypool/hack/wallet/trade"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -22,9 +24,21 @@ func (o *Options) Draw(number int, root [32]byte) Request {
 // DrawSwap makes a request for a swap, as Draw does, whose minimum goes by what
 // quote says for its lamports. It needs Options.Market.
 func (o *Options) DrawSwap(number int, root [32]byte, quote func(lamports uint64) (out uint64, err error)) (Request, error) {
+	return o.drawSwap(number, root, solana.PublicKey{}, quote)
+}
+
+// DrawSwapTo is DrawSwap for a wallet of the caller's.
+func (o *Options) DrawSwapTo(number int, root [32]byte, to solana.PublicKey, quote func(lamports uint64) (out uint64, err error)) (Request, error) {
+	return o.drawSwap(number, root, to, quote)
+}
+
+func (o *Options) drawSwap(number int, root [32]byte, to solana.PublicKey, quote func(lamports uint64) (out uint64, err error)) (Request, error) {
 	swaps := *o
 	swaps.Swaps = 1
 	s := newSpend(&swaps, number)
+	if !to.IsZero() {
+		s.recipient = to
+	}
 	quoted, err := quote(s.swap.Lamports)
 	if err != nil {
 		return Request{}, err

@@ -154,10 +154,10 @@ func TestSimulationsThatAreLies(t *testing.T) {
 		want                 string
 		wantSend, wantLanded bool
 	}{
-		"good, and said to be bad":     {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, lieErr, false, false},
-		"bad, and said to be good":     {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, 1 << 60, "null", true, true},
-		"bad, and said to be bad":      {nil, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, false, false},
-		"a lie of another method":      {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, "null", true, true},
+		"good, and said to be bad":        {[]fault.Rule{{Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, lieErr, false, false},
+		"bad, and said to be good":        {[]fault.Rule{{Outcome: fault.OutcomeSucceeds}}, 1 << 60, "null", true, true},
+		"bad, and said to be bad":         {nil, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, false, false},
+		"a lie of another method":         {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: lieErr}}, 1_000_000, "null", true, true},
 		"preflight alone said to be good": {[]fault.Rule{{Method: "sendTransaction", Outcome: fault.OutcomeSucceeds}}, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, true, true},
 	}
 	for name, test := range tests {

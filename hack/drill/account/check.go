@@ -64,6 +64,10 @@ func Checks() []Check {
 		{"nothing-unknown-signed", "no transaction of our fee payers is on the chain that the database does not know", true, nothingUnknownSigned},
 		{"lamports-accounted", "payers' opening + funding − closing is what the blocks took from them", true, lamportsAccounted},
 		{"ledger-is-true", "the relays' own ledger has each landed transaction of a payer once, with its true cost", true, ledgerIsTrue},
+		{"honest-clients-served", "every honest client has its outcome, and no proof of theirs is refused but for its root or a note that is spent or taken", true, honestServed},
+		{"attacks-fail", "no forged proof is taken, and nothing that a client sends breaks a relay", false, attacksFail},
+		{"pin-is-true", "the sign of proofs that the relays have learnt is the one that the program takes", true, pinIsTrue},
+		{"dies-before-the-next", "an attempt is committed when no earlier one of its submission can land any more", false, diesFirst},
 		{"nothing-of-requests-shown", "no proof, nullifier, commitment, recipient or note in any log line or metric", true, nothingShown},
 	}
 }

@@ -58,7 +58,7 @@ func ring(second float64, roots ...byte) account.Ring {
 // withdrawal, completed; submission 2, a transfer, failed with root_not_found
 // after an attempt that failed on the chain; submission 3, a withdrawal whose
 // note somebody else spent meanwhile; a refusal for a stale root, and a repeat.
-func sound() *account.Evidence { return withSwaps(plain()) }
+func sound() *account.Evidence { return withHostility(withSwaps(plain())) }
 
 // plain is the drill without its swaps.
 func plain() *account.Evidence {
@@ -329,6 +329,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 	maps.Copy(tests, swapFaults())
 	maps.Copy(tests, moveFaults())
+	maps.Copy(tests, hostileFaults())
 	seen := map[string]bool{}
 	for name, tc := range tests {
 		seen[tc.check] = true
@@ -375,6 +376,7 @@ func TestWhatIsNoFaultIsNotReported(t *testing.T) {
 		},
 	}
 	maps.Copy(tests, noSwapFaults())
+	maps.Copy(tests, noHostileFaults())
 	tests["keys were rotated, and lamports moved from one payer to another"] = withMove
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -404,7 +406,7 @@ func TestWithoutRingsAStaleRootStaysUndecided(t *testing.T) {
 func TestNothingToExamineIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	for name, r := range results(&account.Evidence{}) {
-		if want := name == "stale-root-is-true"; r.Passed() != want {
+		if want := slices.Contains([]string{"stale-root-is-true", "attacks-fail", "dies-before-the-next"}, name); r.Passed() != want {
 			t.Errorf("%s on no evidence: passed %t, want %t", name, r.Passed(), want)
 		}
 	}

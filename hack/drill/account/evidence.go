@@ -47,10 +47,27 @@ type Evidence struct {
 	// command says against it; empty when it says that all is accounted for.
 	Entries     []Entry
 	LedgerFault string
+	// Heights are those of the finalized chain's blocks, and Finality where it stood
+	// while clients were at work, by time.
+	Heights  Heights
+	Finality []Finality
+	// Pins are the signs of a proof's A that the database says the program takes,
+	// and Sign is the one that it does take.
+	Pins []string
+	Sign string
+	// Hostile counts what relays answered to hostile clients.
+	Hostile map[HostileAnswer]int
 	// Leaks are the places where request content was found, and Scanned the bytes
 	// of logs and metrics that were searched for it.
 	Leaks   []Leak
 	Scanned int64
+}
+
+// HostileAnswer is how a relay answered what a hostile client sent.
+type HostileAnswer struct {
+	Attack string
+	Status int
+	Code   string
 }
 
 // Submission is a row of the database.
@@ -126,6 +143,8 @@ type Attempt struct {
 	// Submission is the row whose attempt it is: of a swap's second leg, the settlement.
 	Submission uuid.UUID
 	Payer      solana.PublicKey
+	Blockhash  solana.Hash
+	CreatedAt  time.Time
 	// Purpose is transact, accounts, execute, refund, or move, which is relay
 	// sweep's and of no submission.
 	Purpose string

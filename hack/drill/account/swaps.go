@@ -18,6 +18,8 @@ const (
 )
 
 const (
+	// purposeTransact is of the attempts that do what a client asks.
+	purposeTransact = "transact"
 	// purposeAccounts is of the attempts that make a swap's token accounts.
 	purposeAccounts = "accounts"
 	// PurposeMove is of relay sweep's transactions, which move lamports from one

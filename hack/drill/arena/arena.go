@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -41,6 +43,9 @@ type Options struct {
 	Quiet time.Duration
 	// Relays, Endpoints and Payers are how many there are.
 	Relays, Endpoints, Payers int
+	// Lies are what one of the endpoints claims that is not so, by LieNames, and
+	// Attacks what hostile clients do, by AttackNames; none for a drill among the honest.
+	Lies, Attacks []string
 	// Swaps is the share of spends that are swaps.
 	Swaps float64
 	// Rate is the average of new spends a second, InFlight bounds those under way.
@@ -64,12 +69,24 @@ func (o *Options) validate() error {
 		return fmt.Errorf("drill options: Duration %s, Quiet %s and Slot %s, expected more than 0", o.Duration, o.Quiet, o.Slot)
 	case o.Relays < 1 || o.Endpoints < 1 || o.Payers < 1:
 		return fmt.Errorf("drill options: %d relays, %d endpoints and %d payers, expected 1 or more of each", o.Relays, o.Endpoints, o.Payers)
+	case unknown(o.Lies, LieNames()) != "" || unknown(o.Attacks, AttackNames()) != "":
+		return fmt.Errorf("drill options: no lie %q or no attack %q, expected some of %q and %q", unknown(o.Lies, LieNames()), unknown(o.Attacks, AttackNames()), LieNames(), AttackNames())
+	case len(o.Lies) > 0 && o.Endpoints < 2:
+		return errors.New("drill options: Lies with one endpoint, expected 2 or more: what a single one says is taken on trust")
 	case o.Swaps < 0 || o.Swaps > 1:
 		return fmt.Errorf("drill options: Swaps is %g, expected 0 to 1", o.Swaps)
 	case o.FinalizeAfter < 4:
 		return fmt.Errorf("drill options: FinalizeAfter is %d blocks, expected 4 or more, so that forks have something to undo", o.FinalizeAfter)
 	}
 	return nil
+}
+
+// unknown is the first of the names that is not among the known ones; "" for none.
+func unknown(names, known []string) string {
+	if i := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(known, name) }); i >= 0 {
+		return names[i]
+	}
+	return ""
 }
 
 // Outcome is what a drill brought to light.
@@ -94,6 +111,8 @@ type Outcome struct {
 	// Router counts the router's answers that were faults, lies or refusals, by
 	// name.
 	Router map[string]uint64
+	// Lies counts the endpoints' answers that were lies, by what they lied about.
+	Lies map[string]uint64
 	// Logs are the relays' log files.
 	Logs []string
 }
@@ -123,8 +142,12 @@ type arena struct {
 	exits []Exit
 	// orphaned counts relays that ended because their database was away.
 	orphaned int
+	// attacked counts attacks, hostile what relays answered to them.
+	attacked int
+	hostile  map[account.HostileAnswer]int
 	samples  []timeline.Sample
 	rings    []account.Ring
+	finality []account.Finality
 	// undone are the transactions that forks undid.
 	undone map[solana.Signature]bool
 	// opening are the payers' lamports at the start, airdrops what they were sent since.
@@ -140,7 +163,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool)}
+	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool), hostile: make(map[account.HostileAnswer]int)}
 	defer a.http.CloseIdleConnections()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
@@ -170,7 +193,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
+		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), Lies: a.o.Lies, Attacks: a.o.Attacks, MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}
@@ -193,6 +216,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	clients.Wait()
 	open, err := a.awaitQuiet(patience)
 	silence := time.Since(quiet)
+	directed = errors.Join(directed, a.director.end())
 	stopWatching()
 	watchers.Wait()
 	if err := errors.Join(directed, cleared, err, ctx.Err()); err != nil {
@@ -205,7 +229,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	return &Outcome{
 		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Open: open,
 		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Orphaned: a.orphaned, Logs: a.logs(),
-		Router: a.network.routerCounts(), BasePrice: basePrice,
+		Router: a.network.routerCounts(), Lies: a.network.lieCounts(), BasePrice: basePrice,
 		Timeline: timeline.Timeline{
 			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
 			Samples: a.samples, Bands: a.director.bands, Lanes: a.lanes(),
@@ -222,7 +246,11 @@ func (a *arena) lanes() (lanes []string) {
 	for i := range a.network.names {
 		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
 	}
-	return append(lanes, "payers", "chain", "market", "router", "strangers")
+	lanes = append(lanes, "payers", "chain", "market", "router", "strangers")
+	if len(a.o.Attacks) > 0 {
+		lanes = append(lanes, "hostile clients")
+	}
+	return lanes
 }
 
 func (a *arena) logs() (paths []string) {
@@ -273,6 +301,7 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	e := &account.Evidence{
 		Fees: a.pool.Profile.Fees, SwapTimeout: a.pool.Profile.SwapTimeout, SwapGrace: a.swapGrace(), Told: told,
 		Records: a.load.Journal().Records(), Rings: a.rings, Undone: a.undone,
+		Heights: a.eyes.Heights, Finality: a.finality, Hostile: a.hostile, Sign: groth16.Plain.String(), // the sign that the local chain's program takes
 	}
 	// What was sent last may still be on its way to finality.
 	a.network.chain.Finalize()

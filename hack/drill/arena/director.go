@@ -18,8 +18,10 @@ type director struct {
 	// changed is how an event tells of itself.
 	mu     sync.Mutex
 	active map[int]string
-	bands  []timeline.Band
-	errs   []error
+	// staying are the ends of lies that go on after the load.
+	staying []func() error
+	bands   []timeline.Band
+	errs    []error
 }
 
 // run executes events until they are over or ctx ends, and returns when every
@@ -61,15 +63,37 @@ func (d *director) happen(ctx context.Context, number int, e schedule.Event) err
 	d.mu.Lock()
 	d.active[number] = lane + " " + label
 	d.mu.Unlock()
+	over := func() {
+		delete(d.active, number)
+		d.bands = append(d.bands, timeline.Band{
+			Lane: lane, Label: label, From: began.Sub(d.arena.began), To: time.Since(d.arena.began),
+		})
+	}
 	err := d.do(ctx, e)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.active, number)
-	d.bands = append(d.bands, timeline.Band{
-		Lane: lane, Label: label, From: began.Sub(d.arena.began), To: time.Since(d.arena.began),
-	})
+	if e.Stays {
+		d.staying = append(d.staying, func() error { over(); return d.arena.network.lie(e.Target, "") })
+		return err
+	}
+	over()
 	return err
 }
+
+// end undoes what went on after the load.
+func (d *director) end() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for _, undo := range d.staying {
+		errs = append(errs, undo())
+	}
+	d.staying = nil
+	return errors.Join(errs...)
+}
+
+// liePrefix tells lies from faults in the lines of progress and in the picture.
+const liePrefix = "lies: "
 
 func (d *director) name(e schedule.Event) (lane, label string) {
 	switch e.Kind {
@@ -99,6 +123,10 @@ func (d *director) name(e schedule.Event) (lane, label string) {
 		return "router", e.Fault
 	case schedule.Meddle:
 		return "strangers", e.Fault
+	case schedule.Lie:
+		return fmt.Sprintf("endpoint %d", e.Target+1), liePrefix + e.Fault
+	case schedule.Attack:
+		return "hostile clients", e.Fault
 	}
 	return "?", string(e.Kind)
 }
@@ -142,6 +170,17 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		ctx, cancel := context.WithTimeout(ctx, e.For)
 		defer cancel()
 		a.meddle(ctx, e.Fault)
+	case schedule.Lie:
+		told := a.network.lie(e.Target, e.Fault)
+		if e.Stays {
+			return told
+		}
+		wait(ctx, e.For)
+		return errors.Join(told, a.network.lie(e.Target, ""))
+	case schedule.Attack:
+		ctx, cancel := context.WithTimeout(ctx, e.For)
+		defer cancel()
+		a.attack(ctx, e.Fault)
 	case schedule.Burst:
 		a.load.SetRate(a.o.Rate * float64(e.Amount))
 		wait(ctx, e.For)

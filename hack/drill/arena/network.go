@@ -31,6 +31,8 @@ type network struct {
 	mu     sync.Mutex
 	rand   *rand.Rand
 	active []map[string]bool
+	// lies are what the endpoints claim beside their faults; "" for an honest one.
+	lies []string
 
 	// marketMu orders what is set at market and router.
 	marketMu sync.Mutex
@@ -40,8 +42,7 @@ type network struct {
 }
 
 // faultRules are the faults that an endpoint can have, by name. Each is what
-// providers have been seen to do; an endpoint that lies about everything at once
-// is not among them, because no relay can know better than its only source.
+// providers have been seen to do without ill will; lieRules are the others.
 func faultRules() map[string][]fault.Rule {
 	const send, statuses = "sendTransaction", "getSignatureStatuses"
 	return map[string][]fault.Rule{
@@ -91,7 +92,7 @@ func newNetwork(chain *localnet.Chain, endpoints int, victim solana.PublicKey, s
 			return nil, err
 		}
 		n.names, n.urls = append(n.names, name), append(n.urls, url)
-		n.active = append(n.active, make(map[string]bool))
+		n.active, n.lies = append(n.active, make(map[string]bool)), append(n.lies, "")
 	}
 	return n, nil
 }
@@ -105,7 +106,7 @@ func (n *network) set(endpoint int, name string, on bool) error {
 }
 
 func (n *network) apply(endpoint int) error {
-	var rules []fault.Rule
+	rules := slices.Clone(lieRules()[n.lies[endpoint]])
 	for _, name := range slices.Sorted(maps.Keys(n.active[endpoint])) {
 		if n.active[endpoint][name] {
 			rules = append(rules, faultRules()[name]...)
@@ -114,7 +115,7 @@ func (n *network) apply(endpoint int) error {
 	return n.chain.SetFaults(map[string][]fault.Rule{n.names[endpoint]: rules})
 }
 
-// clear turns every fault off.
+// clear turns every fault off. A lie stays.
 func (n *network) clear() error {
 	if err := n.clearMarket(); err != nil {
 		return err

@@ -27,6 +27,27 @@ func TestFaultsAreValid(t *testing.T) {
 	}
 }
 
+func TestLiesAreValid(t *testing.T) {
+	t.Parallel()
+	var all []fault.Rule
+	for name, rules := range lieRules() {
+		if err := fault.Validate(rules); err != nil || len(rules) == 0 {
+			t.Errorf("lie %q: %d rules, error %v", name, len(rules), err)
+		}
+		all = append(all, rules...)
+	}
+	for name, has := range map[string]func(fault.Rule) bool{
+		"slots":       func(r fault.Rule) bool { return r.Ahead > 0 },
+		"heights":     func(r fault.Rule) bool { return r.HeightAhead > 0 },
+		"statuses":    func(r fault.Rule) bool { return r.Method == "getSignatureStatuses" && r.Outcome != "" },
+		"simulations": func(r fault.Rule) bool { return r.Method == "simulateTransaction" && r.Outcome != "" },
+	} {
+		if !slices.ContainsFunc(all, has) {
+			t.Errorf("no lie is of %s", name)
+		}
+	}
+}
+
 // So would settings that the router refuses, alone or together.
 func TestRouterFaultsAreValid(t *testing.T) {
 	t.Parallel()

@@ -30,13 +30,16 @@ const (
 )
 
 // watchRings keeps the root rings that the chain's own node shows, at both
-// levels at which a relay may look.
+// levels at which a relay may look, and where finality stands.
 func (a *arena) watchRings(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed} {
 			if ring, err := a.eyes.Ring(ctx, level); err == nil {
 				a.rings = append(a.rings, *ring)
 			}
+		}
+		if at, err := a.eyes.Finality(ctx); err == nil {
+			a.finality = append(a.finality, *at)
 		}
 		wait(ctx, ringEvery)
 	}

@@ -122,6 +122,16 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, fault := range sortedKeys(o.Router) {
 		add("router answers: "+fault, float64(o.Router[fault]), "")
 	}
+	for _, lie := range sortedKeys(o.Lies) {
+		add("endpoint answers: false "+lie, float64(o.Lies[lie]), "")
+	}
+	hostile := make(map[string]int)
+	for answer, count := range o.Evidence.Hostile {
+		hostile[fmt.Sprintf("hostile %s, answered %d %s", answer.Attack, answer.Status, answer.Code)] += count
+	}
+	for _, answer := range sortedKeys(hostile) {
+		add(answer, float64(hostile[answer]), "")
+	}
 	add("load to quiet", o.Silence.Seconds(), "s")
 	add("whole drill", o.Took.Seconds(), "s")
 }
@@ -198,7 +208,7 @@ func (r *Report) Print(w io.Writer) {
 	}
 	fmt.Fprint(w, "\nFigures\n")
 	for _, f := range r.Figures {
-		fmt.Fprintf(w, "  %-36s %10.6g %s\n", f.Name, f.Value, f.Unit)
+		fmt.Fprintf(w, "  %-52s %10.6g %s\n", f.Name, f.Value, f.Unit)
 	}
 	fmt.Fprint(w, "\nChecks\n")
 	for i := range r.Checks {

@@ -42,6 +42,10 @@ const (
 	Meddle Kind = "strangers"
 	// Burst multiplies the load for the event's time.
 	Burst Kind = "burst"
+	// Lie has the hostile endpoint claim what is not so for the event's time.
+	Lie Kind = "lie"
+	// Attack has a hostile client at work for the event's time.
+	Attack Kind = "attack"
 )
 
 // Event is one thing that goes wrong.
@@ -51,12 +55,14 @@ type Event struct {
 	Kind    Kind
 	// Target is the index of the relay or endpoint.
 	Target int
-	// Fault names the fault, for the kinds Fault and RouterFault, and what strangers
-	// do for Meddle; for a fork it is what becomes of the transactions: lost, replayed or mixed.
+	// Fault names the fault, for the kinds Fault, RouterFault and Lie, and what strangers
+	// and hostile clients do for Meddle and Attack; for a fork it is what becomes of the transactions: lost, replayed or mixed.
 	Fault string
 	// Amount is the number of blocks of a fork and of skipped slots, the factor
 	// of a burst, and the price that the market moves to, in percent.
 	Amount int
+	// Stays says that a lie goes on after the load, until every outcome is final.
+	Stays bool
 }
 
 // String describes the event for the report.
@@ -73,13 +79,18 @@ func (e Event) String() string {
 		text += fmt.Sprintf(", %d", e.Amount)
 	case MovePrice:
 		text += fmt.Sprintf(" to %d %%", e.Amount)
-	case RouterFault, Meddle:
+	case Lie:
+		text += fmt.Sprintf(" of endpoint %d: %s", e.Target+1, e.Fault)
+	case RouterFault, Meddle, Attack:
 		text += " " + e.Fault
 	case Burst:
 		text += fmt.Sprintf(", %d times the load", e.Amount)
 	case StopPostgres, CrashPostgres, CutConnections, Fund:
 	}
-	if e.For > 0 {
+	switch {
+	case e.Stays:
+		text += ", until every outcome is final"
+	case e.For > 0:
 		text += fmt.Sprintf(", for %.1f s", e.For.Seconds())
 	}
 	return text
@@ -104,6 +115,9 @@ type Options struct {
 	RouterFaults []string
 	// Strangers are the names of what strangers do to swaps.
 	Strangers []string
+	// Lies are the names of what a hostile endpoint claims: with any, one of the
+	// endpoints is hostile. Attacks are those of what hostile clients do.
+	Lies, Attacks []string
 	// MostForked bounds the blocks that a fork undoes.
 	MostForked int
 }
@@ -157,6 +171,7 @@ func Make(o Options) []Event {
 		m.rand, m.deck = rand.New(rand.NewPCG(o.Seed, 0x6d61726b6574)), nil //nolint:gosec // as above
 		events = append(events, m.events(m.marketDeck, marketGap)...)
 	}
+	events = append(events, m.hostility()...)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return events
 }
@@ -181,6 +196,8 @@ type maker struct {
 	deck []Event
 	// until is when a place is free again.
 	until map[string]time.Duration
+	// liar is the hostile endpoint.
+	liar int
 }
 
 // draw takes the first event of the deck whose place is free.
@@ -246,8 +263,10 @@ func (m *maker) length(kind Kind) time.Duration {
 		return between(2, 12)
 	case RouterFault:
 		return between(3, 8)
-	case Meddle:
+	case Meddle, Attack:
 		return between(4, 8)
+	case Lie:
+		return between(5, 20)
 	case CutConnections, Fork, SkipSlots, Fund:
 	}
 	return 0
@@ -283,8 +302,10 @@ func (m *maker) place(e *Event) bool {
 		return m.target(e, "price", 1)
 	case RouterFault:
 		return m.target(e, "router", routerFaults)
-	case Meddle:
+	case Meddle, Attack:
 		return m.target(e, e.Fault, 1)
+	case Lie:
+		return m.take(e, "lie", m.liar)
 	case Burst:
 		e.Amount = 2 + m.rand.IntN(4)
 		return m.target(e, "burst", 1)

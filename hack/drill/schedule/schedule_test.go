@@ -19,6 +19,12 @@ func options(seed uint64) schedule.Options {
 	}
 }
 
+// hostile adds an endpoint that lies, and hostile clients.
+func hostile(o schedule.Options) schedule.Options {
+	o.Lies, o.Attacks = []string{"slots ahead", "all landed", "every simulation good"}, []string{"forges", "copies"}
+	return o
+}
+
 func TestTheSeedDecides(t *testing.T) {
 	t.Parallel()
 	first, again, other := schedule.Make(options(1)), schedule.Make(options(1)), schedule.Make(options(2))
@@ -36,6 +42,9 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 		o := options(seed)
 		if seed%4 == 3 {
 			o.Duration = 15 * time.Second
+		}
+		if seed%2 == 0 {
+			o = hostile(o)
 		}
 		events := schedule.Make(o)
 		if len(events) < 5 {
@@ -74,6 +83,11 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 		}
 		if !kinds[string(schedule.MovePrice)] {
 			t.Errorf("seed %d: the price never moves in %s", seed, o.Duration)
+		}
+		for _, name := range o.Attacks {
+			if !kinds[string(schedule.Attack)+name] {
+				t.Errorf("seed %d: no attack %s in %s", seed, name, o.Duration)
+			}
 		}
 		for _, fault := range o.Faults {
 			if !kinds["fault"+fault] {
@@ -120,6 +134,60 @@ func TestSwapsLeaveTheRestOfAScheduleAsItIs(t *testing.T) {
 		o.RouterFaults = nil
 		if diff := cmp.Diff(schedule.Make(o), with); diff != "" {
 			t.Errorf("seed %d (-without swaps +with):\n%s", seed, diff)
+		}
+	}
+}
+
+func TestHostilityLeavesTheRestOfAScheduleAsItIs(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		with := slices.DeleteFunc(schedule.Make(hostile(options(seed))), func(e schedule.Event) bool {
+			return e.Kind == schedule.Lie || e.Kind == schedule.Attack
+		})
+		if diff := cmp.Diff(schedule.Make(options(seed)), with); diff != "" {
+			t.Errorf("seed %d (-without +with):\n%s", seed, diff)
+		}
+	}
+}
+
+// One endpoint alone lies, one lie at a time, and in about half of the schedules
+// it still does when the load has ended.
+func TestOneEndpointLies(t *testing.T) {
+	t.Parallel()
+	whole, stays, told := 0, 0, map[string]int{}
+	const seeds = 200
+	for seed := range uint64(seeds) {
+		o := hostile(options(seed))
+		o.Endpoints = 2 + int(seed%2)
+		liar, over := -1, time.Duration(0)
+		events := slices.DeleteFunc(schedule.Make(o), func(e schedule.Event) bool { return e.Kind != schedule.Lie })
+		for i, e := range events {
+			told[e.Fault]++
+			if liar >= 0 && e.Target != liar || e.Target >= o.Endpoints {
+				t.Errorf("seed %d: endpoint %d lies beside endpoint %d", seed, e.Target+1, liar+1)
+			}
+			liar = e.Target
+			if e.At < over {
+				t.Errorf("seed %d: lie %s before the last one is over", seed, e)
+			}
+			over = e.At + e.For
+			if e.Stays && (i != len(events)-1 || over != o.Duration) {
+				t.Errorf("seed %d: lie %s stays, and is number %d of %d", seed, e, i+1, len(events))
+			}
+		}
+		if last := events[len(events)-1]; last.Stays {
+			stays++
+			if len(events) == 1 {
+				whole++
+			}
+		}
+	}
+	if whole < seeds/8 || stays < seeds/3 || stays > 2*seeds/3 {
+		t.Errorf("of %d schedules %d have one lie for the whole of it, and %d one that stays; want about a quarter and a half", seeds, whole, stays)
+	}
+	for _, name := range hostile(options(0)).Lies {
+		if told[name] < seeds {
+			t.Errorf("the lie %q is told %d times in %d schedules, want more", name, told[name], seeds)
 		}
 	}
 }
@@ -181,15 +249,18 @@ func overlaps(events []schedule.Event, i int) bool {
 func TestEventsDescribeThemselves(t *testing.T) {
 	t.Parallel()
 	tests := map[string]schedule.Event{
-		"   3.2 s  kill relay 2, for 1.5 s":             {At: 3200 * time.Millisecond, For: 1500 * time.Millisecond, Kind: schedule.KillRelay, Target: 1},
-		"  10.0 s  fault lags on endpoint 1, for 4.0 s": {At: 10 * time.Second, For: 4 * time.Second, Kind: schedule.Fault, Fault: "lags"},
-		" 100.0 s  fork of 3 blocks, transactions lost": {At: 100 * time.Second, Kind: schedule.Fork, Fault: "lost", Amount: 3},
-		"   1.0 s  cut connections":                     {At: time.Second, Kind: schedule.CutConnections},
-		"   1.0 s  burst, 4 times the load, for 5.0 s":  {At: time.Second, For: 5 * time.Second, Kind: schedule.Burst, Amount: 4},
-		"   1.0 s  move price to 70 %, for 5.0 s":       {At: time.Second, For: 5 * time.Second, Kind: schedule.MovePrice, Amount: 70},
-		"   1.0 s  strangers wraps, for 5.0 s":          {At: time.Second, For: 5 * time.Second, Kind: schedule.Meddle, Fault: "wraps"},
-		"   1.0 s  router down, for 5.0 s":              {At: time.Second, For: 5 * time.Second, Kind: schedule.RouterFault, Fault: "down"},
-		"   1.0 s  skip slots, 4":                       {At: time.Second, Kind: schedule.SkipSlots, Amount: 4},
+		"   3.2 s  kill relay 2, for 1.5 s":                                     {At: 3200 * time.Millisecond, For: 1500 * time.Millisecond, Kind: schedule.KillRelay, Target: 1},
+		"  10.0 s  fault lags on endpoint 1, for 4.0 s":                         {At: 10 * time.Second, For: 4 * time.Second, Kind: schedule.Fault, Fault: "lags"},
+		" 100.0 s  fork of 3 blocks, transactions lost":                         {At: 100 * time.Second, Kind: schedule.Fork, Fault: "lost", Amount: 3},
+		"   1.0 s  cut connections":                                             {At: time.Second, Kind: schedule.CutConnections},
+		"   1.0 s  burst, 4 times the load, for 5.0 s":                          {At: time.Second, For: 5 * time.Second, Kind: schedule.Burst, Amount: 4},
+		"   1.0 s  move price to 70 %, for 5.0 s":                               {At: time.Second, For: 5 * time.Second, Kind: schedule.MovePrice, Amount: 70},
+		"   1.0 s  strangers wraps, for 5.0 s":                                  {At: time.Second, For: 5 * time.Second, Kind: schedule.Meddle, Fault: "wraps"},
+		"   1.0 s  router down, for 5.0 s":                                      {At: time.Second, For: 5 * time.Second, Kind: schedule.RouterFault, Fault: "down"},
+		"   1.0 s  attack forges, for 5.0 s":                                    {At: time.Second, For: 5 * time.Second, Kind: schedule.Attack, Fault: "forges"},
+		"   1.0 s  lie of endpoint 2: all landed, for 5.0 s":                    {At: time.Second, For: 5 * time.Second, Kind: schedule.Lie, Fault: "all landed", Target: 1},
+		"   1.0 s  lie of endpoint 1: all landed, until every outcome is final": {At: time.Second, For: 5 * time.Second, Kind: schedule.Lie, Fault: "all landed", Stays: true},
+		"   1.0 s  skip slots, 4":                                               {At: time.Second, Kind: schedule.SkipSlots, Amount: 4},
 	}
 	for want, e := range tests {
 		if got := e.String(); got != want {

@@ -318,9 +318,12 @@ func (c *canvas) lane(l lane, y float64) {
 	}
 }
 
-// colourOf gives the bands of processes and database colours of their own, and
-// all else one.
+// colourOf gives the bands of processes, database and lies colours of their own,
+// and all else one.
 func colourOf(label string) string {
+	if strings.HasPrefix(label, "lies: ") {
+		return "#6b2c91"
+	}
 	switch label {
 	case "SIGKILL", "crash":
 		return "#8b1a2b"

@@ -29,6 +29,7 @@ func drill() *timeline.Timeline {
 		Bands: []timeline.Band{
 			{Lane: "endpoint 1", Label: "slow", From: 3 * time.Second, To: 9 * time.Second},
 			{Lane: "endpoint 1", Label: "hangs", From: 5 * time.Second, To: 7 * time.Second},
+			{Lane: "endpoint 1", Label: "lies: all landed", From: 14 * time.Second, To: 26 * time.Second},
 			{Lane: "endpoint 1", Label: "errors", From: 10 * time.Second, To: 13 * time.Second},
 			{Lane: "relay 1", Label: "SIGKILL", From: 2 * time.Second, To: 6 * time.Second},
 			{Lane: "Postgres", Label: "crash", From: 11 * time.Second, To: 13 * time.Second},

@@ -24,13 +24,15 @@ type Chain struct {
 	Pool   *shieldpool.Pool
 	// Payers are the relays' fee payers: what they pay for is read, whatever it calls.
 	Payers map[solana.PublicKey]bool
+	// Heights are those of the blocks that Transactions has read.
+	Heights account.Heights
 	// wraps are the accounts of wrapped SOL that transactions have named.
 	wraps map[solana.PublicKey]bool
 }
 
 // NewChain reads by a client. Add the fee payers before Transactions.
 func NewChain(client *rpc.Client, pool *shieldpool.Pool) *Chain {
-	return &Chain{Client: client, Pool: pool, Payers: make(map[solana.PublicKey]bool), wraps: make(map[solana.PublicKey]bool)}
+	return &Chain{Client: client, Pool: pool, Payers: make(map[solana.PublicKey]bool), Heights: make(account.Heights), wraps: make(map[solana.PublicKey]bool)}
 }
 
 // Agave's code for a slot without a block.
@@ -54,6 +56,9 @@ func (c *Chain) Transactions(ctx context.Context, last uint64) (out []account.Tr
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read block %d: %w", slot, err)
+		}
+		if block.BlockHeight != nil {
+			c.Heights[block.Blockhash] = *block.BlockHeight
 		}
 		for i := range block.Transactions {
 			tx, err := c.transaction(slot, &block.Transactions[i])
@@ -174,20 +179,44 @@ func (c *Chain) Balance(ctx context.Context, key solana.PublicKey) (uint64, erro
 	return answer.Value, nil
 }
 
+// Finality reads where the finalized chain stands.
+func (c *Chain) Finality(ctx context.Context) (*account.Finality, error) {
+	at := time.Now()
+	info, err := c.Client.GetEpochInfo(ctx, rpc.CommitmentFinalized)
+	if err != nil {
+		return nil, fmt.Errorf("read the finalized height: %w", err)
+	}
+	return &account.Finality{At: at, Slot: info.AbsoluteSlot, Height: info.BlockHeight}, nil
+}
+
 // Ring reads the root ring at a commitment level.
 func (c *Chain) Ring(ctx context.Context, level rpc.CommitmentType) (*account.Ring, error) {
 	at := time.Now()
-	answer, err := c.Client.GetAccountInfoWithOpts(ctx, c.Pool.MerkleTree, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: level})
-	if err != nil {
-		return nil, fmt.Errorf("read the tree account: %w", err)
-	}
-	tree, err := c.Pool.Profile.ParseTree(answer.Value.Data.GetBinary())
+	tree, slot, err := c.tree(ctx, level)
 	if err != nil {
 		return nil, err
 	}
-	ring := &account.Ring{At: at, Slot: answer.Context.Slot, Roots: make(map[[32]byte]struct{}, len(tree.History))}
+	ring := &account.Ring{At: at, Slot: slot, Roots: make(map[[32]byte]struct{}, len(tree.History))}
 	for _, root := range tree.History {
 		ring.Roots[root] = struct{}{}
 	}
 	return ring, nil
+}
+
+// Root reads the tree's newest root at a commitment level.
+func (c *Chain) Root(ctx context.Context, level rpc.CommitmentType) ([32]byte, error) {
+	tree, _, err := c.tree(ctx, level)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	return tree.Root, nil
+}
+
+func (c *Chain) tree(ctx context.Context, level rpc.CommitmentType) (*shieldpool.TreeAccount, uint64, error) {
+	answer, err := c.Client.GetAccountInfoWithOpts(ctx, c.Pool.MerkleTree, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: level})
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the tree account: %w", err)
+	}
+	tree, err := c.Pool.Profile.ParseTree(answer.Value.Data.GetBinary())
+	return tree, answer.Context.Slot, err
 }

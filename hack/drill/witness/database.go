@@ -31,11 +31,13 @@ const (
 	settlementsSQL = `SELECT s.id, parent, state, coalesce(error_code, ''), finalized, signature, phase, timeout_slot, ended, s.created_at, completed_at
 		FROM submissions s LEFT JOIN swaps w ON w.id = s.id WHERE kind = 'settlement'`
 
-	attemptsSQL = `SELECT signature, submission_id, fee_payer, purpose FROM attempts`
+	attemptsSQL = `SELECT signature, submission_id, fee_payer, purpose, blockhash, created_at FROM attempts`
 
 	ledgerOpeningSQL = `SELECT opening FROM ledger_cursors WHERE payer = $1`
 
 	movesSQL = `SELECT signature, payer, recipients, lamports FROM sweeps`
+
+	pinsSQL = `SELECT sign FROM proof_signs`
 
 	ledgerSQL = `SELECT signature, payer, kind, fee, priority_fee, rent, other, received, moved FROM ledger`
 )
@@ -85,14 +87,20 @@ func Rows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
 		return fmt.Errorf("read attempts: %w", err)
 	}
 	e.Attempts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (account.Attempt, error) {
-		var signature, payer []byte
+		var signature, payer, blockhash []byte
 		var a account.Attempt
-		err := row.Scan(&signature, &a.Submission, &payer, &a.Purpose)
-		a.Signature, a.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
+		err := row.Scan(&signature, &a.Submission, &payer, &a.Purpose, &blockhash, &a.CreatedAt)
+		a.Signature, a.Payer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
 		return a, err
 	})
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
+	}
+	if rows, err = conn.Query(ctx, pinsSQL); err != nil {
+		return fmt.Errorf("read the proofs' sign: %w", err)
+	}
+	if e.Pins, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return fmt.Errorf("read the proofs' sign: %w", err)
 	}
 	if err := moves(ctx, conn, e); err != nil {
 		return fmt.Errorf("read sweeps: %w", err)

@@ -1,0 +1,296 @@
+package arena
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/token"
+	"github.com/gagliardetto/solana-go/rpc"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// attacks are what hostile clients do, by name, until ctx ends. Whoever speaks
+// HTTP can do each of them.
+func attacks() map[string]func(*attacker, context.Context) {
+	return map[string]func(*attacker, context.Context){
+		"forges":          (*attacker).forge,
+		"wrong sign":      (*attacker).negate,
+		"long fields":     (*attacker).overfill,
+		"stalled readers": (*attacker).stall,
+		"copies":          (*attacker).copyLanded,
+		"spends twice":    (*attacker).spendTwice,
+		"closes accounts": (*attacker).closeAccounts,
+	}
+}
+
+// AttackNames are what hostile clients can do.
+func AttackNames() []string { return slices.Sorted(maps.Keys(attacks())) }
+
+const (
+	// hostileNumbers is the first number of hostile clients' spends, beyond those
+	// of honest ones; each event has hostileSpends of them.
+	hostileNumbers, hostileSpends = 1 << 40, 1 << 20
+	// busyPause and calmPause are between two requests of an attack: of one that
+	// costs the relay little, and of one that makes it work.
+	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
+	// hostilePatience is how long a hostile client waits for an answer.
+	hostilePatience = 5 * time.Second
+	// stalledReaders is how many connections one address opens and does not read from.
+	stalledReaders = 100
+	// longField is the length of a field that is far too long.
+	longField = 15_300
+	// closingUnits is more compute than the closing of an account uses.
+	closingUnits = 50_000
+)
+
+// attacker is a hostile client during one event.
+type attacker struct {
+	*arena
+	name string
+	// next is the number of the next spend, sent how many requests it has sent.
+	next, sent int
+}
+
+// attack has a hostile client at work until ctx ends.
+func (a *arena) attack(ctx context.Context, name string) {
+	a.mu.Lock()
+	a.attacked++
+	at := &attacker{arena: a, name: name, next: hostileNumbers + a.attacked*hostileSpends}
+	a.mu.Unlock()
+	attacks()[name](at, ctx)
+}
+
+// draw makes a spend of notes of the attacker's own; false when the chain does not answer.
+func (at *attacker) draw(ctx context.Context) (load.Request, bool) {
+	root, err := at.eyes.Root(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		return load.Request{}, false
+	}
+	at.next++
+	return at.load.Draw(at.next, root), true
+}
+
+// until repeats what an attacker does until ctx ends.
+func (at *attacker) until(ctx context.Context, pause time.Duration, do func()) {
+	for ctx.Err() == nil {
+		do()
+		wait(ctx, pause)
+	}
+}
+
+// post sends a body to one relay after the other and notes what came back.
+func (at *attacker) post(ctx context.Context, path string, body []byte) {
+	at.sent++
+	ctx, cancel := context.WithTimeout(ctx, hostilePatience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.relays[at.sent%len(at.relays)].url+path, bytes.NewReader(body))
+	if err != nil {
+		return
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Prefer", "respond-async")
+	answer, err := at.http.Do(request)
+	if err != nil {
+		return // a relay that is down, or busy: the honest have their own checks
+	}
+	content, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if closed := answer.Body.Close(); err != nil || closed != nil {
+		return
+	}
+	var said struct{ Code string }
+	if json.Unmarshal(content, &said) != nil {
+		said.Code = "not JSON"
+	}
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.hostile[account.HostileAnswer{Attack: at.name, Status: answer.StatusCode, Code: said.Code}]++
+}
+
+func (at *attacker) postRequest(ctx context.Context, q *load.Request, proof int) {
+	if body, err := q.Body(proof); err == nil {
+		at.post(ctx, q.Path(), body)
+	}
+}
+
+// forge posts proofs of other statements, and what is no proof at all.
+func (at *attacker) forge(ctx context.Context) {
+	at.until(ctx, busyPause, func() {
+		q, ok := at.draw(ctx)
+		if !ok {
+			return
+		}
+		other := q.Inputs
+		other.Nullifiers[0] = q.Inputs.Commitments[0]
+		q.Proofs[0] = at.load.Simulator.Prove(&other, 0)
+		if at.sent%3 == 0 {
+			copy(q.Proofs[0][:64], q.Proofs[0][64:128])
+		}
+		at.postRequest(ctx, &q, 0)
+	})
+}
+
+// negate posts proofs that verify with the other sign of A, which the program
+// refuses: a relay that has seen no transaction become final cannot know which.
+func (at *attacker) negate(ctx context.Context) {
+	at.until(ctx, calmPause, func() {
+		q, ok := at.draw(ctx)
+		if !ok {
+			return
+		}
+		// The field over which BN254 is.
+		prime, _ := new(big.Int).SetString("21888242871839275222246405745257275088696311157297823662689037894645226208583", 10)
+		y := new(big.Int).SetBytes(q.Proofs[0][32:64])
+		y.Sub(prime, y).FillBytes(q.Proofs[0][32:64])
+		at.postRequest(ctx, &q, 0)
+	})
+}
+
+// overfill posts requests one of whose fields is far too long.
+func (at *attacker) overfill(ctx context.Context) {
+	at.until(ctx, busyPause, func() {
+		q, ok := at.draw(ctx)
+		if !ok {
+			return
+		}
+		body, err := q.Body(0)
+		if err != nil {
+			return
+		}
+		var fields map[string]any
+		if json.Unmarshal(body, &fields) != nil {
+			return
+		}
+		long := strings.Repeat("z", longField)
+		fields["recipient"] = long
+		if names := slices.Sorted(maps.Keys(fields)); at.sent%2 == 0 {
+			fields[names[at.sent/2%len(names)]] = long
+		}
+		if body, err = json.Marshal(fields); err == nil {
+			at.post(ctx, q.Path(), body)
+		}
+	})
+}
+
+// stall asks for all commitments on many connections and reads nothing.
+func (at *attacker) stall(ctx context.Context) {
+	var reading sync.WaitGroup
+	for i := range stalledReaders {
+		reading.Go(func() {
+			host := strings.TrimPrefix(at.relays[i%len(at.relays)].url, "http://")
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+			if err != nil {
+				return // that relay is down
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", contract.CommitmentsPath, host); err == nil {
+				<-ctx.Done()
+			}
+		})
+	}
+	reading.Wait()
+}
+
+// copyLanded posts what others have landed, as anybody can read it from the chain.
+func (at *attacker) copyLanded(ctx context.Context) {
+	var landed []load.Request
+	for _, record := range at.load.Journal().Records() {
+		for i := range record.Requests {
+			q := &record.Requests[i]
+			if slices.ContainsFunc(q.Answers, func(a load.Answer) bool { return a.State == "completed" }) {
+				landed = append(landed, *q)
+			}
+		}
+	}
+	if len(landed) == 0 {
+		return
+	}
+	at.until(ctx, calmPause, func() {
+		q := landed[at.sent*7%len(landed)]
+		if at.sent%2 == 0 { // for a recipient of his own
+			q.Recipient = stranger().PublicKey()
+		}
+		at.postRequest(ctx, &q, 0)
+	})
+}
+
+// spendTwice spends a note at the relay and on the chain at the same time.
+func (at *attacker) spendTwice(ctx context.Context) {
+	at.until(ctx, calmPause, func() {
+		q, ok := at.draw(ctx)
+		if !ok {
+			return
+		}
+		var spending sync.WaitGroup
+		spending.Go(func() { at.direct(ctx, &q) })
+		at.postRequest(ctx, &q, 0)
+		spending.Wait()
+	})
+}
+
+// closeAccounts swaps, and closes the token account that the relay makes for
+// the swap's output whenever it is there and empty, for its rent.
+func (at *attacker) closeAccounts(ctx context.Context) {
+	at.next++
+	var seed [ed25519.SeedSize]byte
+	binary.BigEndian.PutUint64(seed[:], uint64(at.next)) //nolint:gosec // a number of hostile spends
+	owner := solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
+	quote := func(lamports uint64) (uint64, error) { return at.network.quote(ctx, at.load.Market.Mint, lamports) }
+	root, err := at.eyes.Root(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		return
+	}
+	q, err := at.load.DrawSwapTo(at.next, root, owner.PublicKey(), quote)
+	if err != nil {
+		return
+	}
+	at.postRequest(ctx, &q, 0)
+	at.until(ctx, at.o.Slot, func() {
+		if exists(ctx, at.eyes.Client, q.Swap.Terms.RecipientATA) {
+			at.closeAccount(ctx, q.Swap.Terms.RecipientATA, owner)
+		}
+	})
+}
+
+// closeAccount closes a token account of the owner's, and a stranger takes the
+// rent. That it fails, because there are tokens in it, is their affair.
+func (at *attacker) closeAccount(ctx context.Context, account solana.PublicKey, owner solana.PrivateKey) {
+	key := stranger()
+	me := key.PublicKey()
+	latest, err := at.eyes.Client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
+	if err != nil {
+		return
+	}
+	closing := token.NewCloseAccountInstruction(account, me, owner.PublicKey(), nil).Build()
+	tx, err := shieldpool.Versioned(me, shieldpool.Compute{Limit: closingUnits}, latest.Value.Blockhash, nil, closing)
+	if err != nil {
+		return
+	}
+	signer := func(who solana.PublicKey) *solana.PrivateKey {
+		if who == me {
+			return &key
+		}
+		return &owner
+	}
+	if _, err := tx.Sign(signer); err != nil {
+		return
+	}
+	_, _ = at.eyes.Client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
+}

@@ -1,0 +1,82 @@
+package arena
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// lieRules are what a hostile endpoint claims, by name. Its blocks and accounts
+// are true: an endpoint that lies about everything in one consistent way is a
+// chain of its own, of which only the other endpoints can tell.
+func lieRules() map[string][]fault.Rule {
+	const (
+		blockhash, epoch  = "getLatestBlockhash", "getEpochInfo"
+		statuses, sending = "getSignatureStatuses", "sendTransaction"
+		simulation        = "simulateTransaction"
+	)
+	lie := func(method string, outcome fault.Outcome) fault.Rule {
+		return fault.Rule{Method: method, Outcome: outcome}
+	}
+	fails := func(method string, code uint32) fault.Rule {
+		return fault.Rule{Method: method, Outcome: fault.OutcomeFails, Err: programError(code)}
+	}
+	return map[string][]fault.Rule{
+		"slots ahead":             {{Ahead: 100}},
+		"slots far ahead":         {{Ahead: 1_000_000}},
+		"slots ahead at times":    {{Probability: 0.2, Ahead: 5_000}},
+		"simulated slot wild":     {{Method: simulation, Ahead: 1 << 40}},
+		"the past as now":         {{Lag: 140, Ahead: 140}},
+		"heights are slots":       {{SlotAsHeight: true}},
+		"blockhashes never die":   {{Method: blockhash, HeightAhead: 22_000_000}},
+		"blockhashes die at once": {{Method: epoch, Ahead: 10_000, HeightAhead: 10_000}},
+		"all landed":              {lie(statuses, fault.OutcomeSucceeds)},
+		"all failed":              {fails(statuses, shieldpool.CodeDoubleSpend)},
+		"nothing landed":          {{Method: statuses, Empty: true}},
+		"every simulation good":   {lie(simulation, fault.OutcomeSucceeds), lie(sending, fault.OutcomeSucceeds)},
+		"every simulation bad":    {fails(simulation, shieldpool.CodeProofInvalid), fails(sending, shieldpool.CodeProofInvalid)},
+		"every root stale":        {fails(simulation, shieldpool.CodeRootNotFound), fails(sending, shieldpool.CodeRootNotFound)},
+		// Mixtures, each after one aim.
+		"fakes outcomes":    {{Ahead: 100}, lie("", fault.OutcomeSucceeds), {Method: sending, Drop: true}},
+		"fakes failures":    {{Ahead: 100}, fails("", shieldpool.CodeProofInvalid)},
+		"buries what lands": {{Ahead: 1_000}, {Method: epoch, HeightAhead: 1_000}, {Method: statuses, Empty: true}},
+		"closes the pool":   {{Ahead: 1}, {Method: blockhash, HeightAhead: 22_000_000}, {Method: statuses, Empty: true}, {Method: sending, Drop: true}},
+	}
+}
+
+// programError is how Agave writes that the pool's instruction failed with a code.
+func programError(code uint32) string {
+	text, err := json.Marshal(map[string]any{"InstructionError": []any{shieldpool.PoolInstruction, map[string]uint32{"Custom": code}}})
+	if err != nil {
+		panic(fmt.Sprintf("encode a transaction error: %v", err)) // numbers and texts alone
+	}
+	return string(text)
+}
+
+// LieNames are the lies that a hostile endpoint can tell.
+func LieNames() []string { return slices.Sorted(maps.Keys(lieRules())) }
+
+// lie has an endpoint tell a lie, or none with "". Unlike a fault it outlasts clear.
+func (n *network) lie(endpoint int, name string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lies[endpoint] = name
+	return n.apply(endpoint)
+}
+
+// lieCounts are the answers of the endpoints that were lies, by their field.
+func (n *network) lieCounts() map[string]uint64 {
+	out := make(map[string]uint64)
+	for _, name := range n.names {
+		for effect, count := range n.chain.Endpoint(name).Stats().Faults {
+			if slices.Contains([]string{"ahead", "heightAhead", "slotAsHeight", "outcome"}, effect) {
+				out[effect] += count
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,65 @@
+package schedule
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// lieGap and attackGap are the mean times between two lies and two attacks.
+	lieGap, attackGap = 2 * time.Second, 4 * time.Second
+	// lastLieFrom and lastLieTo are the shares of the duration between which a lie
+	// begins that stays.
+	lastLieFrom, lastLieTo = 0.8, 0.95
+)
+
+// hostility draws what a hostile endpoint and hostile clients do. Its draws are
+// its own, so that the rest of a seed's schedule is what it is without them.
+func (m *maker) hostility() (events []Event) {
+	if len(m.Lies) > 0 {
+		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // a schedule that repeats needs no secure randomness
+		events = append(events, m.lies()...)
+	}
+	if len(m.Attacks) > 0 {
+		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x61747461636b)), nil //nolint:gosec // as above
+		events = append(events, m.events(m.attackDeck, attackGap)...)
+	}
+	return events
+}
+
+// lies draws those of one endpoint. In a quarter of the seeds it tells one lie
+// from the beginning to the time when all is final; in another quarter the last
+// of many stays that long; in the others it is honest once the load has ended.
+func (m *maker) lies() (events []Event) {
+	m.liar = m.rand.IntN(m.Endpoints)
+	first, all := time.Duration(calm*float64(m.Duration)), m.Duration
+	staying := func(at time.Duration) Event {
+		return Event{At: at, For: all - at, Kind: Lie, Target: m.liar, Fault: m.Lies[m.rand.IntN(len(m.Lies))], Stays: true}
+	}
+	switch m.rand.IntN(4) {
+	case 0:
+		return []Event{staying(first)}
+	case 1:
+		last := time.Duration((lastLieFrom + m.rand.Float64()*(lastLieTo-lastLieFrom)) * float64(all))
+		m.Duration = last // the others are over by then
+		events = m.events(m.lieDeck, lieGap)
+		m.Duration = all
+		return append(events, staying(last))
+	default:
+		return m.events(m.lieDeck, lieGap)
+	}
+}
+
+func (m *maker) lieDeck() (deck []Event) {
+	for _, name := range m.Lies {
+		deck = append(deck, Event{Kind: Lie, Fault: name})
+	}
+	return deck
+}
+
+func (m *maker) attackDeck() (deck []Event) {
+	for _, name := range m.Attacks {
+		deck = append(deck, Event{Kind: Attack, Fault: name})
+	}
+	return deck
+}
