@@ -1115,6 +1115,9 @@ type ListCommitmentsParams struct {
 
 	// Limit At most so many leaves; 100 000 without it, and when it is more.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// IfNoneMatch The `ETag` of an earlier answer to the same request, to be told when nothing has changed.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
 }
 
 // GetMerkleRootParams defines parameters for GetMerkleRoot.
@@ -1321,6 +1324,11 @@ type ClientInterface interface {
 	// has a root that the chain confirms; leaves that do not verify yet are
 	// kept back. Fewer entries than `limit` means that the list ends there.
 	//
+	// An answer is written as it is read. One that is not read within 90 seconds,
+	// or of which nothing is taken for 10, breaks off before its Content-Length:
+	// ask for fewer leaves with `limit`. At most 8 answers at once go to one
+	// address, and 128 to all; more are refused with 429 `rate_limited`.
+	//
 	// Corresponds with GET /commitments (the `ListCommitments` operationId).
 	ListCommitments(ctx context.Context, params *ListCommitmentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1513,6 +1521,11 @@ func (c *Client) GetBacklog(ctx context.Context, reqEditors ...RequestEditorFn) 
 // Leaves in order and without gaps. The whole list, from index 0, always
 // has a root that the chain confirms; leaves that do not verify yet are
 // kept back. Fewer entries than `limit` means that the list ends there.
+//
+// An answer is written as it is read. One that is not read within 90 seconds,
+// or of which nothing is taken for 10, breaks off before its Content-Length:
+// ask for fewer leaves with `limit`. At most 8 answers at once go to one
+// address, and 128 to all; more are refused with 429 `rate_limited`.
 //
 // Corresponds with GET /commitments (the `ListCommitments` operationId).
 func (c *Client) ListCommitments(ctx context.Context, params *ListCommitmentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1937,6 +1950,21 @@ func NewListCommitmentsRequest(server string, params *ListCommitmentsParams) (*h
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -2377,6 +2405,11 @@ type ClientWithResponsesInterface interface {
 	// has a root that the chain confirms; leaves that do not verify yet are
 	// kept back. Fewer entries than `limit` means that the list ends there.
 	//
+	// An answer is written as it is read. One that is not read within 90 seconds,
+	// or of which nothing is taken for 10, breaks off before its Content-Length:
+	// ask for fewer leaves with `limit`. At most 8 answers at once go to one
+	// address, and 128 to all; more are refused with 429 `rate_limited`.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /commitments (the `ListCommitments` operationId).
@@ -2743,6 +2776,13 @@ func (r GetBacklogResponse) ContentType() string {
 
 // ListCommitmentsResponse200Headers the declared response headers of an HTTP 200 response for ListCommitments
 type ListCommitmentsResponse200Headers struct {
+	ETag       string
+	XRequestID string
+}
+
+// ListCommitmentsResponse304Headers the declared response headers of an HTTP 304 response for ListCommitments
+type ListCommitmentsResponse304Headers struct {
+	ETag       string
 	XRequestID string
 }
 
@@ -2791,6 +2831,8 @@ type ListCommitmentsResponse struct {
 	JSON503 *Unavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ListCommitmentsResponse200Headers
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *ListCommitmentsResponse304Headers
 	// Headers400 the parsed response headers for an HTTP 400 response
 	Headers400 *ListCommitmentsResponse400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
@@ -4078,6 +4120,11 @@ func (c *ClientWithResponses) GetBacklogWithResponse(ctx context.Context, reqEdi
 // has a root that the chain confirms; leaves that do not verify yet are
 // kept back. Fewer entries than `limit` means that the list ends there.
 //
+// An answer is written as it is read. One that is not read within 90 seconds,
+// or of which nothing is taken for 10, breaks off before its Content-Length:
+// ask for fewer leaves with `limit`. At most 8 answers at once go to one
+// address, and 128 to all; more are refused with 429 `rate_limited`.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /commitments (the `ListCommitments` operationId).
@@ -4573,6 +4620,9 @@ func ParseListCommitmentsResponse(rsp *http.Response) (*ListCommitmentsResponse,
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest BadRequest
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4613,6 +4663,13 @@ func ParseListCommitmentsResponse(rsp *http.Response) (*ListCommitmentsResponse,
 	switch {
 	case rsp.StatusCode == 200:
 		var headers ListCommitmentsResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -4621,6 +4678,23 @@ func ParseListCommitmentsResponse(rsp *http.Response) (*ListCommitmentsResponse,
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 304:
+		var headers ListCommitmentsResponse304Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers304 = &headers
 	case rsp.StatusCode == 400:
 		var headers ListCommitmentsResponse400Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -6343,6 +6417,27 @@ func (siw *ServerInterfaceWrapper) ListCommitments(w http.ResponseWriter, r *htt
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
 		}
 		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-None-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-None-Match", Err: err})
+			return
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -35,6 +35,13 @@ import (
 // outcome apart.
 const callTimeout = 15 * time.Second
 
+const (
+	// listStall is how long a reader of GET /commitments may leave a chunk of
+	// 100 KB untaken, and listTime how long it may take for an answer of 10 MB.
+	listStall = 10 * time.Second
+	listTime  = 90 * time.Second
+)
+
 // Options are what a relay is made of.
 type Options struct {
 	Config *config.Config
@@ -54,11 +61,12 @@ type App struct {
 	log     *slog.Logger
 	metrics *telemetry.Metrics
 
-	db        *pgxpool.Pool
-	store     *store.Store
-	upkeep    *store.Upkeep
-	endpoints *chain.Endpoints
-	shielded  *shieldpool.Pool
+	// heartbeats is the connection of the leases' heartbeats, apart from db.
+	db, heartbeats *pgxpool.Pool
+	store          *store.Store
+	upkeep         *store.Upkeep
+	endpoints      *chain.Endpoints
+	shielded       *shieldpool.Pool
 	// table is the relay's own lookup table; nil for none.
 	table *shieldpool.LookupTable
 	// router is nil for a relay that takes no swaps; swaps carries on those of all.
@@ -125,8 +133,10 @@ func (a *App) close() {
 	if a.router != nil {
 		a.router.Close()
 	}
-	if a.db != nil {
-		a.db.Close()
+	for _, pool := range []*pgxpool.Pool{a.heartbeats, a.db} {
+		if pool != nil {
+			pool.Close()
+		}
 	}
 }
 
@@ -158,7 +168,11 @@ const databaseRetry = time.Second
 // restarted ever more slowly.
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
-	if a.db, err = store.Open(ctx, a.o.Config.DatabaseURL.Reveal(), a.o.Config.Database.MaxConnections); err != nil {
+	url := a.o.Config.DatabaseURL.Reveal()
+	if a.db, err = store.Open(ctx, url, a.o.Config.Database.MaxConnections); err != nil {
+		return err
+	}
+	if a.heartbeats, err = store.Open(ctx, url, 1); err != nil {
 		return err
 	}
 	for told := false; ; told = true {
@@ -178,7 +192,9 @@ func (a *App) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.store, err = store.New(a.db)
+	if a.store, err = store.New(a.db); err == nil {
+		a.store.Heartbeats = a.heartbeats
+	}
 	return err
 }
 
@@ -198,12 +214,13 @@ func (a *App) openServers(ctx context.Context) error {
 		return err
 	}
 	handler, err := httpapi.New(httpapi.Options{
-		Submissions: submissions{a.gate, a.desk}, Commitments: a.leaves, Tree: a.pool, ViewingKeys: keys, Health: a,
+		Submissions: submissions{a.gate, a.desk}, Commitments: a.store.Commitments(a.shielded.Address), Tree: a.pool, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
 			Version: a.o.Version, Build: a.o.Build, Profile: c.Profile,
 			NoteBounds: a.gate.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
+		ListStall: listStall, ListTime: listTime,
 		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins, APIKeys: c.APIKeys,
 	})
 	if err != nil {

@@ -102,6 +102,28 @@ func (s *stand) toldBy(check string, words ...string) {
 	})
 }
 
+// TestHeartbeatsHaveAConnectionOfTheirOwn: while requests hold every connection
+// of the pool, the process keeps its leases.
+func TestHeartbeatsHaveAConnectionOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	_, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk})
+	s.ready()
+	for range s.app.db.Config().MaxConns {
+		held, err := s.app.db.Acquire(t.Context())
+		must(t, err)
+		defer held.Release()
+	}
+	until := func() (at time.Time) {
+		must(t, s.db.QueryRow(t.Context(), "SELECT until FROM workers").Scan(&at))
+		return at
+	}
+	for range 3 {
+		before := until()
+		eventually(t, "the process beats", func() bool { return until().After(before) })
+	}
+}
+
 // TestAnotherRelayTakesOverWithinSeconds cuts a relay off from chain and
 // database, so that it can neither work nor hand over. Another finishes its
 // work with the very transactions that it signed, and when the first comes back

@@ -47,6 +47,7 @@ const credential = "c4n4rycredential"
 
 // relay is one process, as far as a test can have several in its own.
 type relay struct {
+	app       *App
 	base, ops string
 	log       *lockedBuffer
 	stop      func()
@@ -210,7 +211,7 @@ func (s *stand) serve(cfg *config.Config) *relay {
 		LedgerEvery: time.Second,
 	})
 	must(t, err)
-	r.base, r.ops = "http://"+a.Address(), "http://"+a.OperationsAddress()
+	r.app, r.base, r.ops = a, "http://"+a.Address(), "http://"+a.OperationsAddress()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { r.ended <- a.Run(ctx) }()
 	var stopped atomic.Bool

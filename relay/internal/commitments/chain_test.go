@@ -122,13 +122,7 @@ func TestTheListOfALocalChainHasItsRoot(t *testing.T) {
 			l.chain.Skip(3)
 			l.chain.Advance(localnet.DefaultConfirmAfter)
 			must(t, f.Sync(t.Context()))
-			got, err := f.List(t.Context(), 0, 1000)
-			must(t, err)
-			served := make([][32]byte, len(got))
-			for i, leaf := range got {
-				served[i] = leaf.Commitment
-			}
-			if !slices.Equal(served, want) {
+			if served := served(t, f); !slices.Equal(served, want) {
 				t.Errorf("%d leaves are served, want the %d of the deposits in their order", len(served), len(want))
 			}
 			if r := f.Status(); !r.Verified || r.ChainNext != uint64(len(want)) {

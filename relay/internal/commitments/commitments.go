@@ -49,9 +49,6 @@ type Store interface {
 	// Read gives at most limit stored leaves from index from on; ErrMoved when
 	// the generation is another by now, or no leaf is there.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]Placed, error)
-	// Served gives at most limit published leaves from index from on. What is
-	// published and the leaves are of one moment.
-	Served(ctx context.Context, from uint64, limit int) ([]Leaf, error)
 	// Find gives the newest place of each commitment that has one. Leaves that are not published
 	// count once others are: before that, nothing says that the first one read
 	// was the tree's first.

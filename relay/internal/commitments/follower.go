@@ -164,11 +164,6 @@ func (f *Follower) Status() Report {
 	return f.status
 }
 
-// List gives the published leaves from an index on, at most limit.
-func (f *Follower) List(ctx context.Context, from uint64, limit int) ([]Leaf, error) {
-	return f.Store.Served(ctx, from, limit)
-}
-
 // Find gives the newest place in the tree of each commitment that has one. It
 // knows leaves that the chain has confirmed and that are not published yet, too.
 func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {

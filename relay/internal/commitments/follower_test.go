@@ -31,8 +31,8 @@ func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 	if h.reads != 2 {
 		t.Errorf("%d blocks were read, want the two that can hold leaves", h.reads)
 	}
-	page, err := f.List(t.Context(), 2, 3)
-	if err != nil || len(page) != 3 || page[0].Index != 2 {
+	page, err := f.Store.Read(t.Context(), 0, 2, 3)
+	if err != nil || len(page) != 3 || page[0].Commitment != leaf(3, 0) {
 		t.Errorf("a page from 2 of 3 is %v (%v)", page, err)
 	}
 	if index, ok, err := find(t, f, leaf(3, 1)); err != nil || !ok || index != 3 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -191,17 +191,15 @@ func TestAnswers(t *testing.T) {
 		},
 		"no commitments are a list": {
 			request: get("/commitments"), wantStatus: 200,
-			domains: &domains{list: func(uint64, int) ([]commitments.Leaf, error) { return nil, nil }},
+			domains: publishes(0),
 			want:    map[string]any{"commitments": []any{}, "count": 0.0},
 		},
 		"commitments": {
 			request: get("/commitments?mint=" + sol), wantStatus: 200,
-			domains: &domains{list: func(uint64, int) ([]commitments.Leaf, error) {
-				return []commitments.Leaf{{Index: 0, Commitment: [32]byte(completed().Root[:])}, {Index: 1, Commitment: [32]byte{0xAB}}}, nil
-			}},
+			domains: publishes(2),
 			want: map[string]any{"count": 2.0, "commitments": []any{
-				map[string]any{"index": 0.0, "commitment": hex32},
-				map[string]any{"index": 1.0, "commitment": "ab00000000000000000000000000000000000000000000000000000000000000"},
+				map[string]any{"index": 0.0, "commitment": strings.Repeat("0", 63) + "1"},
+				map[string]any{"index": 1.0, "commitment": strings.Repeat("0", 63) + "2"},
 			}},
 		},
 		"the Merkle root": {
@@ -391,47 +389,4 @@ func TestHandedOn(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestPagesOfCommitments(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		query     string
-		wantFrom  uint64
-		wantLimit int
-		wantCode  string
-	}{
-		"everything by default":                  {query: "", wantLimit: 100_000},
-		"from an index":                          {query: "?from_index=5&limit=7", wantFrom: 5, wantLimit: 7},
-		"by the older name":                      {query: "?fromIndex=5", wantFrom: 5, wantLimit: 100_000},
-		"by both names when they agree":          {query: "?fromIndex=5&from_index=5", wantFrom: 5, wantLimit: 100_000},
-		"a limit above the most is cut":          {query: "?limit=9999999999", wantLimit: 100_000},
-		"both names that differ":                 {query: "?fromIndex=5&from_index=6", wantCode: "invalid_request"},
-		"a negative index":                       {query: "?from_index=-1", wantCode: "invalid_request"},
-		"a negative index by the older name":     {query: "?fromIndex=-1", wantCode: "invalid_request"},
-		"an index that is no number":             {query: "?from_index=one", wantCode: "invalid_request"},
-		"an index beyond 64 bits":                {query: "?from_index=99999999999999999999", wantCode: "invalid_request"},
-		"an index with a fraction":               {query: "?from_index=1.5", wantCode: "invalid_request"},
-		"a limit of zero":                        {query: "?limit=0", wantCode: "invalid_request"},
-		"a limit that is no number":              {query: "?limit=all", wantCode: "invalid_request"},
-		"a mint that the pool does not have":     {query: "?mint=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", wantCode: "unknown_mint"},
-		"a mint that is no address":              {query: "?mint=dollars", wantCode: "unknown_mint"},
-		"a mint that is written in another case": {query: "?mint=so11111111111111111111111111111111111111112", wantCode: "unknown_mint"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var from uint64
-			var limit int
-			d := &domains{list: func(f uint64, l int) ([]commitments.Leaf, error) {
-				from, limit = f, l
-				return nil, nil
-			}}
-			_, body := newFixture(t, d).do(t, get("/commitments"+tt.query))
-			code, _ := object(t, body)["code"].(string)
-			if code != tt.wantCode || from != tt.wantFrom || limit != tt.wantLimit {
-				t.Errorf("code %q, from %d, limit %d; want %q, %d, %d", code, from, limit, tt.wantCode, tt.wantFrom, tt.wantLimit)
-			}
-		})
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -36,7 +37,8 @@ type domains struct {
 	wait     func(context.Context, uuid.UUID) (*submission.Submission, error)
 	get      func(context.Context, uuid.UUID) (*submission.Submission, error)
 	backlog  func() (submission.Backlog, error)
-	list     func(from uint64, limit int) ([]commitments.Leaf, error)
+	position func() (commitments.Position, error)
+	read     func(generation, from uint64, limit int) ([]commitments.Placed, error)
 	root     func(mint string) (ledger.Root, error)
 	register func(viewingkey.Registration) (string, error)
 	health   func() httpapi.HealthReport
@@ -56,8 +58,10 @@ func (d *domains) Get(ctx context.Context, id uuid.UUID) (*submission.Submission
 
 func (d *domains) Backlog(context.Context) (submission.Backlog, error) { return d.backlog() }
 
-func (d *domains) List(_ context.Context, from uint64, limit int) ([]commitments.Leaf, error) {
-	return d.list(from, limit)
+func (d *domains) Position(context.Context) (commitments.Position, error) { return d.position() }
+
+func (d *domains) Read(_ context.Context, generation, from uint64, limit int) ([]commitments.Placed, error) {
+	return d.read(generation, from, limit)
 }
 
 func (d *domains) Root(_ context.Context, mint string) (ledger.Root, error) { return d.root(mint) }
@@ -131,6 +135,7 @@ func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 			ids++
 			return "exchange-" + strconv.Itoa(ids)
 		},
+		ListStall: time.Minute, ListTime: 2 * time.Minute,
 		CallTimeout: time.Minute, WaitDefault: 30 * time.Second, WaitMax: time.Minute,
 	}
 }
@@ -247,6 +252,30 @@ func failed(r *refusal.Refusal) *submission.Submission {
 
 func submits(s *submission.Submission, err error) *domains {
 	return &domains{submit: func(context.Context, submission.Request) (*submission.Submission, error) { return s, err }}
+}
+
+// publishes serves a tree of so many leaves, which are made as they are read.
+func publishes(leaves uint64) *domains {
+	return &domains{
+		position: func() (commitments.Position, error) {
+			return commitments.Position{Leaves: leaves, Published: leaves, Generation: 1}, nil
+		},
+		read: func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+			if generation != 1 || from >= leaves {
+				return nil, commitments.ErrMoved
+			}
+			out := make([]commitments.Placed, min(uint64(limit), leaves-from))
+			for i := range out {
+				out[i].Commitment = leafOf(from + uint64(i))
+			}
+			return out, nil
+		},
+	}
+}
+
+func leafOf(index uint64) (leaf [32]byte) {
+	binary.BigEndian.PutUint64(leaf[24:], index+1)
+	return leaf
 }
 
 func healthy() httpapi.HealthReport {

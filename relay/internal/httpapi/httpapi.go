@@ -46,9 +46,13 @@ type Submissions interface {
 	Backlog(ctx context.Context) (submission.Backlog, error)
 }
 
-// Commitments lists the published leaves in order and without gaps.
+// Commitments has the published leaves in order and without gaps.
 type Commitments interface {
-	List(ctx context.Context, from uint64, limit int) ([]commitments.Leaf, error)
+	// Position tells how many leaves are published, and of which generation.
+	Position(ctx context.Context) (commitments.Position, error)
+	// Read gives at most limit leaves of a generation, from index from on;
+	// commitments.ErrMoved when there is another by now, or no leaf is there.
+	Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.Placed, error)
 }
 
 // Tree reads the newest root on the chain. The mint is one of the pool's, in
@@ -120,6 +124,9 @@ type Options struct {
 	// WaitDefault is how long POST /transact waits for the outcome; WaitMax is
 	// the longest wait that a client can ask for, not below WaitDefault.
 	WaitDefault, WaitMax time.Duration
+	// ListStall is how long a reader of GET /commitments may take for a chunk of
+	// the answer before it is cut off, and ListTime how long for the whole of it.
+	ListStall, ListTime time.Duration
 
 	// RatePerMinute is how many requests one client address may make in a
 	// minute; 0 for no limit.
@@ -153,6 +160,8 @@ func (o *Options) validate() error {
 	need(o.Now == nil, "Now")
 	need(o.NewID == nil, "NewID")
 	need(o.CallTimeout <= 0, "CallTimeout")
+	need(o.ListStall <= 0, "ListStall")
+	need(o.ListTime <= 0, "ListTime")
 	need(o.Info.Profile == nil || len(o.Info.Profile.Mints) == 0, "Info.Profile with a mint")
 	need(o.Info.ComplianceKey == [32]byte{}, "Info.ComplianceKey")
 	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal} {
@@ -179,7 +188,9 @@ type api struct {
 	Options
 	info openapi.ServiceInfo
 	// pools are the profile's by the field value of their mint.
-	pools map[[32]byte]*shieldpool.Pool
+	pools   map[[32]byte]*shieldpool.Pool
+	chunks  *chunks
+	readers readers
 }
 
 var _ openapi.ServerInterface = (*api)(nil)
@@ -204,7 +215,10 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("http api: %w", err)
 	}
-	a := &api{Options: o, info: serviceInfo(o.Info), pools: pools}
+	a := &api{
+		Options: o, info: serviceInfo(o.Info), pools: pools,
+		chunks: newChunks(o.Commitments, o.CallTimeout), readers: readers{byAddress: map[string]int{}},
+	}
 	r := a.router()
 	if len(o.CORSOrigins) > 0 {
 		r.Use(allowOrigins(o.CORSOrigins))

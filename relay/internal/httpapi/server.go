@@ -4,6 +4,7 @@ import (
 	"context"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -16,6 +17,10 @@ const (
 	idleTimeout   = 2 * time.Minute
 	// writeMargin is for a slow client to read the largest answer.
 	writeMargin = 30 * time.Second
+	// sendBuffer is what the kernel keeps of an answer for a connection: left to
+	// itself it grows to several megabytes for each reader that stalls, and
+	// counts as the pod's memory.
+	sendBuffer = 256 << 10
 	// maxHeader is the most bytes of a request's headers.
 	maxHeader = 16 << 10
 )
@@ -33,10 +38,18 @@ func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog
 		WriteTimeout:      readTimeout + longest + writeMargin,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ConnContext:       boundBuffer,
 		// OPTIONS * is answered like any path that is no route.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     log.New(newErrorLog(l), "", 0),
 	}
+}
+
+func boundBuffer(ctx context.Context, c net.Conn) context.Context {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer) // a connection that is gone already ends at its first read
+	}
+	return ctx
 }
 
 // errorLog passes the server's own complaints on without the addresses of

@@ -123,27 +123,6 @@ func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit i
 	return out, nil
 }
 
-// Served implements commitments.Store.
-func (c *Commitments) Served(ctx context.Context, from uint64, limit int) ([]commitments.Leaf, error) {
-	rows, err := c.store.Pool.Query(ctx, `SELECT leaf_index, commitment FROM commitments JOIN commitment_index USING (pool)
-		WHERE pool = $1 AND leaf_index >= $2 AND leaf_index < published ORDER BY leaf_index LIMIT $3`, c.pool.Bytes(), from, limit)
-	if err != nil {
-		return nil, unavailable(fmt.Errorf("read published leaves: %w", err))
-	}
-	var out []commitments.Leaf
-	var commitment []byte
-	var l commitments.Leaf
-	_, err = pgx.ForEachRow(rows, []any{&l.Index, &commitment}, func() error {
-		l.Commitment = [32]byte(commitment)
-		out = append(out, l)
-		return nil
-	})
-	if err != nil {
-		return nil, unavailable(fmt.Errorf("read published leaves: %w", err))
-	}
-	return out, nil
-}
-
 // Find implements commitments.Store.
 func (c *Commitments) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	rows, err := c.store.Pool.Query(ctx, `SELECT commitment, max(leaf_index) FROM commitments JOIN commitment_index USING (pool)

@@ -29,7 +29,11 @@ SELECT COALESCE((SELECT lapsed FROM beat), true)`
 // Beat implements submission.Store. The first beat of a worker says lapsed as
 // well: nobody can tell it from one that was forgotten.
 func (s *Store) Beat(ctx context.Context, w submission.Worker, lease time.Duration) (lapsed bool, err error) {
-	if err := s.Pool.QueryRow(ctx, beatSQL, w.ID, lease, w.Hold).Scan(&lapsed); err != nil {
+	pool := s.Heartbeats
+	if pool == nil {
+		pool = s.Pool
+	}
+	if err := pool.QueryRow(ctx, beatSQL, w.ID, lease, w.Hold).Scan(&lapsed); err != nil {
 		return false, unavailable(fmt.Errorf("keep the process's leases: %w", err))
 	}
 	return lapsed, nil

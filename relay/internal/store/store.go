@@ -35,7 +35,12 @@ var migrations embed.FS
 const migrationLock = 0x72656c6179706c
 
 // Store is the fleet's database. It is safe for concurrent use.
-type Store struct{ Pool *pgxpool.Pool }
+type Store struct {
+	Pool *pgxpool.Pool
+	// Heartbeats has a connection for heartbeats alone: one that waited in Pool
+	// behind clients' requests would let the leases expire. Nil beats on Pool.
+	Heartbeats *pgxpool.Pool
+}
 
 var _ submission.Store = (*Store)(nil)
 

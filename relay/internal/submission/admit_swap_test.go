@@ -155,7 +155,10 @@ func (b *lockedBuffer) String() string {
 // noRest is what a swap does not ask of a relay.
 type noRest struct{}
 
-func (noRest) List(context.Context, uint64, int) ([]commitments.Leaf, error) { return nil, nil }
+func (noRest) Position(context.Context) (p commitments.Position, err error) { return p, nil }
+func (noRest) Read(context.Context, uint64, uint64, int) ([]commitments.Placed, error) {
+	return nil, nil
+}
 func (noRest) Register(context.Context, viewingkey.Registration) (string, error) {
 	return "", nil
 }
@@ -172,7 +175,7 @@ func (w *world) serve(r *relay) *swapAPI {
 			Swaps: &httpapi.Swaps{RouterProgram: solana.PublicKey{1, 2}},
 		},
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Now: time.Now, NewID: uuid.NewString, CallTimeout: patien, WaitMax: patien,
+		Now: time.Now, NewID: uuid.NewString, CallTimeout: patien, WaitMax: patien, ListStall: patien, ListTime: patien,
 	})
 	must(w.t, err)
 	a.Server = httptest.NewServer(handler)

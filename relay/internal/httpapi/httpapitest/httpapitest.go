@@ -85,6 +85,12 @@ func check(req *http.Request, resp *http.Response, body []byte) error {
 			return err
 		}
 	}
+	if resp.StatusCode == http.StatusNotModified {
+		if len(body) > 0 {
+			return errors.New("an answer of 304 has a body")
+		}
+		return nil
+	}
 	return checkCode(resp.StatusCode, body)
 }
 

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+)
+
+const (
+	// chunkLeaves is how many leaves are encoded together: 100 KB of text, which
+	// is also the most that a reader who stalls keeps in memory.
+	chunkLeaves = 1024
+	// chunksKept are kept encoded for all readers together, 25 MB of them.
+	chunksKept = 256
+
+	leafText, indexText, entryEnd = `{"commitment":"`, `","index":`, `},`
+	// entrySize is the length of an entry's text and its comma, but for the index.
+	entrySize = len(leafText) + 2*32 + len(indexText) + len(entryEnd)
+)
+
+// chunkName names chunkLeaves published leaves in a row. What they are does not
+// change within a generation.
+type chunkName struct{ generation, number uint64 }
+
+// chunks encodes published leaves, and keeps what many readers ask for.
+type chunks struct {
+	source Commitments
+	// timeout bounds one reading of the database, which several readers may wait for.
+	timeout time.Duration
+
+	loading singleflight.Group
+	mu      sync.Mutex
+	kept    map[chunkName][]byte
+}
+
+func newChunks(source Commitments, timeout time.Duration) *chunks {
+	return &chunks{source: source, timeout: timeout, kept: map[chunkName][]byte{}}
+}
+
+// text gives the entries of leaves from one index on, each with a comma after
+// it, as far as the end of a chunk or to; next is the first leaf that is not
+// among them. Only a chunk that is published whole is shared.
+func (c *chunks) text(ctx context.Context, pos commitments.Position, from, to uint64) (text []byte, next uint64, err error) {
+	number := from / chunkLeaves
+	first, end := number*chunkLeaves, (number+1)*chunkLeaves
+	next = min(to, end)
+	if end > pos.Published {
+		text, err = c.read(ctx, pos.Generation, from, next)
+		return text, next, err
+	}
+	text, err = c.shared(ctx, chunkName{pos.Generation, number})
+	if err != nil {
+		return nil, 0, err
+	}
+	return text[textSize(first, from):textSize(first, next)], next, nil
+}
+
+// shared gives a chunk, which is read once for all who want it at the moment.
+// A reader who leaves does not end the reading for the others.
+func (c *chunks) shared(ctx context.Context, name chunkName) ([]byte, error) {
+	c.mu.Lock()
+	text := c.kept[name]
+	c.mu.Unlock()
+	if text != nil {
+		return text, nil
+	}
+	key := strconv.FormatUint(name.generation, 10) + "/" + strconv.FormatUint(name.number, 10)
+	loaded := c.loading.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+		defer cancel()
+		text, err := c.read(ctx, name.generation, name.number*chunkLeaves, (name.number+1)*chunkLeaves)
+		if err == nil {
+			c.keep(name, text)
+		}
+		return text, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case result := <-loaded:
+		text, _ := result.Val.([]byte)
+		return text, result.Err
+	}
+}
+
+// keep makes room by forgetting any other chunk, one of a generation that is
+// over before all: which one hardly matters, since a list is read from end to end.
+func (c *chunks) keep(name chunkName, text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other := range c.kept {
+		if other.generation != name.generation {
+			delete(c.kept, other)
+		}
+	}
+	for other := range c.kept {
+		if len(c.kept) < chunksKept {
+			break
+		}
+		delete(c.kept, other)
+	}
+	c.kept[name] = text
+}
+
+// read reads and encodes leaves. The store gives fewer than it was asked for
+// when the generation has less by now, which is then over.
+func (c *chunks) read(ctx context.Context, generation, from, to uint64) ([]byte, error) {
+	leaves, err := c.source.Read(ctx, generation, from, int(to-from)) //nolint:gosec // a chunk's size at most
+	if err != nil {
+		return nil, err
+	}
+	if uint64(len(leaves)) != to-from {
+		return nil, commitments.ErrMoved
+	}
+	text := make([]byte, 0, textSize(from, to))
+	for i := range leaves {
+		text = append(text, leafText...)
+		text = hex.AppendEncode(text, leaves[i].Commitment[:])
+		text = append(text, indexText...)
+		text = strconv.AppendUint(text, from+uint64(i), 10)
+		text = append(text, entryEnd...)
+	}
+	return text, nil
+}
+
+// textSize is the length of the entries of leaves, each with its comma.
+func textSize(from, to uint64) int64 {
+	size := int64(to-from) * int64(entrySize) //nolint:gosec // an answer's leaves at most
+	for from < to {
+		// The numbers with as many digits as from, at once.
+		digits := len(strconv.FormatUint(from, 10))
+		end := min(to, uint64(math.Pow10(digits)))
+		size += int64(end-from) * int64(digits) //nolint:gosec // as above
+		from = end
+	}
+	return size
+}

@@ -1,0 +1,221 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/httprate"
+
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	// maxCommitments is the most leaves in one answer: some ten megabytes.
+	maxCommitments = 100_000
+	// listMovedTries is how often a list is begun anew because the index was
+	// taken back meanwhile.
+	listMovedTries = 3
+
+	listHead, listTail = `{"commitments":[`, `],"count":`
+)
+
+// list is one answer: the leaves from one index on, to another, exclusive.
+type list struct {
+	pos      commitments.Position
+	from, to uint64
+	// tag is the answer's entity tag; text the entries of the first chunk, and
+	// next the leaf after them.
+	tag  string
+	text []byte
+	next uint64
+}
+
+func (l *list) end() string { return listTail + strconv.FormatUint(l.to-l.from, 10) + "}\n" }
+
+// size is the length of the whole answer: the last entry has no comma.
+func (l *list) size() int64 {
+	size := int64(len(listHead)) + textSize(l.from, l.to) + int64(len(l.end()))
+	if l.to > l.from {
+		size--
+	}
+	return size
+}
+
+// ListCommitments lists published leaves. The answer is written in chunks that
+// all readers share, so that what a slow reader costs does not grow with it.
+func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params openapi.ListCommitmentsParams) {
+	began := a.Now()
+	if err := a.checkQuery(r, params.Mint); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	from, limit, err := page(params)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	leave, err := a.readers.enter(httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader)))
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	defer leave()
+	l, err := a.openList(r.Context(), from, limit)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	w.Header().Set("ETag", l.tag)
+	if params.IfNoneMatch != nil && matches(*params.IfNoneMatch, l.tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.FormatInt(l.size(), 10))
+	if r.Method == http.MethodHead {
+		return
+	}
+	if err := a.writeList(w, r, l, began); err != nil {
+		// The answer is shorter than its Content-Length says, which the client
+		// sees. What went wrong with the client is nobody's fault here.
+		a.Log.DebugContext(r.Context(), "Broke a list off", "request_id", exchangeOf(r.Context()).id, "error", brokeOff(err))
+	}
+}
+
+// openList fixes what the answer has and reads its first chunk, while a fault
+// can still be answered as one.
+func (a *api) openList(ctx context.Context, from uint64, limit int) (l *list, err error) {
+	for range listMovedTries {
+		if l, err = a.firstChunk(ctx, from, limit); !errors.Is(err, commitments.ErrMoved) {
+			return l, err
+		}
+	}
+	return nil, refusal.New(refusal.ChainUnavailable,
+		"the list of leaves is being read from the chain anew: send the same request again").Because(err)
+}
+
+func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, error) {
+	ctx, cancel := a.call(ctx)
+	defer cancel()
+	pos, err := a.Commitments.Position(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &list{pos: pos, from: from, to: from}
+	if from < pos.Published {
+		l.to = min(from+uint64(limit), pos.Published) //nolint:gosec // page gives a limit above zero
+	}
+	if l.next = l.to; l.from == l.to {
+		l.tag = fmt.Sprintf(`"%d-%d-0"`, pos.Generation, l.from)
+		return l, nil
+	}
+	// A generation's leaves do not change; the last one tells it from that of a
+	// database that was put back to an earlier state.
+	last, err := a.Commitments.Read(ctx, pos.Generation, l.to-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	const named = 8 // bytes of the leaf
+	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:named]))
+	l.text, l.next, err = a.chunks.text(ctx, pos, l.from, l.to)
+	return l, err
+}
+
+// writeList writes the answer, chunk by chunk. Each has its own time to be
+// taken, so that a reader who stalls ends, and all of them together theirs, so
+// that one who takes a byte now and then does.
+func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began time.Time) error {
+	control := http.NewResponseController(w)
+	write := func(text []byte) error {
+		deadline := a.Now().Add(a.ListStall)
+		if last := began.Add(a.ListTime); last.Before(deadline) {
+			deadline = last
+		}
+		if err := control.SetWriteDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		_, err := w.Write(text)
+		return err
+	}
+	if err := write([]byte(listHead)); err != nil {
+		return err
+	}
+	for text, next := l.text, l.next; len(text) > 0; {
+		if next == l.to {
+			text = text[:len(text)-1]
+		}
+		if err := write(text); err != nil {
+			return err
+		}
+		if next == l.to {
+			break
+		}
+		var err error
+		if text, next, err = a.nextChunk(r.Context(), l, next); err != nil {
+			return err
+		}
+	}
+	return write([]byte(l.end()))
+}
+
+func (a *api) nextChunk(ctx context.Context, l *list, from uint64) ([]byte, uint64, error) {
+	ctx, cancel := a.call(ctx)
+	defer cancel()
+	return a.chunks.text(ctx, l.pos, from, l.to)
+}
+
+// brokeOff names why a list broke off. A network error holds the client's
+// address, so it is told by kind.
+func brokeOff(err error) string {
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, commitments.ErrMoved):
+		return err.Error()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "the client did not read it in time"
+	default:
+		return "the client left, or the leaves could not be read"
+	}
+}
+
+// matches reports whether an If-None-Match names the tag. Comparison is weak
+// (RFC 9110 §13.1.2); * asks for any.
+func matches(header, tag string) bool {
+	for _, one := range strings.Split(header, ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+func page(params openapi.ListCommitmentsParams) (from uint64, limit int, err error) {
+	start := params.FromIndex
+	if start == nil {
+		start = params.FromIndexOld
+	} else if params.FromIndexOld != nil && *params.FromIndexOld != *start {
+		return 0, 0, refusal.New(refusal.InvalidRequest, "from_index and fromIndex differ: expected one of them; fromIndex is the older name")
+	}
+	if start != nil {
+		if *start < 0 {
+			return 0, 0, refusal.New(refusal.InvalidRequest, "from_index is negative: expected 0 or more")
+		}
+		from = uint64(*start)
+	}
+	limit = maxCommitments
+	if params.Limit != nil {
+		if *params.Limit < 1 {
+			return 0, 0, refusal.New(refusal.InvalidRequest, "limit is below one: expected 1 to %d", maxCommitments)
+		}
+		limit = int(min(*params.Limit, maxCommitments))
+	}
+	return from, limit, nil
+}

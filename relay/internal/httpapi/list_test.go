@@ -1,0 +1,288 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/openapi"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+func TestPagesOfCommitments(t *testing.T) {
+	t.Parallel()
+	const leaves = 102_500 // a full chunk, many of them, and a tail of their own
+	tests := map[string]struct {
+		query     string
+		wantFrom  uint64
+		wantCount int
+		wantCode  string
+	}{
+		"as much as an answer has by default":    {query: "", wantCount: 100_000},
+		"from an index":                          {query: "?from_index=5&limit=7", wantFrom: 5, wantCount: 7},
+		"by the older name":                      {query: "?fromIndex=5&limit=1", wantFrom: 5, wantCount: 1},
+		"by both names when they agree":          {query: "?fromIndex=5&from_index=5&limit=2", wantFrom: 5, wantCount: 2},
+		"a limit above the most is cut":          {query: "?limit=9999999999", wantCount: 100_000},
+		"across the end of a chunk":              {query: "?from_index=1000&limit=50", wantFrom: 1000, wantCount: 50},
+		"a chunk and no more":                    {query: "?from_index=1024&limit=1024", wantFrom: 1024, wantCount: 1024},
+		"to the end of the list":                 {query: "?from_index=102300", wantFrom: 102_300, wantCount: 200},
+		"the last leaf":                          {query: "?from_index=102499", wantFrom: 102_499, wantCount: 1},
+		"behind the last leaf":                   {query: "?from_index=102500", wantFrom: 102_500, wantCount: 0},
+		"far behind the last leaf":               {query: "?from_index=9223372036854775807", wantFrom: 1 << 62, wantCount: 0},
+		"both names that differ":                 {query: "?fromIndex=5&from_index=6", wantCode: "invalid_request"},
+		"a negative index":                       {query: "?from_index=-1", wantCode: "invalid_request"},
+		"a negative index by the older name":     {query: "?fromIndex=-1", wantCode: "invalid_request"},
+		"an index that is no number":             {query: "?from_index=one", wantCode: "invalid_request"},
+		"an index beyond 64 bits":                {query: "?from_index=99999999999999999999", wantCode: "invalid_request"},
+		"an index with a fraction":               {query: "?from_index=1.5", wantCode: "invalid_request"},
+		"a limit of zero":                        {query: "?limit=0", wantCode: "invalid_request"},
+		"a limit that is no number":              {query: "?limit=all", wantCode: "invalid_request"},
+		"a mint that the pool does not have":     {query: "?mint=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", wantCode: "unknown_mint"},
+		"a mint that is no address":              {query: "?mint=dollars", wantCode: "unknown_mint"},
+		"a mint that is written in another case": {query: "?mint=so11111111111111111111111111111111111111112", wantCode: "unknown_mint"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec := httptest.NewRecorder()
+			newFixture(t, publishes(leaves)).handler.ServeHTTP(rec, get("/commitments"+tt.query))
+			if tt.wantCode != "" {
+				if code := object(t, rec.Body.Bytes())["code"]; code != tt.wantCode {
+					t.Fatalf("code %v, want %s: %s", code, tt.wantCode, rec.Body)
+				}
+				return
+			}
+			if declared := rec.Header().Get("Content-Length"); declared != fmt.Sprint(rec.Body.Len()) {
+				t.Errorf("Content-Length %s of %d bytes", declared, rec.Body.Len())
+			}
+			want := openapi.CommitmentList{Commitments: make([]openapi.Commitment, tt.wantCount), Count: tt.wantCount}
+			for i := range want.Commitments {
+				index := tt.wantFrom + uint64(i)
+				want.Commitments[i] = openapi.Commitment{Commitment: fmt.Sprintf("%x", leafOf(index)), Index: int64(index)}
+			}
+			text, err := json.Marshal(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSuffix(rec.Body.String(), "\n"); got != string(text) {
+				t.Errorf("the answer is another than that of the document's types: %.300s", cmp.Diff(string(text), got))
+			}
+		})
+	}
+}
+
+// TestListsShareWhatIsPublishedWhole: however many read the same list, the
+// database is asked once for each full chunk.
+func TestListsShareWhatIsPublishedWhole(t *testing.T) {
+	t.Parallel()
+	d := publishes(3*1024 + 10)
+	var mu sync.Mutex
+	read := map[uint64]int{}
+	inner := d.read
+	d.read = func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+		if limit > 1 {
+			mu.Lock()
+			read[from]++
+			mu.Unlock()
+		}
+		return inner(generation, from, limit)
+	}
+	f := newFixture(t, d)
+	for range 3 {
+		f.do(t, get("/commitments"))
+		f.do(t, get("/commitments?from_index=500&limit=100"))
+	}
+	if diff := cmp.Diff(map[uint64]int{0: 1, 1024: 1, 2048: 1, 3072: 3}, read); diff != "" {
+		t.Errorf("chunks read, by their first leaf (-want +got):\n%s", diff)
+	}
+}
+
+func TestListThatIsUnchangedIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	d := publishes(2000)
+	f := newFixture(t, d)
+	resp, _ := f.do(t, get("/commitments?from_index=3"))
+	tag := resp.Header.Get("Etag")
+	again := func(query, tag string) int {
+		r := get("/commitments" + query)
+		r.Header.Set("If-None-Match", tag)
+		resp, body := f.do(t, r)
+		if resp.StatusCode == http.StatusNotModified && (len(body) > 0 || resp.Header.Get("Etag") != tag) {
+			t.Errorf("304 has a body of %d bytes and the tag %s", len(body), resp.Header.Get("Etag"))
+		}
+		return resp.StatusCode
+	}
+	if got := again("?from_index=3", tag); got != http.StatusNotModified {
+		t.Errorf("the same list is answered %d, want 304", got)
+	}
+	for _, header := range []string{"*", `"other", W/` + tag} {
+		r := get("/commitments?from_index=3")
+		r.Header.Set("If-None-Match", header)
+		if resp, _ := f.do(t, r); resp.StatusCode != http.StatusNotModified {
+			t.Errorf("If-None-Match %s is answered %d, want 304", header, resp.StatusCode)
+		}
+	}
+	if got := again("?from_index=4", tag); got != http.StatusOK {
+		t.Errorf("another list is answered %d, want 200", got)
+	}
+	*d = *publishes(2001)
+	if got := again("?from_index=3", tag); got != http.StatusOK {
+		t.Errorf("the list with a leaf more is answered %d, want 200", got)
+	}
+	inner := d.read
+	*d = *publishes(2000)
+	d.read = func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+		leaves, err := inner(generation, from, limit)
+		if err == nil && limit == 1 {
+			leaves[0].Commitment[0] = 0xEE // as after the database was put back
+		}
+		return leaves, err
+	}
+	if got := again("?from_index=3", tag); got != http.StatusOK {
+		t.Errorf("a list of as many other leaves is answered %d, want 200", got)
+	}
+}
+
+// TestListOfAnIndexThatMoves: leaves of two generations are never mixed.
+func TestListOfAnIndexThatMoves(t *testing.T) {
+	t.Parallel()
+	generations := func(moves func(read int) bool) *domains {
+		d := publishes(5000)
+		var generation uint64 = 1
+		var reads int
+		inner := d.read
+		d.position = func() (commitments.Position, error) {
+			return commitments.Position{Leaves: 5000, Published: 5000, Generation: generation}, nil
+		}
+		d.read = func(of, from uint64, limit int) ([]commitments.Placed, error) {
+			if reads++; moves(reads) {
+				generation++
+			}
+			if of != generation {
+				return nil, commitments.ErrMoved
+			}
+			return inner(1, from, limit)
+		}
+		return d
+	}
+	t.Run("before anything is sent, it is begun anew", func(t *testing.T) {
+		t.Parallel()
+		resp, body := newFixture(t, generations(func(read int) bool { return read == 1 })).do(t, get("/commitments"))
+		if resp.StatusCode != http.StatusOK || object(t, body)["count"] != 5000.0 {
+			t.Errorf("answered %d with %.100s", resp.StatusCode, body)
+		}
+	})
+	t.Run("one that keeps moving is refused", func(t *testing.T) {
+		t.Parallel()
+		resp, body := newFixture(t, generations(func(int) bool { return true })).do(t, get("/commitments"))
+		if resp.StatusCode != http.StatusServiceUnavailable || object(t, body)["code"] != string(refusal.ChainUnavailable) {
+			t.Errorf("answered %d with %.100s", resp.StatusCode, body)
+		}
+	})
+	t.Run("once something is sent, the answer breaks off", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, generations(func(read int) bool { return read == 4 }))
+		rec := httptest.NewRecorder()
+		f.handler.ServeHTTP(rec, get("/commitments"))
+		if declared := rec.Header().Get("Content-Length"); declared <= fmt.Sprint(rec.Body.Len()) || json.Valid(rec.Body.Bytes()) {
+			t.Errorf("%d bytes of %s are sent, and look like an answer", rec.Body.Len(), declared)
+		}
+		if !strings.Contains(f.log.String(), "another relay has moved") || strings.Contains(f.log.String(), `"level":"ERROR"`) {
+			t.Errorf("the log does not say so: %s", f.log)
+		}
+	})
+	t.Run("a database that is away is told of", func(t *testing.T) {
+		t.Parallel()
+		d := publishes(5000)
+		d.read = func(uint64, uint64, int) ([]commitments.Placed, error) {
+			return nil, refusal.New(refusal.DatabaseUnavailable, "no database")
+		}
+		if resp, _ := newFixture(t, d).do(t, get("/commitments")); resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("answered %d, want 503", resp.StatusCode)
+		}
+	})
+}
+
+func TestHeadOfAListReadsOneChunk(t *testing.T) {
+	t.Parallel()
+	d := publishes(50_000)
+	var reads int
+	inner := d.read
+	d.read = func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+		reads++
+		return inner(generation, from, limit)
+	}
+	resp, body := newFixture(t, d).do(t, httptest.NewRequest(http.MethodHead, "/commitments", nil))
+	if resp.StatusCode != http.StatusOK || len(body) > 0 || resp.Header.Get("Content-Length") == "" || reads > 2 {
+		t.Errorf("answered %d with %d bytes, Content-Length %q, after %d readings", resp.StatusCode, len(body), resp.Header.Get("Content-Length"), reads)
+	}
+}
+
+// deadlines is a recorder that keeps the deadlines of its writes, and refuses
+// one after some bytes.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set    []time.Time
+	writes []int
+	most   int
+}
+
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
+func (d *deadlines) Write(p []byte) (int, error) {
+	d.writes = append(d.writes, len(d.set))
+	if d.most > 0 && d.Body.Len() > d.most {
+		return 0, errors.New("write tcp 203.0.113.7:51234: broken pipe")
+	}
+	return d.ResponseRecorder.Write(p)
+}
+
+// TestWritesOfAListHaveDeadlines: every write has one of its own, near enough
+// to end a reader who stalls, and none is behind the end of the whole answer.
+func TestWritesOfAListHaveDeadlines(t *testing.T) {
+	t.Parallel()
+	clock := now
+	f := newFixture(t, publishes(100_000), func(o *httpapi.Options) {
+		o.ListStall, o.ListTime = 10*time.Second, time.Minute
+		o.Now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	})
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	began := clock
+	f.handler.ServeHTTP(w, get("/commitments"))
+	if len(w.set) < 98 || len(w.set) != len(w.writes) {
+		t.Fatalf("%d writes have %d deadlines, want one each", len(w.writes), len(w.set))
+	}
+	latest := began
+	for i, at := range w.set {
+		if w.writes[i] != i+1 {
+			t.Fatalf("write %d goes under deadline %d", i+1, w.writes[i])
+		}
+		if at.Before(latest) || at.After(began.Add(63*time.Second)) || at.After(began.Add(time.Duration(i+13)*time.Second)) {
+			t.Errorf("write %d may take until %v after the beginning", i+1, at.Sub(began))
+		}
+		latest = at
+	}
+}
+
+func TestListBreaksOffQuietly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, publishes(100_000))
+	f.handler.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder(), most: 1 << 20}, get("/commitments"))
+	log := f.log.String()
+	if !strings.Contains(log, "Broke a list off") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
+		t.Errorf("the log must say so without the address: %s", log)
+	}
+}
