@@ -41,7 +41,7 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 		sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &w)
 		noError(t, err)
 		landings = append(landings, submission.Landing{
-			Lease: submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, Outcome: submission.Outcome{Signature: solana.Signature{n}, Slot: 7, Timeout: []uint64{100, 5000, 5000}[n]},
+			Lease: sub.Lease(), Outcome: submission.Outcome{Signature: solana.Signature{n}, Slot: 7, Timeout: []uint64{100, 5000, 5000}[n]},
 		})
 	}
 	_, err = s.Complete(ctx, landings)

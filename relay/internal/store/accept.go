@@ -98,7 +98,7 @@ func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash 
 	}
 	sub.CreatedAt, sub.Epoch, sub.State = at, epoch, submission.Pending
 	if epoch > 0 {
-		sub.State = submission.Processing
+		sub.State, sub.Owner = submission.Processing, *worker
 	}
 	return nil
 }

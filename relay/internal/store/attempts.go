@@ -8,13 +8,13 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// lockedSQL finds a row by its id and locks it, before anything is asked of it.
-// Asked at once for a state or an owner, a planner that takes the partial
-// indexes for empty, as they are in every quiet moment, reads all of such an
-// index for one row.
+// lockedSQL finds the row of a lease by its id and locks it, before anything else
+// is asked of it. Asked at once for a state, or for an owner with "=", a planner
+// that takes the partial indexes for empty, as they are in every quiet moment,
+// reads all of such an index for one row.
 const lockedSQL = `locked AS MATERIALIZED (
 	SELECT id, epoch, kind, state, lease_owner, tries <> 0 OR hold_reason IS NOT NULL AS waited
-	FROM submissions WHERE id = $1 AND epoch = $2 FOR UPDATE
+	FROM submissions WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid FOR UPDATE
 )`
 
 // recordSQL locks the row first: a take-over that is under way is waited for,
@@ -26,36 +26,36 @@ WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	WHERE l.state = 'processing'
 ), made AS (
 	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, purpose, fee)
-	SELECT id, epoch, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM held
+	SELECT id, epoch, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM held
 ), progress AS (
 	UPDATE submissions s SET tries = 0, hold_reason = NULL FROM held WHERE s.id = held.id AND held.waited
 ), quoted AS (
-	UPDATE swaps w SET phase = 'quoted' FROM held WHERE w.id = held.id AND $10 = 'execute' AND w.phase <> 'quoted'
+	UPDATE swaps w SET phase = 'quoted' FROM held WHERE w.id = held.id AND $11 = 'execute' AND w.phase <> 'quoted'
 ), spend_change AS (
-	SELECT kind = 'transfer' AS transfer, $9::bigint AS lamports FROM held
+	SELECT kind = 'transfer' AS transfer, $10::bigint AS lamports FROM held
 ), spent AS (` + spendSQL + `)
 SELECT true FROM held`
 
 // RecordAttempt implements submission.Store.
 func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
-	return s.move(ctx, "record attempt", recordSQL, l.ID, l.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
+	return s.move(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
 		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee)) //nolint:gosec // slots, heights and lamports are below 2^63
 }
 
 // heldSubmission locks the row of a lease, whatever its state under it.
 const heldSubmission = `
 WITH ` + lockedSQL + `, held AS MATERIALIZED (
-	SELECT id, kind FROM locked WHERE lease_owner IS NOT NULL
+	SELECT id, kind FROM locked
 )`
 
 const refuseSQL = heldSubmission + `, refused AS (
-	UPDATE attempts a SET refused = true FROM held WHERE a.submission_id = held.id AND a.signature = $3 AND NOT a.refused
+	UPDATE attempts a SET refused = true FROM held WHERE a.submission_id = held.id AND a.signature = $4 AND NOT a.refused
 )
 SELECT true FROM held`
 
 // RefuseAttempt implements submission.Store.
 func (s *Store) RefuseAttempt(ctx context.Context, l submission.Lease, sig solana.Signature) error {
-	return s.move(ctx, "note a refused attempt", refuseSQL, l.ID, l.Epoch, sig[:])
+	return s.move(ctx, "note a refused attempt", refuseSQL, l.ID, l.Epoch, l.Owner, sig[:])
 }
 
 // burySQL takes back what the attempts reserved of the caps, once: an attempt
@@ -63,13 +63,13 @@ func (s *Store) RefuseAttempt(ctx context.Context, l submission.Lease, sig solan
 // as far as before the first.
 const burySQL = heldSubmission + `, buried AS (
 	UPDATE attempts a SET dead = true, paid = b.paid
-	FROM held, unnest($3::bytea[], $4::bigint[]) AS b (signature, paid)
+	FROM held, unnest($4::bytea[], $5::bigint[]) AS b (signature, paid)
 	WHERE a.submission_id = held.id AND a.signature = b.signature AND NOT a.dead
 	RETURNING held.kind = 'transfer' AS transfer, b.paid - a.cost AS lamports, a.purpose
 ), unquoted AS (
 	UPDATE swaps w SET phase = 'accounts_ready' FROM held
 	WHERE w.id = held.id AND w.phase = 'quoted' AND EXISTS (SELECT FROM buried WHERE purpose = 'execute')
-		AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = held.id AND a.purpose = 'execute' AND NOT a.dead AND a.signature <> ALL ($3::bytea[]))
+		AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = held.id AND a.purpose = 'execute' AND NOT a.dead AND a.signature <> ALL ($4::bytea[]))
 ), spend_change AS (
 	SELECT transfer, lamports FROM buried
 ), returned AS (` + spendSQL + `)
@@ -84,5 +84,5 @@ func (s *Store) BuryAttempts(ctx context.Context, l submission.Lease, attempts [
 	for i := range attempts {
 		signatures[i], paid[i] = attempts[i].Signature[:], int64(attempts[i].Paid) //nolint:gosec // lamports are below 2^63
 	}
-	return s.move(ctx, "bury attempts", burySQL, l.ID, l.Epoch, signatures, paid)
+	return s.move(ctx, "bury attempts", burySQL, l.ID, l.Epoch, l.Owner, signatures, paid)
 }

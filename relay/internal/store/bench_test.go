@@ -33,7 +33,7 @@ func (b *bench) accept(ctx context.Context, worker *uuid.UUID) (submission.Lease
 	if err != nil {
 		return submission.Lease{}, err
 	}
-	return submission.Lease{ID: got.ID, Epoch: got.Epoch}, nil
+	return got.Lease(), nil
 }
 
 // held are n submissions under lease.

@@ -121,7 +121,7 @@ func readClaimed(rows pgx.Rows) (out []*submission.Claimed, unreadable []submiss
 		if err := rows.Scan(append(r.targets(), a.targets()...)...); err != nil {
 			return nil, nil, err
 		}
-		if l := (submission.Lease{ID: r.s.ID, Epoch: r.s.Epoch}); l != last {
+		if l := r.s.Lease(); l != last {
 			last = l
 			sub, err := r.submission()
 			if err != nil {

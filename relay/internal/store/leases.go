@@ -104,7 +104,7 @@ func (s *Store) Retire(ctx context.Context, worker uuid.UUID) (freed int, err er
 	return int(tag.RowsAffected()), nil
 }
 
-const heldSQL = `SELECT id, epoch FROM submissions WHERE lease_owner = $1`
+const heldSQL = `SELECT id, epoch, lease_owner FROM submissions WHERE lease_owner = $1`
 
 // Held implements submission.Store.
 func (s *Store) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
@@ -116,13 +116,13 @@ func (s *Store) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease,
 }
 
 const releaseSQL = `WITH ` + lockedSQL + `
-UPDATE submissions s SET lease_owner = NULL, due_at = now() + $3::interval,
-	hold_reason = NULLIF($4, ''), tries = s.tries + CASE WHEN $4 = '' THEN 1 ELSE 0 END
-	FROM locked l WHERE s.id = l.id AND l.lease_owner IS NOT NULL AND l.state IN ('processing', 'completed')`
+UPDATE submissions s SET lease_owner = NULL, due_at = now() + $4::interval,
+	hold_reason = NULLIF($5, ''), tries = s.tries + CASE WHEN $5 = '' THEN 1 ELSE 0 END
+	FROM locked l WHERE s.id = l.id AND l.state IN ('processing', 'completed')`
 
 // Release implements submission.Store.
 func (s *Store) Release(ctx context.Context, l submission.Lease, delay time.Duration, hold string) error {
-	return s.write(ctx, "release submission", releaseSQL, l.ID, l.Epoch, delay, hold)
+	return s.write(ctx, "release submission", releaseSQL, l.ID, l.Epoch, l.Owner, delay, hold)
 }
 
 // write runs one statement under a lease, which writes one row, or none when the

@@ -83,11 +83,11 @@ func TestWhatADeadWorkerHeldIsDueAtOnceUnderANewEpoch(t *testing.T) {
 		t.Errorf("%d workers are known, want the living one", n)
 	}
 	got := claim(t, s, living)
-	if len(got) != 1 || got[0].Lease() != (submission.Lease{ID: open1.ID, Epoch: open1.Epoch + 2}) {
+	if len(got) != 1 || got[0].Lease() != (submission.Lease{ID: open1.ID, Epoch: open1.Epoch + 2, Owner: living}) {
 		t.Errorf("claimed is %+v, want the open one, two epochs on", got)
 	}
 	watch, err := s.ClaimLanded(ctx, living, 10)
-	if err != nil || len(watch) != 1 || watch[0].Lease() != (submission.Lease{ID: landed.ID, Epoch: landed.Epoch + 2}) {
+	if err != nil || len(watch) != 1 || watch[0].Lease() != (submission.Lease{ID: landed.ID, Epoch: landed.Epoch + 2, Owner: living}) {
 		t.Errorf("claimed to watch is %+v (%v), want the landed one, two epochs on", watch, err)
 	}
 	if got := get(t, s, kept.ID).Epoch; got != kept.Epoch {
@@ -169,7 +169,7 @@ func TestTheHeirSeesTheAttemptThatWasBeingRecorded(t *testing.T) {
 	l := stateOf(t, s, submission.Processing, w, 1)
 	a := attempt(1)
 	tx := begin(t, s)
-	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0); err != nil {
+	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0); err != nil {
 		t.Fatal(err)
 	}
 	lapse(t, s, w)

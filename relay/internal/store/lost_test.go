@@ -176,7 +176,7 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
 			sub, err := s.Accept(t.Context(), swap(1, 0), nil, &w)
 			ok(t, err)
-			return submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+			return sub.Lease()
 		},
 		do: steps["complete"].do,
 		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {

@@ -27,19 +27,19 @@ import (
 const (
 	landings = `
 WITH landing AS MATERIALIZED (
-	SELECT id, epoch, signature, slot, leaves::bigint[] AS leaves, root, phase, timeout, returned
-	FROM unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::bigint[], $5::text[], $6::bytea[], $7::text[], $8::bigint[], $9::bigint[])
-		AS l (id, epoch, signature, slot, leaves, root, phase, timeout, returned)
+	SELECT id, epoch, owner, signature, slot, leaves::bigint[] AS leaves, root, phase, timeout, returned
+	FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::bytea[], $5::bigint[], $6::text[], $7::bytea[], $8::text[], $9::bigint[], $10::bigint[])
+		AS l (id, epoch, owner, signature, slot, leaves, root, phase, timeout, returned)
 ), held AS MATERIALIZED (
-	SELECT s.id FROM submissions s JOIN landing l ON l.id = s.id AND l.epoch = s.epoch
-	WHERE num_nonnulls(s.lease_owner) = 1 AND s.state || '' = `
+	SELECT l.* FROM submissions s JOIN landing l ON l.id = s.id AND l.epoch = s.epoch
+	WHERE s.lease_owner IS NOT DISTINCT FROM l.owner AND s.state || '' = `
 
 	completeSQL = landings + `'processing' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
 	UPDATE submissions s SET state = 'completed', signature = l.signature, slot = l.slot, leaf_indices = l.leaves, root = l.root,
 		rolled_back = false, tries = 0, hold_reason = NULL, due_at = now(), completed_at = now()
-	FROM landing l, held WHERE s.id = held.id AND l.id = held.id AND l.epoch = s.epoch
-	RETURNING s.id, s.epoch, s.pool, s.kind, s.content_hash, s.parent, l.phase, l.timeout
+	FROM held l WHERE s.id = l.id
+	RETURNING s.id, s.epoch, l.owner, s.pool, s.kind, s.content_hash, s.parent, l.phase, l.timeout
 ), settled AS (
 	UPDATE swaps w SET phase = d.phase FROM done d WHERE w.id = d.id AND d.phase <> ''
 ), begun AS (
@@ -49,24 +49,24 @@ WITH landing AS MATERIALIZED (
 ), funded AS (
 	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM begun b JOIN done d ON d.id = b.parent
 )
-SELECT id, epoch, ` + tellDone + ` FROM done`
+SELECT id, epoch, owner, ` + tellDone + ` FROM done`
 
 	finalizeSQL = landings + `'completed' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
 	UPDATE submissions s SET finalized = true, due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, slot = l.slot,
 		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END
-	FROM landing l, held WHERE s.id = held.id AND l.id = held.id AND l.epoch = s.epoch
-	RETURNING s.id, s.epoch, s.signature, l.returned
+	FROM held l WHERE s.id = l.id
+	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned
 ), pinned AS (
 	INSERT INTO proof_signs (key_hash, sign, signature)
-	SELECT p.key_hash, p.sign, p.signature FROM unnest($10::bytea[], $11::text[], $12::bytea[]) AS p (key_hash, sign, signature)
+	SELECT p.key_hash, p.sign, p.signature FROM unnest($11::bytea[], $12::text[], $13::bytea[]) AS p (key_hash, sign, signature)
 	WHERE p.signature IN (SELECT signature FROM done) ON CONFLICT DO NOTHING RETURNING 1
 ), ended AS (
 	UPDATE swaps w SET ended = true FROM done d WHERE w.id = d.id
 ), spend_change AS (
 	SELECT false AS transfer, -returned AS lamports FROM done WHERE returned > 0 AND (SELECT count(*) FROM pinned) >= 0
 ), back AS (` + spendSQL + `)
-SELECT id, epoch, '' FROM done`
+SELECT id, epoch, owner, '' FROM done`
 
 	// tellDone wakes those who wait for a row's submission: of a settlement the
 	// clients know its parent alone.
@@ -93,11 +93,11 @@ func (s *Store) land(ctx context.Context, what, sql string, l []submission.Landi
 		return nil, nil
 	}
 	n := len(l)
-	ids, epochs, slots, leaves := make([]uuid.UUID, n), make([]int64, n), make([]int64, n), make([]string, n)
+	ids, epochs, owners, slots, leaves := make([]uuid.UUID, n), make([]int64, n), make([]uuid.UUID, n), make([]int64, n), make([]string, n)
 	signatures, roots := make([][]byte, n), make([][]byte, n)
 	phases, timeouts, returned := make([]string, n), make([]int64, n), make([]int64, n)
 	for i := range l {
-		ids[i], epochs[i], slots[i], leaves[i] = l[i].ID, l[i].Epoch, int64(l[i].Slot), arrayText(l[i].LeafIndices) //nolint:gosec // slots are below 2^63
+		ids[i], epochs[i], owners[i], slots[i], leaves[i] = l[i].ID, l[i].Epoch, l[i].Owner, int64(l[i].Slot), arrayText(l[i].LeafIndices) //nolint:gosec // slots are below 2^63
 		signatures[i], phases[i] = l[i].Signature[:], string(l[i].Phase)
 		timeouts[i], returned[i] = int64(l[i].Timeout), int64(l[i].Returned) //nolint:gosec // slots and lamports are below 2^63
 		if l[i].Root != nil {
@@ -108,7 +108,7 @@ func (s *Store) land(ctx context.Context, what, sql string, l []submission.Landi
 		submission.Lease
 		Told string
 	}
-	rows, err := collect(ctx, s, pgx.RowToStructByPos[written], sql, append([]any{ids, epochs, signatures, slots, leaves, roots, phases, timeouts, returned}, more...)...)
+	rows, err := collect(ctx, s, pgx.RowToStructByPos[written], sql, append([]any{ids, epochs, owners, signatures, slots, leaves, roots, phases, timeouts, returned}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -137,7 +137,7 @@ func arrayText(in []uint64) string {
 const reopenSQL = `WITH ` + lockedSQL + `, reopened AS (
 	UPDATE submissions s SET state = 'processing', rolled_back = true,
 		signature = NULL, slot = NULL, leaf_indices = NULL, root = NULL, completed_at = NULL
-	FROM locked l WHERE s.id = l.id AND l.lease_owner IS NOT NULL AND l.state = 'completed' RETURNING s.id
+	FROM locked l WHERE s.id = l.id AND l.state = 'completed' RETURNING s.id
 ), unsettled AS (
 	UPDATE swaps w SET phase = 'accounts_ready' FROM reopened WHERE w.id = reopened.id
 )
@@ -145,27 +145,27 @@ SELECT true FROM reopened`
 
 // Reopen implements submission.Store.
 func (s *Store) Reopen(ctx context.Context, l submission.Lease) error {
-	return s.move(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch)
+	return s.move(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch, l.Owner)
 }
 
 const (
 	// lockSQL is a statement of its own: the one after it sees every attempt that
 	// was recorded while the lock was waited for. A swap's settlement, whoever
 	// holds it, is locked with it, in the order of ids as everywhere.
-	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2) OR parent = $1 ORDER BY id FOR UPDATE`
+	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid) OR parent = $1 ORDER BY id FOR UPDATE`
 
 	// failSQL fails the settlement of a swap too, which had landed on a fork that
 	// died: its holder's lease is over. One that is final proves that the swap landed.
 	failSQL = `
 WITH failed AS (
-	UPDATE submissions s SET state = 'failed', error_code = $3, error_message = $4, error_fields = $5,
+	UPDATE submissions s SET state = 'failed', error_code = $4, error_message = $5, error_fields = $6,
 		due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, completed_at = now()
-	WHERE s.id = $1 AND s.epoch = $2 AND num_nonnulls(s.lease_owner) = 1 AND s.state || '' = 'processing'
+	WHERE s.id = $1 AND s.epoch = $2 AND s.lease_owner IS NOT DISTINCT FROM $3::uuid AND s.state || '' = 'processing'
 		AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = s.id AND NOT a.dead)
 		AND NOT EXISTS (SELECT FROM submissions c WHERE c.parent = s.id AND c.finalized)
 	RETURNING s.id, s.pool, s.parent
 ), orphaned AS (
-	UPDATE submissions c SET state = 'failed', error_code = $3, error_message = $4, error_fields = $5, epoch = c.epoch + 1,
+	UPDATE submissions c SET state = 'failed', error_code = $4, error_message = $5, error_fields = $6, epoch = c.epoch + 1,
 		rolled_back = c.rolled_back OR c.state = 'completed', signature = NULL, slot = NULL,
 		due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, completed_at = now()
 	FROM failed f WHERE c.parent = f.id AND c.state <> 'failed' RETURNING c.id
@@ -186,8 +186,8 @@ func (s *Store) Fail(ctx context.Context, l submission.Lease, why *refusal.Refus
 	}
 	var failed bool
 	b := &pgx.Batch{} // commits as a whole
-	b.Queue(lockSQL, l.ID, l.Epoch)
-	b.Queue(failSQL, l.ID, l.Epoch, why.Code, why.Message, fields).Query(func(rows pgx.Rows) error {
+	b.Queue(lockSQL, l.ID, l.Epoch, l.Owner)
+	b.Queue(failSQL, l.ID, l.Epoch, l.Owner, why.Code, why.Message, fields).Query(func(rows pgx.Rows) error {
 		failed = rows.Next()
 		rows.Close()
 		return rows.Err()

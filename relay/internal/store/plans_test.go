@@ -70,7 +70,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 	sub := withdrawal(1, 2)
 	hash, inputs := make([]byte, 32), sub.Call.Inputs.Bytes()
 	spend := [][]byte{hash}
-	landing := []any{fmt.Sprintf("{%s}", id), "{1}", [][]byte{make([]byte, 64)}, "{5}", `{"{1,2}"}`, [][]byte{hash}, "{executed}", "{7}", "{8}"}
+	landing := []any{fmt.Sprintf("{%s}", id), "{1}", fmt.Sprintf("{%s}", w), [][]byte{make([]byte, 64)}, "{5}", `{"{1,2}"}`, [][]byte{hash}, "{executed}", "{7}", "{8}"}
 	return map[string]statement{
 		"accept":               {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash, nil}},
 		"look reservations up": {reservedSQL, []any{testPool.Bytes(), spend}},
@@ -84,16 +84,16 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"free":                 {freeSQL, []any{freeBatch}},
 		"retire":               {retireSQL, []any{w}},
 		"held":                 {heldSQL, []any{w}},
-		"release":              {releaseSQL, []any{id, 1, "1 s", ""}},
-		"record":               {recordSQL, []any{id, 1, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4}},
-		"refuse":               {refuseSQL, []any{id, 1, make([]byte, 64)}},
-		"note a swap":          {noteSQL, []any{id, 1, "funded", 5}},
-		"bury":                 {burySQL, []any{id, 1, [][]byte{make([]byte, 64)}, "{1}"}},
+		"release":              {releaseSQL, []any{id, 1, w, "1 s", ""}},
+		"record":               {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4}},
+		"refuse":               {refuseSQL, []any{id, 1, w, make([]byte, 64)}},
+		"note a swap":          {noteSQL, []any{id, 1, w, "funded", 5}},
+		"bury":                 {burySQL, []any{id, 1, w, [][]byte{make([]byte, 64)}, "{1}"}},
 		"complete":             {completeSQL, landing},
 		"finalize":             {finalizeSQL, append(append([]any{}, landing...), "{}", "{}", "{}")},
-		"reopen":               {reopenSQL, []any{id, 1}},
-		"lock":                 {lockSQL, []any{id, 1}},
-		"fail":                 {failSQL, []any{id, 1, "root_not_found", "x", "{}"}},
+		"reopen":               {reopenSQL, []any{id, 1, w}},
+		"lock":                 {lockSQL, []any{id, 1, w}},
+		"fail":                 {failSQL, []any{id, 1, w, "root_not_found", "x", "{}"}},
 		"count open":           {openSQL, nil},
 		"sum up swaps":         {swapsSQL, []any{300}},
 		"list swaps":           {listOpen, []any{20}},

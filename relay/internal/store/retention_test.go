@@ -130,7 +130,7 @@ func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error
 		if err != nil {
 			return err
 		}
-		l := submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+		l := sub.Lease()
 		a := attempt(0)
 		a.Signature = [64]byte(append(key[:], key[:]...))
 		a.Raw = make([]byte, 1000)
@@ -243,7 +243,7 @@ func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
 		updatesBefore[table], hotBefore[table] = counts(table)
 	}
 	a := attempt(1)
-	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0); err != nil {
+	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
@@ -251,7 +251,7 @@ func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := tx.Exec(ctx, burySQL, l.ID, l.Epoch, [][]byte{a.Signature[:]}, []int64{0}); err != nil {
+	if _, err := tx.Exec(ctx, burySQL, l.ID, l.Epoch, l.Owner, [][]byte{a.Signature[:]}, []int64{0}); err != nil {
 		t.Fatal(err)
 	}
 	for table, want := range want {

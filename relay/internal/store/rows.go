@@ -17,7 +17,7 @@ import (
 )
 
 // columns are what scanTargets reads, in its order, of submissions s and requests r.
-const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, s.tries, s.hold_reason,
+const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.lease_owner, '00000000-0000-0000-0000-000000000000'), s.tries, s.hold_reason,
 	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
 	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,
 	r.proof, COALESCE(r.proof_sign, ''), r.public_inputs, r.recipient, r.notes, r.swap_terms, s.parent,
@@ -46,7 +46,7 @@ type record struct {
 
 func (r *record) targets() []any {
 	return append([]any{
-		&r.s.ID, &r.pool, &r.s.Kind, &r.s.State, &r.rootSeq, &r.s.Epoch, &r.s.Tries, &r.hold,
+		&r.s.ID, &r.pool, &r.s.Kind, &r.s.State, &r.rootSeq, &r.s.Epoch, &r.s.Owner, &r.s.Tries, &r.hold,
 		&r.sig, &r.slot, &r.leaves, &r.root, &r.s.Finalized, &r.s.RolledBack,
 		&r.code, &r.message, &r.fields, &r.s.CreatedAt, &r.s.CompletedAt,
 		&r.proof, &r.s.ProofSign, &r.inputs, &r.recipient, &r.notes, &r.terms, &r.s.Parent,

@@ -284,7 +284,7 @@ func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
 			another := worker(t, s)
 			leg := test.make(t, s, another)
 			parent := *get(t, s, leg.ID).Parent
-			first := submission.Lease{ID: parent, Epoch: get(t, s, parent).Epoch}
+			first := get(t, s, parent).Lease()
 			ok(t, s.Reopen(ctx, first))
 			ok(t, s.Fail(ctx, first, why))
 			got := get(t, s, leg.ID)
@@ -591,7 +591,7 @@ func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
 		"read a submission": {getSQL, []any{id}},
 		"list swaps":        {listOpen, []any{20}},
 		"delete finished":   {deleteFinishedSQL, []any{time.Now(), 1000}},
-		"lock":              {lockSQL, []any{id, 1}},
+		"lock":              {lockSQL, []any{id, 1, w}},
 	} {
 		// Planned for its values, as it is run: for any limit, a plan reads more at once.
 		plan := explainWith(t, pooled.Conn(), "force_custom_plan", `EXPLAIN (ANALYZE, BUFFERS, SUMMARY off, TIMING off) `, st)

@@ -196,7 +196,7 @@ func TestBothLegsAreForgottenTogether(t *testing.T) {
 			w := worker(t, s)
 			sub, err := s.Accept(ctx, swap(1, 0), nil, &w)
 			ok(t, err)
-			first := submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+			first := sub.Lease()
 			ok(t, s.RecordAttempt(ctx, first, attempt(20)))
 			legs := 1
 			if !test.noSecondLeg {

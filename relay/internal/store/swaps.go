@@ -56,9 +56,9 @@ func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 
 // noteSQL leaves a settled swap alone: only the death of its fork changes that.
 const noteSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
-	SELECT id FROM locked WHERE lease_owner IS NOT NULL AND state = 'processing'
+	SELECT id FROM locked WHERE state = 'processing'
 ), noted AS (
-	UPDATE swaps w SET phase = $3, timeout_slot = CASE WHEN $4::bigint > 0 THEN $4 ELSE w.timeout_slot END
+	UPDATE swaps w SET phase = $4, timeout_slot = CASE WHEN $5::bigint > 0 THEN $5 ELSE w.timeout_slot END
 	FROM held WHERE w.id = held.id RETURNING w.id
 )
 SELECT true FROM noted`
@@ -67,7 +67,7 @@ SELECT true FROM noted`
 func (s *Store) NoteSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
 	case submission.PhaseFunded, submission.PhaseAccountsReady, submission.PhaseQuoted:
-		return s.move(ctx, "note where a swap stands", noteSQL, l.ID, l.Epoch, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
+		return s.move(ctx, "note where a swap stands", noteSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
 	default:
 		return fmt.Errorf("note where a swap stands: phase is %q, expected one before its end, which its landing tells", phase)
 	}

@@ -37,7 +37,7 @@ func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.Lea
 	t.Helper()
 	sub, err := s.Accept(t.Context(), swap(n, 0), nil, &w)
 	ok(t, err)
-	l := landing(submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, byte(n))
+	l := landing(sub.Lease(), byte(n))
 	l.Timeout = firstTimeout
 	complete(t, s, l)
 	return l.Lease, one[uuid.UUID](t, s, `SELECT id FROM submissions WHERE parent = $1`, sub.ID)
@@ -109,7 +109,7 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 	parent := get(t, s, first.ID)
 	want := &submission.Submission{
 		ID: id, Pool: testPool, Kind: submission.KindSettlement, State: submission.Processing, Call: parent.Call, ProofSign: "plain",
-		RootSeq: 1<<63 - 1, Epoch: 1, Parent: &first.ID,
+		RootSeq: 1<<63 - 1, Epoch: 1, Owner: w, Parent: &first.ID,
 		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: firstTimeout, CreatedAt: c.CreatedAt},
 		CreatedAt: c.CreatedAt,
 	}
@@ -149,7 +149,7 @@ func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
 	for n := uint64(2); n <= 5; n++ {
 		sub, err := s.Accept(ctx, swap(n, 0), nil, &w)
 		ok(t, err)
-		l := landing(submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, byte(n))
+		l := landing(sub.Lease(), byte(n))
 		l.Timeout = 100 * n
 		batch = append(batch, l)
 	}
@@ -377,8 +377,8 @@ func TestTheLedgerKnowsBothLegsAsOneSwap(t *testing.T) {
 	w := worker(t, s)
 	sub, err := s.Accept(ctx, swap(1, 0), nil, &w)
 	ok(t, err)
-	ok(t, s.RecordAttempt(ctx, submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, attempt(20)))
-	complete(t, s, landing(submission.Lease{ID: sub.ID, Epoch: sub.Epoch}, 20))
+	ok(t, s.RecordAttempt(ctx, sub.Lease(), attempt(20)))
+	complete(t, s, landing(sub.Lease(), 20))
 	c := claimSettlements(t, s, w)[0]
 	want := map[solana.Signature]spending.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: submission.PurposeTransact}}
 	for n, p := range map[byte]submission.Purpose{1: submission.PurposeAccounts, 2: submission.PurposeExecute, 3: submission.PurposeRefund} {

@@ -139,7 +139,7 @@ func TestAttemptsAreUnsettledUntilTheyAreDeadOrFinal(t *testing.T) {
 	w := worker(t, s)
 	claim(t, s, w)
 	lease := func(sub *submission.Submission) submission.Lease {
-		return submission.Lease{ID: sub.ID, Epoch: get(t, s, sub.ID).Epoch}
+		return get(t, s, sub.ID).Lease()
 	}
 	unsettled("nothing is signed", 0, 0)
 	ok(t, s.RecordAttempt(t.Context(), lease(landed), attempt(1)))

@@ -206,10 +206,14 @@ func (e *Engine) Holding() string { return e.hold.reason() }
 
 // start runs the first step of a submission whose lease and place are held.
 func (e *Engine) start(ctx context.Context, c *Claimed) {
-	w := e.tracker.hold(c)
+	w, twice := e.tracker.hold(c)
 	e.steps.Go(func() {
 		ctx, cancel := e.unhurried(ctx)
 		defer cancel()
+		if twice { // released, it comes again under an epoch that the step which still runs does not hold
+			e.putOff(ctx, w, ErrLeaseLost)
+			return
+		}
 		e.step(ctx, w)
 	})
 }

@@ -132,6 +132,29 @@ func TestAStepThatLostItsLeaseSignsNothing(t *testing.T) {
 	}
 }
 
+// A failover that loses a claim hands its epoch out again, perhaps to the process
+// that has it: two steps would then hold one lease, and each sign.
+func TestALeaseThatAProcessIsGivenTwiceIsSignedUnderOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	slow := &gated{simulate: make(chan struct{}), first: true}
+	r := w.relay(func(c submission.Chain) submission.Chain { slow.Chain = c; return slow })
+	w.run(r)
+	s := w.takenBy(r)
+	w.eventually("the first step simulates", func() bool { return slow.waiting.Load() > 0 })
+	_, err := w.store.Pool.Exec(t.Context(), `UPDATE submissions SET state = 'pending', lease_owner = NULL, epoch = 0 WHERE id = $1`, s.ID)
+	must(t, err)
+	w.eventually("another step simulates", func() bool { return slow.waiting.Load() > 1 })
+	close(slow.simulate)
+	if s = w.done(s.ID); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v", s)
+	}
+	w.eventually("the first step finds out", func() bool { return r.of("lease lost") > 1 })
+	if n := r.of("signed"); n != 1 {
+		t.Errorf("%d transactions were signed, want one", n)
+	}
+}
+
 func TestAStepThatIsOutOfTimeStillSends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -187,8 +187,9 @@ func TestRuleEpoch(t *testing.T) {
 		w.claimAll(b)
 		var batch []submission.Landing
 		for i, s := range w.taken {
-			present := submission.Lease{ID: s.id, Epoch: w.row(s.id).Epoch}
-			stale := submission.Landing{Lease: submission.Lease{ID: s.id, Epoch: 1}, Outcome: submission.Outcome{Signature: [64]byte{1}, Slot: 1}}
+			row := w.row(s.id)
+			present := submission.Lease{ID: s.id, Epoch: row.Epoch, Owner: row.Owner}
+			stale := submission.Landing{Lease: submission.Lease{ID: s.id, Epoch: 1, Owner: a.worker}, Outcome: submission.Outcome{Signature: [64]byte{1}, Slot: 1}}
 			landed := submission.Landing{Lease: present, Outcome: submission.Outcome{Signature: w.attemptsOf(s)[0].signature, Slot: 2}}
 			if i%2 == 0 {
 				batch = append(batch, stale, landed)

@@ -88,7 +88,7 @@ func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, keyH
 		if err == nil && got == sub {
 			s.w.accepted(s.modelProcess, sub)
 			if lease, ok := ctx.Value(stepKey{}).(*submission.Lease); ok {
-				*lease = submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+				*lease = sub.Lease()
 			}
 		}
 		return got, err

@@ -16,10 +16,12 @@ import (
 var ErrLeaseLost = errors.New("the submission's lease was lost to another worker")
 
 // Lease names a submission as held by one worker: every write says which. It is
-// valid as long as its epoch is the row's.
+// valid as long as epoch and owner are the row's. The epoch alone does not tell:
+// a failover of the database that lost a claim hands its number out again.
 type Lease struct {
 	ID    uuid.UUID
 	Epoch int64
+	Owner uuid.UUID
 }
 
 // Claimed is a submission under lease, with its attempts in the order of their making.
@@ -44,9 +46,6 @@ func (c *Claimed) request() uuid.UUID {
 	}
 	return c.ID
 }
-
-// Lease is the claim's own.
-func (c *Claimed) Lease() Lease { return Lease{ID: c.ID, Epoch: c.Epoch} }
 
 // Outcome is a landed submission.
 type Outcome struct {
@@ -90,8 +89,8 @@ type Worker struct {
 type Store interface {
 	// Accept commits row, reservations and idempotency key, or gives back the
 	// earlier submission that the request repeats. With a worker the row is its
-	// own from the commit on: state processing, epoch 1, and s is changed to say
-	// so. keyHash is nil without an idempotency key. Refusals:
+	// own from the commit on: state processing, epoch 1, its owner, and s is changed
+	// to say so. keyHash is nil without an idempotency key. Refusals:
 	// nullifier_reserved, idempotency_key_reused.
 	Accept(ctx context.Context, s *Submission, keyHash []byte, worker *uuid.UUID) (*Submission, error)
 	// Repeat finds the earlier submission that the request repeats, by idempotency

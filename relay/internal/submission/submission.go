@@ -67,8 +67,10 @@ type Submission struct {
 	// number of leaves that the tree had when the root was its newest, 0 when
 	// that is not known.
 	RootSeq uint64
-	// Epoch counts the leases taken; every write of an attempt or an outcome names it.
+	// Epoch counts the leases taken, and Owner is the worker that holds the present
+	// one; every write of an attempt or an outcome names both.
 	Epoch int64
+	Owner uuid.UUID
 	// Tries counts the steps since the last progress that ended in an error of
 	// the submission's own, for backoff. Hold is why it waited last, "" for none.
 	Tries int
@@ -133,6 +135,9 @@ type Swap struct {
 	SettledAt *time.Time
 	CreatedAt time.Time
 }
+
+// Lease is the one under which the submission is held.
+func (s *Submission) Lease() Lease { return Lease{ID: s.ID, Epoch: s.Epoch, Owner: s.Owner} }
 
 // Done reports whether a client has nothing left to wait for.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }

@@ -104,16 +104,19 @@ func newTracker(e *Engine) *tracker {
 	return t
 }
 
-// hold keeps a submission whose lease and place were just taken, for the step that begins.
-func (t *tracker) hold(c *Claimed) *entry {
+// hold keeps a submission whose lease and place were just taken, for the step that
+// begins. twice says that a step runs already under the very same lease, which a
+// failover of the database lost and handed out again.
+func (t *tracker) hold(c *Claimed) (w *entry, twice bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := &entry{c: c, phase: working}
+	w = &entry{c: c, phase: working}
 	if old := t.entries[c.ID]; old != nil { // an earlier lease of the same row, lost unnoticed
+		twice = old.phase == working && old.c.Lease() == c.Lease()
 		t.displace(old)
 	}
 	t.entries[c.ID] = w
-	return w
+	return w, twice
 }
 
 // follow looks for the submission on the chain from now on; one that was

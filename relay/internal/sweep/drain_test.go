@@ -25,7 +25,7 @@ func (w *world) signed(n byte, payer solana.PublicKey) submission.Lease {
 		Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
 	}
 	sub := must[*submission.Submission](w.T)(w.store.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &worker))
-	lease := submission.Lease{ID: sub.ID, Epoch: sub.Epoch}
+	lease := sub.Lease()
 	err := w.store.RecordAttempt(ctx, lease, submission.Attempt{Signature: solana.Signature{n}, Raw: []byte{n}, FeePayer: payer, LastValidBlockHeight: 9, Purpose: submission.PurposeTransact, Cost: 5, Fee: 5})
 	if err != nil {
 		w.Fatal(err)
