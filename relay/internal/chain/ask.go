@@ -260,7 +260,7 @@ func (e *Endpoints) learn(ep *endpoint, permit judge.Permit, method string, took
 		outcome = judge.Answered
 	}
 	if outcome != judge.Void {
-		ep.meter.Saw(method, took, outcome == judge.Bad || kind == ledger.KindNodeBehind, now)
+		ep.meter.Saw(method, took, outcome == judge.Bad || kind == ledger.KindNodeBehind || kind == ledger.KindContradiction, now)
 	}
 	if kind != "" && outcome != judge.Void {
 		ep.mu.Lock()
@@ -283,7 +283,7 @@ func verdict(u *ledger.Unavailable, took time.Duration) judge.Outcome {
 		return judge.Void
 	case ledger.KindBudget:
 		return judge.Void
-	case ledger.KindNodeBehind, ledger.KindNotYet:
+	case ledger.KindNodeBehind, ledger.KindNotYet, ledger.KindContradiction:
 		return judge.Answered
 	default:
 		return judge.Bad

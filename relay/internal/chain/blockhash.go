@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,13 +14,12 @@ import (
 )
 
 const (
+	methodBlockhash = "getLatestBlockhash"
+
 	// hashFresh is the age from which a blockhash that is used is replaced in the
 	// background; hashOld is the age from which callers wait for the next one.
 	hashFresh = 500 * time.Millisecond
 	hashOld   = time.Second
-	// heightRecent is how long the highest last valid block height counts, in case
-	// that it was wrong.
-	heightRecent = 30 * time.Second
 )
 
 // blockhashes keeps the newest blockhash for all callers.
@@ -28,10 +28,7 @@ type blockhashes struct {
 	held   ledger.Blockhash
 	at     time.Time // when the call for held began
 	flight *hashFlight
-	// height is the highest last valid block height of any endpoint, seen at heightAt.
-	height   uint64
-	heightAt time.Time
-	first    []firstSeen // by endpoint
+	first  []firstSeen // by endpoint
 }
 
 // firstSeen is an endpoint's newest blockhash, and the slot at which it came up.
@@ -49,7 +46,13 @@ type hashFlight struct {
 // LatestBlockhash gives a confirmed blockhash that was the newest less than
 // about a second ago, shared by all callers. While it is used it is replaced in
 // the background, by one call at a time. It is never one that is frozen, nor
-// from an endpoint that is behind the others: then ledger.KindNodeBehind.
+// from an endpoint that is behind the others: then ledger.KindNodeBehind; nor one
+// whose height cannot be: then ledger.KindContradiction.
+//
+// Its last valid block height is the most that it can be by what two endpoints
+// agree on; with a single one, what that says. While there are several and none
+// bears the other out it is what no height exceeds, the slot: a transaction must
+// not seem dead early on one endpoint's word.
 func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
 	b := &e.hashes
 	for {
@@ -73,7 +76,7 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, erro
 		}
 		select {
 		case <-ctx.Done():
-			return ledger.Blockhash{}, ended(ctx, "getLatestBlockhash")
+			return ledger.Blockhash{}, ended(ctx, methodBlockhash)
 		case <-f.done:
 			if f.err != nil {
 				return ledger.Blockhash{}, f.err
@@ -85,11 +88,14 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, erro
 func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	began := e.now()
 	got, err := ask(e.background, e, query[ledger.Blockhash]{
-		method: "getLatestBlockhash", urgency: judge.Read, roles: []Role{RoleRead},
+		method: methodBlockhash, urgency: judge.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at asked) (ledger.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
 			if err == nil {
-				err = e.hashes.check(at, h, e.maxLag, e.now())
+				err = e.hashes.check(at, h, e.maxLag)
+			}
+			if err == nil {
+				h.LastValidBlockHeight, err = e.lastValid(ctx, at, h)
 			}
 			return h, err
 		},
@@ -108,31 +114,113 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	close(f.done)
 }
 
-// check refuses a blockhash that is older than it should be: behind the slot or
-// the height that any endpoint has told, or the same for too many slots.
-func (b *blockhashes) check(at asked, h ledger.Blockhash, maxLag uint64, now time.Time) error {
+// check refuses a blockhash that is older than it should be: behind the slot that
+// any endpoint has told, or the same for too many slots.
+func (b *blockhashes) check(at asked, h ledger.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Sub(b.heightAt) > heightRecent {
-		b.height = 0
-	}
 	seen := &b.first[at.index]
 	if seen.hash != h.Hash {
 		*seen = firstSeen{h.Hash, h.Slot}
 	}
-	behind := func(format string, args ...any) error {
-		return &ledger.Unavailable{Method: "getLatestBlockhash", Kind: ledger.KindNodeBehind, Slot: h.Slot, Detail: fmt.Sprintf(format, args...)}
-	}
 	switch {
 	case h.Slot+maxLag < at.best:
-		return behind("its blockhash is of slot %d, %d behind the best endpoint", h.Slot, at.best-h.Slot)
-	case h.LastValidBlockHeight+maxLag < b.height:
-		return behind("its blockhash is valid up to height %d, %d below the best endpoint's", h.LastValidBlockHeight, b.height-h.LastValidBlockHeight)
+		return older(h, "its blockhash is of slot %d, %d behind the best endpoint", h.Slot, at.best-h.Slot)
 	case h.Slot > seen.slot+maxLag:
-		return behind("its blockhash has not changed for %d slots", h.Slot-seen.slot)
-	}
-	if h.LastValidBlockHeight >= b.height {
-		b.height, b.heightAt = h.LastValidBlockHeight, now
+		return older(h, "its blockhash has not changed for %d slots", h.Slot-seen.slot)
 	}
 	return nil
+}
+
+func older(h ledger.Blockhash, format string, args ...any) error {
+	return &ledger.Unavailable{Method: methodBlockhash, Kind: ledger.KindNodeBehind, Slot: h.Slot, Detail: fmt.Sprintf(format, args...)}
+}
+
+// lastValid gives the last block height at which a transaction that names the
+// blockhash can land, and refuses one that the chain cannot have.
+func (e *Endpoints) lastValid(ctx context.Context, at asked, h ledger.Blockhash) (uint64, error) {
+	if h.LastValidBlockHeight < hashLife || h.LastValidBlockHeight-hashLife > h.Slot {
+		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
+			h.Slot, h.LastValidBlockHeight, h.Slot+hashLife)
+	}
+	b := block{h.Slot, h.LastValidBlockHeight - hashLife}
+	if err := e.possible(at.index, h, b); err != nil {
+		return 0, err
+	}
+	several := len(e.fit(RoleRead)) > 1
+	switch due, first := e.heights.due(e.now()); {
+	case due && first:
+		if err := e.askHeights(ctx, at); err != nil {
+			return 0, err
+		}
+		if err := e.possible(at.index, h, b); err != nil { // by what the others have said now
+			return 0, err
+		}
+	case due:
+		e.working.run(func() { _ = e.askHeights(e.background, at) }) // the next blockhash is held against it
+	}
+	if a, ok := e.heights.agreedOn(); ok {
+		// The blockhash may be newer than the endpoint says, but not than the chain.
+		_, most := a.between(max(b.slot, at.best))
+		return max(most+hashLife, h.LastValidBlockHeight), nil
+	}
+	if several {
+		return h.Slot + hashLife, nil
+	}
+	return h.LastValidBlockHeight, nil
+}
+
+// possible holds a blockhash against what is known of the chain's heights.
+func (e *Endpoints) possible(i int, h ledger.Blockhash, b block) error {
+	above, below, against := e.heights.heard(i, byBlockhash, b, e.now())
+	e.disputed(i, against)
+	switch {
+	case above > 0:
+		return contradiction(methodBlockhash, "its blockhash is valid up to height %d, %d above what the chain can have reached", h.LastValidBlockHeight, above+e.heights.slack)
+	case below > 0:
+		return older(h, "its blockhash is valid up to height %d, %d below what the chain has reached", h.LastValidBlockHeight, below+e.heights.slack)
+	}
+	return nil
+}
+
+// askHeights asks other endpoints for a block's height until one agrees with what is
+// known, and then, or when there is no other, the endpoint itself: what it says of
+// its newest block must not contradict its blockhash.
+func (e *Endpoints) askHeights(ctx context.Context, at asked) error {
+	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", judge.Read), func(ep *endpoint) bool { return ep.index == at.index })
+	for _, ep := range others {
+		permit, ok := ep.breaker.Try()
+		if !ok {
+			continue
+		}
+		// What it says is in heights; one that fails bears nothing out.
+		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: judge.Read, do: e.newest}, 2)
+		if _, agreed := e.heights.agreedOn(); agreed {
+			return nil
+		}
+	}
+	if _, err := e.newest(ctx, at); kindOf(err) == ledger.KindContradiction {
+		return err
+	}
+	return nil
+}
+
+// newest reads an endpoint's newest confirmed block, and holds it against what is
+// known.
+func (e *Endpoints) newest(ctx context.Context, at asked) (block, error) {
+	b, err := at.newest(ctx, ledger.Confirmed)
+	if err != nil {
+		return b, err
+	}
+	return b, e.plausible(at.index, b)
+}
+
+// plausible refuses a block whose height the chain cannot have.
+func (e *Endpoints) plausible(i int, b block) error {
+	above, below, against := e.heights.heard(i, byEpochInfo, b, e.now())
+	e.disputed(i, against)
+	if above == 0 && below == 0 {
+		return nil
+	}
+	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has", b.slot, b.height, above, below)
 }

@@ -147,10 +147,11 @@ type Endpoints struct {
 	maxLag   uint64
 	probe    time.Duration
 
-	front  *judge.Front
-	turned signal // a breaker changed its state
-	hashes blockhashes
-	sends  inFlight
+	front   *judge.Front
+	turned  signal // a breaker changed its state
+	hashes  blockhashes
+	heights heights
+	sends   inFlight
 
 	// background ends with Close: what runs for all callers and not for one.
 	background context.Context
@@ -235,6 +236,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 		}
 	}
 	e.hashes.first = make([]firstSeen, len(e.all))
+	e.heights.slack, e.heights.said = e.maxLag, make([]saying, len(e.all))
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e, nil
 }
@@ -276,6 +278,16 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 }
 
 func (ep *endpoint) has(role Role) bool { return slices.Contains(ep.roles, role) }
+
+// fit are those that have one of the roles and serve the relay's chain.
+func (e *Endpoints) fit(roles ...Role) (out []*endpoint) {
+	for _, ep := range e.all {
+		if slices.ContainsFunc(roles, ep.has) && !ep.isForeign() {
+			out = append(out, ep)
+		}
+	}
+	return out
+}
 
 func (ep *endpoint) only(role Role) bool {
 	return !slices.ContainsFunc(ep.roles, func(r Role) bool { return r != role })

@@ -164,7 +164,7 @@ func (c *Client) Balances(ctx context.Context, keys []solana.PublicKey) (lamport
 
 // LatestBlockhash reads the newest confirmed blockhash.
 func (c *Client) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
-	const method = "getLatestBlockhash"
+	const method = methodBlockhash
 	type value struct {
 		Blockhash            solana.Hash `json:"blockhash"`
 		LastValidBlockHeight uint64      `json:"lastValidBlockHeight"`
@@ -182,23 +182,23 @@ func (c *Client) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) 
 	}, nil
 }
 
-// horizon is the newest finalized block, by slot and by block height.
-type horizon struct{ slot, height uint64 }
+// block is one of the chain's, by slot and by block height.
+type block struct{ slot, height uint64 }
 
-// finalized reads the newest finalized block.
-func (c *Client) finalized(ctx context.Context) (horizon, error) {
+// newest reads the newest block of the commitment.
+func (c *Client) newest(ctx context.Context, commitment ledger.Commitment) (block, error) {
 	const method = "getEpochInfo"
 	result, err := read[struct {
 		Slot   *uint64 `json:"absoluteSlot"`
 		Height *uint64 `json:"blockHeight"`
-	}](ctx, c, method, committed(ledger.Finalized))
+	}](ctx, c, method, committed(commitment))
 	switch {
 	case err != nil:
-		return horizon{}, err
+		return block{}, err
 	case result.Slot == nil || result.Height == nil || *result.Height > *result.Slot:
-		return horizon{}, malformed(method, "absoluteSlot or blockHeight is missing, or the height is above the slot")
+		return block{}, malformed(method, "absoluteSlot or blockHeight is missing, or the height is above the slot")
 	}
-	return horizon{*result.Slot, *result.Height}, nil
+	return block{*result.Slot, *result.Height}, nil
 }
 
 // Slot reads the newest slot of the commitment.

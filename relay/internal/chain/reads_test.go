@@ -76,7 +76,7 @@ func TestCalls(t *testing.T) {
 		},
 		"the newest finalized block": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				h, err := c.finalized(ctx)
+				h, err := c.newest(ctx, ledger.Finalized)
 				return [2]uint64{h.slot, h.height}, err
 			},
 			answer:     `{"absoluteSlot":90,"blockHeight":77,"epoch":0,"slotIndex":90,"slotsInEpoch":432000,"transactionCount":5}`,
@@ -219,7 +219,7 @@ func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 		_, err := c.SignaturesFor(ctx, keyA, ledger.Confirmed, sigA, sigB, 1)
 		return err
 	}
-	horizon := func(ctx context.Context, c *Client) error { _, err := c.finalized(ctx); return err }
+	horizon := func(ctx context.Context, c *Client) error { _, err := c.newest(ctx, ledger.Finalized); return err }
 	owner := fmt.Sprintf(`"owner":%q`, keyA)
 	tests := map[string]struct {
 		do     func(context.Context, *Client) error

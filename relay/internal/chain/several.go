@@ -151,55 +151,6 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 	return s.value, s.slot, err
 }
 
-// Search looks up to 256 signatures up in all that an endpoint knows, an
-// archive's history first, together with what tells whether its not knowing one
-// means anything. All is from one endpoint, the horizon read before the statuses,
-// but for one thing: of a signature that it does not know, a second endpoint is
-// asked too, if there is one that answers, and believed when it does know it.
-// Whoever loses its history must not make the relay think that nothing landed.
-func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
-		return at.search(ctx, signatures)
-	})
-	return doubt(ctx, e, q, doubts[ledger.Look]{
-		about: func(l ledger.Look) bool { return slices.Contains(l.Statuses, nil) },
-		again: func(ctx context.Context, at asked) (ledger.Look, error) {
-			found, _, err := at.Statuses(ctx, signatures, true)
-			return ledger.Look{Statuses: found}, err
-		},
-		settle: func(first, second ledger.Look) ledger.Look {
-			for i, s := range second.Statuses {
-				if first.Statuses[i] == nil {
-					first.Statuses[i] = s
-				}
-			}
-			return first
-		},
-	})
-}
-
-// search is Search at one endpoint.
-func (c *Client) search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	h, err := c.finalized(ctx)
-	if err != nil {
-		return ledger.Look{}, err
-	}
-	first, err := c.firstAvailable(ctx)
-	if err != nil {
-		return ledger.Look{}, err
-	}
-	statuses, slot, err := c.Statuses(ctx, signatures, true)
-	if err == nil {
-		// Behind one URL may be several nodes: one that has not seen the horizon
-		// does not know what landed before it.
-		err = seen("getSignatureStatuses", slot, h.slot)
-	}
-	if err != nil {
-		return ledger.Look{}, err
-	}
-	return ledger.Look{Statuses: statuses, Slot: slot, FinalizedSlot: h.slot, FinalizedHeight: h.height, FirstAvailable: first}, nil
-}
-
 // SignaturesFor lists the transactions that name the address, from an archive's
 // history first; see Client.SignaturesFor. When there is none, a second endpoint
 // is asked too.

@@ -23,11 +23,12 @@ func archives(names ...string) []Endpoint {
 }
 
 // TestSearchIsOfOneEndpoint: a look is put together from the answers of one
-// endpoint only, whichever of the three calls fails at another.
+// endpoint only, whichever of the three calls fails at another, and its horizon is
+// what a second one bears out.
 func TestSearchIsOfOneEndpoint(t *testing.T) {
 	t.Parallel()
-	fromArchive := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 200, FinalizedSlot: 168, FinalizedHeight: 160, FirstAvailable: 1}
-	fromOther := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 100, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 3}
+	fromBoth := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 200, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 1}
+	fromOther := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 100, FinalizedSlot: 68, FirstAvailable: 3}
 	status := func(slot int) reply {
 		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":[null]}`, slot))
 	}
@@ -36,12 +37,12 @@ func TestSearchIsOfOneEndpoint(t *testing.T) {
 		answer reply
 		want   ledger.Look
 	}{
-		"the archive answers":                      {"getSlot", sick, fromArchive},
+		"the archive answers":                      {"getSlot", sick, fromBoth},
 		"it does not tell the horizon":             {"getEpochInfo", sick, fromOther},
 		"it does not tell its history":             {"getFirstAvailableBlock", sick, fromOther},
 		"it does not tell the statuses":            {"getSignatureStatuses", sick, fromOther},
 		"its statuses are from before its horizon": {"getSignatureStatuses", status(167), fromOther},
-		"its statuses are from its horizon":        {"getSignatureStatuses", status(168), func() ledger.Look { l := fromArchive; l.Slot = 168; return l }()},
+		"its statuses are from its horizon":        {"getSignatureStatuses", status(168), func() ledger.Look { l := fromBoth; l.Slot = 168; return l }()},
 		"its height is above its slot":             {"getEpochInfo", says(`{"absoluteSlot":5,"blockHeight":6}`), fromOther},
 		"its history is switched off":              {"getSignatureStatuses", refuses(`{"code":-32011,"message":"Transaction history is not available from this node"}`), fromOther},
 	}
@@ -59,9 +60,6 @@ func TestSearchIsOfOneEndpoint(t *testing.T) {
 				}
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("look differs (-want +got):\n%s", diff)
-				}
-				if n["other"].count("getSignatureStatuses") != 1 {
-					t.Errorf("the other was asked %d times, want once: for its answer, or its opinion on what the archive does not know", n["other"].count("getSignatureStatuses"))
 				}
 				if got, want := n["archive"].params("getSignatureStatuses"), fmt.Sprintf(`[[%q],{"searchTransactionHistory":true}]`, sigA); got != "" && got != want {
 					t.Errorf("asked %s, want %s", got, want)
@@ -81,13 +79,14 @@ func TestSearchAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	tests := map[string]struct {
 		archive, other reply
 		want           []*ledger.Status
-		wantAsked      int // of the other
+		wantHeight     uint64 // 0 when it is not borne out
+		wantAsked      int    // of the other
 	}{
-		"nobody asks when all is known":       {says2(known, known), sick, []*ledger.Status{landed, landed}, 0},
-		"the other knows one":                 {says2("null", known), says2(known, "null"), []*ledger.Status{landed, landed}, 1},
-		"the other knows none":                {says2("null", "null"), says2("null", "null"), []*ledger.Status{nil, nil}, 1},
-		"the other is down, which is no harm": {says2("null", known), sick, []*ledger.Status{nil, landed}, 1},
-		"the other hangs, and is left":        {says2("null", known), reply{hang: true}, []*ledger.Status{nil, landed}, 1},
+		"nobody asks when all is known":       {says2(known, known), sick, []*ledger.Status{landed, landed}, 60, 0},
+		"the other knows one":                 {says2("null", known), says2(known, "null"), []*ledger.Status{landed, landed}, 60, 1},
+		"the other knows none":                {says2("null", "null"), says2("null", "null"), []*ledger.Status{nil, nil}, 60, 1},
+		"the other is down, which is no harm": {says2("null", known), sick, []*ledger.Status{nil, landed}, 0, 1},
+		"the other hangs, and is left":        {says2("null", known), reply{hang: true}, []*ledger.Status{nil, landed}, 0, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestSearchAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := ledger.Look{Statuses: test.want, Slot: 100, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 3}
+				want := ledger.Look{Statuses: test.want, Slot: 100, FinalizedSlot: 68, FinalizedHeight: test.wantHeight, FirstAvailable: 3}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("look differs (-want +got):\n%s", diff)
 				}
@@ -319,7 +318,7 @@ func TestBlockhashThatIsNotTaken(t *testing.T) {
 		"one of a slot far behind":             {answer(100, 100, 250), answer(189, 189, 339), "its blockhash is of slot 189, 11 behind the best endpoint"},
 		"the very answer of before":            {answer(100, 100, 250), answer(100, 100, 250), "its blockhash is of slot 100, 100 behind the best endpoint"},
 		"one that has not changed for long":    {answer(100, 100, 250), answer(200, 100, 250), "its blockhash has not changed for 100 slots"},
-		"one whose height is far behind":       {answer(190, 190, 340), answer(200, 200, 329), "its blockhash is valid up to height 329, 11 below the best endpoint's"},
+		"one whose height is far behind":       {answer(190, 190, 340), answer(200, 200, 329), "its blockhash is valid up to height 329, 11 below what the chain has reached"},
 		"one a little behind is taken":         {answer(100, 100, 250), answer(190, 190, 340), ""},
 		"one whose height a little is behind":  {answer(190, 190, 340), answer(200, 200, 330), ""},
 		"one that has not changed for a while": {answer(190, 190, 340), answer(200, 190, 340), ""},

@@ -38,6 +38,9 @@ const (
 	KindBadResponse = "bad_response"
 	// KindNodeBehind: the node is behind the cluster or behind the slot asked for.
 	KindNodeBehind = "node_behind"
+	// KindContradiction: the block height in the answer is one that the chain cannot
+	// have, by what other endpoints say or by what the same one says otherwise.
+	KindContradiction = "contradiction"
 	// KindNotYet: the block asked for is not available yet.
 	KindNotYet = "not_yet"
 	// KindCancelled: the caller stopped waiting.

@@ -21,15 +21,16 @@ const (
 // the look's status of it, nil for none; its blockhash was read at blockhashSlot
 // and dies after lastValidBlockHeight. Failure on the chain counts once it is
 // finalized, because the same bytes can succeed on another fork. Absence counts
-// only from an endpoint whose history reaches back to the transaction and whose
-// finalized height is past its last one.
+// only when the history reaches back to the transaction and the finalized height is
+// past its last one. The last height was recorded when it was signed; if that was
+// wrong, the transaction ends with the slot of its blockhash.
 func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64) Fate {
 	switch {
 	case st != nil && st.Err == nil && st.Confirmation.AtLeast(Confirmed):
 		return Landed
 	case st != nil && st.Err != nil && st.Confirmation.AtLeast(Finalized):
 		return FailedOnChain
-	case st != nil || l.FinalizedHeight <= lastValidBlockHeight:
+	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1)):
 		return MayLand
 	case l.FirstAvailable > blockhashSlot:
 		return Forgotten

@@ -63,19 +63,23 @@ type Status struct {
 	Err          *shieldpool.TransactionError
 }
 
-// Look is what one endpoint knows of some signatures, with what tells whether
-// its not knowing one means anything. All of it is from the same endpoint, but
-// for statuses that only another one knew, and the horizon was read before the
-// statuses: a transaction that lands after its
-// blockhash's last height does not exist, so one that is still unknown then, to
-// a history that reaches back to it, is dead.
+// Look is what endpoints know of some signatures, with what tells whether their
+// not knowing one means anything. The horizon was read before the statuses: a
+// transaction that lands after its blockhash's last height does not exist, so one
+// that is still unknown then, to a history that reaches back to it, is dead.
 type Look struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status
 	// Slot is where the endpoint stood when it answered; never below FinalizedSlot.
 	Slot uint64
-	// FinalizedSlot and FinalizedHeight are slot and block height of the newest finalized block.
+	// FinalizedSlot and FinalizedHeight are slot and block height of the newest
+	// finalized block that two endpoints have told of, where there are two. The height
+	// is 0 when it is not borne out.
 	FinalizedSlot, FinalizedHeight uint64
+	// ExpiredSlot is up to which slot no blockhash can be named any more, whatever
+	// last height was recorded with it, as two endpoints have told of more than 150
+	// finalized blocks after it. 0 when none is known.
+	ExpiredSlot uint64
 	// FirstAvailable is the first slot whose history the endpoint can search.
 	FirstAvailable uint64
 }

@@ -27,13 +27,14 @@ const (
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
 	// stalling are the reasons for which some wait while others go on.
-	stalling = `('` + submission.HoldHistory + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
+	stalling = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at
 	// the limit. What waits for days drives no root out of the ring meanwhile, and
-	// would keep the pool busy for as long.
+	// would keep the pool busy for as long; what is proven against a root that has
+	// left the ring never will.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
-		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq <= $2 AND COALESCE(hold_reason, '') NOT IN ` + stalling + `
+		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + stalling + `
 		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
 )
 
@@ -109,8 +110,8 @@ func allHold(workers map[string]int64) string {
 }
 
 // Ahead implements submission.Store.
-func (s *Store) Ahead(ctx context.Context, pool solana.PublicKey, rootSeq uint64, limit int) (n int, err error) {
-	err = s.Pool.QueryRow(ctx, aheadSQL, pool.Bytes(), int64(rootSeq), limit).Scan(&n) //nolint:gosec // counts of leaves are at most 2^32
+func (s *Store) Ahead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (n int, err error) {
+	err = s.Pool.QueryRow(ctx, aheadSQL, pool.Bytes(), int64(rootSeq), limit, int64(oldest)).Scan(&n) //nolint:gosec // counts of leaves are at most 2^32
 	if err != nil {
 		return 0, unavailable(fmt.Errorf("count the submissions ahead: %w", err))
 	}

@@ -121,23 +121,28 @@ func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
 	add(2, 6, submission.Processing)
 	add(3, 4, submission.Completed)
 	add(4, 4, submission.Failed)
+	add(7, 5, submission.Processing)
+	exec(t, s, `UPDATE submissions SET hold_reason = $2 WHERE root_seq = $1`, 5, submission.HoldExpiry)
 	other := withdrawal(5, 0)
 	other.Pool, other.RootSeq = solana.PublicKey{10}, 4
 	accept(t, s, other, nil)
 	add(6, 8, submission.Pending)
 	tests := map[string]struct {
-		seq   uint64
-		limit int
-		want  int
+		oldest, seq uint64
+		limit       int
+		want        int
 	}{
-		"none is more urgent":            {3, 10, 0},
-		"the same root counts":           {4, 10, 1},
-		"what is held counts":            {6, 10, 2},
-		"what is pending counts as well": {8, 10, 3},
-		"counting stops at the limit":    {8, 2, 2},
+		"none is more urgent":                     {0, 3, 10, 0},
+		"the same root counts":                    {0, 4, 10, 1},
+		"what waits for an attempt's end is none": {0, 5, 10, 1},
+		"what is held counts":                     {0, 6, 10, 2},
+		"what is pending counts as well":          {0, 8, 10, 3},
+		"counting stops at the limit":             {0, 8, 2, 2},
+		"the oldest root in the ring counts":      {4, 8, 10, 3},
+		"what has left the ring does not":         {5, 8, 10, 2},
 	}
 	for name, test := range tests {
-		if got, err := s.Ahead(ctx, testPool, test.seq, test.limit); err != nil || got != test.want {
+		if got, err := s.Ahead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {
 			t.Errorf("%s: %d are ahead of %d (%v), want %d", name, got, test.seq, err, test.want)
 		}
 	}

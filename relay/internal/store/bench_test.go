@@ -172,7 +172,7 @@ func (b *bench) moves(clients int) []benchMove {
 		}},
 		{"Ahead", func(ctx context.Context, n int) (func() error, error) {
 			return func() error {
-				return across(clients, n, func(int) error { _, err := b.s.Ahead(ctx, testPool, 500, 50); return err })
+				return across(clients, n, func(int) error { _, err := b.s.Ahead(ctx, testPool, 0, 500, 50); return err })
 			}, nil
 		}},
 		{"Reap", func(ctx context.Context, n int) (func() error, error) {

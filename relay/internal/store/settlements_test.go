@@ -245,7 +245,7 @@ func TestWhatCannotBeReadIsPutOffAndKeepsNoOtherWaiting(t *testing.T) {
 			if damaged == 0 {
 				t.Error("nothing was damaged")
 			}
-			if n, err := s.Ahead(ctx, testPool, 1000, 10); err != nil || n != 3-damaged {
+			if n, err := s.Ahead(ctx, testPool, 0, 1000, 10); err != nil || n != 3-damaged {
 				t.Errorf("%d are ahead (%v), want %d: what cannot be read drives no root out of the ring", n, err, 3-damaged)
 			}
 			if b, err := s.Backlog(ctx); err != nil || b.Held[holdUnreadable] != int64(damaged) {
@@ -587,7 +587,7 @@ func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
 		"probe":             {probeSQL, []any{w, 64}},
 		"claim settlements": {claimSettlementsSQL, []any{w, 10}},
 		"claim landed":      {claimLandedSQL, []any{w, 64}},
-		"ahead":             {aheadSQL, []any{testPool.Bytes(), 500, 100}},
+		"ahead":             {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
 		"read a submission": {getSQL, []any{id}},
 		"list swaps":        {listOpen, []any{20}},
 		"delete finished":   {deleteFinishedSQL, []any{time.Now(), 1000}},

@@ -260,7 +260,7 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 		"repeat":   func() error { _, err := s.Repeat(ctx, withdrawal(1, 0), make([]byte, 32)); return err },
 		"get":      func() error { _, err := s.Get(ctx, id); return err },
 		"backlog":  func() error { _, err := s.Backlog(ctx); return err },
-		"ahead":    func() error { _, err := s.Ahead(ctx, testPool, 1, 1); return err },
+		"ahead":    func() error { _, err := s.Ahead(ctx, testPool, 0, 1, 1); return err },
 		"beat":     func() error { _, err := s.Beat(ctx, submission.Worker{ID: id}, time.Second); return err },
 		"reap":     func() error { _, err := s.Reap(ctx); return err },
 		"retire":   func() error { _, err := s.Retire(ctx, id); return err },

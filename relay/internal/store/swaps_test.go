@@ -366,7 +366,7 @@ func TestBacklogCountsSettlementsAndAheadDoesNot(t *testing.T) {
 	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
 		t.Errorf("queued jobs, settlements last (-want +got):\n%s", diff)
 	}
-	if n, err := s.Ahead(ctx, testPool, 1<<40, 100); err != nil || n != 1 {
+	if n, err := s.Ahead(ctx, testPool, 0, 1<<40, 100); err != nil || n != 1 {
 		t.Errorf("%d are ahead (%v), want the one submission", n, err)
 	}
 }

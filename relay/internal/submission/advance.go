@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -20,9 +21,29 @@ const (
 	// reaches back to tell whether it has. An endpoint that keeps a longer one
 	// (role archive) ends it.
 	HoldHistory = "chain_history"
+	// HoldExpiry: an attempt that was signed long ago is not on the chain, and the
+	// endpoints do not bear each other out that it can land no more.
+	HoldExpiry = "chain_expiry"
 	// HoldChain: the chain does not answer.
 	HoldChain = string(refusal.ChainUnavailable)
 )
+
+// undecidedAfter is how long after its signature an attempt may be undecided before
+// its submission waits, held: it then keeps no place, and counts for none that would
+// drive roots out of the ring. A blockhash lives for about a minute.
+const undecidedAfter = 5 * time.Minute
+
+// undecidedPause is when such a one is looked at again, by a search of its own.
+const undecidedPause = time.Minute
+
+// undecided is what a submission waits for whose newest attempt should be dead or
+// landed since long ago; nil while it is young.
+func (e *Engine) undecided(c *Claimed) error {
+	if n := len(c.Live); n == 0 || e.Now().Sub(c.Live[n-1].CreatedAt) <= undecidedAfter {
+		return nil
+	}
+	return &held{reason: HoldExpiry, pause: undecidedPause, cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts says what each tells")}
+}
 
 // lagTries is how many steps a root that the ring holds may be unknown to the
 // program, about a minute with the pauses between them: no node that is fit for
@@ -67,7 +88,7 @@ func (e *Engine) advance(ctx context.Context, w *entry) (follow bool, err error)
 			e.tracker.record(w, *p.landing)
 			return true, nil
 		case stepWatch:
-			return true, nil
+			return true, e.undecided(c)
 		case stepReadNotes:
 			err = e.readNotes(ctx, c, p)
 		case stepReadRoot:

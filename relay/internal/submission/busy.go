@@ -31,7 +31,9 @@ type place struct {
 	// headroom is how many more leaves may be appended before the root leaves the
 	// ring; known is false when the tree account cannot tell.
 	headroom int
-	known    bool
+	// oldest is the seq of the oldest root in the ring.
+	oldest uint64
+	known  bool
 }
 
 // placeOf looks the root up in the cached ring and, when it is not there, in
@@ -47,8 +49,9 @@ func (a *Admission) placeOf(ctx context.Context, root [32]byte) (place, error) {
 			return place{}, nil
 		}
 		if headroom := snap.Tree.Headroom(root); headroom >= 0 {
-			age := uint64(len(snap.Tree.History) - 1 - headroom) //nolint:gosec // the headroom is below the ring's length
-			return place{seq: snap.Tree.NextIndex - min(age, snap.Tree.NextIndex), headroom: headroom, known: true}, nil
+			newest, most := snap.Tree.NextIndex, len(snap.Tree.History)-1
+			seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // the headroom is below the ring's length
+			return place{seq: seqAt(most - headroom), headroom: headroom, oldest: seqAt(most), known: true}, nil
 		}
 		if age == 0 {
 			return place{}, a.notInRing(ctx, root, &snap)
@@ -87,7 +90,7 @@ func (a *Admission) notTooLate(ctx context.Context, p place) error {
 	if n, ok := a.queue.recent(a.Now()); ok && n <= most {
 		return nil
 	}
-	total, err := a.Store.Ahead(ctx, a.Pool.Address, math.MaxInt64, most+1)
+	total, err := a.Store.Ahead(ctx, a.Pool.Address, p.oldest, math.MaxInt64, most+1)
 	if err != nil {
 		return err
 	}
@@ -95,7 +98,7 @@ func (a *Admission) notTooLate(ctx context.Context, p place) error {
 		a.queue.counted(total, a.Now())
 		return nil
 	}
-	ahead, err := a.Store.Ahead(ctx, a.Pool.Address, p.seq, most+1)
+	ahead, err := a.Store.Ahead(ctx, a.Pool.Address, p.oldest, p.seq, most+1)
 	if err != nil || ahead <= most {
 		return err
 	}

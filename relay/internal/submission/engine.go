@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -271,7 +272,7 @@ func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
 		time.AfterFunc(delay, func() { ring(e.settling) })
 	}
 	if h := (*held)(nil); errors.As(cause, &h) {
-		reason, level, delay = h.reason, slog.LevelDebug, e.Timing.Hold
+		reason, level, delay = h.reason, slog.LevelDebug, cmp.Or(h.pause, e.Timing.Hold)
 		e.Observer.Attempt("held")
 		if w.c.Hold != h.reason {
 			level = slog.LevelWarn

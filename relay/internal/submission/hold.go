@@ -17,6 +17,8 @@ type held struct {
 	reason string
 	whole  bool
 	cause  error
+	// pause is when it is tried again; 0 for Timing.Hold.
+	pause time.Duration
 }
 
 func (h *held) Error() string { return "held: " + h.reason + ": " + h.cause.Error() }

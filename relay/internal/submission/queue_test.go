@@ -28,7 +28,7 @@ func TestAQueueThatOutlivesANewcomersRootIsFull(t *testing.T) {
 	if refused.RetryAfter <= 0 {
 		t.Error("the client is not told when to come again")
 	}
-	ahead, err := w.store.Ahead(t.Context(), w.pool.Address, late.RootSeq, 100)
+	ahead, err := w.store.Ahead(t.Context(), w.pool.Address, 0, late.RootSeq, 100)
 	if err != nil || ahead != 1 {
 		t.Errorf("%d submissions have a root as old (%v), want the late one alone", ahead, err)
 	}

@@ -42,7 +42,7 @@ func (e *Engine) settle(ctx context.Context, w *entry) (follow bool, err error) 
 	}
 	for _, v := range p.verdicts {
 		if v == mayLand {
-			return true, nil
+			return true, e.undecided(c)
 		}
 	}
 	return e.proceed(ctx, w, p)

@@ -100,9 +100,10 @@ type Store interface {
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
 	// Ahead counts the pool's submissions that have not landed and whose root
-	// leaves the ring no later than that of rootSeq, but for those that wait for a
-	// history or for a spend cap while others go on; it stops counting at limit.
-	Ahead(ctx context.Context, pool solana.PublicKey, rootSeq uint64, limit int) (int, error)
+	// leaves the ring no later than that of rootSeq, and has not left it, as those
+	// before oldest have; but for those that wait for a history, for an attempt's end
+	// or for a spend cap while others go on. It stops counting at limit.
+	Ahead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// Saw tells the fleet that the pool's tree was seen to change at slot; Seen is
 	// the newest slot that any process told of, 0 when none did.

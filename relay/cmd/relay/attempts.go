@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/relay/commandline"
+	"github.com/relaypool/relaypool/relay/internal/app"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
+)
+
+// decidePace is the pause between two questions for the same attempts.
+const decidePace = 5 * time.Second
+
+type attemptsCmd struct{ config.AttemptList }
+
+// errUndecided ends relay attempts --end with 1.
+var errUndecided = errors.New("the endpoints do not say of all attempts that they can land no more: look whether each endpoint's slot and block height move, as an explorer shows them, and give those alone that you trust")
+
+// Run lists attempts that should be over since long ago, and ends them when it is told to.
+func (c *attemptsCmd) Run(env *environment) error {
+	c.Found = env.malformed
+	url, endpoints, err := c.Load()
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.NewLog(env.err, c.Level, c.Logging.Format)
+	if err != nil {
+		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
+	}
+	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		if c.End {
+			asked, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
+			if err != nil {
+				return err
+			}
+			defer asked.Close()
+			return c.end(env, s, asked.Search)
+		}
+		listed, err := s.LiveAttempts(env, c.Older, c.Limit)
+		if store.Unmigrated(err) {
+			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		return c.write(env, listed)
+	})
+}
+
+// end asks until nothing waits for the end of an attempt, or the time is over.
+func (c *attemptsCmd) end(env *environment, s *store.Store, search submission.Search) error {
+	ctx, cancel := context.WithTimeout(env, c.Wait)
+	defer cancel()
+	pace := decidePace
+	if env.pace > 0 {
+		pace = env.pace
+	}
+	for total := 0; ; {
+		// A pass is not cut off by the end of the time: it would leave submissions to a lease.
+		ended, waiting, err := submission.DecideUndecided(env, s, search)
+		if err != nil {
+			return err
+		}
+		total += ended
+		if waiting == 0 {
+			_, err := fmt.Fprintf(env.out, "Ended: %d. No submission waits for the end of an attempt.\n", total)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if _, err := fmt.Fprintf(env.out, "Ended: %d. Undecided: %d.\n", total, waiting); err != nil {
+				return err
+			}
+			return errUndecided
+		case <-time.After(pace):
+		}
+	}
+}
+
+// attemptLine is one attempt.
+type attemptLine struct {
+	JobID                int64              `json:"job_id"`
+	RequestID            uuid.UUID          `json:"request_id"`
+	Purpose              submission.Purpose `json:"purpose"`
+	Age                  float64            `json:"age_seconds"`
+	BlockhashSlot        uint64             `json:"blockhash_slot"`
+	LastValidBlockHeight uint64             `json:"last_valid_block_height"`
+	WaitsFor             string             `json:"waits_for"`
+	Signature            string             `json:"signature"`
+}
+
+func (c *attemptsCmd) write(env *environment, listed []store.LiveAttempt) error {
+	lines := make([]attemptLine, len(listed))
+	for i, a := range listed {
+		lines[i] = attemptLine{a.JobID, a.ID, a.Purpose, a.Age.Seconds(), a.BlockhashSlot, a.LastValidBlockHeight, a.Waits, a.Signature.String()}
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(env.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(lines)
+	}
+	if len(lines) == 0 {
+		_, err := fmt.Fprintf(env.out, "No attempt that may still land was signed more than %s ago.\n", c.Older)
+		return err
+	}
+	table := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "job\trequest\tpurpose\tage\tblockhash slot\tlast valid height\twaits for\tsignature")
+	for _, l := range lines {
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n",
+			l.JobID, l.RequestID, l.Purpose, inSeconds(l.Age), l.BlockhashSlot, l.LastValidBlockHeight, dash(l.WaitsFor), l.Signature)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,185 @@
+package chain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// skippedSlots is by how much the truth's heights are below its slots, 22 million on mainnet.
+const skippedSlots = 10_000
+
+// tells makes a host stand at a slot and say of heights what lie makes of the truth.
+func (h *host) tells(slot uint64, blockhash, epochInfo func(slot, height uint64) uint64) {
+	h.at(slot)
+	h.set("getLatestBlockhash", says(fmt.Sprintf(`{"context":{"slot":%d},"value":{"blockhash":%q,"lastValidBlockHeight":%d}}`,
+		slot, hashOf(slot), blockhash(slot, slot-skippedSlots)+150)))
+	h.set("getEpochInfo", says(fmt.Sprintf(`{"absoluteSlot":%d,"blockHeight":%d}`, slot-32, epochInfo(slot-32, slot-32-skippedSlots))))
+}
+
+func truth(_, height uint64) uint64        { return height }
+func slotAsHeight(slot, _ uint64) uint64   { return slot }
+func tooHigh(_, height uint64) uint64      { return height + 5000 }
+func tooLow(_, height uint64) uint64       { return height - 5000 }
+func kindText(err error) string            { return strings.TrimSpace(kindOf(err)) }
+func blockAt(slot uint64) (height uint64)  { return slot - skippedSlots }
+func lastOf(slot uint64) (last uint64)     { return blockAt(slot) + 150 }
+func noHigher(slot uint64) (height uint64) { return slot + 150 }
+
+// TestABlockhashesHeightIsNoSingleEndpointsWord: the endpoint that is asked first
+// lies about block heights. What is recorded as the last valid height is never
+// below the truth, and the lie itself only of an only endpoint.
+func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
+	t.Parallel()
+	const slot = 100_000
+	tests := map[string]struct {
+		hosts                []string
+		blockhash, epochInfo func(slot, height uint64) uint64
+		// agreed: the liar told the truth for a while; down: the others do not answer.
+		agreed, down bool
+		wantKind     string
+		wantLast     func(slot uint64) uint64
+		wantLiars    bool // its blockhash is taken
+	}{
+		"an only one is taken at its word":                     {hosts: []string{"liar"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: func(s uint64) uint64 { return lastOf(s) + 5000 }, wantLiars: true},
+		"an only one that contradicts itself is not":           {hosts: []string{"liar"}, blockhash: slotAsHeight, epochInfo: truth, wantKind: ledger.KindContradiction},
+		"one of two that contradicts itself is passed over":    {hosts: []string{"liar", "b"}, blockhash: slotAsHeight, epochInfo: truth, wantLast: lastOf},
+		"one of two, too high":                                 {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: noHigher, wantLiars: true},
+		"one of two, too low":                                  {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, wantLast: noHigher, wantLiars: true},
+		"one of two whose other is away, too high":             {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, down: true, wantLast: noHigher, wantLiars: true},
+		"one of two whose other is away, too low":              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, down: true, wantLast: noHigher, wantLiars: true},
+		"one of two that agreed before, too high":              {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, wantLast: lastOf},
+		"one of two that agreed before, too low":               {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, agreed: true, wantLast: lastOf},
+		"one of two that agreed before, the other away":        {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, down: true, wantKind: ledger.KindContradiction},
+		"one of three, too high":                               {hosts: []string{"liar", "b", "c"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: lastOf},
+		"one of three, too low":                                {hosts: []string{"liar", "b", "c"}, blockhash: tooLow, epochInfo: tooLow, wantLast: lastOf},
+		"one of three that gives its slot as its height":       {hosts: []string{"liar", "b", "c"}, blockhash: slotAsHeight, epochInfo: slotAsHeight, wantLast: lastOf},
+		"two honest ones":                                      {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, wantLast: lastOf, wantLiars: true},
+		"an honest one whose other is away, after they agreed": {hosts: []string{"liar", "b"}, blockhash: truth, epochInfo: truth, agreed: true, down: true, wantLast: lastOf, wantLiars: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(test.hosts...)
+				e, _ := newEndpoints(t, n, of(test.hosts...), nil)
+				at := uint64(slot)
+				all := func(blockhash, epochInfo func(uint64, uint64) uint64) {
+					for i, name := range test.hosts {
+						n[name].tells(at+uint64(i), truth, truth) //nolint:gosec // few hosts
+					}
+					n["liar"].tells(at, blockhash, epochInfo)
+				}
+				if all(test.blockhash, test.epochInfo); test.agreed {
+					all(truth, truth)
+				}
+				// What the first call finds out counts for those after it.
+				for round := range 4 {
+					if round > 0 || test.agreed {
+						if _, err := e.LatestBlockhash(t.Context()); err != nil && test.wantKind == "" {
+							t.Fatal(err)
+						}
+						time.Sleep(2 * time.Second)
+						at += 5
+						all(test.blockhash, test.epochInfo)
+					}
+					if test.down {
+						for _, name := range test.hosts[1:] {
+							n[name].said = map[string]reply{}
+							n[name].fail(sick)
+						}
+					}
+					got, err := e.LatestBlockhash(t.Context())
+					if kindText(err) != test.wantKind {
+						t.Fatalf("error is %v, want kind %q", err, test.wantKind)
+					}
+					if err != nil {
+						if !strings.Contains(err.Error(), "liar") || strings.Contains(err.Error(), "http") {
+							t.Errorf("error is %v, want the endpoint's name in it", err)
+						}
+						continue
+					}
+					if liars := got.Slot == at; liars != test.wantLiars {
+						t.Errorf("blockhash of slot %d is the liar's: %v, want %v", got.Slot, liars, test.wantLiars)
+					}
+					// By what was agreed some slots ago it is up to as many more: slots may have been skipped.
+					if want := test.wantLast(got.Slot); got.LastValidBlockHeight < want || got.LastValidBlockHeight > want+5 {
+						t.Errorf("blockhash of slot %d is valid up to %d, want %d", got.Slot, got.LastValidBlockHeight, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestNothingIsDeadOnOneEndpointsWord: an attempt that no endpoint knows is dead
+// once two say so, however wrong the height is that was recorded with it, and not
+// before it is.
+func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
+	t.Parallel()
+	const slot, never = 100_000, 0
+	tests := map[string]struct {
+		hosts     []string
+		epochInfo func(slot, height uint64) uint64 // of the first
+		down      bool                             // the others do not answer
+		recorded  uint64
+		// within is in how many slots after its blockhash's it is dead: what its life,
+		// finality and the first look take, and for wrong heights another look.
+		within uint64
+	}{
+		"an only one":                   {[]string{"liar"}, truth, false, lastOf(slot), 190},
+		"an only one, wrongly recorded": {[]string{"liar"}, truth, false, noHigher(slot), 270},
+		"two":                           {[]string{"liar", "b"}, truth, false, lastOf(slot), 190},
+		"two, wrongly recorded":         {[]string{"liar", "b"}, truth, false, noHigher(slot), 270},
+		"one of two is too high":        {[]string{"liar", "b"}, tooHigh, false, lastOf(slot), 190},
+		"one of two is too high, wrongly recorded":     {[]string{"liar", "b"}, tooHigh, false, noHigher(slot), 270},
+		"one of two is too low, wrongly recorded":      {[]string{"liar", "b"}, tooLow, false, noHigher(slot), 270},
+		"one of two stands still":                      {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), never},
+		"one of three stands still":                    {[]string{"liar", "b", "c"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), 190},
+		"one of three is too high":                     {[]string{"liar", "b", "c"}, tooHigh, false, lastOf(slot), 190},
+		"one of three is too low, wrongly recorded":    {[]string{"liar", "b", "c"}, tooLow, false, noHigher(slot), 270},
+		"one of two, the other away for long":          {[]string{"liar", "b"}, truth, true, lastOf(slot), 400},
+		"one of two, too high, the other away a while": {[]string{"liar", "b"}, tooHigh, true, lastOf(slot), 400},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(test.hosts...)
+				e, _ := newEndpoints(t, n, of(test.hosts...), nil)
+				for at := uint64(slot + 10); ; at += 5 {
+					for _, name := range test.hosts {
+						n[name].tells(at, truth, truth)
+					}
+					n["liar"].tells(at, truth, test.epochInfo)
+					if test.down {
+						n["b"].set("getEpochInfo", sick)
+					}
+					look, err := e.Search(t.Context(), []solana.Signature{sigA})
+					if err != nil && kindText(err) != ledger.KindContradiction {
+						t.Fatal(err)
+					}
+					switch dead := err == nil && look.Fate(look.Statuses[0], slot, test.recorded) == ledger.Expired; {
+					case dead && blockAt(at-32) <= lastOf(slot) && !test.down:
+						t.Fatalf("dead at height %d although it may land up to %d: %+v", blockAt(at-32), lastOf(slot), look)
+					case dead && at-slot < 160 && test.down:
+						t.Fatalf("dead %d slots after its blockhash by the word of one of two: %+v", at-slot, look)
+					case dead && test.within == never:
+						t.Fatalf("dead by the word of one of two: %+v", look)
+					case dead:
+						return
+					case test.within == never && at > slot+600:
+						return
+					case test.within != never && at > slot+test.within:
+						t.Fatalf("may still land %d slots after its blockhash: %+v", at-slot, look)
+					}
+					time.Sleep(2 * time.Second)
+				}
+			})
+		})
+	}
+}

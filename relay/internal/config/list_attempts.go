@@ -1,0 +1,52 @@
+package config
+
+import (
+	"time"
+
+	"github.com/relaypool/relaypool/relay/commandline"
+)
+
+// AttemptList holds the flags of relay attempts.
+type AttemptList struct {
+	Database `embed:"" prefix:"database-"`
+	RPC      `embed:"" prefix:"rpc-"`
+	Logging  `embed:"" prefix:"log-"`
+
+	Older time.Duration `default:"5m" placeholder:"DURATION" help:"List attempts that were signed longer ago than this."`
+	Limit int           `default:"200" placeholder:"NUMBER" help:"Most attempts to list."`
+	JSON  bool          `name:"json" help:"Print JSON instead of a table."`
+	End   bool          `help:"Ask the given RPC endpoints alone whether the attempts of submissions that are held by chain_expiry can still land, and mark those as dead that cannot; the relays go on with the submissions at once. Give endpoints that you trust: where you give several, two have to agree."`
+	Wait  time.Duration `default:"3m" placeholder:"DURATION" help:"How long --end asks again. A blockhash whose recorded height is wrong takes a little over a minute."`
+
+	// Found are problems known before Load, which lists them with its own.
+	Found []error `kong:"-"`
+}
+
+// Load checks the flags and reads the files: the database's URL, and the
+// endpoints, none when the chain is not to be asked. Its error is commandline.Problems.
+func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
+	problems := append(commandline.Problems{}, a.Found...)
+	if database, err = a.Database.Load(); err != nil {
+		problems = append(problems, err)
+	}
+	if a.URL.Reveal() != "" || a.RPC.URLFile != "" || a.EndpointsFile != "" {
+		found := []error(nil)
+		endpoints, found = a.RPC.Load()
+		problems = append(problems, found...)
+	} else if a.End {
+		problems = append(problems, flagProblem("end", "expected RPC endpoints with it, received none: what they say decides"))
+	}
+	if a.Limit < 1 || a.Limit > maxListed {
+		problems = append(problems, flagProblem("limit", "expected 1 to %d, received %d", maxListed, a.Limit))
+	}
+	for name, d := range map[string]time.Duration{"older": a.Older, "wait": a.Wait} {
+		if d < 0 {
+			problems = append(problems, flagProblem(name, "expected a duration that is not below zero, received %s", d))
+		}
+	}
+	problems = append(problems, a.Logging.check()...)
+	if len(problems) > 0 {
+		return Secret{}, nil, problems
+	}
+	return database, endpoints, nil
+}
