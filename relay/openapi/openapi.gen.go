@@ -738,7 +738,7 @@ type SubmissionStatus struct {
 	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
-	// `chain_history` (the operator has to look), or the code of what holds the
+	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
 	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
 	//
 	//
@@ -838,7 +838,7 @@ type SwapProgress struct {
 	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
-	// `chain_history` (the operator has to look), or the code of what holds the
+	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
 	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
 	//
 	//
@@ -914,7 +914,7 @@ type SwapResult struct {
 	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
 	// (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
-	// `chain_history` (the operator has to look), or the code of what holds the
+	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
 	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
 	//
 	//

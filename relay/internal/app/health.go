@@ -35,6 +35,9 @@ const (
 	// lagAllowed is by how many slots an endpoint may be behind for long: two
 	// minutes' worth are more than any cache or load balancer explains.
 	lagAllowed = 300
+	// contradictionTold is for how long after it an endpoint counts as sick that
+	// contradicted others, or itself, on the chain's height.
+	contradictionTold = time.Minute
 	// dueAllowed is how long what is due may wait for a process: a root lives for
 	// little more on a busy pool.
 	dueAllowed = time.Minute
@@ -115,6 +118,8 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
 		case e.Breaker != judge.Closed:
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
+		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionTold:
+			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")
 		case e.Lag > lagAllowed:
 			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
 		}

@@ -33,6 +33,8 @@ func TestHealthNamesEverySickEndpoint(t *testing.T) {
 		"one that is probed":          {[]chain.EndpointStatus{{Name: "b", Breaker: judge.HalfOpen, LastError: "timeout", LastErrorAt: now}}, "b fails and is only probed: its last error, 0s ago, was timeout"},
 		"one that is behind":          {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, Lag: 301}}, "a is 301 slots behind the others"},
 		"one of another chain":        {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, Foreign: true}}, "a serves another chain and is not used: correct its URL"},
+		"one that contradicts others": {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, LastError: "contradiction", LastErrorAt: now.Add(-59 * time.Second)}}, "a contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong"},
+		"one that did so once":        {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, LastError: "contradiction", LastErrorAt: now.Add(-time.Minute)}}, ""},
 		"two that are sick otherwise": {[]chain.EndpointStatus{{Name: "a", Foreign: true}, {Name: "b", Breaker: judge.Closed, Lag: 999}}, "a serves another chain and is not used: correct its URL; b is 999 slots behind the others"},
 	} {
 		if diff := cmp.Diff(tc.want, text(endpointsProblem(tc.all, now))); diff != "" {

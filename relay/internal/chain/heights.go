@@ -222,5 +222,15 @@ func contradiction(method, format string, args ...any) error {
 	return &ledger.Unavailable{Method: method, Kind: ledger.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
-// disputed notes that two endpoints contradict each other; -1 for none.
-func (e *Endpoints) disputed(_, _ int) {}
+// disputed notes that two endpoints contradict each other, of which it is not known
+// who is wrong; against is -1 for none.
+func (e *Endpoints) disputed(i, against int) {
+	if against < 0 {
+		return
+	}
+	for _, ep := range []*endpoint{e.all[i], e.all[against]} {
+		ep.mu.Lock()
+		ep.lastError, ep.errorAt = ledger.KindContradiction, e.now()
+		ep.mu.Unlock()
+	}
+}

@@ -39,10 +39,11 @@ func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
 	if a.Limit < 1 || a.Limit > maxListed {
 		problems = append(problems, flagProblem("limit", "expected 1 to %d, received %d", maxListed, a.Limit))
 	}
-	for name, d := range map[string]time.Duration{"older": a.Older, "wait": a.Wait} {
-		if d < 0 {
-			problems = append(problems, flagProblem(name, "expected a duration that is not below zero, received %s", d))
-		}
+	if a.Older < 0 {
+		problems = append(problems, flagProblem("older", "expected a duration that is not below zero, received %s", a.Older))
+	}
+	if a.Wait < 0 {
+		problems = append(problems, flagProblem("wait", "expected a duration that is not below zero, received %s", a.Wait))
 	}
 	problems = append(problems, a.Logging.check()...)
 	if len(problems) > 0 {

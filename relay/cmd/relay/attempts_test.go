@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/relay/commandline"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestAttempts: an attempt with a last valid height that the chain reaches in years
+// is listed, and ended by an endpoint that tells of 150 blocks after its blockhash.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool, err := store.Open(t.Context(), url, 2)
+	noError(t, err)
+	t.Cleanup(pool.Close)
+	noError(t, store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
+	urlFile := file(t, url)
+	attempts := func(more ...string) (code int, out, stderr string) {
+		return command(t, "", append([]string{"attempts", "--database-url-file=" + urlFile, "--log-level=error"}, more...)...)
+	}
+	if code, out, _ := attempts(); code != 0 || !strings.Contains(out, "No attempt that may still land was signed more than 5m0s ago") {
+		t.Errorf("without attempts it ends with %d and %q", code, out)
+	}
+
+	s, err := store.New(pool)
+	noError(t, err)
+	ctx, w := t.Context(), uuid.New()
+	_, err = s.Beat(ctx, submission.Worker{ID: w}, time.Minute)
+	noError(t, err)
+	call := &shieldpool.Call{
+		Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: 1}}},
+		Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
+	}
+	sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &w)
+	noError(t, err)
+	lease := (&submission.Claimed{Submission: sub}).Lease()
+	noError(t, s.RecordAttempt(ctx, lease, submission.Attempt{
+		Signature: solana.Signature{7}, Raw: []byte{1}, FeePayer: solana.PublicKey{2}, BlockhashSlot: 3, LastValidBlockHeight: 22_000_000, Purpose: submission.PurposeTransact, Cost: 5, Fee: 5,
+	}))
+	noError(t, s.Release(ctx, lease, time.Hour, submission.HoldExpiry))
+	_, err = pool.Exec(ctx, `UPDATE attempts SET created_at = now() - interval '6 minutes'`)
+	noError(t, err)
+
+	var listed []attemptLine
+	code, out, stderr := attempts("--json")
+	noError(t, json.Unmarshal([]byte(out), &listed))
+	if code != 0 || len(listed) != 1 || listed[0].RequestID != sub.ID || listed[0].LastValidBlockHeight != 22_000_000 || listed[0].WaitsFor != submission.HoldExpiry || listed[0].Age < 300 {
+		t.Fatalf("it ends with %d and lists %+v, want the one attempt: %s", code, listed, stderr)
+	}
+	if code, out, _ := attempts(); code != 0 || !strings.Contains(out, solana.Signature{7}.String()) {
+		t.Errorf("the table ends with %d and is without the signature: %s", code, out)
+	}
+	if code, out, _ := attempts("--older=10m"); code != 0 || strings.Contains(out, "22000000") {
+		t.Errorf("one that is younger is listed, or it ends with %d: %s", code, out)
+	}
+
+	if code, _, stderr := attempts("--end"); code == 0 || !strings.Contains(stderr, "expected RPC endpoints") {
+		t.Errorf("ending without endpoints ends with %d and %q", code, stderr)
+	}
+	vk, err := os.ReadFile(verifyingKey)
+	noError(t, err)
+	net, err := localnet.New(localnet.Options{VerifyingKey: vk, SlotDuration: 10 * time.Millisecond})
+	noError(t, err)
+	t.Cleanup(func() { noError(t, net.Close()) })
+	rpc, err := net.Listen("127.0.0.1:0")
+	noError(t, err)
+	net.Advance(60) // finalized blocks after the blockhash's slot, not yet 150
+	if code, out, stderr := attempts("--end", "--wait=100ms", "--rpc-url="+rpc); code != commandline.ExitFailed || !strings.Contains(out, "Undecided: 1") || !strings.Contains(stderr, "can land no more") {
+		t.Errorf("on a chain that stands still it ends with %d and %q: %s", code, out, stderr)
+	}
+	net.Start(t.Context())
+	if code, out, stderr := attempts("--end", "--wait=2m", "--rpc-url="+rpc); code != 0 || !strings.Contains(out, "Ended: 1") {
+		t.Errorf("on a chain that moves it ends with %d and %q: %s", code, out, stderr)
+	}
+	var dead, due bool
+	noError(t, pool.QueryRow(ctx, `SELECT a.dead, s.due_at <= now() AND s.hold_reason IS NULL AND s.lease_owner IS NULL
+		FROM attempts a JOIN submissions s ON s.id = a.submission_id`).Scan(&dead, &due))
+	if !dead || !due {
+		t.Errorf("the attempt is dead: %v, its submission due: %v, want both", dead, due)
+	}
+}
