@@ -1,0 +1,108 @@
+package chain
+
+import (
+	"testing"
+	"time"
+)
+
+// said is one answer: of which endpoint, when after the last, and of what.
+type said struct {
+	endpoint, way int
+	after         time.Duration
+	block         block
+}
+
+func TestWhatEndpointsSayOfHeights(t *testing.T) {
+	t.Parallel()
+	const at = byEpochInfo
+	both := []said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 500}}}
+	tests := map[string]struct {
+		before       []said
+		last         said
+		above, below uint64
+	}{
+		"what nobody has said anything of is believed":              {nil, said{0, at, 0, block{1000, 900}}, 0, 0},
+		"a slot later it may be as high, as slots are skipped":      {both, said{0, at, 0, block{1001, 500}}, 0, 0},
+		"a hundred slots later it may be a hundred higher":          {both, said{0, at, 0, block{1100, 600}}, 0, 0},
+		"a hundred slots later, higher by the slack":                {both, said{0, at, 0, block{1100, 610}}, 0, 0},
+		"a hundred slots later, higher than that":                   {both, said{0, at, 0, block{1100, 611}}, 1, 0},
+		"lower by the slack":                                        {both, said{0, at, 0, block{1100, 490}}, 0, 0},
+		"lower than that":                                           {both, said{0, at, 0, block{1100, 489}}, 0, 1},
+		"a hundred slots before, a hundred lower and the slack":     {both, said{0, at, 0, block{900, 390}}, 0, 0},
+		"a hundred slots before, lower than that":                   {both, said{0, at, 0, block{900, 389}}, 0, 1},
+		"a hundred slots before, higher than then and the slack":    {both, said{0, at, 0, block{900, 511}}, 1, 0},
+		"a third one is held against the two":                       {both, said{2, at, 0, block{1010, 700}}, 180, 0},
+		"an agreement is dropped that nobody upholds for long":      {both, said{2, at, time.Minute + 1, block{1010, 700}}, 0, 0},
+		"an agreement that is a minute old holds":                   {both, said{2, at, time.Minute, block{1010, 700}}, 180, 0},
+		"two that are too far apart in slots bear nothing out":      {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1065, 565}}}, said{2, at, 0, block{1010, 700}}, 0, 0},
+		"two that are as far apart as they may bear each other out": {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1064, 564}}}, said{2, at, 0, block{1010, 700}}, 126, 0},
+		"two that contradict each other bear nothing out":           {[]said{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 511}}}, said{2, at, 0, block{1200, 1000}}, 0, 0},
+		"what was said long ago bears nothing out":                  {[]said{{0, at, 0, block{1000, 500}}, {1, at, sayingAge + 1, block{1000, 500}}}, said{2, at, 0, block{1010, 700}}, 0, 0},
+		"before there is an agreement its own word binds it":        {[]said{{0, at, 0, block{1000, 500}}}, said{0, byBlockhash, 0, block{1000, 900}}, 390, 0},
+		"its own word of long ago does not":                         {[]said{{0, at, 0, block{1000, 500}}}, said{0, byBlockhash, sayingAge + 1, block{1000, 900}}, 0, 0},
+		"a blockhash that was refused is refused again":             {[]said{{0, at, 0, block{1000, 500}}, {0, byBlockhash, 0, block{1000, 900}}}, said{0, byBlockhash, 0, block{1001, 901}}, 390, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &heights{slack: 10, said: make([]saying, 3)}
+			now := time.Unix(1_800_000_000, 0)
+			for _, s := range test.before {
+				now = now.Add(s.after)
+				h.heard(s.endpoint, s.way, s.block, now)
+			}
+			above, below, _ := h.heard(test.last.endpoint, test.last.way, test.last.block, now.Add(test.last.after))
+			if above != test.above || below != test.below {
+				t.Errorf("it is %d above and %d below what can be, want %d and %d", above, below, test.above, test.below)
+			}
+		})
+	}
+}
+
+// TestOneIsEnoughWhenNoneElseAnswers: for a minute, in which it is asked again and again.
+func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
+	t.Parallel()
+	h := &heights{}
+	now := time.Unix(1_800_000_000, 0)
+	wants := func(after time.Duration, yes, want bool) {
+		t.Helper()
+		if now = now.Add(after); h.seconded(yes, now) != want {
+			t.Errorf("after %s one is enough: %v", after, !want)
+		}
+	}
+	wants(0, false, false)
+	wants(30*time.Second, false, false)
+	wants(30*time.Second-1, false, false)
+	wants(1, false, true)
+	wants(time.Second, true, true)
+	wants(time.Second, false, false) // one has answered since
+	wants(30*time.Second+1, false, false)
+	wants(30*time.Second, false, false) // nobody asked for a while: it begins anew
+	wants(30*time.Second, false, true)
+}
+
+// TestBlockhashesAreOverAfterTheirLife: an endpoint's own finalized blocks tell which
+// slots' blockhashes can no longer be named, if it goes on from what it said before.
+func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
+	t.Parallel()
+	h := &heights{slack: 10, said: make([]saying, 1)}
+	for i, test := range []struct {
+		block block
+		want  uint64
+	}{
+		{block{1000, 500}, 0},
+		{block{1100, 600}, 0},
+		{block{1150, 650}, 0},
+		{block{1151, 651}, 968},
+		{block{1149, 649}, 0}, // another node, a little behind
+		{block{1200, 700}, 968},
+		{block{1252, 751}, 1068},
+		{block{1300, 2000}, 0}, // another story, which begins anew
+		{block{1440, 2140}, 0},
+		{block{1460, 2151}, 1268},
+	} {
+		if got := h.finalized(0, test.block); got != test.want {
+			t.Errorf("after block %d, %+v, blockhashes are over up to slot %d, want %d", i, test.block, got, test.want)
+		}
+	}
+}
