@@ -47,7 +47,7 @@ func full() sizes {
 const (
 	// memoryWarm submissions have landed before memory is read first.
 	memoryWarm        = 100
-	memoryPatience    = time.Minute
+	memoryPatience    = 5 * time.Minute
 	memoryPoll        = 100 * time.Millisecond
 	memoryCollections = 3
 )
@@ -140,7 +140,7 @@ func (s *scene) carry(ctx context.Context) error {
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.carry)
 		kept := s.profiles(ctx, s.window)
-		before, after, err = s.during(ctx, s.window)
+		before, after, err = s.during(ctx, s.window, s.crowd.Passed)
 		return errors.Join(err, kept())
 	})
 	if err != nil {
@@ -186,7 +186,8 @@ func (s *scene) accept(ctx context.Context) error {
 		return err
 	}
 	s.crowd.Calls()
-	from, to := time.Now(), time.Now()
+	began := time.Now()
+	from, to := began, began
 	err = under(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.Of(bodies))
 		to = time.Now()
@@ -195,10 +196,18 @@ func (s *scene) accept(ctx context.Context) error {
 		before, err := s.read(ctx)
 		from = before.at
 		s.wait(ctx, s.sizes.acceptWindow)
-		return err
+		return errors.Join(err, s.outlast(ctx, from, func(since time.Time) (bool, error) {
+			if s.crowd.Answered() == len(bodies) {
+				return true, nil
+			}
+			return s.crowd.Passed(since)
+		}))
 	})
 	if err != nil {
 		return err
+	}
+	if passed, err := s.crowd.Passed(from); err == nil && !passed {
+		from = began // all had been accepted before the warm-up ended
 	}
 	answers := s.tally(s.crowd.Calls(), from, to)
 	if err := s.carried("acceptance", &answers); err != nil {
@@ -216,7 +225,7 @@ func (s *scene) chase(ctx context.Context) error {
 	var before, after reading
 	err := under(ctx, func(ctx context.Context) { s.crowd.Chase(ctx, s.sizes.chase, s.sizes.warm/2) }, func() (err error) {
 		s.warmUp(ctx, s.sizes.chase)
-		before, after, err = s.during(ctx, s.window)
+		before, after, err = s.during(ctx, s.window, s.crowd.Passed)
 		return err
 	})
 	if err != nil {

@@ -50,6 +50,12 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 	return context.Cause(ctx)
 }
 
+const (
+	// donePatience is far above what anything takes that works at all.
+	donePatience = 3 * time.Minute
+	donePoll     = 100 * time.Millisecond
+)
+
 // reading is everything that counts up, at one time.
 type reading struct {
 	at         time.Time
@@ -84,15 +90,30 @@ func (s *scene) read(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-// during reads before and after a while in which somebody else makes load.
-func (s *scene) during(ctx context.Context, d time.Duration) (before, after reading, err error) {
+// during reads before and after a while in which somebody else makes load, and
+// in which something of it is done.
+func (s *scene) during(ctx context.Context, d time.Duration, done func(since time.Time) (bool, error)) (before, after reading, err error) {
 	if before, err = s.read(ctx); err != nil {
 		return before, after, err
 	}
 	s.wait(ctx, d)
+	if err := s.outlast(ctx, before.at, done); err != nil {
+		return before, after, err
+	}
 	after, err = s.read(ctx)
 	s.others = append(s.others, after.processor.Since(before.processor).Others())
 	return before, after, err
+}
+
+// outlast waits until something was done since: a machine that is busy with other
+// things may do nothing within the shortest windows.
+func (s *scene) outlast(ctx context.Context, since time.Time, done func(since time.Time) (bool, error)) error {
+	for began := time.Now(); time.Since(began) < donePatience && ctx.Err() == nil; s.wait(ctx, donePoll) {
+		if ok, err := done(since); ok || err != nil {
+			return err
+		}
+	}
+	return ctx.Err() // whoever counts says what was answered instead
 }
 
 func (s *scene) wait(ctx context.Context, d time.Duration) {

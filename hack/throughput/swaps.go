@@ -98,7 +98,10 @@ func (s *scene) carrySwaps(ctx context.Context) error {
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.swaps)
 		kept := s.profiles(ctx, window)
-		before, after, err = s.during(ctx, window)
+		before, after, err = s.during(ctx, window, func(since time.Time) (bool, error) {
+			swaps, err := s.stand.Executed(ctx, since, time.Now())
+			return len(swaps) > 0, err
+		})
 		return errors.Join(err, kept())
 	})
 	if err != nil {

@@ -111,6 +111,18 @@ func (c *Crowd) Answered() int {
 	return len(c.calls)
 }
 
+// Passed tells whether one of what Calls would give passed since then.
+func (c *Crowd) Passed(since time.Time) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.calls {
+		if call.Status/100 == 2 && !call.Answered.Before(since) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Prepare proves requests against the newest root, on every core.
 func (c *Crowd) Prepare(ctx context.Context, n int) ([][]byte, error) {
 	root, err := c.root(ctx)

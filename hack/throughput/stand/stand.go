@@ -22,8 +22,8 @@ import (
 
 const (
 	// readyWithin bounds the start of a process, stopWithin its end.
-	readyWithin = 30 * time.Second
-	stopWithin  = 20 * time.Second
+	readyWithin = 2 * time.Minute
+	stopWithin  = time.Minute
 	readyPoll   = 20 * time.Millisecond
 	// connections of all relays to the database, and the most of each, which is
 	// the relay's own default.
