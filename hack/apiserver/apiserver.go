@@ -65,7 +65,7 @@ type Options struct {
 type Server struct {
 	*Access
 	dir         string
-	bin         string
+	bin         Binaries
 	controllers []string
 	addresses   []string // of etcd, API server, controller manager
 	lock        *os.File
@@ -97,7 +97,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}
 }
 
-func startOnce(ctx context.Context, bin string, opts Options) (s *Server, err error) {
+func startOnce(ctx context.Context, bin Binaries, opts Options) (s *Server, err error) {
 	dir, err := os.MkdirTemp("", tempPrefix)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func startOnce(ctx context.Context, bin string, opts Options) (s *Server, err er
 // startEtcd does not wait: the API server does.
 func (s *Server) startEtcd() (err error) {
 	url := "http://" + s.addresses[0]
-	s.etcd, err = start(s.dir, filepath.Join(s.bin, etcdProgram),
+	s.etcd, err = start(s.dir, s.bin[etcdProgram],
 		"--data-dir="+s.etcdFolder(),
 		"--listen-client-urls="+url, "--advertise-client-urls="+url,
 		"--listen-peer-urls=http://127.0.0.1:0",
@@ -160,7 +160,7 @@ func (s *Server) startEtcd() (err error) {
 
 func (s *Server) startAPI(ctx context.Context) (err error) {
 	file := func(name string) string { return filepath.Join(s.dir, name) }
-	s.api, err = start(s.dir, filepath.Join(s.bin, apiServerProgram),
+	s.api, err = start(s.dir, s.bin[apiServerProgram],
 		"--etcd-servers=http://"+s.addresses[0],
 		"--bind-address=127.0.0.1", "--secure-port="+portOf(s.addresses[1]),
 		"--tls-cert-file="+file(serverCertFile), "--tls-private-key-file="+file(serverKeyFile),
@@ -225,7 +225,7 @@ func (s *Server) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.manager, err = start(s.dir, filepath.Join(s.bin, controllerManagerProgram),
+	s.manager, err = start(s.dir, s.bin[controllerManagerProgram],
 		"--kubeconfig="+kubeconfig,
 		"--controllers="+strings.Join(s.controllers, ","),
 		"--bind-address=127.0.0.1", "--secure-port="+portOf(s.addresses[2]),

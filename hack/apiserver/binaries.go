@@ -28,6 +28,13 @@ const (
 	controllerManagerProgram = "kube-controller-manager"
 )
 
+// assetsVariable names a folder with etcd and kube-apiserver, as it does for
+// everything that tests with controller-runtime.
+const assetsVariable = "KUBEBUILDER_ASSETS"
+
+// Binaries are the programs' files, by the names of the programs.
+type Binaries map[string]string
+
 const (
 	modulePath = "github.com/relaypool/relaypool"
 	// progressInterval is how often a build says that it still goes on.
@@ -55,31 +62,66 @@ func programs(controllers bool) []program {
 	return list
 }
 
-// EnsureBinaries builds etcd and kube-apiserver, and kube-controller-manager
-// when controllers is set, unless the user's cache folder has them, and
-// returns the folder. The first build takes some minutes and 2 GB of memory;
-// progress receives what is being built and, every ten seconds, for how long.
-// Processes that ask at once wait for one of them to build. It needs the go
-// command and the module proxy, and must be called from within the
-// repository; the error says which of them is missing.
-func EnsureBinaries(ctx context.Context, progress io.Writer, controllers bool) (string, error) {
+// EnsureBinaries returns etcd and kube-apiserver, and kube-controller-manager
+// when controllers is set: those in the folder of KUBEBUILDER_ASSETS where that is
+// set; else those in the user's cache folder, where setup-envtest puts the first
+// two when its downloads are reached, and all that is still missing is built from
+// source. That takes some minutes and 2 GB of memory; progress receives what is
+// being built and, every ten seconds, for how long. Processes that ask at once
+// wait for one of them. It needs the go command and the module proxy, and must be
+// called from within the repository; the error says which of them is missing.
+func EnsureBinaries(ctx context.Context, progress io.Writer, controllers bool) (Binaries, error) {
+	found, wanted, err := given(os.Getenv(assetsVariable), programs(controllers))
+	if err != nil {
+		return nil, err
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find the API server's binaries: %w: set HOME or XDG_CACHE_HOME", err)
+		return nil, fmt.Errorf("find the API server's binaries: %w: set HOME or XDG_CACHE_HOME", err)
 	}
 	name := fmt.Sprintf("kubernetes-%s_etcd-%s_%s_%s_%s", kubernetesVersion, etcdVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	dir := filepath.Join(cache, "relaypool", "apiserver", name)
-	b := builder{dir: dir, progress: progress, run: runBuild}
-	if err := b.ensure(ctx, programs(controllers)); err != nil {
-		return "", fmt.Errorf("make the API server's binaries: %w", err)
+	b := builder{dir: dir, progress: progress, run: runBuild, fetch: func(ctx context.Context) (string, error) {
+		return downloaded(ctx, releasesIndex, dir)
+	}}
+	if err := b.ensure(ctx, wanted); err != nil {
+		return nil, fmt.Errorf("make the API server's binaries: %w", err)
 	}
-	return dir, nil
+	for _, p := range wanted {
+		found[p.name] = filepath.Join(dir, p.name)
+	}
+	return found, nil
+}
+
+// given finds programs in a folder that somebody named, or nobody, and lists what
+// is still wanted: controllers may be, since no such folder has them by itself.
+func given(folder string, list []program) (found Binaries, wanted []program, err error) {
+	found = Binaries{}
+	if folder == "" {
+		return found, list, nil
+	}
+	for _, p := range list {
+		file := filepath.Join(folder, p.name)
+		_, err := os.Stat(file)
+		switch {
+		case err == nil:
+			found[p.name] = file
+		case p.name == controllerManagerProgram:
+			wanted = append(wanted, p)
+		default:
+			return nil, nil, fmt.Errorf("%s is set, but its folder has no %s: %w; correct it, or unset it to have the programs downloaded or built", assetsVariable, p.name, err)
+		}
+	}
+	return found, wanted, nil
 }
 
 // builder fills one folder with programs.
 type builder struct {
 	dir      string
 	progress io.Writer
+	// fetch downloads some of them, in place of a build, and gives their folder; nil
+	// where nothing is downloaded.
+	fetch func(ctx context.Context) (string, error)
 	// run builds the program into the file.
 	run func(ctx context.Context, p program, file string) error
 }
@@ -97,12 +139,37 @@ func (b builder) ensure(ctx context.Context, list []program) error {
 	}
 	// The kernel frees the lock with the file.
 	defer func() { _ = lock.Close() }()
+	b.download(ctx, list)
 	for _, p := range b.missing(list) { // again: another process may have built them while we waited
 		if err := b.build(ctx, p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// download takes what is missing from where it is ready, if anything is.
+func (b builder) download(ctx context.Context, list []program) {
+	missing := b.missing(list)
+	if b.fetch == nil || len(missing) == 0 || len(missing) == 1 && missing[0].name == controllerManagerProgram {
+		return
+	}
+	folder, err := b.fetch(ctx)
+	if err != nil {
+		fmt.Fprintf(b.progress, "no download of the API server (%v): it is built from source\n", err)
+		return
+	}
+	for _, p := range missing {
+		file := filepath.Join(folder, p.name)
+		if _, err := os.Stat(file); err != nil {
+			continue // it is built
+		}
+		if err := os.Symlink(file, filepath.Join(b.dir, p.name)); err != nil {
+			fmt.Fprintf(b.progress, "use the downloaded %s: %v: it is built from source\n", p.name, err)
+			continue
+		}
+		fmt.Fprintf(b.progress, "downloaded %s\n", p.name)
+	}
 }
 
 func (b builder) missing(list []program) []program {

@@ -6,12 +6,14 @@
 //
 //	func TestMain(m *testing.M) { apiservertest.Main(m) }
 //
-// A server that does not start fails the tests; nothing is skipped.
+// With -short there is no server, and the tests that ask for one are skipped.
+// Without it, a server that does not start fails them.
 package apiservertest
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -49,6 +51,10 @@ func Run(m *testing.M, opts apiserver.Options) int {
 }
 
 func run(m *testing.M, opts apiserver.Options) (code int, err error) {
+	flag.Parse() // which m.Run would do too late
+	if testing.Short() {
+		return m.Run(), nil
+	}
 	if opts.Log == nil {
 		opts.Log = os.Stderr
 	}
@@ -84,6 +90,7 @@ func start(ctx context.Context, opts apiserver.Options) (*apiserver.Server, erro
 // the test may kill and restart. It is stopped after the test.
 func Start(t testing.TB, opts apiserver.Options) *apiserver.Server {
 	t.Helper()
+	skipShort(t)
 	if opts.Log == nil {
 		opts.Log = t.Output()
 	}
@@ -99,10 +106,18 @@ func Start(t testing.TB, opts apiserver.Options) *apiserver.Server {
 	return server
 }
 
+func skipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs an API server, which -short does without")
+	}
+}
+
 // Access is that to the package's server, for users other than the
 // administrator and for more CRDs.
 func Access(t testing.TB) *apiserver.Access {
 	t.Helper()
+	skipShort(t)
 	dir := os.Getenv(folderVariable)
 	if dir == "" {
 		t.Fatal("apiservertest: no server: the package needs func TestMain(m *testing.M) { apiservertest.Main(m) }")

@@ -1,14 +1,16 @@
-// Command apiserver-binaries builds the API server that tests run, unless the
-// user's cache folder has it, and prints the folder. `make test` runs it first,
-// because `go test` shows nothing of a build that takes minutes.
+// Command apiserver-binaries gets the API server that tests run, or builds it, unless
+// it is there, and prints its files. `make test` runs it beside the tests that need
+// none, because `go test` shows nothing of a build that takes minutes.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/relaypool/relaypool/hack/apiserver"
@@ -18,11 +20,13 @@ func main() {
 	controllers := flag.Bool("controllers", false, "build kube-controller-manager too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	dir, err := apiserver.EnsureBinaries(ctx, os.Stderr, *controllers)
+	files, err := apiserver.EnsureBinaries(ctx, os.Stderr, *controllers)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "apiserver-binaries: %v\n", err)
 		os.Exit(1)
 	}
-	fmt.Println(dir)
+	for _, program := range slices.Sorted(maps.Keys(files)) {
+		fmt.Println(files[program])
+	}
 }
