@@ -42,6 +42,7 @@ type machine struct {
 	root      bool
 	osRelease string // path of os-release(5)
 	aptConf   string // folder of postgresql-common's settings for new clusters
+	lock      string // file that an installation holds
 	run       func(ctx context.Context, log io.Writer, name string, args ...string) error
 	log       io.Writer
 }
@@ -53,6 +54,7 @@ func thisMachine(log io.Writer) machine {
 		root:      os.Geteuid() == 0,
 		osRelease: "/etc/os-release",
 		aptConf:   "/etc/postgresql-common/createcluster.d",
+		lock:      filepath.Join(os.TempDir(), "relaypool-install-postgres.lock"),
 		run:       runLogged,
 		log:       log,
 	}
@@ -60,9 +62,17 @@ func thisMachine(log io.Writer) machine {
 
 // find returns the installations of this machine, PATH's first, then the
 // newest; when there is none it installs one or says how to.
-func (m machine) find(ctx context.Context) ([]binaries, error) {
-	found, err := m.installed(ctx)
+func (m machine) find(ctx context.Context) (found []binaries, err error) {
+	found, err = m.installed(ctx)
 	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	unlock, err := m.lockInstall(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if found, err = m.installed(ctx); err != nil || len(found) > 0 { // by the process that had the lock
 		return found, err
 	}
 	if err := m.install(ctx); err != nil {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // install installs PostgreSQL with apt when root on Debian or one of its
@@ -38,6 +40,29 @@ func (m machine) install(ctx context.Context) (err error) {
 		return fmt.Errorf("install postgresql: %w", err)
 	}
 	return nil
+}
+
+// lockInstall waits until no other process installs: the tests of several packages
+// begin at once, and of two apt-get one fails.
+func (m machine) lockInstall(ctx context.Context) (release func() error, err error) {
+	file, err := os.OpenFile(m.lock, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("install postgresql: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() error { return unlock(file) }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("install postgresql: lock %s: %w", m.lock, err), file.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("install postgresql: wait for another process that does: %w", ctx.Err()), file.Close())
+		case <-time.After(pollInterval):
+		}
+	}
 }
 
 // withoutMainCluster keeps the package from creating and starting a cluster

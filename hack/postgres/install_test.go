@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,6 +144,7 @@ func TestMissingServer(t *testing.T) {
 				root:      tt.root,
 				osRelease: filepath.Join(dir, "os-release"),
 				aptConf:   filepath.Join(dir, "createcluster.d"),
+				lock:      filepath.Join(dir, "lock"),
 				log:       t.Output(),
 			}
 			if tt.osRelease != "" {
@@ -181,5 +184,38 @@ func TestMissingServer(t *testing.T) {
 				t.Errorf("got %v, %v, want one installation", found, err)
 			}
 		})
+	}
+}
+
+func TestProcessesAtOnceInstallOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine{
+		places: []string{filepath.Join(dir, "lib/*/bin")}, root: true, osRelease: filepath.Join(dir, "os-release"),
+		aptConf: filepath.Join(dir, "createcluster.d"), lock: filepath.Join(dir, "lock"), log: io.Discard,
+	}
+	if err := os.WriteFile(m.osRelease, []byte("ID=debian\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var installs atomic.Int32
+	m.run = func(_ context.Context, _ io.Writer, _ string, args ...string) error {
+		if args[0] == "install" {
+			installs.Add(1)
+			fakeServer(t, filepath.Join(dir, "new/bin"), "15.1")
+			return errors.Join(os.Mkdir(filepath.Join(dir, "lib"), 0o700), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "lib/15")))
+		}
+		return nil
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if found, err := m.find(t.Context()); err != nil || len(found) != 1 {
+				t.Errorf("found %v, %v; expected the one that was installed", found, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := installs.Load(); n != 1 {
+		t.Errorf("installed %d times, expected once", n)
 	}
 }
