@@ -17,6 +17,9 @@ import (
 // TestTwoRelayPoolsAreMeasured is the benchmark in little: a real operator on a
 // real API server with a chain.
 func TestTwoRelayPoolsAreMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs an API server, which -short does without")
+	}
 	root := filepath.Join("..", "..")
 	s, err := parse([]string{"-pools", "2", "-window", "2s", "-calm", "1s", "-state", t.TempDir()})
 	if err != nil {

@@ -30,6 +30,9 @@ import (
 
 // The whole of make demo, with its own processes.
 func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds relay and circuit, and starts everything")
+	}
 	readSources(t)
 	t.Setenv("TMPDIR", passable(t))
 	wallettest.Prover(t) // so that the circuit is built with the patience of a test
@@ -102,6 +105,9 @@ func (s *screen) String() string {
 // make run, and what its reader is told to try.
 func TestRunServesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it builds relay and circuit, and starts everything")
+	}
 	readSources(t)
 	wallettest.Prover(t)
 	state := passable(t)
@@ -173,6 +179,9 @@ func passable(t *testing.T) string {
 // of the steps, because each tour wants a pool that nobody has used.
 func TestTheTourNoticesWhatIsWrong(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it starts everything")
+	}
 	tellLies(t, []lie{
 		{"/merkle-root", `"root":"2f`, `"root":"3f`, "step 1 (The pool is initialised): root of GET /merkle-root: expected 2f"},
 		{"/merkle-root", `"merkle_tree":"G`, `"merkle_tree":"H`, "merkle_tree of GET /merkle-root: expected G"},
@@ -183,6 +192,9 @@ func TestTheTourNoticesWhatIsWrong(t *testing.T) {
 // The swap is a tour of its own, because the wallet has deposited by then.
 func TestTheTourNoticesALieAboutASwap(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it starts everything")
+	}
 	tellLies(t, []lie{{
 		"/transact_swap", `"swap_state_pda":"`, `"swap_state_pda":"1`,
 		"step 13 (It swaps: POST /transact_swap, from the proof to the tokens): swap_state_pda: expected ",

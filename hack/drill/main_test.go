@@ -17,6 +17,9 @@ const shortSeed = 1206
 
 // TestShortDrill is make drill in little: faster slots, a few seconds of load.
 func TestShortDrill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	if err := sources.Read(filepath.Join("..", ".."), "relay", "hack"); err != nil { // it builds the relay
 		t.Fatal(err)
 	}

@@ -21,9 +21,14 @@ var start = sync.OnceValues(func() (*wallet.Prover, error) {
 	return wallet.StartProver(ctx, wallet.Options{Progress: os.Stderr})
 })
 
-// Prover returns the test binary's prover. It fails the test when the circuit does not build.
+// Prover returns the test binary's prover. It fails the test when the circuit does not
+// build. With -short the test is skipped: the circuit takes minutes to build, once, and
+// a second of every core for each proof.
 func Prover(t testing.TB) *wallet.Prover {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it proves, which -short does without")
+	}
 	p, err := start()
 	if err != nil {
 		t.Fatal(err)

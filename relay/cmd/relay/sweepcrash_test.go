@@ -179,6 +179,9 @@ func TestARotationByHand(t *testing.T) {
 // twice, and loses none.
 func TestASweepIsKilledAtEachOfItsCalls(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs a process for each call that it makes")
+	}
 	steps := map[string]struct {
 		args func(*rotation) []string
 		// want are the balances after so many transactions; of funding, those of the

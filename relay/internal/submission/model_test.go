@@ -47,7 +47,11 @@ func TestModel(t *testing.T) {
 
 func runModelLane(t *testing.T, lane uint64) {
 	db := newModelStore(t)
-	for seed := lane + 1; seed <= *modelSeeds; seed += modelLanes {
+	seeds := *modelSeeds
+	if testing.Short() {
+		seeds = modelLanes
+	}
+	for seed := lane + 1; seed <= seeds; seed += modelLanes {
 		newModel(t, db, seed, slog.New(slog.DiscardHandler)).run(*modelOps)
 	}
 }

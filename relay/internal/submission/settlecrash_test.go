@@ -666,6 +666,9 @@ const swapGross = sol / 20
 // TestAProcessDiesAtAnyCallOfASwapThatIsExecuted, and another finishes.
 func TestAProcessDiesAtAnyCallOfASwapThatIsExecuted(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs a swap for each call that it makes")
+	}
 	s := newSettleWorld(t)
 	net, _ := s.pool.Profile.Fees.Net(swapGross)
 	state, err := s.chain.MarketState()
@@ -678,6 +681,9 @@ func TestAProcessDiesAtAnyCallOfASwapThatIsExecuted(t *testing.T) {
 // TestAProcessDiesAtAnyCallOfASwapThatIsRefunded, and another finishes.
 func TestAProcessDiesAtAnyCallOfASwapThatIsRefunded(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs a swap for each call that it makes")
+	}
 	s := newSettleWorld(t)
 	const least = 1 << 60
 	calls := s.rehearse(swapGross, least, submission.PhaseRefunded)
@@ -688,6 +694,9 @@ func TestAProcessDiesAtAnyCallOfASwapThatIsRefunded(t *testing.T) {
 // leaves no room for that, and another finishes.
 func TestAProcessDiesAtAnyCallOfASwapWhoseAccountsAreMadeApart(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs a swap for each call that it makes")
+	}
 	s := newSettleWorld(t)
 	must(t, s.chain.Router().Set(lying.Settings{Wide: 21, Outside: true}))
 	net, _ := s.pool.Profile.Fees.Net(swapGross)
