@@ -8,14 +8,6 @@ FUZZTIME ?= 1m
 # Arguments for `make run`, `make demo`, `make drill` and `make bench`, for example ARGS=--help.
 ARGS ?=
 
-# Modules of their own below the main one: their dependencies stay out of the
-# product.
-NESTED := hack/bench hack/chart hack/chart/score hack/circuit hack/images hack/monitoring
-TEST_TIMEOUT := 20m
-# Tests of one package that run at once. Those that take long wait for the local
-# chain's slots rather than for a processor.
-TEST_PARALLEL := 6
-
 .PHONY: help
 help: ## Show this list.
 	@echo 'Usage: make <target>'
@@ -71,23 +63,14 @@ e2e-images: bin/images/tool ## Build the images of the end-to-end suite into bin
 bin/images/tool:
 	cd hack/images && $(IMAGES_GO) go build -buildvcs=false -o ../../bin/images/tool .
 
-# hack/images builds the other modules' programs. go test keeps a result until a
-# file of the test's own module changes, or a variable that the test looks at.
-SOURCES_DIGEST := git ls-files -z --cached --others --exclude-standard ':!docs' ':!*_test.go' | xargs -0 cat 2>/dev/null | sha256sum | cut -c1-64
-
 .PHONY: test
-test: ## Run every test under the race detector, on one private Postgres and real API servers.
-	go build -buildvcs=false -o bin/apiserver-binaries ./hack/apiserver/cmd/apiserver-binaries
-	bin/apiserver-binaries -controllers >/dev/null
+test: ## Run every test, the main module's under the race detector, on one private Postgres and real API servers.
 	go build -buildvcs=false -o bin/with-postgres ./hack/postgres/cmd/with-postgres
-	bin/with-postgres go test -race -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
-	go test -run '^TestSteadyStateIsNotWritten$$' -timeout $(TEST_TIMEOUT) ./controllers/internal/pool
-	cd hack/bench && go test -timeout $(TEST_TIMEOUT) ./...
-	cd hack/chart && go test -timeout $(TEST_TIMEOUT) ./...
-	cd hack/chart/score && go test -timeout $(TEST_TIMEOUT) ./...
-	cd hack/circuit && go test -timeout $(TEST_TIMEOUT) ./...
-	RELAYPOOL_SOURCES=$$($(SOURCES_DIGEST)) && cd hack/images && RELAYPOOL_SOURCES=$$RELAYPOOL_SOURCES go test -timeout $(TEST_TIMEOUT) ./...
-	cd hack/monitoring && go test -timeout $(TEST_TIMEOUT) ./...
+	bin/with-postgres hack/test
+
+.PHONY: fresh
+fresh: ## Lint, demo, test and run HEAD in a clone, with a home and caches that are empty: an hour.
+	hack/fresh
 
 .PHONY: lint
 lint: ## Check formatting, go.mod files, go vet and golangci-lint in every module, and known vulnerabilities.
