@@ -28,18 +28,19 @@ const (
 	HoldChain = string(refusal.ChainUnavailable)
 )
 
-// undecidedAfter is how long after its signature an attempt may be undecided before
-// its submission waits, held: it then keeps no place, and counts for none that would
+// undecidedAfter is how long a process follows attempts that are undecided before
+// their submission waits, held: it then keeps no place, and counts for none that would
 // drive roots out of the ring. A blockhash lives for about a minute.
 const undecidedAfter = 5 * time.Minute
 
 // undecidedPause is when such a one is looked at again, by a search of its own.
 const undecidedPause = time.Minute
 
-// undecided is what a submission waits for whose newest attempt should be dead or
-// landed since long ago; nil while it is young.
+// undecided is what a submission waits for whose attempts should be dead or landed
+// since long ago; nil while this process has not followed them for long. One that
+// waited for that already goes on to wait, until they are decided.
 func (e *Engine) undecided(c *Claimed) error {
-	if n := len(c.Live); n == 0 || e.Now().Sub(c.Live[n-1].CreatedAt) <= undecidedAfter {
+	if len(c.Live) == 0 || (c.Hold != HoldExpiry && e.Now().Sub(c.since) <= undecidedAfter) {
 		return nil
 	}
 	return &held{reason: HoldExpiry, pause: undecidedPause, cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts says what each tells")}

@@ -98,7 +98,7 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 	if e.unheard() == nil {
 		e.resumed(ctx)
 	}
-	keep.signature = a.Signature
+	keep.signature, c.since = a.Signature, e.Now()
 	c.Live, c.reserved, c.Tries, c.Hold = append(c.Live, *a), append(c.reserved, keep), 0, ""
 	e.Observer.Attempt("signed")
 	e.send(ctx, c, &c.Live[len(c.Live)-1])

@@ -32,6 +32,8 @@ type Claimed struct {
 
 	// fresh says that admission has just looked at the nullifiers.
 	fresh bool
+	// since is when this process took it up, or last signed for it.
+	since time.Time
 	// accepted is when this process accepted it; zero once its first send was timed.
 	accepted time.Time
 	// reserved are what payers keep for attempts that this process made.

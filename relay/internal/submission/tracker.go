@@ -110,6 +110,7 @@ func newTracker(e *Engine) *tracker {
 func (t *tracker) hold(c *Claimed) (w *entry, twice bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c.since = t.e.Now()
 	w = &entry{c: c, phase: working}
 	if old := t.entries[c.ID]; old != nil { // an earlier lease of the same row, lost unnoticed
 		twice = old.phase == working && old.c.Lease() == c.Lease()
