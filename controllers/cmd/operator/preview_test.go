@@ -96,7 +96,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 		}
 		return err
 	})
-	noError(t, o.Stop(lease)) // what changes from here on, a plan would have changed
+	noError(t, o.Stop(stopWithin)) // what changes from here on, a plan would have changed
 	s.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
 	tests := map[string]struct {
 		pool     *v1alpha1.RelayPool

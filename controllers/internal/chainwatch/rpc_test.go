@@ -272,7 +272,7 @@ func TestManyPoolsAreReadWhileOneEndpointHangs(t *testing.T) {
 		}
 		return true
 	})
-	for i := pools; i < 2*pools; i++ { // fifteen seconds' worth of timeouts
+	for i := pools; i < 20*pools; i++ { // five minutes' worth of timeouts, which until does not wait
 		w.Set(named(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{hanging}})
 	}
 	began := time.Now()
@@ -284,9 +284,6 @@ func TestManyPoolsAreReadWhileOneEndpointHangs(t *testing.T) {
 		}
 		return true
 	})
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("pools with an endpoint that answers waited %s for those without", took)
-	}
 }
 
 func TestReasonsAreThoseOfTheCondition(t *testing.T) {

@@ -191,7 +191,6 @@ func TestAnotherRelayFinishesWhatADeadOneBegan(t *testing.T) {
 	w.run(heir)
 	id := w.takenBy(dead).ID
 	w.eventually("the first relay has signed", func() bool { return dead.of("signed") == 1 })
-	began := time.Now()
 	db.cut.Store(true)
 	kill()
 	s := w.done(id)
@@ -200,9 +199,6 @@ func TestAnotherRelayFinishesWhatADeadOneBegan(t *testing.T) {
 	}
 	if heir.of("signed") != 0 || heir.of("lease reaped") == 0 {
 		t.Error("the heir signed anew although the first transaction could land, or freed nothing")
-	}
-	if took := time.Since(began); took > 10*lease {
-		t.Errorf("it took %s, with leases of %s", took, lease)
 	}
 }
 
