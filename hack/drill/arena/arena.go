@@ -193,7 +193,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), Lies: a.o.Lies, Attacks: a.o.Attacks, MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
+		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), Lies: a.o.Lies, Lasting: lasting(a.o.Lies, a.o.Endpoints), Attacks: a.o.Attacks, MostForked: int(min(mostForked, a.o.FinalizeAfter-2)),
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}

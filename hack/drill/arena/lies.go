@@ -57,6 +57,23 @@ func programError(code uint32) string {
 	return string(text)
 }
 
+// silencing are the lies that contradict, in every call, what an honest endpoint
+// says of signatures. Of two endpoints nobody can tell then which one lies, so that
+// outcomes wait until it is honest; what lasts longer than a swap has time would be
+// no fault of the relay's.
+func silencing() []string {
+	return []string{"all failed", "nothing landed", "fakes failures", "buries what lands", "closes the pool"}
+}
+
+// lasting are those of the lies that one of so many endpoints may tell for the
+// whole drill.
+func lasting(lies []string, endpoints int) []string {
+	if endpoints > 2 {
+		return lies
+	}
+	return slices.DeleteFunc(slices.Clone(lies), func(name string) bool { return slices.Contains(silencing(), name) })
+}
+
 // LieNames are the lies that a hostile endpoint can tell.
 func LieNames() []string { return slices.Sorted(maps.Keys(lieRules())) }
 

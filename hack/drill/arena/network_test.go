@@ -36,6 +36,11 @@ func TestLiesAreValid(t *testing.T) {
 		}
 		all = append(all, rules...)
 	}
+	for _, name := range silencing() {
+		if !slices.Contains(LieNames(), name) {
+			t.Errorf("the lie %q, which silences, is none", name)
+		}
+	}
 	for name, has := range map[string]func(fault.Rule) bool{
 		"slots":       func(r fault.Rule) bool { return r.Ahead > 0 },
 		"heights":     func(r fault.Rule) bool { return r.HeightAhead > 0 },

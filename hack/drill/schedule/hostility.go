@@ -29,17 +29,18 @@ func (m *maker) hostility() (events []Event) {
 
 // lies draws those of one endpoint. In a quarter of the seeds it tells one lie
 // from the beginning to the time when all is final; in another quarter the last
-// of many stays that long; in the others it is honest once the load has ended.
+// of many stays that long; in the others, or when no lie may last, it is honest once
+// the load has ended.
 func (m *maker) lies() (events []Event) {
 	m.liar = m.rand.IntN(m.Endpoints)
 	first, all := time.Duration(calm*float64(m.Duration)), m.Duration
 	staying := func(at time.Duration) Event {
-		return Event{At: at, For: all - at, Kind: Lie, Target: m.liar, Fault: m.Lies[m.rand.IntN(len(m.Lies))], Stays: true}
+		return Event{At: at, For: all - at, Kind: Lie, Target: m.liar, Fault: m.Lasting[m.rand.IntN(len(m.Lasting))], Stays: true}
 	}
-	switch m.rand.IntN(4) {
-	case 0:
+	switch n := m.rand.IntN(4); {
+	case n == 0 && len(m.Lasting) > 0:
 		return []Event{staying(first)}
-	case 1:
+	case n == 1 && len(m.Lasting) > 0:
 		last := time.Duration((lastLieFrom + m.rand.Float64()*(lastLieTo-lastLieFrom)) * float64(all))
 		m.Duration = last // the others are over by then
 		events = m.events(m.lieDeck, lieGap)

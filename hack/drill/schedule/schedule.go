@@ -116,8 +116,9 @@ type Options struct {
 	// Strangers are the names of what strangers do to swaps.
 	Strangers []string
 	// Lies are the names of what a hostile endpoint claims: with any, one of the
-	// endpoints is hostile. Attacks are those of what hostile clients do.
-	Lies, Attacks []string
+	// endpoints is hostile. Lasting are those of them that it may tell for the whole
+	// drill. Attacks are the names of what hostile clients do.
+	Lies, Lasting, Attacks []string
 	// MostForked bounds the blocks that a fork undoes.
 	MostForked int
 }
