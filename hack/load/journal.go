@@ -58,7 +58,7 @@ type Answer struct {
 type SwapAnswer struct {
 	// SwapState is base58, Nullifier lower-case hex.
 	SwapState, Nullifier string
-	// Phase is funded, accounts_ready, quoted, executed or refunded, and Waits why
+	// Phase is funded, quoted, executed or refunded, and Waits why
 	// it goes no further.
 	Phase, Waits string
 	TimeoutSlot  uint64

@@ -107,7 +107,7 @@ var (
 	MetricLedgerDifference = Metric{"relaypool_ledger_difference_lamports", "Lamports that the ledger does not account for, by payer: what its sums do not explain of the balance, and what transactions of ours cost beyond fee and rent.",
 		"Not 0: run relay ledger; a transaction that is not understood, or rows that were changed by hand.", []string{"payer"}}
 
-	MetricSwaps = Metric{"relaypool_swaps", "Swaps of the fleet whose second leg is not settled, by phase: funded, accounts_ready or quoted.",
+	MetricSwaps = Metric{"relaypool_swaps", "Swaps of the fleet whose second leg is not settled, by phase: funded or quoted.",
 		"funded on the rise: no price meets the users' minimums, or the router does not answer; see relaypool_swap_waits_total.", []string{"phase"}}
 	MetricSwapAge = Metric{"relaypool_swap_oldest_age_seconds", "Time since the oldest of them was funded; 0 without any.",
 		"Above 120: the timeout, 200 slots, is over, and the refund does not land; run relay swaps.", nil}

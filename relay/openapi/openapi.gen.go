@@ -283,18 +283,15 @@ func (e ServiceInfoStatus) Valid() bool {
 
 // Defines values for SwapPhase.
 const (
-	SwapPhaseAccountsReady SwapPhase = "accounts_ready"
-	SwapPhaseExecuted      SwapPhase = "executed"
-	SwapPhaseFunded        SwapPhase = "funded"
-	SwapPhaseQuoted        SwapPhase = "quoted"
-	SwapPhaseRefunded      SwapPhase = "refunded"
+	SwapPhaseExecuted SwapPhase = "executed"
+	SwapPhaseFunded   SwapPhase = "funded"
+	SwapPhaseQuoted   SwapPhase = "quoted"
+	SwapPhaseRefunded SwapPhase = "refunded"
 )
 
 // Valid indicates whether the value is a known member of the SwapPhase enum.
 func (e SwapPhase) Valid() bool {
 	switch e {
-	case SwapPhaseAccountsReady:
-		return true
 	case SwapPhaseExecuted:
 		return true
 	case SwapPhaseFunded:
@@ -703,12 +700,10 @@ type SubmissionStatus struct {
 	Status JobStatus `json:"status"`
 
 	// SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
-	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
-	// that meets the minimum is signed. `executed`: the output is in
-	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-	// The last two are the ends. Most executions make the accounts themselves, so
-	// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
-	// to what its accounts show.
+	// `quoted`: an execution on a quote that meets the minimum is signed.
+	// `executed`: the output is in `recipient_ata`. `refunded`: the lamports are in
+	// the recipient's wallet. The last two are the ends. A quoted swap whose
+	// execution died is `funded` again.
 	//
 	//
 	// Example: funded
@@ -733,10 +728,9 @@ type SubmissionStatus struct {
 	// of a fixed set of words, to which more may be added:
 	// `swap_price` (the market gives less than the minimum), `no_route`,
 	// `router_unavailable`, `router_hostile` (its answer was refused),
-	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
-	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
-	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
-	// (the refund is next), `swap_refund_failed` (it is tried again),
+	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` (it is
+	// quoted anew), `swap_recipient_frozen`, `swap_account_unusable`,
+	// `swap_timeout_near` and `swap_timeout_not_reached` (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
 	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
@@ -790,12 +784,10 @@ type SwapFields struct {
 }
 
 // SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
-// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
-// that meets the minimum is signed. `executed`: the output is in
-// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-// The last two are the ends. Most executions make the accounts themselves, so
-// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
-// to what its accounts show.
+// `quoted`: an execution on a quote that meets the minimum is signed.
+// `executed`: the output is in `recipient_ata`. `refunded`: the lamports are in
+// the recipient's wallet. The last two are the ends. A quoted swap whose
+// execution died is `funded` again.
 //
 // Example: funded
 type SwapPhase string
@@ -808,12 +800,10 @@ type SwapProgress struct {
 	RefundSignature *Signature `json:"refund_signature,omitempty"`
 
 	// SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
-	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
-	// that meets the minimum is signed. `executed`: the output is in
-	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-	// The last two are the ends. Most executions make the accounts themselves, so
-	// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
-	// to what its accounts show.
+	// `quoted`: an execution on a quote that meets the minimum is signed.
+	// `executed`: the output is in `recipient_ata`. `refunded`: the lamports are in
+	// the recipient's wallet. The last two are the ends. A quoted swap whose
+	// execution died is `funded` again.
 	//
 	//
 	// Example: funded
@@ -833,10 +823,9 @@ type SwapProgress struct {
 	// of a fixed set of words, to which more may be added:
 	// `swap_price` (the market gives less than the minimum), `no_route`,
 	// `router_unavailable`, `router_hostile` (its answer was refused),
-	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
-	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
-	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
-	// (the refund is next), `swap_refund_failed` (it is tried again),
+	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` (it is
+	// quoted anew), `swap_recipient_frozen`, `swap_account_unusable`,
+	// `swap_timeout_near` and `swap_timeout_not_reached` (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
 	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
@@ -879,12 +868,10 @@ type SwapResult struct {
 	Status JobStatus `json:"status"`
 
 	// SwapPhase `funded`: the first leg is confirmed and the swap's account holds the value.
-	// `accounts_ready`: its token accounts exist. `quoted`: an execution on a quote
-	// that meets the minimum is signed. `executed`: the output is in
-	// `recipient_ata`. `refunded`: the lamports are in the recipient's wallet.
-	// The last two are the ends. Most executions make the accounts themselves, so
-	// that `accounts_ready` is skipped. A quoted swap whose execution died goes back
-	// to what its accounts show.
+	// `quoted`: an execution on a quote that meets the minimum is signed.
+	// `executed`: the output is in `recipient_ata`. `refunded`: the lamports are in
+	// the recipient's wallet. The last two are the ends. A quoted swap whose
+	// execution died is `funded` again.
 	//
 	//
 	// Example: funded
@@ -909,10 +896,9 @@ type SwapResult struct {
 	// of a fixed set of words, to which more may be added:
 	// `swap_price` (the market gives less than the minimum), `no_route`,
 	// `router_unavailable`, `router_hostile` (its answer was refused),
-	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` and
-	// `swap_accounts_failed` (it is quoted anew), `swap_recipient_frozen`,
-	// `swap_recipient_closed` (make the token account again), `swap_account_unusable`, `swap_timeout_near` and `swap_timeout_not_reached`
-	// (the refund is next), `swap_refund_failed` (it is tried again),
+	// `swap_route_too_large`, `swap_quote_stale`, `swap_execution_failed` (it is
+	// quoted anew), `swap_recipient_frozen`, `swap_account_unusable`,
+	// `swap_timeout_near` and `swap_timeout_not_reached` (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
 	// relay up, such as `chain_unavailable` or `fee_payer_empty`.

@@ -114,7 +114,7 @@ func oneSpend(e *Evidence, r *Result) {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
 		// Accounts that somebody closed are made again, and moves are of no submission.
-		if attempt == nil || tx.Failed || attempt.Purpose == purposeAccounts || attempt.Purpose == PurposeMove {
+		if attempt == nil || tx.Failed || attempt.Purpose == PurposeMove {
 			continue
 		}
 		if other, twice := landed[attempt.Submission]; twice {

@@ -145,7 +145,7 @@ type Attempt struct {
 	Payer      solana.PublicKey
 	Blockhash  solana.Hash
 	CreatedAt  time.Time
-	// Purpose is transact, accounts, execute, refund, or move, which is relay
+	// Purpose is transact, execute, refund, or move, which is relay
 	// sweep's and of no submission.
 	Purpose string
 	// Moves are what a move takes to other payers, in lamports; nil for all else.

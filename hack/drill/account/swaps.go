@@ -20,8 +20,6 @@ const (
 const (
 	// purposeTransact is of the attempts that do what a client asks.
 	purposeTransact = "transact"
-	// purposeAccounts is of the attempts that make a swap's token accounts.
-	purposeAccounts = "accounts"
 	// PurposeMove is of relay sweep's transactions, which move lamports from one
 	// payer to others when keys are rotated.
 	PurposeMove = "move"
@@ -285,17 +283,6 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 		}
 		if call.Swap != nil {
 			lamports += stateRent
-		}
-		return lamports, true
-	case purpose == purposeAccounts && len(tx.Calls)+len(tx.Ends) == 0:
-		// It makes those that are not there, and nothing else.
-		for key, change := range tx.Changes {
-			if key != tx.Payer {
-				if change != tokenRent {
-					return lamports, false
-				}
-				lamports += tokenRent
-			}
 		}
 		return lamports, true
 	case purpose == "execute" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Executed:

@@ -28,8 +28,9 @@ var (
 
 func terms(account solana.PublicKey) *shieldpool.SwapTerms {
 	return &shieldpool.SwapTerms{OutputMint: solana.PublicKey{7}, RecipientATA: account, MinOutput: minimum}
-} // withSwaps adds two swaps to the sound drill: 10, executed after its accounts
-// were made, and 11, refunded after an execution that failed on the chain.
+}
+
+// withSwaps adds two swaps to the sound drill: 10, executed, and 11, refunded after an execution that failed on the chain.
 func withSwaps(e *account.Evidence) *account.Evidence {
 	accepted := func(n byte) load.Answer {
 		return load.Answer{Call: load.CallSwap, Status: 200, RequestID: id(n), State: "processing", Signature: signature(n).String(), Sent: at(1), At: at(1.5)}
@@ -88,10 +89,9 @@ func addSwapTransactions(e *account.Evidence) {
 	}
 	leg(10, 30, buyerATA, buyerState)
 	leg(11, 31, saverATA, saverState)
-	land(21, 40, 20, "accounts", 3*tokenRent, account.Transaction{Changes: map[solana.PublicKey]int64{buyerWSOL: tokenRent, buyerOutput: tokenRent, buyerATA: tokenRent}})
-	land(22, 50, 20, "execute", -(stateRent + 2*tokenRent), account.Transaction{
+	land(22, 50, 20, "execute", tokenRent-stateRent, account.Transaction{
 		Ends:    []account.SwapEnd{{How: shieldpool.Executed, State: buyerState, WSOL: buyerWSOL, Output: buyerOutput, Recipient: buyerATA}},
-		Changes: map[solana.PublicKey]int64{buyerState: -net - stateRent, buyerWSOL: -tokenRent, buyerOutput: -tokenRent, vault: net},
+		Changes: map[solana.PublicKey]int64{buyerState: -net - stateRent, buyerATA: tokenRent, vault: net},
 		Tokens:  map[solana.PublicKey]int64{buyerATA: minimum + 7, vault: -minimum - 7},
 	})
 	land(23, 60, 21, "execute", 0, account.Transaction{Failed: true, Ends: []account.SwapEnd{{How: shieldpool.Executed, State: saverState, Recipient: saverATA}}})
@@ -263,7 +263,7 @@ func swapFaults() map[string]doctored {
 			}, rents, "changed payer " + other.String() + " by 5 lamports",
 		},
 		"accounts were made that a swap does not need": {
-			func(e *account.Evidence) { transaction(e, 21).Changes[other] = 7 }, rents, "to accounts, took",
+			func(e *account.Evidence) { executed(e).Changes[buyerOutput] = 7 }, rents, "to execute, took",
 		},
 		"a transaction does something else than its attempt says": {
 			func(e *account.Evidence) { refunded(e).Ends = nil }, rents, "to refund, took",
@@ -276,18 +276,17 @@ func swapFaults() map[string]doctored {
 	}
 }
 
+// executionTook makes it other rent that the execution took of its payer.
+func executionTook(e *account.Evidence, lamports int64) {
+	const was = tokenRent - stateRent
+	transaction(e, 22).Changes[payer] = -fee - lamports
+	e.Payers[0].Closing -= uint64(lamports - was)
+	e.Entries[slices.IndexFunc(e.Entries, func(entry account.Entry) bool { return entry.Signature == signature(22) })].Rent = lamports
+}
+
 // noSwapFaults are what may happen to swaps.
 func noSwapFaults() map[string]func(*account.Evidence) {
 	return map[string]func(*account.Evidence){
-		"accounts were made twice, because somebody closed one": func(e *account.Evidence) {
-			again := *transaction(e, 21)
-			again.Signature = signature(25)
-			again.Changes = map[solana.PublicKey]int64{payer: -fee - tokenRent, buyerATA: tokenRent}
-			e.Transactions = append(e.Transactions, again)
-			e.Attempts = append(e.Attempts, account.Attempt{Signature: signature(25), Submission: id(20), Payer: payer, Purpose: "accounts"})
-			e.Entries = append(e.Entries, account.Entry{Signature: signature(25), Payer: payer, Kind: "swap", Fee: 5000, Priority: fee - 5000, Rent: tokenRent})
-			e.Payers[0].Closing -= fee + tokenRent
-		},
 		"a client saw an execution that a fork undid, and then the refund": func(e *account.Evidence) {
 			seen := *answer(e, 10)
 			seen.RequestID, seen.Signature, seen.SwapSignature, seen.Finalized = id(11), signature(11).String(), signature(99).String(), false
@@ -295,23 +294,22 @@ func noSwapFaults() map[string]func(*account.Evidence) {
 			*answers = append(*answers, seen)
 			e.Undone = map[solana.Signature]bool{signature(99): true}
 		},
-		"an execution made the accounts itself": func(e *account.Evidence) {
+		"strangers made the accounts before the execution": func(e *account.Evidence) {
 			tx := transaction(e, 22)
-			delete(tx.Changes, buyerWSOL)
-			delete(tx.Changes, buyerOutput)
-			tx.Changes[buyerATA], tx.Changes[payer] = tokenRent, -fee+stateRent-tokenRent
-			e.Payers[0].Closing -= 3 * tokenRent
-			e.Entries[slices.IndexFunc(e.Entries, func(entry account.Entry) bool { return entry.Signature == signature(22) })].Rent = tokenRent - stateRent
+			delete(tx.Changes, buyerATA)
+			tx.Changes[buyerWSOL], tx.Changes[buyerOutput] = -tokenRent, -tokenRent
+			executionTook(e, -stateRent-2*tokenRent)
 		},
 		"a stranger wrapped the lamports before the execution": func(e *account.Evidence) {
 			tx := transaction(e, 22)
 			tx.Changes[buyerState], tx.Changes[buyerWSOL] = -stateRent, -net-tokenRent
+			executionTook(e, -stateRent)
 		},
 		"a stranger executed a swap": func(e *account.Evidence) {
 			tx := transaction(e, 22)
 			tx.Payer = solana.PublicKey{9}
 			tx.Changes[tx.Payer], tx.Changes[payer] = tx.Changes[payer], 0
-			e.Payers[0].Closing -= stateRent + 2*tokenRent - fee
+			e.Payers[0].Closing += fee + tokenRent - stateRent
 			e.Attempts = slices.DeleteFunc(e.Attempts, func(a account.Attempt) bool { return a.Signature == signature(22) })
 			e.Entries = slices.DeleteFunc(e.Entries, func(entry account.Entry) bool { return entry.Signature == signature(22) })
 		},

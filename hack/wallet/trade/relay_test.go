@@ -133,7 +133,7 @@ func TestFinalityIsOfBothLegs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	confirmed := status("completed", executed)
-	r := relay(t, confirmed, status("processing", `,"swap_phase":"accounts_ready"`), confirmed, status("completed", executed+`,"finalized":true`)) //nolint:gocritic // dupOption: a script, not options
+	r := relay(t, confirmed, status("processing", `,"swap_phase":"funded"`), confirmed, status("completed", executed+`,"finalized":true`)) //nolint:gocritic // dupOption: a script, not options
 	end, err := r.Finality(ctx, request)
 	if err != nil || !end.Finalized {
 		t.Errorf("ended with %+v, error %v, want a final one, past the fork that died", end, err)

@@ -239,7 +239,7 @@ func (r *swapReport) total() string {
 		return "No swap is unsettled." + slot
 	}
 	var phases []string
-	for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseAccountsReady, submission.PhaseQuoted} {
+	for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseQuoted} {
 		if n := r.ByPhase[p]; n > 0 {
 			phases = append(phases, fmt.Sprintf("%d %s", n, p))
 		}

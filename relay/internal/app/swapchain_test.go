@@ -20,31 +20,14 @@ import (
 
 // holdBefore keeps swaps from being executed: the router gives a price, and
 // nothing that can be signed.
-func (s *swapStand) holdBefore() { s.holdAt(router.Settings{}) }
-
-// holdAt does so with a router whose routes are already those of the settings: a
-// relay may have its quote from before they change, and its instructions from after.
-func (s *swapStand) holdAt(by router.Settings) {
+func (s *swapStand) holdBefore() {
 	s.t.Helper()
-	by.Lies = []router.LieRule{{Lie: router.WrongProgram}}
-	s.behave(by)
+	s.behave(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
 }
 
 // crowded is a router whose routes leave no room for the making of all accounts in the
 // transaction that executes, and fit without.
 func crowded() router.Settings { return router.Settings{Wide: 21, Outside: true} }
-
-// full is one whose routes leave none for a single account either.
-func full() router.Settings { return router.Settings{Wide: 23, Outside: true} }
-
-// crowd has the accounts made apart, for the nth time, and holds the swap then.
-func (w *swapping) crowd(nth int, by router.Settings) {
-	w.t.Helper()
-	w.behave(by)
-	w.signed("accounts", nth)
-	w.holdAt(by)
-	w.shows("accounts_ready", "router_hostile")
-}
 
 // late delays the relay's sends by so much, before they act.
 func late(d time.Duration) fault.Rule { return fault.Rule{Method: "sendTransaction", Latency: d} }
@@ -140,7 +123,7 @@ func (s *swapStand) owned(account bool) func(*swapping) {
 // TestTheRecipientsAccountIsClosedInBetween, whenever that is.
 func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 	t.Parallel()
-	t.Run("before the relay makes accounts", func(t *testing.T) {
+	t.Run("before there is a price", func(t *testing.T) {
 		t.Parallel()
 		s := newSwapStand(t, standOptions{slot: slow})
 		s.down(fault.Rule{Status: http.StatusServiceUnavailable})
@@ -150,20 +133,6 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 		s.honest()
 		w.executed()
 		s.books(notesRent + tokenRent)
-	})
-	t.Run("after", func(t *testing.T) {
-		t.Parallel()
-		s := newSwapStand(t, standOptions{slot: slow})
-		s.holdAt(crowded())
-		w := s.begin(s.owned(false))
-		w.crowd(1, crowded())
-		w.closing()
-		s.behave(crowded())
-		w.executed()
-		if n := w.attempts("accounts"); n != 2 {
-			t.Errorf("%d transactions for accounts were signed, want 2", n)
-		}
-		s.books(notesRent + 2*tokenRent)
 	})
 	t.Run("while the execution is under way", func(t *testing.T) {
 		t.Parallel()
@@ -359,11 +328,11 @@ func TestAStrangerActs(t *testing.T) {
 	}
 	s.price(50)
 	s.honest()
-	wrapped.shows("accounts_ready", "swap_price")
+	wrapped.shows("funded", "swap_price")
 	s.price(100)
 	wrapped.executed()
 	early.executed()
-	stuck.shows("accounts_ready", "swap_price")
+	stuck.shows("funded", "swap_price")
 	// The relay gives back what the stranger had wrapped: with the rent of the account
 	// that he made for it, and the lamport that he left in the state.
 	s.chain.Skip(lasting)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gagliardetto/solana-go/programs/system"
 
-	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -44,8 +43,8 @@ func TestTwoRelaysOnOneDatabase(t *testing.T) {
 	s.honest()
 	for _, w := range swaps {
 		w.executed()
-		if a, e := w.attempts("accounts"), w.attempts("execute"); a != 0 || e != 1 {
-			t.Errorf("%d transactions for accounts and %d executions were signed of one swap", a, e)
+		if e := w.attempts("execute"); e != 1 {
+			t.Errorf("%d executions were signed of one swap", e)
 		}
 		w.silent()
 	}
@@ -86,32 +85,20 @@ func TestARelayWithoutARouterFinishesWhatAnotherBegan(t *testing.T) {
 // that the dead one signed.
 func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		until    func(*swapStand, *swapping)
-		accounts int // transactions that make them
-	}{
-		"that has not looked at it": {until: func(s *swapStand, w *swapping) {
+	for name, until := range map[string]func(*swapStand, *swapping){
+		"that has not looked at it": func(s *swapStand, w *swapping) {
 			s.down(fault.Rule{Hang: true})
 			w.post(w.stand)
 			w.shows("funded", "*")
-		}},
-		"that has signed for its accounts": {accounts: 1, until: func(s *swapStand, w *swapping) {
-			s.behave(crowded())
-			s.price(90)
-			w.post(w.stand)
-			w.shows("funded", "swap_price")
-			s.faults("dying", dropped())
-			s.price(100)
-			w.signed("accounts", 1)
-		}},
-		"that has executed it": {until: func(s *swapStand, w *swapping) {
+		},
+		"that has executed it": func(s *swapStand, w *swapping) {
 			s.holdBefore()
 			w.post(w.stand)
 			w.shows("funded", "router_hostile")
 			s.faults("dying", dropped())
 			s.honest()
 			w.signed("execute", 1)
-		}},
+		},
 	} {
 		for _, drained := range []bool{false, true} {
 			t.Run(fmt.Sprintf("one %s, drained %v", name, drained), func(t *testing.T) {
@@ -130,7 +117,7 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 				w := s.newSwap(nil)
 				of := *w
 				of.swapStand = &swapStand{stand: dying, f: s.f, door: s.door, watch: s.watch}
-				tt.until(s, &of)
+				until(s, &of)
 				w.path, w.leg = of.path, of.leg
 				if drained {
 					dying.stop()
@@ -141,8 +128,8 @@ func TestADeadRelaysSwapIsFinishedByAnother(t *testing.T) {
 				s.again()
 				s.honest()
 				w.executed()
-				if a, e := w.attempts("accounts"), w.attempts("execute"); a != tt.accounts || e != 1 {
-					t.Errorf("%d transactions for accounts and %d executions were signed: the heir did not send what was there", a, e)
+				if e := w.attempts("execute"); e != 1 {
+					t.Errorf("%d executions were signed: the heir did not send what was there", e)
 				}
 				s.books(notesRent + tokenRent)
 			})
@@ -204,33 +191,19 @@ func TestASwapPastItsTimeoutIsTold(t *testing.T) {
 	w.silent()
 }
 
-// TestNoRentForARecipientWhoClosesHisAccount again and again: what the relay pays
-// for it is his to keep, so that it is paid for no more than twice where it cannot
-// be made by the execution itself.
-func TestNoRentForARecipientWhoClosesHisAccount(t *testing.T) {
+// TestACrowdedRouteHasNothingMadeBeforehand: what is made before the execution is
+// anybody's to collect, so a route with fewer accounts is asked for, that leaves room.
+func TestACrowdedRouteHasNothingMadeBeforehand(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: forking})
-	s.holdAt(full())
-	kept, back := s.newSwap(s.owned(false)), s.newSwap(s.owned(false))
-	for _, w := range []*swapping{kept, back} {
-		w.post(s.stand)
-		for n := range 2 {
-			w.crowd(n+1, full())
-			w.closing()
-		}
+	s := newSwapStand(t, standOptions{slot: slow})
+	s.behave(crowded())
+	w := s.begin(nil)
+	w.executed()
+	if n := w.attempts("execute"); n != 1 {
+		t.Errorf("%d executions were signed, want one", n)
 	}
-	s.behave(full())
-	kept.shows("funded", "swap_recipient_closed")
-	back.shows("funded", "swap_recipient_closed")
-	// One makes it again by himself.
-	_, _, err := s.chain.MintTo(localnet.OutputMint(), back.wallet.PublicKey(), 0)
-	must(t, err)
-	back.executed()
-	kept.refunded(0)
-	for _, w := range []*swapping{kept, back} {
-		if n := w.attempts("accounts"); n != 2 {
-			t.Errorf("%d transactions for accounts were signed, want 2", n)
-		}
+	if n := s.count("SELECT count(*) FROM attempts"); n != 2 {
+		t.Errorf("%d transactions were signed for the swap, want one for each leg", n)
 	}
-	s.books(2*notesRent + 2*2*tokenRent + stateRent + 2*tokenRent)
+	s.books(notesRent + tokenRent)
 }

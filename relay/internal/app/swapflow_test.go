@@ -72,10 +72,6 @@ func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
 	if slot, _ := a.at("data", "swap_timeout_slot").(float64); state == nil || slot == 0 || a.at("data", "solana_signature") != w.leg || a.at("data", "completed_at") != nil {
 		t.Errorf("a funded swap is told as %v", a.body)
 	}
-	if n := w.attempts("accounts"); n != 0 {
-		t.Errorf("%d transactions for accounts were signed before there was a price", n)
-	}
-
 	s.lies(router.LieRule{Lie: router.WrongProgram})
 	s.price(100)
 	w.shows("funded", "router_hostile")
@@ -85,7 +81,7 @@ func TestWhatIsToldOfASwapInEachPhase(t *testing.T) {
 	if a.at("data", "swap_signature") != nil {
 		t.Errorf("a swap that is quoted is told as %v", a.body)
 	}
-	for _, p := range []struct{ metric, phase string }{{"1", "quoted"}, {"0", "funded"}, {"0", "accounts_ready"}} {
+	for _, p := range []struct{ metric, phase string }{{"1", "quoted"}, {"0", "funded"}} {
 		eventually(t, "the gauge of "+p.phase+" is "+p.metric, func() bool {
 			v, ok := s.metric(contract.MetricSwaps, `phase="`+p.phase+`"`)
 			return ok && (v == 1) == (p.metric == "1")

@@ -66,7 +66,7 @@ func TestAForkUndoesTheFirstLeg(t *testing.T) {
 	eventually(t, "the settlement waits for its state", func() bool {
 		return s.count("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
 	})
-	if n := w.attempts("accounts") + w.attempts("execute") + w.attempts("refund"); n != 0 {
+	if n := w.attempts("execute") + w.attempts("refund"); n != 0 {
 		t.Errorf("%d transactions were signed for a swap that had not begun", n)
 	}
 	s.faults(oneEndpoint)

@@ -52,7 +52,7 @@ func (a *App) sumSwaps(ctx context.Context) (store.SwapSummary, error) {
 func (a *App) readSwapGauges() {
 	a.metrics.ReadEach(contract.MetricSwaps, func(sample telemetry.Sample) {
 		if s, ok := a.swapSums.get(); ok {
-			for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseAccountsReady, submission.PhaseQuoted} {
+			for _, p := range []submission.Phase{submission.PhaseFunded, submission.PhaseQuoted} {
 				sample(float64(s.ByPhase[p]), string(p))
 			}
 		}

@@ -161,7 +161,7 @@ func TestStatusOfSwaps(t *testing.T) {
 			"tx_id": text, "solana_signature": text, "slot": 42.0, "leaf_indices": []any{6.0, 7.0}, "root": hex32, "swap_timeout_slot": 242.0,
 		}, more)
 	}
-	waits := leg(submission.PhaseAccountsReady, false)
+	waits := leg(submission.PhaseFunded, false)
 	waits.Waits = "swap_price"
 	stale := leg(submission.PhaseExecuted, true)
 	stale.Waits = "swap_price"
@@ -180,7 +180,7 @@ func TestStatusOfSwaps(t *testing.T) {
 		"pending":                               {asSwap(pending(), nil), merge(state("pending"), names)},
 		"funded":                                {asSwap(completed(), leg(submission.PhaseFunded, false)), confirmed(map[string]any{"swap_phase": "funded"})},
 		"funded, and nobody has noted more yet": {asSwap(completed(), &submission.Swap{Phase: submission.PhaseFunded}), without(confirmed(map[string]any{"swap_phase": "funded"}), "swap_timeout_slot")},
-		"waiting for its price":                 {asSwap(completed(), waits), confirmed(map[string]any{"swap_phase": "accounts_ready", "swap_waits": "swap_price"})},
+		"waiting for its price":                 {asSwap(completed(), waits), confirmed(map[string]any{"swap_phase": "funded", "swap_waits": "swap_price"})},
 		"quoted: the first leg's finality is not the swap's": {
 			final(asSwap(completed(), leg(submission.PhaseQuoted, true))), confirmed(map[string]any{"swap_phase": "quoted"}),
 		},

@@ -166,10 +166,8 @@ func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
 // a swap holds goes to the recipient's wallet.
 func rentOf(a *Attempt) (low, high int64) {
 	switch a.Purpose {
-	case submission.PurposeAccounts:
-		return 0, 3 * tokenRent
 	case submission.PurposeExecute:
-		return -(swapStateRent + 2*tokenRent), tokenRent // that of the recipient's new account
+		return -swapStateRent, tokenRent // that of the recipient's new account
 	case submission.PurposeRefund:
 		return 0, 0
 	}

@@ -69,29 +69,17 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
-		"three token accounts": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 6_117_840, attempt: leg(submission.PurposeAccounts),
-			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: 6_117_840},
-		},
-		"token accounts that were there": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000, attempt: leg(submission.PurposeAccounts),
-			want: KindSwap, amounts: Amounts{Fee: 5000},
-		},
-		"a fourth token account is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 8_157_120, attempt: leg(submission.PurposeAccounts),
-			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 6_117_840, Other: 2_039_280},
-		},
-		"token accounts that bring something are unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 1, attempt: leg(submission.PurposeAccounts),
-			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -1},
-		},
-		"an execution brings the rent of state and token accounts back": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 6_090_000, attempt: leg(submission.PurposeExecute),
-			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: -6_090_000, Returned: 6_090_000},
+		"an execution brings the rent of the state back": {
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: -2_011_440, Returned: 2_011_440},
 		},
 		"lamports that a stranger had put into the swap's accounts are received": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_007, attempt: leg(submission.PurposeExecute),
-			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -6_090_000, Returned: 6_090_000, Received: 7},
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 7},
+		},
+		"so is the rent of token accounts that a stranger had made": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 4_078_560},
 		},
 		"an execution that makes the recipient's account costs its rent less the state's": {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(submission.PurposeExecute),

@@ -67,7 +67,7 @@ const burySQL = heldSubmission + `, buried AS (
 	WHERE a.submission_id = held.id AND a.signature = b.signature AND NOT a.dead
 	RETURNING held.kind = 'transfer' AS transfer, b.paid - a.cost AS lamports, a.purpose
 ), unquoted AS (
-	UPDATE swaps w SET phase = 'accounts_ready' FROM held
+	UPDATE swaps w SET phase = 'funded' FROM held
 	WHERE w.id = held.id AND w.phase = 'quoted' AND EXISTS (SELECT FROM buried WHERE purpose = 'execute')
 		AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = held.id AND a.purpose = 'execute' AND NOT a.dead AND a.signature <> ALL ($4::bytea[]))
 ), spend_change AS (

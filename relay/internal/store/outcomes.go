@@ -139,7 +139,7 @@ const reopenSQL = `WITH ` + lockedSQL + `, reopened AS (
 		signature = NULL, slot = NULL, leaf_indices = NULL, root = NULL, completed_at = NULL
 	FROM locked l WHERE s.id = l.id AND l.state = 'completed' RETURNING s.id
 ), unsettled AS (
-	UPDATE swaps w SET phase = 'accounts_ready' FROM reopened WHERE w.id = reopened.id
+	UPDATE swaps w SET phase = 'funded' FROM reopened WHERE w.id = reopened.id
 )
 SELECT true FROM reopened`
 

@@ -550,7 +550,7 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*submission.Claimed
 		case choice == 6 && c.Kind != submission.KindSettlement:
 			err = s.Fail(ctx, c.Lease(), refusal.New(refusal.RootNotFound, "stale"))
 		case choice == 7 && c.Kind == submission.KindSettlement:
-			err = s.NoteSwap(ctx, c.Lease(), submission.PhaseAccountsReady, 5)
+			err = s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 5)
 		case choice == 8:
 			err = s.Release(ctx, c.Lease(), 0, "swap_price")
 		}
@@ -650,4 +650,26 @@ func TestTheSchemaBeforeSwapsIsExpandedAndOldReleasesGoOn(t *testing.T) {
 		t.Errorf("%d submissions are left, want both", n)
 	}
 	ok(t, migrateTo(ctx, pool, 4))
+}
+
+// TestAccountsThatAnEarlierReleaseMadeApartAreOver: nobody waits for their landing,
+// which would end no swap, and none is made any more.
+func TestAccountsThatAnEarlierReleaseMadeApartAreOver(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	_, c := settling(t, s, w, 1)
+	ok(t, s.RecordAttempt(ctx, c.Lease(), attemptFor(1, submission.PurposeExecute)))
+	ok(t, migrateTo(ctx, s.Pool, 5))
+	exec(t, s, `UPDATE attempts SET purpose = 'accounts'`)
+	exec(t, s, `UPDATE swaps SET phase = 'accounts_ready'`)
+	ok(t, Migrate(ctx, s.Pool, slog.New(slog.DiscardHandler)))
+	ok(t, s.Release(ctx, c.Lease(), 0, ""))
+	got := claimSettlements(t, s, w)[0]
+	if len(got.Live) != 0 || len(got.Dead) != 1 || got.Dead[0].Cost == 0 || got.Dead[0].Paid != got.Dead[0].Cost || got.Swap.Phase != submission.PhaseFunded {
+		t.Errorf("live are %+v, dead %+v, and the swap is %s: want the accounts dead and paid, the swap funded", got.Live, got.Dead, got.Swap.Phase)
+	}
+	if err := s.RecordAttempt(ctx, got.Lease(), attemptFor(2, "accounts")); err == nil {
+		t.Error("accounts are made apart again")
+	}
 }

@@ -27,7 +27,7 @@ type SwapSummary struct {
 
 // Unsettled counts those that are neither executed nor refunded.
 func (s SwapSummary) Unsettled() int64 {
-	return s.ByPhase[submission.PhaseFunded] + s.ByPhase[submission.PhaseAccountsReady] + s.ByPhase[submission.PhaseQuoted]
+	return s.ByPhase[submission.PhaseFunded] + s.ByPhase[submission.PhaseQuoted]
 }
 
 // swapsSQL reads the index of what has not ended alone.

@@ -31,7 +31,6 @@ func fleet(t *testing.T, s *Store) map[string]submission.Lease {
 		case "waiting":
 			ok(t, s.Release(ctx, l, time.Hour, "swap_price"))
 		case "ready":
-			ok(t, s.NoteSwap(ctx, l, submission.PhaseAccountsReady, 0))
 			ok(t, s.Release(ctx, l, time.Hour, ""))
 		case "quoted":
 			for n := byte(1); n <= 3; n++ {
@@ -63,7 +62,7 @@ func TestSwapsAreSummedUpByPhaseAndTimeout(t *testing.T) {
 	}
 	legs := fleet(t, s)
 	phases := map[submission.Phase]int64{
-		submission.PhaseFunded: 4, submission.PhaseAccountsReady: 1, submission.PhaseQuoted: 1, submission.PhaseExecuted: 1, submission.PhaseRefunded: 1,
+		submission.PhaseFunded: 5, submission.PhaseQuoted: 1, submission.PhaseExecuted: 1, submission.PhaseRefunded: 1,
 	}
 	tests := map[string]struct {
 		slot, overdue, slots uint64
@@ -126,7 +125,7 @@ func TestSwapsAreListedWithWhatTheyWaitFor(t *testing.T) {
 		"new":      {Phase: submission.PhaseFunded, State: submission.Pending, TimeoutSlot: 110},
 		"held":     {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 120, Held: true},
 		"waiting":  {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 130, Waits: "swap_price"},
-		"ready":    {Phase: submission.PhaseAccountsReady, State: submission.Processing, TimeoutSlot: 140, Tries: 1},
+		"ready":    {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 140, Tries: 1},
 		"quoted":   {Phase: submission.PhaseQuoted, State: submission.Processing, TimeoutSlot: 150, Held: true, Attempts: 3, Live: 2},
 		"executed": {Phase: submission.PhaseExecuted, State: submission.Completed, TimeoutSlot: 160, Held: true, Signature: &solana.Signature{5}},
 		"refunded": {Phase: submission.PhaseRefunded, State: submission.Completed, TimeoutSlot: 180, Held: true, Signature: &solana.Signature{7}},

@@ -66,7 +66,7 @@ SELECT true FROM noted`
 // NoteSwap implements submission.Store. A timeout of 0 leaves the slot as it is.
 func (s *Store) NoteSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
-	case submission.PhaseFunded, submission.PhaseAccountsReady, submission.PhaseQuoted:
+	case submission.PhaseFunded, submission.PhaseQuoted:
 		return s.move(ctx, "note where a swap stands", noteSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
 	default:
 		return fmt.Errorf("note where a swap stands: phase is %q, expected one before its end, which its landing tells", phase)

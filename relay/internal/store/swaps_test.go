@@ -239,22 +239,20 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 		do   func() error
 		want submission.Phase
 	}{
-		{"accounts are signed", record(1, submission.PurposeAccounts), submission.PhaseFunded},
-		{"accounts are buried", bury(1), submission.PhaseFunded},
-		{"the chain shows the accounts", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseAccountsReady, 300) }, submission.PhaseAccountsReady},
+		{"the chain shows the timeout", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 300) }, submission.PhaseFunded},
 		{"an execution is signed", record(2, submission.PurposeExecute), submission.PhaseQuoted},
 		{"another is signed", record(3, submission.PurposeExecute), submission.PhaseQuoted},
 		{"one of the two is dead", bury(2), submission.PhaseQuoted},
 		{"it is buried again", bury(2), submission.PhaseQuoted},
-		{"both are", bury(3), submission.PhaseAccountsReady},
+		{"both are", bury(3), submission.PhaseFunded},
 		{"a third is signed", record(4, submission.PurposeExecute), submission.PhaseQuoted},
 		{"a refund too", record(5, submission.PurposeRefund), submission.PhaseQuoted},
 		{"the refund is dead", bury(5), submission.PhaseQuoted},
-		{"all are, in one burial", bury(4, 5), submission.PhaseAccountsReady},
-		{"a refund alone is signed", record(6, submission.PurposeRefund), submission.PhaseAccountsReady},
-		{"nothing is buried", bury(), submission.PhaseAccountsReady},
-		{"of another settlement", bury(77), submission.PhaseAccountsReady},
-		{"the chain shows no accounts any more", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 0) }, submission.PhaseFunded},
+		{"all are, in one burial", bury(4, 5), submission.PhaseFunded},
+		{"a refund alone is signed", record(6, submission.PurposeRefund), submission.PhaseFunded},
+		{"nothing is buried", bury(), submission.PhaseFunded},
+		{"of another settlement", bury(77), submission.PhaseFunded},
+		{"it is funded still, as the chain shows it", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 0) }, submission.PhaseFunded},
 	} {
 		if err := step.do(); err != nil {
 			t.Errorf("%s: %v", step.what, err)
@@ -272,8 +270,8 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 	// What is read back has purpose and fee.
 	ok(t, s.Release(ctx, c.Lease(), 0, ""))
 	got := claimSettlements(t, s, w)[0]
-	if len(got.Live) != 1 || got.Live[0].Purpose != submission.PurposeRefund || got.Live[0].Fee != 5 || len(got.Dead) != 5 || got.Dead[0].Purpose != submission.PurposeAccounts {
-		t.Errorf("live are %+v and dead %+v, want the refund and five others", got.Live, got.Dead)
+	if len(got.Live) != 1 || got.Live[0].Purpose != submission.PurposeRefund || got.Live[0].Fee != 5 || len(got.Dead) != 4 || got.Dead[0].Purpose != submission.PurposeExecute {
+		t.Errorf("live are %+v and dead %+v, want the refund and four others", got.Live, got.Dead)
 	}
 }
 
@@ -296,7 +294,7 @@ func TestASwapsEndIsNotANoteAndIsTakenBackByItsForkAlone(t *testing.T) {
 	}
 	ok(t, s.Reopen(ctx, c.Lease()))
 	got := get(t, s, first.ID)
-	if got.Swap.Phase != submission.PhaseAccountsReady || got.Swap.Signature != nil || got.Swap.SettledAt != nil || got.State != submission.Completed {
+	if got.Swap.Phase != submission.PhaseFunded || got.Swap.Signature != nil || got.Swap.SettledAt != nil || got.State != submission.Completed {
 		t.Errorf("after the fork's death the first leg is %s and the swap %+v", got.State, got.Swap)
 	}
 	if leg := get(t, s, c.ID); leg.State != submission.Processing || !leg.RolledBack {
@@ -317,7 +315,7 @@ func TestWhatAnExecutionGaveBackIsTakenOffTheCapsOnce(t *testing.T) {
 	_, c := settling(t, s, w, 1)
 	_, d := settling(t, s, w, 2)
 	for n, l := range map[byte]submission.Lease{1: c.Lease(), 2: d.Lease()} {
-		a := attemptFor(n, submission.PurposeAccounts)
+		a := attemptFor(n, submission.PurposeExecute)
 		a.Cost = 6_000_000
 		ok(t, s.RecordAttempt(ctx, l, a))
 		ok(t, s.BuryAttempts(ctx, l, []submission.Burial{{Signature: a.Signature, Paid: a.Cost}})) // it landed
@@ -381,7 +379,7 @@ func TestTheLedgerKnowsBothLegsAsOneSwap(t *testing.T) {
 	complete(t, s, landing(sub.Lease(), 20))
 	c := claimSettlements(t, s, w)[0]
 	want := map[solana.Signature]spending.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: submission.PurposeTransact}}
-	for n, p := range map[byte]submission.Purpose{1: submission.PurposeAccounts, 2: submission.PurposeExecute, 3: submission.PurposeRefund} {
+	for n, p := range map[byte]submission.Purpose{2: submission.PurposeExecute, 3: submission.PurposeRefund} {
 		ok(t, s.RecordAttempt(ctx, c.Lease(), attemptFor(n, p)))
 		want[solana.Signature{n}] = spending.Attempt{Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: p}
 	}

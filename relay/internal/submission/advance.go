@@ -210,9 +210,6 @@ func (e *Engine) classOf(p Purpose, err *shieldpool.TransactionError) shieldpool
 	if p == PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
 		return e.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
 	}
-	if p == PurposeAccounts { // the system program's word alone can be in there
-		return e.Pool.Profile.ClassOfTransaction(err, err.Instruction)
-	}
 	// The codes are those of the router, of the token program, of whatever the router
 	// calls: none says anything of the payer or of the pool.
 	return shieldpool.ClassTransient

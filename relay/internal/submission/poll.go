@@ -77,9 +77,6 @@ func (t *tracker) take(ctx context.Context, w *entry, statuses []*ledger.Status)
 		switch {
 		case st == nil:
 			continue
-		case st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed) && w.c.Live[i].Purpose == PurposeAccounts:
-			t.stepOn(ctx, w) // the swap goes on
-			return
 		case st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
 			if a := &w.c.Live[i]; t.begin(w) {
 				t.record(w, Outcome{Signature: a.Signature, Slot: st.Slot, Phase: a.Purpose.ends()})

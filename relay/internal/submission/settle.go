@@ -33,12 +33,9 @@ func (e *Engine) settle(ctx context.Context, w *entry) (follow bool, err error) 
 			return false, err
 		}
 	}
-	if p.landing != nil && p.landing.Phase != "" {
+	if p.landing != nil {
 		e.tracker.record(w, *p.landing)
 		return true, nil
-	}
-	if err := e.buryLanded(ctx, c, p); err != nil {
-		return false, err
 	}
 	for _, v := range p.verdicts {
 		if v == mayLand {
@@ -46,18 +43,6 @@ func (e *Engine) settle(ctx context.Context, w *entry) (follow bool, err error) 
 		}
 	}
 	return e.proceed(ctx, w, p)
-}
-
-// buryLanded ends attempts that landed and end nothing: the accounts that they
-// made are found on the chain, and one that a fork undoes may land again.
-func (e *Engine) buryLanded(ctx context.Context, c *Claimed, p *progress) error {
-	var paid []Burial
-	for i, a := range c.Live {
-		if p.landing != nil && p.landing.Signature == c.Live[i].Signature {
-			paid = append(paid, Burial{Signature: a.Signature, Paid: a.Cost}) // its rent is spent
-		}
-	}
-	return e.bury(ctx, c, paid)
 }
 
 // proceed does what the settler says, nothing of the settlement being able to
@@ -113,26 +98,18 @@ func (e *Engine) ownSettlement(ctx context.Context, c *Claimed, w *Wait) (*Outco
 	if w.Reason != HoldHistory {
 		return nil, nil //nolint:nilnil // nil is "none of ours", as ownLanding's
 	}
-	ends := slices.DeleteFunc(slices.Concat(c.Live, c.Dead), func(a Attempt) bool { return a.Purpose.ends() == "" })
-	return e.ownLanding(ctx, c, ends)
+	return e.ownLanding(ctx, c, slices.Concat(c.Live, c.Dead))
 }
 
-// returned is what our payers got back, in lamports, with a landing: the
-// execution gives its payer the rent of the state and of its two token accounts,
-// of which those are ours that were made apart. A stranger's gave it to him.
+// returned is what our payers got back, in lamports, with a landing: our execution
+// gives its payer the rent of the state. A stranger's gave it to him.
 func returned(c *Claimed, o *Outcome) (lamports uint64) {
-	ours := false
-	var accounts uint64
 	for _, a := range slices.Concat(c.Live, c.Dead) {
-		ours = ours || a.Signature == o.Signature && a.Purpose == PurposeExecute
-		if a.Purpose == PurposeAccounts {
-			accounts += a.Paid - min(a.Paid, a.Fee)
+		if a.Signature == o.Signature && a.Purpose == PurposeExecute {
+			return swapStateRent
 		}
 	}
-	if !ours {
-		return 0
-	}
-	return swapStateRent + min(accounts, 2*tokenAccountRent)
+	return 0
 }
 
 // claimSettlements takes up second legs that are due, in places of their own: a

@@ -26,14 +26,13 @@ func (s searched) Search(_ context.Context, signatures []solana.Signature) (ledg
 	return look, nil
 }
 
-// TestAnExecutionThatCountsAsDeadIsFoundBehindItsAccounts: the accounts' attempt
-// landed before it, and ends nothing.
-func TestAnExecutionThatCountsAsDeadIsFoundBehindItsAccounts(t *testing.T) {
+// TestAnExecutionThatCountsAsDeadIsFound: it landed although it was buried.
+func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
 	t.Parallel()
-	accounts, execution := solana.Signature{1}, solana.Signature{2}
-	e := &Engine{EngineOptions: EngineOptions{Chain: searched{landed: map[solana.Signature]uint64{accounts: 7, execution: 9}}}}
+	refund, execution := solana.Signature{1}, solana.Signature{2}
+	e := &Engine{EngineOptions: EngineOptions{Chain: searched{landed: map[solana.Signature]uint64{execution: 9}}}}
 	c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Dead: []Attempt{
-		{Signature: accounts, Purpose: PurposeAccounts}, {Signature: execution, Purpose: PurposeExecute},
+		{Signature: refund, Purpose: PurposeRefund}, {Signature: execution, Purpose: PurposeExecute},
 	}}
 	own, err := e.ownSettlement(t.Context(), c, &Wait{Reason: HoldHistory, Cause: errors.New("too short")})
 	if err != nil || own == nil || own.Signature != execution || own.Phase != PhaseExecuted {
@@ -45,22 +44,21 @@ func TestAnExecutionThatCountsAsDeadIsFoundBehindItsAccounts(t *testing.T) {
 func TestOnlyWhatCameBackToOurPayersIsTakenOffTheCaps(t *testing.T) {
 	t.Parallel()
 	ours, strangers := solana.Signature{2}, solana.Signature{3}
-	bought := Attempt{Signature: solana.Signature{1}, Purpose: PurposeAccounts, Cost: 3*tokenAccountRent + 5000, Fee: 5000, Paid: 3*tokenAccountRent + 5000}
 	execution := Attempt{Signature: ours, Purpose: PurposeExecute}
 	tests := map[string]struct {
 		landed solana.Signature
-		dead   []Attempt
 		live   []Attempt
 		want   uint64
 	}{
-		"our own execution brings all three back":           {ours, []Attempt{bought}, []Attempt{execution}, swapStateRent + 2*tokenAccountRent},
-		"a stranger's execution pays the rents to him":      {strangers, []Attempt{bought}, []Attempt{execution}, 0},
-		"a stranger's execution before we had any accounts": {strangers, nil, nil, 0},
+		"our own execution brings the state's back":   {ours, []Attempt{execution}, swapStateRent},
+		"a stranger's execution pays it to him":       {strangers, []Attempt{execution}, 0},
+		"a stranger's execution before we signed one": {strangers, nil, 0},
+		"our refund brings nothing back":              {ours, []Attempt{{Signature: ours, Purpose: PurposeRefund}}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Dead: test.dead, Live: test.live}
+			c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Live: test.live}
 			if got := watch(c, &Outcome{Signature: test.landed, Phase: PhaseExecuted}).returned; got != test.want {
 				t.Errorf("%d lamports are taken off what was spent, want %d", got, test.want)
 			}

@@ -234,7 +234,7 @@ func (c *chaos) recorded(l submission.Lease, a *submission.Attempt) {
 		c.mindsTheMinimum(a)
 	}
 	rows, err := c.db.Query(ctx, `SELECT signature, last_valid_block_height FROM attempts
-		WHERE submission_id = $1 AND signature <> $2 AND purpose <> 'accounts' ORDER BY signature`, l.ID, a.Signature[:])
+		WHERE submission_id = $1 AND signature <> $2 ORDER BY signature`, l.ID, a.Signature[:])
 	if err != nil {
 		c.fault("read attempts: %v", err)
 		return

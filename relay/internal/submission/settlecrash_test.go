@@ -20,7 +20,6 @@ import (
 
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
-	lying "github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
@@ -688,24 +687,4 @@ func TestAProcessDiesAtAnyCallOfASwapThatIsRefunded(t *testing.T) {
 	const least = 1 << 60
 	calls := s.rehearse(swapGross, least, submission.PhaseRefunded)
 	s.crash(12, swapGross, least, submission.PhaseRefunded, deathsOf(calls, 3))
-}
-
-// TestAProcessDiesAtAnyCallOfASwapWhoseAccountsAreMadeApart, because its route
-// leaves no room for that, and another finishes.
-func TestAProcessDiesAtAnyCallOfASwapWhoseAccountsAreMadeApart(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it runs a swap for each call that it makes")
-	}
-	s := newSettleWorld(t)
-	must(t, s.chain.Router().Set(lying.Settings{Wide: 21, Outside: true}))
-	net, _ := s.pool.Profile.Fees.Net(swapGross)
-	state, err := s.chain.MarketState()
-	must(t, err)
-	least := state.Output(net) / 100 * 98
-	calls := s.rehearse(swapGross, least, submission.PhaseExecuted)
-	if calls["record of accounts"] != 1 {
-		t.Fatalf("the accounts are made by %d transactions of their own, want 1", calls["record of accounts"])
-	}
-	s.crash(10, swapGross, least, submission.PhaseExecuted, deathsOf(calls, 3))
 }

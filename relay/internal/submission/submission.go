@@ -107,12 +107,10 @@ const KindSettlement shieldpool.Kind = "settlement"
 // Phase is where a swap stands between its two legs.
 type Phase string
 
-// The phases. A quoted swap whose execution died is AccountsReady again.
+// The phases. A quoted swap whose execution died is funded again.
 const (
 	// PhaseFunded: the first leg landed, the swap state holds the lamports.
 	PhaseFunded Phase = "funded"
-	// PhaseAccountsReady: the three token accounts exist.
-	PhaseAccountsReady Phase = "accounts_ready"
 	// PhaseQuoted: an execution on a quote that meets the minimum is signed.
 	PhaseQuoted Phase = "quoted"
 	// PhaseExecuted and PhaseRefunded are the two ends.
@@ -156,8 +154,6 @@ type Purpose string
 const (
 	// PurposeTransact puts the client's Transact or TransactSwap on the chain.
 	PurposeTransact Purpose = "transact"
-	// PurposeAccounts makes the token accounts of a swap. It may land more than once.
-	PurposeAccounts Purpose = "accounts"
 	// PurposeExecute swaps, and PurposeRefund gives the lamports back.
 	PurposeExecute Purpose = "execute"
 	PurposeRefund  Purpose = "refund"

@@ -15,17 +15,6 @@ import (
 // tokenAccountRent is what a token account costs, in lamports.
 const tokenAccountRent = 2_039_280
 
-// accounts drafts the making of the token accounts. All three are in it, whichever
-// exist: another process, or a stranger, may make one in between.
-func (s *Saga) accounts(r *round) *submission.Draft {
-	return &submission.Draft{
-		Purpose: submission.PurposeAccounts, Rent: r.missing() * tokenAccountRent, Outlay: (3 - r.missing()) * tokenAccountRent,
-		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
-			return shieldpool.Versioned(payer, compute, hash, nil, r.swap.Accounts(payer, r.wallet)...)
-		},
-	}
-}
-
 // refund drafts the return of everything to the recipient's wallet. It rests on
 // nothing that the router says, and on no lookup table.
 func (s *Saga) refund(r *round) *submission.Draft {
@@ -62,7 +51,7 @@ func (e *execution) kept() uint64 {
 func (e *execution) rent() uint64 { return e.kept() * tokenAccountRent }
 
 // execute drafts the swap at the price that was offered; nil when it does not fit
-// a transaction: a narrower route is to be asked for, or the accounts made before.
+// a transaction: a narrower route is to be asked for.
 func (s *Saga) execute(ctx context.Context, r *round) (*submission.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
@@ -70,9 +59,6 @@ func (s *Saga) execute(ctx context.Context, r *round) (*submission.Draft, error)
 	}
 	if err != nil {
 		return nil, err
-	}
-	if r.crowded {
-		return nil, nil //nolint:nilnil // nil is "plan again", as documented
 	}
 	return &submission.Draft{
 		Purpose: submission.PurposeExecute, Rent: e.rent(), Outlay: (r.missing() - e.kept()) * tokenAccountRent,
@@ -99,13 +85,7 @@ func (s *Saga) prepare(ctx context.Context, r *round) (*execution, error) {
 		return nil, s.judge(ctx, r, err)
 	}
 	// The size is the same whoever pays.
-	_, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{})
-	if errors.Is(err, errTooLarge) && r.missing() > 0 {
-		r.crowded = true
-		_, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{})
-	}
-	if err != nil {
-		r.crowded = false // it is narrowed, and may then fit
+	if _, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
 		return nil, s.judge(ctx, r, err)
 	}
 	return e, nil
@@ -151,11 +131,10 @@ func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash
 		return nil, err
 	}
 	var all []solana.Instruction
-	if e.missing() > 0 && !e.crowded {
-		for i, a := range []accountFact{e.wsol, e.output, e.recipient} {
-			if a == accountMissing {
-				all = append(all, e.swap.Accounts(payer, e.wallet)[i])
-			}
+	made := e.swap.Accounts(payer, e.wallet)
+	for i, a := range []accountFact{e.wsol, e.output, e.recipient} {
+		if a == accountMissing {
+			all = append(all, made[i])
 		}
 	}
 	all = append(all, prepare, execute)

@@ -68,10 +68,10 @@ type model struct {
 }
 
 type modelAttempt struct {
-	purpose             submission.Purpose
-	ixs                 []instruction
-	signed, land        uint64 // land is 0 for one that never lands
-	landed, failed, end bool
+	purpose        submission.Purpose
+	ixs            []instruction
+	signed, land   uint64 // land is 0 for one that never lands
+	landed, failed bool
 }
 
 // TestModel: whatever happens, nothing is executed at the timeout or below the
@@ -101,7 +101,7 @@ func TestModel(t *testing.T) {
 	}
 	// What never happens holds nothing.
 	for _, what := range []string{
-		"accounts", "execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found settled",
+		"execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found settled",
 		"execute failed", "refund refused", "expired", ReasonPrice, ReasonRouterUnavailable, ReasonRouterHostile, ReasonNoRoute, ReasonExecutionFailed,
 		ReasonRecipientFrozen, ReasonStateMissing, ReasonQuoteStale, ReasonRouteTooLarge,
 	} {
@@ -285,6 +285,10 @@ func (m *model) strangers() {
 		}
 		return []instruction{{ix.ProgramID(), ix.Accounts(), data}}
 	}
+	if m.chance(0.01) && accounts[m.swap.WSOL] == nil { // the state's accounts may be made by anybody
+		m.world.tokens(m.swap.WSOL, m.swap.State, solana.WrappedSol, 0, false)
+		m.world.tokens(m.swap.Output, m.swap.State, m.swap.Terms.OutputMint, 0, false)
+	}
 	if m.chance(0.005) && m.apply(must(m.swap.Prepare(key(80))), m.slot) == nil {
 		m.seen["stranger prepared"]++
 	}
@@ -321,8 +325,6 @@ func (m *model) landings() {
 	if failure := m.apply(a.ixs, m.slot); failure != nil {
 		a.failed = true
 		m.seen[string(a.purpose)+" failed"]++
-	} else {
-		a.end = a.purpose != submission.PurposeAccounts
 	}
 }
 
@@ -333,13 +335,12 @@ func (m *model) engine() {
 	if a := m.live; a != nil {
 		final := m.slot - modelFinalize
 		switch {
-		case a.landed && a.end && a.land <= m.slot-modelConfirm:
+		case a.landed && !a.failed && a.land <= m.slot-modelConfirm:
 			m.done = submission.PhaseExecuted
 			if a.purpose == submission.PurposeRefund {
 				m.done = submission.PhaseRefunded
 			}
 			return
-		case a.landed && !a.end && !a.failed && a.land <= m.slot-modelConfirm: // accounts
 		case a.failed && a.land <= final:
 		case !a.landed && a.signed+modelLife < final:
 			m.seen["expired"]++

@@ -16,10 +16,6 @@ import (
 // long as a blockhash lives, which is several times as long as finality takes.
 const forkSlots = 150
 
-// mostAccountsMade is how often the relay pays for a swap's token accounts: the
-// recipient may close his own and keep its rent, once by mistake.
-const mostAccountsMade = 2
-
 // observe reads what the chain shows of the swap, all at one slot, which is not
 // before floor and not before the swap's beginning.
 func (s *Saga) observe(ctx context.Context, c *submission.Claimed, floor uint64) (*round, error) {
@@ -45,17 +41,10 @@ func (s *Saga) observe(ctx context.Context, c *submission.Claimed, floor uint64)
 	if err != nil {
 		return nil, err
 	}
-	var made int
 	var wsol *shieldpool.TokenAccount
 	r.wsol, wsol = tokenFact(found[1], r.swap.State, solana.WrappedSol)
 	r.output, _ = tokenFact(found[2], r.swap.State, r.terms.OutputMint)
 	r.recipient, _ = tokenFact(found[3], owner, r.terms.OutputMint)
-	for i := range c.Dead {
-		if c.Dead[i].Purpose == submission.PurposeAccounts {
-			made++
-		}
-	}
-	r.paid = made >= mostAccountsMade
 	r.wrapped = wsol != nil && wsol.Native && wsol.Amount > 0 && wsol.Amount >= r.lamports
 	return r, nil
 }

@@ -58,9 +58,6 @@ type facts struct {
 	// wsol and output are the state's token accounts, recipient is the recipient's.
 	wsol, output, recipient accountFact
 	quote                   quoteFact
-	// crowded says that the route leaves no room for the making of the accounts in
-	// the same transaction, and paid that they were made apart as often as they are.
-	crowded, paid bool
 }
 
 // missing counts the token accounts that have to be made.
@@ -71,14 +68,6 @@ func (f *facts) missing() (n uint64) {
 		}
 	}
 	return n
-}
-
-// phase is where the swap stands by its accounts.
-func (f *facts) phase() submission.Phase {
-	if f.wsol == accountReady && f.output == accountReady && f.recipient == accountReady {
-		return submission.PhaseAccountsReady
-	}
-	return submission.PhaseFunded
 }
 
 // step is what is done next.
@@ -93,11 +82,10 @@ const (
 	stepEnd
 	// stepQuote asks the router.
 	stepQuote
-	// stepAccounts, stepExecute and stepRefund draft a transaction. An execution
-	// makes the accounts that are missing; they are made apart only where that does
-	// not fit, because what stands there before the execution is anybody's: the
-	// recipient may close his account, and whoever executes first gets the rent of the others.
-	stepAccounts
+	// stepExecute and stepRefund draft a transaction. An execution makes the accounts
+	// that are missing, and nothing else ever does: what stands there before it is
+	// anybody's, because the recipient may close his account, and whoever executes
+	// first gets the rent of the others.
 	stepExecute
 	stepRefund
 )
@@ -133,12 +121,8 @@ func plan(f *facts) (next step, reason string) {
 		return stepQuote, ""
 	case f.quote == quoteShort:
 		return stepWait, ReasonPrice
-	case f.missing() == 0 || !f.crowded:
-		return stepExecute, ""
-	case f.paid:
-		return stepWait, ReasonRecipientClosed
 	default:
-		return stepAccounts, ""
+		return stepExecute, ""
 	}
 }
 

@@ -11,21 +11,19 @@ import (
 func wanted(f *facts) (step, string) {
 	there, late, quoted := f.state != stateMissing, f.slot >= f.timeout, f.quote == quoteMeets
 	accounts := []accountFact{f.wsol, f.output, f.recipient}
-	bad, none := false, false
+	bad := false
 	for i, a := range accounts {
 		bad = bad || a == accountUnusable || a == accountFrozen && i < 2
-		none = none || a == accountMissing
 	}
 	frozen := f.recipient == accountFrozen
 	near := !late && f.slot+lastSlots >= f.timeout
 	open := there && !late && !near && f.walletKnown && f.state == stateHeld && !bad && !frozen
 	matches := map[step]bool{
-		stepFindEnd:  !there && f.end == endUnread,
-		stepEnd:      !there && f.end == endFound,
-		stepRefund:   there && late && f.walletKnown,
-		stepQuote:    open && f.quote == quoteUnread,
-		stepAccounts: open && quoted && none && f.crowded && !f.paid,
-		stepExecute:  open && quoted && (!none || !f.crowded),
+		stepFindEnd: !there && f.end == endUnread,
+		stepEnd:     !there && f.end == endFound,
+		stepRefund:  there && late && f.walletKnown,
+		stepQuote:   open && f.quote == quoteUnread,
+		stepExecute: open && quoted,
 	}
 	found, n := stepWait, 0
 	for s, ok := range matches {
@@ -54,8 +52,6 @@ func wanted(f *facts) (step, string) {
 		return stepWait, ReasonRecipientFrozen
 	case bad:
 		return stepWait, ReasonAccountUnusable
-	case quoted:
-		return stepWait, ReasonRecipientClosed
 	default:
 		return stepWait, ReasonPrice
 	}
@@ -72,7 +68,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v leads to step %d %q, want %d %q", f, next, reason, wantStep, wantReason)
 		}
 	})
-	if want := 5 * 3 * 3 * 2 * 2 * 2 * 2 * 4 * 4 * 4 * 3; combinations != want {
+	if want := 5 * 3 * 3 * 2 * 2 * 4 * 4 * 4 * 3; combinations != want {
 		t.Errorf("%d combinations, want %d", combinations, want)
 	}
 }
@@ -82,13 +78,13 @@ func everyFacts(do func(facts)) {
 	for _, slot := range []uint64{195, 196, 199, 200, 201} {
 		for _, state := range []stateFact{stateMissing, stateHeld, stateWrong} {
 			for _, end := range []endFact{endUnread, endFound, endUnknown} {
-				for _, flags := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} {
+				for _, flags := range []int{0, 1, 2, 3} {
 					for _, wsol := range accounts {
 						for _, output := range accounts {
 							for _, recipient := range accounts {
 								for _, quote := range []quoteFact{quoteUnread, quoteMeets, quoteShort} {
 									do(facts{
-										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0, paid: flags&4 > 0, crowded: flags&8 > 0,
+										slot: slot, timeout: 200, state: state, end: end, young: flags&1 > 0, walletKnown: flags&2 > 0,
 										wsol: wsol, output: output, recipient: recipient, quote: quote,
 									})
 								}
@@ -112,10 +108,7 @@ func TestPlanOf(t *testing.T) {
 	}{
 		"a funded swap is quoted before anything is paid for":           {func(f *facts) { f.wsol, f.output = accountMissing, accountMissing }, stepQuote, ""},
 		"a good price is taken, and the accounts are made with it":      {func(f *facts) { f.wsol, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
-		"a route without room has them made before":                     {func(f *facts) { f.wsol, f.quote, f.crowded = accountMissing, quoteMeets, true }, stepAccounts, ""},
-		"a recipient's account that is closed time and again is not":    {func(f *facts) { f.recipient, f.quote, f.crowded, f.paid = accountMissing, quoteMeets, true, true }, stepWait, ReasonRecipientClosed},
-		"an account that its owner made again is as good":               {func(f *facts) { f.paid, f.quote = true, quoteMeets }, stepExecute, ""},
-		"a recipient's account that was closed is made again":           {func(f *facts) { f.recipient, f.quote, f.crowded = accountMissing, quoteMeets, true }, stepAccounts, ""},
+		"a recipient's account that was closed is made with it":         {func(f *facts) { f.recipient, f.quote = accountMissing, quoteMeets }, stepExecute, ""},
 		"a good price and accounts execute":                             {func(f *facts) { f.quote = quoteMeets }, stepExecute, ""},
 		"a bad price waits":                                             {func(f *facts) { f.quote = quoteShort }, stepWait, ReasonPrice},
 		"a frozen recipient waits":                                      {func(f *facts) { f.recipient = accountFrozen }, stepWait, ReasonRecipientFrozen},

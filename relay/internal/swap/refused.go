@@ -22,24 +22,20 @@ func (s *Saga) Refused(_ context.Context, c *submission.Claimed, d *submission.D
 		// Somebody was faster: the next look finds it in the history.
 		return s.waitFor(r, ReasonStateMissing, cause, minWait)
 	}
-	switch d.Purpose {
-	case submission.PurposeRefund:
-		if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
-			// The node that was asked is a slot or two behind.
-			return s.waitFor(r, ReasonTimeoutNotReached, cause, shortWait)
-		}
-		// Whether the lamports are wrapped may have changed, or the program may see it otherwise.
-		s.remember(r, func(k *recollection) { k.other = !k.other })
-		return s.waitFor(r, ReasonRefundFailed, cause, shortWait)
-	case submission.PurposeExecute:
+	if d.Purpose == submission.PurposeExecute {
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// It is not the price, so the same route would fail again.
 			s.remember(r, func(k *recollection) { k.level = (k.level + 1) % len(widths()) })
 		}
 		return s.waitFor(r, ReasonExecutionFailed, cause, shortWait)
-	default:
-		return s.wait(r, ReasonAccountsFailed, cause)
 	}
+	if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
+		// The node that was asked is a slot or two behind.
+		return s.waitFor(r, ReasonTimeoutNotReached, cause, shortWait)
+	}
+	// Whether the lamports are wrapped may have changed, or the program may see it otherwise.
+	s.remember(r, func(k *recollection) { k.other = !k.other })
+	return s.waitFor(r, ReasonRefundFailed, cause, shortWait)
 }
 
 // custom is the detail of an error with a program's own code.

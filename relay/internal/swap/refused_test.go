@@ -32,7 +32,7 @@ func TestRefused(t *testing.T) {
 		"somebody refunded it before us": {submission.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
 		"the refund fails otherwise":     {submission.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
 		"the refund fails by a code":     {submission.PurposeRefund, at("Custom", shieldpool.CodeSlippage), ReasonRefundFailed, shortWait, 0},
-		"the accounts cannot be made":    {submission.PurposeAccounts, at("IllegalOwner", 0), ReasonAccountsFailed, maxWait, 0},
+		"an account cannot be made":      {submission.PurposeExecute, at("IllegalOwner", 0), ReasonExecutionFailed, shortWait, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

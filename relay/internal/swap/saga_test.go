@@ -62,11 +62,11 @@ func TestNext(t *testing.T) {
 			w.ready()
 			w.chain.accounts[w.swap.Output] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
 		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
-		"accounts ready": {(*world).ready, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		"accounts ready": {(*world).ready, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"lamports wrapped by a stranger": {func(w *world) {
 			w.ready()
 			w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false)
-		}, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"the recipient's account closed in between": {func(w *world) {
 			w.ready()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
@@ -88,13 +88,13 @@ func TestNext(t *testing.T) {
 			w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, true)
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
 		"a bad price makes no accounts": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
-		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{submission.PurposeRefund, 0, submission.PhaseAccountsReady, "", 0}},
-		"the last slots before it":      {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots }, want{phase: submission.PhaseAccountsReady, reason: ReasonTimeoutNear}},
-		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots - 1 }, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{submission.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
+		"the last slots before it":      {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
+		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots - 1 }, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"a timeout that the chain shows and the record does not": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
-		}, want{submission.PurposeRefund, 0, submission.PhaseAccountsReady, "", 0}},
+		}, want{submission.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
 		"another minimum than was proved": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.MinOutput-- })
@@ -115,7 +115,7 @@ func TestNext(t *testing.T) {
 		"no recipient in the submission, but an account of the token": {func(w *world) {
 			w.ready()
 			w.c.Call.Recipient = solana.PublicKey{}
-		}, want{submission.PurposeExecute, 0, submission.PhaseAccountsReady, "", 1}},
+		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"no recipient, and no account": {func(w *world) { w.c.Call.Recipient = solana.PublicKey{} }, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
 		"a recipient whose account it is not": {func(w *world) {
 			w.c.Call.Recipient = solana.MustPublicKeyFromBase58("4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T")
@@ -162,28 +162,23 @@ func TestNextReadsNoNodeFromBeforeTheSwap(t *testing.T) {
 	}
 }
 
-// TestAccountsAreMadeWithTheExecution, idempotently and for their owners, or
-// before it where the route leaves no room.
+// TestAccountsAreMadeWithTheExecution, idempotently and for their owners.
 func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change      func(*world)
-		wantPurpose submission.Purpose
-		wantMade    []string
-		wantRent    uint64
-		wantOutlay  uint64
+		change     func(*world)
+		wantMade   []string
+		wantRent   uint64
+		wantOutlay uint64
 	}{
-		"all three": {func(*world) {}, submission.PurposeExecute, []string{"wsol", "output", "recipient"}, tokenAccountRent, 2 * tokenAccountRent},
+		"all three": {func(*world) {}, []string{"wsol", "output", "recipient"}, tokenAccountRent, 2 * tokenAccountRent},
 		"the state's two, which the execution closes": {func(w *world) {
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
-		}, submission.PurposeExecute, []string{"wsol", "output"}, 0, 2 * tokenAccountRent},
+		}, []string{"wsol", "output"}, 0, 2 * tokenAccountRent},
 		"the recipient's alone": {func(w *world) {
 			w.ready()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
-		}, submission.PurposeExecute, []string{"recipient"}, tokenAccountRent, 0},
-		"before a route without room": {func(w *world) {
-			w.router.padding = func(route.QuoteRequest) int { return 13 }
-		}, submission.PurposeAccounts, []string{"wsol", "output", "recipient"}, 3 * tokenAccountRent, 0},
+		}, []string{"recipient"}, tokenAccountRent, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -194,8 +189,8 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := order.Draft
-			if d.Purpose != test.wantPurpose || d.Rent != test.wantRent || d.Outlay != test.wantOutlay {
-				t.Errorf("draft to %s takes %d and lays out %d, want to %s, %d and %d", d.Purpose, d.Rent, d.Outlay, test.wantPurpose, test.wantRent, test.wantOutlay)
+			if d.Purpose != submission.PurposeExecute || d.Rent != test.wantRent || d.Outlay != test.wantOutlay {
+				t.Errorf("draft to %s takes %d and lays out %d, want to execute, %d and %d", d.Purpose, d.Rent, d.Outlay, test.wantRent, test.wantOutlay)
 			}
 			is := map[[3]solana.PublicKey]string{
 				{w.swap.WSOL, w.swap.State, solana.WrappedSol}:                 "wsol",
@@ -215,22 +210,37 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 	}
 }
 
-// TestAccountsArePaidForTwiceAtMost: a recipient who closes his account keeps its rent.
-func TestAccountsArePaidForTwiceAtMost(t *testing.T) {
+// TestARouteWithoutRoomForTheAccountsIsAskedForNarrower: accounts are made by the
+// execution or not at all, because what is made before it is anybody's to collect.
+func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(w *world) {
-		w.router.padding = func(route.QuoteRequest) int { return 13 }
-	})
-	for made, want := range []submission.Purpose{submission.PurposeAccounts, submission.PurposeAccounts, ""} {
-		order, err := w.next()
-		if want == "" {
-			checkWait(t, w, err, ReasonRecipientClosed)
-			continue
-		}
-		if err != nil || order.Draft.Purpose != want {
-			t.Fatalf("after %d: %+v, %v, want %s", made, order.Draft, err, want)
-		}
-		w.c.Dead = append(w.c.Dead, submission.Attempt{Purpose: want})
+	tests := map[string]struct {
+		padding func(route.QuoteRequest) int
+		want    submission.Purpose
+		asked   int
+	}{
+		"a narrower one has the room": {func(r route.QuoteRequest) int {
+			if r.MaxAccounts == 0 || r.MaxAccounts > 20 {
+				return 13
+			}
+			return 2
+		}, submission.PurposeExecute, 4},
+		"none has": {func(route.QuoteRequest) int { return 13 }, "", len(widths())},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) { w.router.padding = test.padding })
+			order, err := w.next()
+			if test.want == "" {
+				checkWait(t, w, err, ReasonRouteTooLarge)
+			} else if err != nil || order.Draft == nil || order.Draft.Purpose != test.want {
+				t.Fatalf("%+v, %v, want a draft to %s", order.Draft, err, test.want)
+			}
+			if len(w.router.asked) != test.asked {
+				t.Errorf("the router was asked %d times, want %d", len(w.router.asked), test.asked)
+			}
+		})
 	}
 }
 

@@ -143,7 +143,7 @@ func (s *Saga) Next(ctx context.Context, c *submission.Claimed, floor uint64) (s
 	}
 	order := submission.Order{}
 	if r.state == stateHeld {
-		order.Phase, order.Timeout = r.phase(), r.timeout
+		order.Phase, order.Timeout = submission.PhaseFunded, r.timeout
 	}
 	for {
 		next, reason := plan(&r.facts)
@@ -154,9 +154,6 @@ func (s *Saga) Next(ctx context.Context, c *submission.Claimed, floor uint64) (s
 			return s.ended(r), nil
 		case stepQuote:
 			err = s.quote(ctx, r)
-		case stepAccounts:
-			order.Draft = s.accounts(r)
-			return order, nil
 		case stepExecute:
 			order.Draft, err = s.execute(ctx, r)
 			if err != nil || order.Draft != nil {

@@ -25,9 +25,6 @@ const (
 	ReasonQuoteStale = "swap_quote_stale"
 	// ReasonRecipientFrozen: the mint's authority froze the recipient's account.
 	ReasonRecipientFrozen = "swap_recipient_frozen"
-	// ReasonRecipientClosed: the recipient's account was closed as often as the relay
-	// pays for it.
-	ReasonRecipientClosed = "swap_recipient_closed"
 	// ReasonAccountUnusable: a token account of the swap is not what it has to be.
 	ReasonAccountUnusable = "swap_account_unusable"
 	// ReasonWalletUnknown: no wallet is known whose token account the terms name.
@@ -36,9 +33,7 @@ const (
 	ReasonStateMissing = "swap_state_missing"
 	// ReasonStateWrong: the swap state says something else than the user proved.
 	ReasonStateWrong = "swap_state_wrong"
-	// ReasonAccountsFailed, ReasonExecutionFailed and ReasonRefundFailed: the
-	// transaction would fail.
-	ReasonAccountsFailed  = "swap_accounts_failed"
+	// ReasonExecutionFailed and ReasonRefundFailed: the transaction would fail.
 	ReasonExecutionFailed = "swap_execution_failed"
 	ReasonRefundFailed    = "swap_refund_failed"
 	// ReasonTimeoutNotReached: the program does not refund yet.
@@ -51,8 +46,8 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonPrice, ReasonNoRoute, ReasonRouterUnavailable, ReasonRouterHostile, ReasonRouteTooLarge, ReasonQuoteStale,
-		ReasonRecipientFrozen, ReasonRecipientClosed, ReasonAccountUnusable, ReasonWalletUnknown, ReasonStateMissing, ReasonStateWrong,
-		ReasonAccountsFailed, ReasonExecutionFailed, ReasonRefundFailed, ReasonTimeoutNotReached, ReasonTimeoutNear,
+		ReasonRecipientFrozen, ReasonAccountUnusable, ReasonWalletUnknown, ReasonStateMissing, ReasonStateWrong,
+		ReasonExecutionFailed, ReasonRefundFailed, ReasonTimeoutNotReached, ReasonTimeoutNear,
 		submission.HoldHistory,
 	}
 }
@@ -61,10 +56,9 @@ func Reasons() []string {
 func causeOf(reason string) error {
 	text, ok := map[string]string{
 		ReasonPrice:            "the market gives less than the user's minimum: it is asked again until the timeout slot, then the lamports go back",
-		ReasonRouteTooLarge:    "no route of the swap router fits a transaction, not even a direct one",
+		ReasonRouteTooLarge:    "no route of the swap router fits a transaction that makes the swap's token accounts too, not even a direct one",
 		ReasonQuoteStale:       "the quote was too old before it could be signed: the router or the RPC is slow",
 		ReasonRecipientFrozen:  "the recipient's token account is frozen by the mint's authority",
-		ReasonRecipientClosed:  "the recipient's token account is closed again after the relay has paid for it: its owner can make it himself before the timeout slot",
 		ReasonAccountUnusable:  "a token account of the swap is frozen, or no account of the expected owner and mint",
 		ReasonWalletUnknown:    "no wallet is known whose associated token account the swap's terms name: neither the submission's recipient nor the account's owner is it",
 		ReasonStateMissing:     "the swap state is not there, and no history tells of its end: the first leg may be on another fork",
