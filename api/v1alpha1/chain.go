@@ -172,7 +172,7 @@ type FeePayers struct {
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
 	TargetBalance *int64 `json:"targetBalance,omitempty"`
-	// SpendCaps bound what the whole fleet spends. Default: no caps.
+	// SpendCaps bound what the whole fleet spends. Default: one on transfers alone.
 	// +optional
 	SpendCaps SpendCaps `json:"spendCaps,omitzero"`
 	// Rotation replaces generated keys by new ones. Once set it stays, and goes
@@ -223,10 +223,10 @@ type SpendCaps struct {
 	// +kubebuilder:validation:Maximum=1000000000000000
 	Day int64 `json:"day,omitempty"`
 	// TransfersDay is the most that is spent on transfers, which pay the pool no
-	// fee, in any 24 hours, in lamports. Default: 0, which is no cap.
-	// Example: 1000000000
+	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's own,
+	// 1000000000, which pays for about 550. Example: 5000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000
-	TransfersDay int64 `json:"transfersDay,omitempty"`
+	TransfersDay *int64 `json:"transfersDay,omitempty"`
 }

@@ -13,6 +13,9 @@ const (
 	ConditionPoolInitialised = "PoolInitialised"
 	// ConditionFeePayersFunded: every payer in use holds its minimum.
 	ConditionFeePayersFunded = "FeePayersFunded"
+	// ConditionSpendingCapped: what anybody can have the fleet spend is bounded. Ready
+	// does not rest on it.
+	ConditionSpendingCapped = "SpendingCapped"
 	// ConditionAvailable: pods serve clients.
 	ConditionAvailable = "Available"
 	// ConditionAutoscalingActive: the backlog sizes the fleet.
@@ -97,6 +100,13 @@ const (
 	ReasonBalancesUnknown = "BalancesUnknown"
 	// ReasonNoPayers: there is no usable key.
 	ReasonNoPayers = "NoPayers"
+)
+
+// Reasons of SpendingCapped.
+const (
+	ReasonCapped = "Capped"
+	// ReasonNoSpendCap: nothing but their balance bounds what the payers pay for transfers.
+	ReasonNoSpendCap = "NoSpendCap"
 )
 
 // Reasons of Available.

@@ -29,6 +29,12 @@ const (
 // is in the build identity beside it.
 const Version = "0.1.0"
 
+// DefaultSpendCapTransfersDay is what a fleet spends at most on transfers in a day,
+// in lamports, unless it is told otherwise: a transfer pays the pool no fee and costs
+// its relay 1 786 760, so that some 550 are paid for, and an attacker takes no more
+// than 1 SOL a day. 0, where it is set, is no cap.
+const DefaultSpendCapTransfersDay int64 = 1_000_000_000
+
 // Paths of the documented interface, as relay/openapi.yaml and chi's patterns
 // write them.
 const (

@@ -100,7 +100,7 @@ func (e *environment) payers(mounts []PayerMount, payers *v1alpha1.FeePayers) {
 	pointed(e, contract.EnvFeePayerMinBalance, payers.MinimumBalance)
 	e.number(contract.EnvSpendCapHour, payers.SpendCaps.Hour)
 	e.number(contract.EnvSpendCapDay, payers.SpendCaps.Day)
-	e.number(contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDay)
+	pointed(e, contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDay)
 }
 
 func (e *environment) swap(swap *v1alpha1.Swap) {

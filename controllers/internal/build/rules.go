@@ -226,7 +226,7 @@ func payerAlerts(in Input) []alert {
 			fmt.Sprintf("the fee payer {{ $labels.payer }} is nearly empty: fund it to %d lamports", ptr.Deref(payers.TargetBalance, 0)),
 		})
 	}
-	if c := payers.SpendCaps; c.Hour > 0 || c.Day > 0 || c.TransfersDay > 0 {
+	if c := payers.SpendCaps; c.Hour > 0 || c.Day > 0 || ptr.Deref(c.TransfersDay, contract.DefaultSpendCapTransfersDay) > 0 {
 		list = append(list, alert{
 			"SpendCapNear", "min by (cap) (" + contract.MetricCapLeft.Name + "{}) < 0.2 * max by (cap) (" + contract.MetricCap.Name + "{})", 0, severityWarning,
 			"four fifths of the spend cap {{ $labels.cap }} are used: find out by whom, or raise it",

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -130,8 +131,9 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 		"nor while it is to have no pod":    {func(in *build.Input) { in.Replicas = ptr.To[int32](0) }, "RelaypoolSilent", false},
 		"caps that are set are watched":     {func(*build.Input) {}, "RelaypoolSpendCapNear", true},
 		"caps that are not set are not": {func(in *build.Input) {
-			in.Pool.Spec.FeePayers.SpendCaps.Hour, in.Pool.Spec.FeePayers.SpendCaps.Day, in.Pool.Spec.FeePayers.SpendCaps.TransfersDay = 0, 0, 0
+			in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: ptr.To[int64](0)}
 		}, "RelaypoolSpendCapNear", false},
+		"the relay's own cap of transfers is":       {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNear", true},
 		"a cap that is reached is told of":          {func(*build.Input) {}, "RelaypoolSpendCapReached", true},
 		"the router is watched":                     {func(*build.Input) {}, "RelaypoolRouterAway", true},
 		"where there is one":                        {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterAway", false},

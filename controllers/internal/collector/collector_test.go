@@ -169,7 +169,7 @@ func TestEveryRelayPoolCountsOnceUnderEachCondition(t *testing.T) {
 // all unknown where nothing is said.
 func counts(said map[string][3]int, total int) []string {
 	var out []string
-	for _, kind := range []string{"Accepted", "AutoscalingActive", "Available", "FeePayersFunded", "PoolInitialised", "Ready", "Reconciling", "SecretsResolved", "Stalled"} {
+	for _, kind := range []string{"Accepted", "AutoscalingActive", "Available", "FeePayersFunded", "PoolInitialised", "Ready", "Reconciling", "SecretsResolved", "SpendingCapped", "Stalled"} {
 		n, ok := said[kind]
 		if !ok {
 			n = [3]int{0, 0, total}

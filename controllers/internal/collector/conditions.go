@@ -14,7 +14,7 @@ import (
 func conditionTypes() []string {
 	return []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
-		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive,
+		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionSpendingCapped, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive,
 		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 	}
 }

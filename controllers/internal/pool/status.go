@@ -98,6 +98,7 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 		{v1alpha1.ConditionSecretsResolved, secretsResolved(f, p)},
 		{v1alpha1.ConditionPoolInitialised, poolInitialised(f, p)},
 		{v1alpha1.ConditionFeePayersFunded, feePayersFunded(f, p)},
+		{v1alpha1.ConditionSpendingCapped, spendingCapped(f)},
 		{v1alpha1.ConditionAvailable, available(f, p, o)},
 		{v1alpha1.ConditionAutoscalingActive, autoscalingActive(f, p)},
 	}
@@ -105,8 +106,8 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 	busy := reconciling(f, p, o, stall)
 	sum := verdict{}
 	for _, c := range each {
-		if c.kind == v1alpha1.ConditionAutoscalingActive && f.Pool.Spec.Autoscaling == nil {
-			continue // False, and nothing is wrong
+		if c.kind == v1alpha1.ConditionAutoscalingActive && f.Pool.Spec.Autoscaling == nil || c.kind == v1alpha1.ConditionSpendingCapped {
+			continue // False, and the fleet serves all the same
 		}
 		sum = graver(sum, c.v)
 	}

@@ -8,9 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
@@ -186,4 +188,24 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + many
+}
+
+// spendingCapped says what bounds the fleet's spending for transfers, which pay the
+// pool no fee: whoever has a note may send as many as he likes.
+func spendingCapped(f *Facts) verdict {
+	caps := f.Pool.Spec.FeePayers.SpendCaps
+	transfers := ptr.Deref(caps.TransfersDay, contract.DefaultSpendCapTransfersDay)
+	for _, c := range []struct {
+		lamports int64
+		words    string
+	}{
+		{transfers, "transfers take at most %d lamports in any 24 hours (spec.feePayers.spendCaps.transfersDay)"},
+		{caps.Day, "the fleet takes at most %d lamports in any 24 hours (spec.feePayers.spendCaps.day)"},
+		{caps.Hour, "the fleet takes at most %d lamports in any 60 minutes (spec.feePayers.spendCaps.hour)"},
+	} {
+		if c.lamports > 0 {
+			return yes(v1alpha1.ReasonCapped, fmt.Sprintf(c.words, c.lamports))
+		}
+	}
+	return no(v1alpha1.ReasonNoSpendCap, "whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold: set spec.feePayers.spendCaps.transfersDay, or leave it out for its default")
 }

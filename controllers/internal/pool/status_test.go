@@ -130,6 +130,20 @@ func TestConditions(t *testing.T) {
 			"something could not be looked at": {change: chain(poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete), want: "Unknown/ConfigurationIncomplete",
 				says: []string{"see the condition SecretsResolved"}},
 		},
+		v1alpha1.ConditionSpendingCapped: {
+			"nothing is said of caps": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, want: "True/Capped",
+				says: []string{"1000000000 lamports in any 24 hours", "spendCaps.transfersDay"}},
+			"transfers have a cap": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps.TransfersDay = new(int64(7_000_000)) }, want: "True/Capped",
+				says: []string{"7000000 lamports"}},
+			"none of their own, and the day has one": {change: func(f *Facts) {
+				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: new(int64), Day: 8_000_000}
+			}, want: "True/Capped", says: []string{"8000000 lamports in any 24 hours", "spendCaps.day"}},
+			"or the hour": {change: func(f *Facts) {
+				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: new(int64), Hour: 9_000_000}
+			}, want: "True/Capped", says: []string{"9000000 lamports in any 60 minutes"}},
+			"every cap is taken away": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: new(int64)} }, want: "False/NoSpendCap",
+				says: []string{"set spec.feePayers.spendCaps.transfersDay"}},
+		},
 		v1alpha1.ConditionFeePayersFunded: {
 			"all hold enough": {want: "True/Funded"},
 			"one is short": {change: func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: 12_345_678, At: now()} }, want: "False/Underfunded",

@@ -195,7 +195,7 @@ func (a *arena) defineRelays(ctx context.Context, program, key string) error {
 				"--rpc-endpoints-file=" + a.file("endpoints.json"),
 				"--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
 				"--verifying-key=" + key, "--fee-payer-key-file=" + a.file("payers"),
-				"--compliance-public-key=" + compliance, "--rate-limit=0",
+				"--compliance-public-key=" + compliance, "--rate-limit=0", "--spend-cap-transfers-day=0",
 				"--router-url=" + a.network.router, "--router-program=" + market.ProgramID.String(),
 				// The more is logged, the more could be shown that must not be.
 				"--log-format=json", "--log-level=debug",

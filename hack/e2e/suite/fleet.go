@@ -180,6 +180,8 @@ func (s *suite) pool(name string, maxReplicas, jobsPerReplica int32) *v1alpha1.R
 			Database: v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: name + "-database", Key: stage.URLKey}, MaxConnections: 24},
 			FeePayers: v1alpha1.FeePayers{
 				Generate: &v1alpha1.GeneratedKeys{Count: 1}, MinimumBalance: &minimum, TargetBalance: &target,
+				SpendCaps: v1alpha1.SpendCaps{TransfersDay: new(int64)}, // the load is all transfers
+
 			},
 			Swap:        &v1alpha1.Swap{Router: v1alpha1.Router{URL: s.stage.RouterURL(), Program: market.ProgramID.String()}},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: compliancePublicKey},

@@ -130,7 +130,7 @@ func (s *Stand) startRelays(ctx context.Context, ports []string) error {
 			"--database-url-file=" + file, fmt.Sprintf("--database-max-connections=%d", min(mostEach, connections/s.Processes)),
 			"--rpc-url=" + s.rpc, "--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
 			fmt.Sprintf("--root-ring=%d", s.Ring), "--verifying-key=" + s.lab.key, "--fee-payer-key-file=" + s.lab.file("payers"),
-			"--compliance-public-key=" + s.lab.compliance, "--rate-limit=0", fmt.Sprintf("--concurrency=%d", s.Concurrency),
+			"--compliance-public-key=" + s.lab.compliance, "--rate-limit=0", "--spend-cap-transfers-day=0", fmt.Sprintf("--concurrency=%d", s.Concurrency),
 			"--log-format=json", "--log-level=info",
 		}
 		if s.Swaps {

@@ -94,8 +94,12 @@ func (a *App) openSpending(context.Context) error {
 	if err != nil {
 		return err
 	}
+	limits := spending.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay}
+	if limits == (spending.Limits{}) {
+		a.log.Warn("No spend cap is set: whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold; set --spend-cap-transfers-day, or leave it out for its default")
+	}
 	a.caps, err = spending.NewCaps(spending.CapsOptions{
-		Limits: spending.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay},
+		Limits: limits,
 		Store:  a.store, Log: a.log, Now: time.Now,
 	})
 	if err != nil {

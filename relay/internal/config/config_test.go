@@ -124,9 +124,14 @@ func TestLoad(t *testing.T) {
 			want: 2,
 			got:  func(c *config.Config) any { return len(c.FeePayerKeyFile) },
 		},
-		"nothing is capped by default": {
+		"transfers alone are capped by default": {
+			want: []uint64{0, 0, uint64(contract.DefaultSpendCapTransfersDay)},
+			got:  func(c *config.Config) any { return []uint64{c.SpendCapHour, c.SpendCapDay, c.SpendCapTransfersDay} },
+		},
+		"0 is no cap on transfers": {
+			args: []string{"--spend-cap-transfers-day=0"},
 			want: uint64(0),
-			got:  func(c *config.Config) any { return c.SpendCapHour + c.SpendCapDay + c.SpendCapTransfersDay },
+			got:  func(c *config.Config) any { return c.SpendCapTransfersDay },
 		},
 		"caps are lamports": {
 			args: []string{"--spend-cap-hour=1786760", "--spend-cap-day=2000000000", "--spend-cap-transfers-day=1000000000"},

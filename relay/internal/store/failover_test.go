@@ -57,7 +57,7 @@ func TestAnEpochThatAFailoverHandsOutAgainIsItsNewOwnersAlone(t *testing.T) {
 		"a settlement is released":           {settlementOf, submission.Processing, of(submission.MoveRelease), false},
 		"an execution is recorded":           {settlementOf, submission.Processing, record, false},
 		"an execution is buried":             {settlementOf, submission.Processing, bury, false},
-		"a swap's phase is noted":            {settlementOf, submission.Processing, func(l submission.Lease) error { return s.NoteSwap(ctx, l, submission.PhaseAccountsReady, 7) }, false},
+		"a swap's phase is noted":            {settlementOf, submission.Processing, func(l submission.Lease) error { return s.NoteSwap(ctx, l, submission.PhaseQuoted, 7) }, false},
 		"a settlement completes":             {settlementOf, submission.Processing, batch(s.Complete, executed), false},
 		"a settlement is finalized":          {settlementOf, submission.Completed, batch(finalize, executed), false},
 		"a completed settlement is reopened": {settlementOf, submission.Completed, of(submission.MoveReopen), false},

@@ -20,7 +20,7 @@ type FeePayersApplyConfiguration struct {
 	// TargetBalance is what a payer is to be funded to, in lamports.
 	// Default: 1000000000, which is 1 SOL.
 	TargetBalance *int64 `json:"targetBalance,omitempty"`
-	// SpendCaps bound what the whole fleet spends. Default: no caps.
+	// SpendCaps bound what the whole fleet spends. Default: one on transfers alone.
 	SpendCaps *SpendCapsApplyConfiguration `json:"spendCaps,omitempty"`
 	// Rotation replaces generated keys by new ones. Once set it stays, and goes
 	// up: for keys of your own make another RelayPool. Default: none, and the keys
