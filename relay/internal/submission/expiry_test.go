@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
-	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -50,10 +49,9 @@ func TestAnAttemptThatNobodyEndsKeepsNoPlaceAndMakesNoPoolBusy(t *testing.T) {
 	u.disagrees.Store(true)
 	r := w.assemble(parts{concurrency: places, chain: func(c submission.Chain) submission.Chain { u.Chain = c; return u }})
 	w.run(r)
-	var stuck []uuid.UUID
 	for range places {
 		req, _ := w.withdrawal(sol)
-		stuck = append(stuck, w.submit(r, req).ID)
+		w.submit(r, req)
 	}
 	w.eventually("all are signed", func() bool { return r.of("signed") == places })
 	u.loses.Store(false)
@@ -88,9 +86,5 @@ func TestAnAttemptThatNobodyEndsKeepsNoPlaceAndMakesNoPoolBusy(t *testing.T) {
 	if total != places {
 		t.Errorf("%d were ended, want %d", total, places)
 	}
-	for _, id := range stuck[:2] {
-		if s := w.done(id); s.State != submission.Completed {
-			t.Errorf("a submission whose attempt was ended ended as %+v, failure %v", s, s.Failure)
-		}
-	}
+	w.eventually("the relay goes on with them", func() bool { return r.of("signed") > places+1 })
 }
