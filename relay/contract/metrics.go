@@ -66,6 +66,8 @@ var (
 		"Many a minute: the endpoint comes and goes; tell its provider.", []string{"endpoint", "state"}}
 	MetricRPCSkipped = Metric{"relaypool_rpc_rebroadcasts_skipped_total", "Rebroadcasts left out at an endpoint because its budget was spent.",
 		"Steadily on the rise: raise requestsPerSecond, or the plan behind it.", []string{"endpoint"}}
+	MetricRPCContradictions = Metric{"relaypool_rpc_contradictions_total", "What the endpoint said and others say otherwise: of a slot, or of what landed.",
+		"Any for minutes: it or the other one is wrong. GET /health names both: compare with a third one, and remove the one that lies.", []string{"endpoint"}}
 	MetricRPCSocket = Metric{"relaypool_rpc_websocket_connected", "1 while this process listens to the endpoint's notifications. One endpoint is enough; they only bring polls forward.",
 		"0 at all: answers come up to a slot later. Correct websocketURL, or set it to none.", []string{"endpoint"}}
 	MetricRPCNudges = Metric{"relaypool_rpc_nudges_total", "Notifications received.",
@@ -152,7 +154,7 @@ func Metrics() []Metric {
 		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration, MetricWaiting,
 		MetricSubmissions, MetricStages, MetricAttempts, MetricLeases, MetricPolls, MetricPollSize, MetricInFlight, MetricWatching, MetricHolding,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
-		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCSocket, MetricRPCNudges,
+		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCContradictions, MetricRPCSocket, MetricRPCNudges,
 		MetricPayerBalance, MetricPayerAge, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,
 		MetricSpent, MetricSpentToday, MetricReturned, MetricReceived, MetricCap, MetricCapLeft,
 		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerAge, MetricLedgerDifference,

@@ -113,7 +113,7 @@ func relayRPC() grafana.Row {
 		{
 			Title: "Breakers and rebroadcasts", Kind: grafana.Curves, Unit: grafana.PerSecond,
 			Shows: "Changes of the endpoints' breakers, and rebroadcasts that were left out because a budget was spent.", Good: "none.", Bad: "an endpoint that comes and goes; skipped steadily.", Do: "tell the provider; raise requestsPerSecond, or the plan behind it.",
-			Queries: []grafana.Query{query("{{endpoint}} {{state}}", total(contract.MetricRPCBreaker, ``, "endpoint", "state")), query("{{endpoint}} skipped", total(contract.MetricRPCSkipped, ``, "endpoint"))},
+			Queries: []grafana.Query{query("{{endpoint}} {{state}}", total(contract.MetricRPCBreaker, ``, "endpoint", "state")), query("{{endpoint}} skipped", total(contract.MetricRPCSkipped, ``, "endpoint")), query("{{endpoint}} contradicted", total(contract.MetricRPCContradictions, ``, "endpoint"))},
 		},
 		{
 			Title: "WebSockets", Kind: grafana.Curves, Unit: grafana.Count,

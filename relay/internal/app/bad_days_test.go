@@ -256,7 +256,7 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 	}
 	// What has no sample after one withdrawal is what did not happen.
 	rare := []contract.Metric{
-		contract.MetricHeld, contract.MetricHolding, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricCap, contract.MetricCapLeft,
+		contract.MetricHeld, contract.MetricHolding, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricRPCContradictions, contract.MetricCap, contract.MetricCapLeft,
 		contract.MetricUpkeepRuns, contract.MetricUpkeepDuration, contract.MetricDeleted, contract.MetricLedgerEntries,
 		contract.MetricRouterRequests, contract.MetricRouterDuration, contract.MetricRouterBreakerOpen,
 		contract.MetricSpent, contract.MetricSpentToday, contract.MetricLedgerAge, contract.MetricLedgerDifference, contract.MetricLedgerGaps,

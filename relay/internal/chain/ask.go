@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -42,8 +43,11 @@ type query[T any] struct {
 	// roles are those that can answer, the preferred ones first.
 	roles []Role
 	do    func(context.Context, asked) (T, error)
-	// slot is the confirmed slot of the answer; nil when it tells none.
-	slot func(T) uint64
+	// slot is the slot of the answer, which the chain must be able to have reached;
+	// nil when it tells none. unconfirmed says that it is a processed or a finalized
+	// one, which says nothing of how far the endpoint is behind.
+	slot        func(T) uint64
+	unconfirmed bool
 	// unknown reports an answer that says no more than that this endpoint does not
 	// know: another may. Nil when every answer says something.
 	unknown func(T) bool
@@ -95,6 +99,17 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	}
 }
 
+// askWhom is ask, and tells who answered.
+func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
+	do := q.do
+	q.do = func(ctx context.Context, at asked) (T, error) {
+		by = at.index
+		return do(ctx, at)
+	}
+	v, err = ask(ctx, e, q)
+	return v, by, err
+}
+
 // doubts say which answers may be those of a node that has lost its data, and
 // what a second one makes of them.
 type doubts[T any] struct {
@@ -107,12 +122,7 @@ type doubts[T any] struct {
 // doubt is ask, but for a doubtful answer it asks a second endpoint too. One
 // that fails or takes its time is no harm: the first answer stands.
 func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d doubts[T]) (T, error) {
-	by, do := -1, q.do
-	q.do = func(ctx context.Context, at asked) (T, error) {
-		by = at.index
-		return do(ctx, at)
-	}
-	first, err := ask(ctx, e, q)
+	first, by, err := askWhom(ctx, e, q)
 	if err != nil || !d.about(first) {
 		return first, err
 	}
@@ -210,10 +220,28 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit judg
 	}
 	took := e.now().Sub(start)
 	if err == nil && q.slot != nil {
-		e.front.Saw(ep.index, q.slot(v), best, e.now())
+		err = e.reached(ep, q.method, q.slot(v), best, q.unconfirmed)
 	}
 	e.learn(ep, permit, q.method, took, best, err)
 	return v, err
+}
+
+// reached takes the slot of an answer into account, and refuses the answer when
+// the chain cannot have reached it.
+func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
+	now := e.now()
+	if unconfirmed {
+		if e.front.Possible(slot, now) {
+			return nil
+		}
+	} else if e.front.Saw(ep.index, slot, best, now) {
+		return nil
+	}
+	e.contradicted(ep, nil)
+	return &ledger.Unavailable{
+		Method: method, Endpoint: ep.name, Kind: ledger.KindContradiction,
+		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.front.Best(now)),
+	}
 }
 
 // limit gives a call that others could answer too only its share of the
@@ -254,7 +282,7 @@ func (e *Endpoints) learn(ep *endpoint, permit judge.Permit, method string, took
 	case errors.As(err, &u):
 		outcome, kind, pause = verdict(u, took), u.Kind, u.RetryAfter
 		if u.Kind == ledger.KindNodeBehind && u.Slot > 0 {
-			e.front.Saw(ep.index, u.Slot, best, now)
+			e.front.Behind(ep.index, u.Slot, best, now)
 		}
 	case classOf(err) == "refused":
 		outcome = judge.Answered

@@ -91,6 +91,9 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 		method: methodBlockhash, urgency: judge.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at asked) (ledger.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
+			if err == nil { // a slot that cannot be is no measure of the others' hashes
+				err = e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
+			}
 			if err == nil {
 				err = e.hashes.check(at, h, e.maxLag)
 			}
@@ -99,7 +102,6 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 			}
 			return h, err
 		},
-		slot: func(h ledger.Blockhash) uint64 { return h.Slot },
 	})
 	b := &e.hashes
 	b.mu.Lock()

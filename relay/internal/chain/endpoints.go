@@ -107,6 +107,9 @@ type Observer interface {
 	RebroadcastLeftOut(endpoint string)
 	// Nudged counts a notification of a WebSocket.
 	Nudged(endpoint string)
+	// Contradicted counts what an endpoint said and others say otherwise. Which of
+	// them is wrong is not known.
+	Contradicted(endpoint string)
 }
 
 // EndpointStatus is how an endpoint is doing.
@@ -125,6 +128,12 @@ type EndpointStatus struct {
 	// Latency is the average time of the method that takes longest there; 0 when
 	// nothing was asked.
 	Latency time.Duration
+	// Contradictions counts what it said and others say otherwise, the last time at
+	// ContradictedAt: of the name of the endpoint in ContradictedBy, or, when that is
+	// empty, of a slot that no other endpoint comes near.
+	Contradictions uint64
+	ContradictedAt time.Time
+	ContradictedBy string
 	// LastError is the kind of the last call that failed, at LastErrorAt; empty
 	// when none did.
 	LastError   string
@@ -183,6 +192,10 @@ type endpoint struct {
 	checkedAt time.Time
 	// subscribed says that notifications are listened to.
 	subscribed bool
+	// What others say otherwise.
+	contradictions uint64
+	contradictedAt time.Time
+	contradictedBy string
 }
 
 // String names them. Without it, a printing would read what calls change.
@@ -211,8 +224,9 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	e := &Endpoints{
 		now: o.Now, rand: o.Rand, log: o.Log, observer: o.Observer, genesis: o.Genesis,
 		timeout: cmp.Or(o.Timeout, defaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
-		front: judge.NewFront(len(o.Endpoints)), turned: newSignal(),
+		turned: newSignal(),
 	}
+	e.front = judge.NewFront(len(o.Endpoints), e.maxLag)
 	if e.observer == nil {
 		e.observer = nobody{}
 	}
@@ -325,6 +339,7 @@ func (e *Endpoints) Status() []EndpointStatus {
 		ep.mu.Lock()
 		s.Foreign, s.LastError, s.LastErrorAt = ep.chain.foreign, ep.lastError, ep.errorAt
 		s.Subscribed = ep.subscribed
+		s.Contradictions, s.ContradictedAt, s.ContradictedBy = ep.contradictions, ep.contradictedAt, ep.contradictedBy
 		ep.mu.Unlock()
 		out[i] = s
 	}
@@ -349,3 +364,4 @@ func (nobody) Called(string, string, string, time.Duration) {}
 func (nobody) BreakerChanged(string, judge.State)           {}
 func (nobody) RebroadcastLeftOut(string)                    {}
 func (nobody) Nudged(string)                                {}
+func (nobody) Contradicted(string)                          {}

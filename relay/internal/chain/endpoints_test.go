@@ -166,25 +166,29 @@ func TestNodeThatLagsIsAskedLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("a", "b")
 		e, _ := newEndpoints(t, n, of("a", "b"), nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		go e.Run(ctx)
-		defer cancel()
-		n["b"].at(111) // a stays at 100: 11 behind, one more than it may be
-		time.Sleep(7 * time.Second)
+		pass := known(t, e, n, "a", "b")
+		stands := n["a"].standing()
+		for range 12 {
+			pass(2 * time.Second)
+			n["a"].at(stands)
+		}
 		asked := n["a"].count("getBalance")
 		if err := balance(t, e); err != nil || n["a"].count("getBalance") != asked {
 			t.Errorf("the read went to the node that lags, with error %v", err)
 		}
 		want := []EndpointStatus{
-			{Name: "a", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed, Slot: 100, Lag: 11},
-			{Name: "b", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed, Slot: 111},
+			{Name: "a", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed},
+			{Name: "b", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed},
 		}
 		got := e.Status()
+		if got[0].Lag <= defaultMaxLag || got[1].Lag > 0 {
+			t.Errorf("lags are %d and %d, want the first above %d", got[0].Lag, got[1].Lag, defaultMaxLag)
+		}
 		for i := range got {
 			if time.Since(got[i].SlotAt) > 6*time.Second {
 				t.Errorf("the slot of %s is from %s ago", got[i].Name, time.Since(got[i].SlotAt))
 			}
-			got[i].SlotAt = time.Time{}
+			got[i].SlotAt, got[i].Slot, got[i].Lag = time.Time{}, 0, 0
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("status differs (-want +got):\n%s", diff)
@@ -195,8 +199,8 @@ func TestNodeThatLagsIsAskedLast(t *testing.T) {
 			t.Errorf("the node that lags is not asked in need: %v", err)
 		}
 		n["b"].heal()
-		n["a"].at(112)
-		time.Sleep(7 * time.Second)
+		n["a"].at(n["b"].standing())
+		pass(8 * time.Second)
 		if err := balance(t, e); err != nil || n["a"].count("getBalance") != asked+2 {
 			t.Errorf("the node that has caught up is not asked: %v", err)
 		}

@@ -2,9 +2,11 @@ package chain_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -58,6 +60,11 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 	return e
 }
 
+// heard reports whether every endpoint has told its slot.
+func heard(e *chain.Endpoints) bool {
+	return !slices.ContainsFunc(e.Status(), func(s chain.EndpointStatus) bool { return s.SlotAt.IsZero() })
+}
+
 // TestReadsSurviveAFaultyNode: every read finds the endpoint that is well.
 func TestReadsSurviveAFaultyNode(t *testing.T) {
 	t.Parallel()
@@ -86,7 +93,17 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 			}
 			w.Finalize()
 			landed := w.status(signature, true)
-			e := w.through(rule)
+			e := w.through()
+			// Which of two is behind is known once they have agreed.
+			looking, stop := context.WithCancel(ctx)
+			go e.Run(looking)
+			for !heard(e) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			stop()
+			if err := w.Endpoint("faulty").SetFaults([]fault.Rule{rule}); err != nil {
+				t.Fatal(err)
+			}
 			for range calls {
 				if _, slot, err := e.Accounts(ctx, []solana.PublicKey{w.pool.MerkleTree}, ledger.Confirmed, landed.Slot); err != nil || slot < landed.Slot {
 					t.Errorf("accounts are of slot %d with error %v, want %d or later", slot, err, landed.Slot)
@@ -95,6 +112,9 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 					t.Errorf("blockhash is %+v with error %v", got, err)
 				}
 				look, err := e.Search(ctx, []solana.Signature{signature})
+				if err == nil && look.Statuses[0] != nil {
+					look.Statuses[0].Unverified = false // where the faulty one tells nothing
+				}
 				if err != nil || cmp.Diff(landed, look.Statuses[0]) != "" {
 					t.Errorf("look is %+v with error %v, want the transaction in it", look, err)
 				}
@@ -180,8 +200,21 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	}
 	w.Finalize()
 	e := w.through(fault.Rule{Empty: true})
-	if look := must[ledger.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[1] != nil {
-		t.Errorf("statuses are %+v, want the first alone", look.Statuses)
+	// One of the two is wrong: nothing follows, and least of all that it did not land.
+	if look := must[ledger.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || !look.Statuses[0].Unverified || look.Statuses[1] != nil {
+		t.Errorf("statuses are %+v, want the first alone, not verified", look.Statuses)
+	}
+	if _, err := e.Creation(t.Context(), w.pool, in.Nullifiers[1]); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("error is %v, want that nothing is known", err)
+	}
+	// A third one decides.
+	third := httptest.NewServer(w.Endpoint("third"))
+	t.Cleanup(third.Close)
+	e = w.endpoints(func(o *chain.EndpointsOptions) {
+		o.Endpoints = append(o.Endpoints, chain.Endpoint{Name: "third", URL: third.URL})
+	}, []fault.Rule{{Empty: true}})
+	if look := must[ledger.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[0].Unverified || look.Statuses[1] != nil {
+		t.Errorf("statuses are %+v, want the first alone, as two say", look.Statuses)
 	}
 	made := must[*ledger.Creation](t)(e.Creation(t.Context(), w.pool, in.Nullifiers[1]))
 	if made == nil || made.Signature != signature {

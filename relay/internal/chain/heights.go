@@ -233,4 +233,5 @@ func (e *Endpoints) disputed(i, against int) {
 		ep.lastError, ep.errorAt = ledger.KindContradiction, e.now()
 		ep.mu.Unlock()
 	}
+	e.dispute(e.all[i], e.all[against])
 }

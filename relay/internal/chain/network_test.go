@@ -84,6 +84,19 @@ func (h *host) at(slot uint64) {
 	h.slot = slot
 }
 
+// move lets the host go on.
+func (h *host) move(slots uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.slot += slots
+}
+
+func (h *host) standing() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.slot
+}
+
 // count is how often the method was called, or all but getGenesisHash with "".
 func (h *host) count(method string) (n int) {
 	h.mu.Lock()
@@ -201,6 +214,8 @@ type events struct {
 	states  []string
 	leftOut []string
 	nudged  int
+	// contradicted are the endpoints whose word others did not bear out.
+	contradicted []string
 }
 
 func (e *events) Write(p []byte) (int, error) {
@@ -231,6 +246,12 @@ func (e *events) Nudged(string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.nudged++
+}
+
+func (e *events) Contradicted(endpoint string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.contradicted = append(e.contradicted, endpoint)
 }
 
 func (e *events) logged() string {

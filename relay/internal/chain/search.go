@@ -13,56 +13,46 @@ import (
 
 // Search looks up to 256 signatures up in all that an endpoint knows, an
 // archive's history first, together with what tells whether its not knowing one
-// means anything. When it does not know one, others are asked too, each for its
-// statuses and its horizon: who knows a signature is believed, and that no further
-// transaction can land before a block only as far as two endpoints say so. Whoever
-// loses its history, or is ahead of the chain, must not make the relay think that
-// nothing landed.
+// means anything. When it does not know one, or something follows from what it
+// knows, others are asked too, each for its statuses and its horizon: what is
+// Decisive has to be the word of two endpoints, else it is not verified, and that no
+// further transaction can land before a block holds only as far as two say so.
+// Whoever lies, loses its history, or is ahead of the chain, must not make the relay
+// think that something landed, or that nothing did.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	last := -1
 	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
-		last = at.index
 		return e.search(ctx, at, signatures)
 	})
-	first, err := ask(ctx, e, q)
-	by := last
-	if err != nil || !slices.Contains(first.Statuses, nil) || len(e.fit(q.roles...)) < 2 {
+	q.slot, q.unconfirmed = func(l ledger.Look) uint64 { return l.Slot }, true
+	first, by, err := askWhom(ctx, e, q)
+	if err != nil {
 		return first, err
 	}
-	looks := []ledger.Look{first}
-	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
-		if ep.index == by {
-			continue
-		}
-		permit, ok := ep.breaker.Try()
-		if !ok {
-			continue
-		}
-		// As if there were another to ask after it: nobody waits long for an opinion.
-		look, err := attempt(ctx, e, ep, permit, q, 2)
-		if err != nil {
-			continue
-		}
-		if looks = append(looks, look); look.FinalizedHeight+e.maxLag >= first.FinalizedHeight {
-			break
-		}
+	looks, words := []ledger.Look{first}, []word{{e.all[by], first.Statuses, first.Slot}}
+	statuses, done, outvoted := conclude(words, true)
+	if done || !e.another(by) {
+		return first, nil
 	}
-	enough := e.heights.seconded(len(looks) > 1, e.now())
-	return together(looks, enough), nil
+	others(ctx, e, q, by, func(ep *endpoint, look ledger.Look) bool {
+		looks, words = append(looks, look), append(words, word{ep, look.Statuses, look.Slot})
+		statuses, done, outvoted = conclude(words, true)
+		return done && look.FinalizedHeight+e.maxLag >= first.FinalizedHeight
+	})
+	e.compareWords(words)
+	if outvoted { // what is asked of the first is then nothing to go by
+		looks = looks[1:]
+		statuses, _, _ = conclude(words[1:], true)
+	}
+	out := together(looks, e.heights.seconded(len(looks) > 1, e.now()))
+	out.Statuses = statuses
+	return out, nil
 }
 
-// together is what several looks at the same signatures say, the first one's
-// unless the others know better. Of one alone, nothing follows from what it does
-// not know, unless it is enough.
+// together is the first of several looks at the same signatures, with the horizon
+// that two of them bear out. Of one alone, nothing follows from what it does not
+// know, unless it is enough.
 func together(looks []ledger.Look, enough bool) ledger.Look {
 	out := looks[0]
-	for _, l := range looks[1:] {
-		for i, s := range l.Statuses {
-			if out.Statuses[i] == nil {
-				out.Statuses[i] = s
-			}
-		}
-	}
 	switch {
 	case len(looks) > 1:
 		slices.SortFunc(looks, func(a, b ledger.Look) int { return cmp.Compare(b.ExpiredSlot, a.ExpiredSlot) })

@@ -167,6 +167,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	raw := signedBy(t, sigA, instruction(t)(swap.Close(payerKey, keyB, false)))
 	n := newNetwork("archive", "other")
 	n["archive"].page = func(string) reply { return says("[]") }
+	n["archive"].set("getMultipleAccounts", says(`{"context":{"slot":100},"value":[null]}`)) // it is over there, too
 	n["other"].page = func(params string) reply {
 		if strings.Contains(params, `"before"`) {
 			return says("[]")

@@ -40,9 +40,7 @@ func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uin
 		slot, err := at.Slot(ctx, commitment)
 		return slotted[uint64]{slot, slot}, err
 	})
-	if commitment != ledger.Confirmed {
-		q.slot = nil
-	}
+	q.unconfirmed = commitment != ledger.Confirmed
 	s, err := ask(ctx, e, q)
 	return s.value, err
 }
@@ -55,9 +53,7 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at asked) (slotted[[]*ledger.Account], error) {
 		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
 	})
-	if commitment != ledger.Confirmed {
-		q.slot = nil
-	}
+	q.unconfirmed = commitment != ledger.Confirmed
 	s, err := doubt(ctx, e, q, doubts[slotted[[]*ledger.Account]]{
 		about:  func(s slotted[[]*ledger.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },
 		again:  q.do,
@@ -118,37 +114,69 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 }
 
 // Simulate runs a transaction on the newest confirmed state, not before
-// minContextSlot, without sending it; see Client.Simulate.
+// minContextSlot, without sending it; see Client.Simulate. One that fails is run at
+// a second endpoint, too: it succeeds when it does there, since what is sent in
+// vain costs a fee at most, and that it fails holds when both say so.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
-	s, err := ask(ctx, e, current("simulateTransaction", judge.Read, func(ctx context.Context, at asked) (slotted[ledger.Simulation], error) {
-		v, err := at.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
-		return slotted[ledger.Simulation]{v, v.Slot}, err
-	}))
-	return s.value, err
+	simulate := func(least uint64) query[ledger.Simulation] {
+		q := query[ledger.Simulation]{method: "simulateTransaction", urgency: judge.Read, roles: []Role{RoleRead}}
+		q.do = func(ctx context.Context, at asked) (ledger.Simulation, error) {
+			return at.Simulate(ctx, raw, replaceBlockhash, least)
+		}
+		q.slot = func(s ledger.Simulation) uint64 { return s.Slot }
+		return q
+	}
+	out, by, err := askWhom(ctx, e, simulate(minContextSlot))
+	if err != nil || out.Err == nil || !e.another(by) {
+		return out, err
+	}
+	// A second one that is a little behind may tell, one far behind may not.
+	failed := []ledger.Simulation{out}
+	out.Unverified = true
+	least := min(failed[0].Slot, e.front.Best(e.now()))
+	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second ledger.Simulation) bool {
+		if second.Err == nil {
+			e.dispute(e.all[by], ep)
+			out = second
+			return true
+		}
+		for _, first := range failed {
+			if sameError(first.Err, second.Err) {
+				out = first
+				return true
+			}
+		}
+		failed = append(failed, second)
+		return false
+	})
+	return out, nil
 }
 
 // PriorityFees reads what recent blocks took at least from transactions that
 // write the accounts, in micro-lamports a compute unit, one entry a block.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
-	s, err := ask(ctx, e, current("getRecentPrioritizationFees", judge.Read, func(ctx context.Context, at asked) (slotted[[]uint64], error) {
-		v, err := at.PriorityFees(ctx, writable)
-		return slotted[[]uint64]{value: v}, err
-	}))
-	return s.value, err
+	return ask(ctx, e, query[[]uint64]{
+		method: "getRecentPrioritizationFees", urgency: judge.Read, roles: []Role{RoleRead},
+		do: func(ctx context.Context, at asked) ([]uint64, error) { return at.PriorityFees(ctx, writable) },
+	})
 }
 
 // Statuses looks up to 256 signatures up in the recent blocks, some 150, and
 // tells where the endpoint stood. The entry of one that is not known is nil,
-// which says nothing of its fate: Search does.
+// which says nothing of its fate: Search does. What is Decisive two endpoints say,
+// if there are several.
 func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*ledger.Status, uint64, error) {
 	// The slot is a processed one, which says nothing of an endpoint's lag.
-	s, err := ask(ctx, e, query[slotted[[]*ledger.Status]]{
-		method: "getSignatureStatuses", urgency: judge.Read, roles: []Role{RoleRead},
+	s, by, err := askWhom(ctx, e, query[slotted[[]*ledger.Status]]{
+		method: "getSignatureStatuses", urgency: judge.Read, roles: []Role{RoleRead}, slot: slotOf[[]*ledger.Status], unconfirmed: true,
 		do: func(ctx context.Context, at asked) (slotted[[]*ledger.Status], error) {
 			return pair(at.Statuses(ctx, signatures, false))
 		},
 	})
-	return s.value, s.slot, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return e.bearOut(ctx, by, signatures, s), s.slot, nil
 }
 
 // SignaturesFor lists the transactions that name the address, from an archive's
@@ -205,7 +233,30 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 		return at.creation(ctx, pool, nullifier)
 	})
 	q.unknown = isNil[ledger.Creation]
-	return ask(ctx, e, q)
+	first, by, err := askWhom(ctx, e, q)
+	if err != nil || first == nil || !e.another(by) {
+		return first, err
+	}
+	address, _, err := pool.Nullifier(nullifier)
+	if err != nil {
+		return nil, fmt.Errorf("derive nullifier address: %w", err)
+	}
+	verified := false
+	others(ctx, e, q, by, func(ep *endpoint, second *ledger.Creation) bool {
+		if second != nil && second.Signature != first.Signature {
+			e.dispute(e.all[by], ep)
+			return false
+		}
+		if second != nil && !second.Confirmation.AtLeast(first.Confirmation) {
+			first.Confirmation = second.Confirmation
+		}
+		verified = second != nil || e.owns(ctx, ep, pool.Profile.ProgramID, address) == exists
+		return verified
+	})
+	if !verified {
+		return nil, unverified(q.method)
+	}
+	return first, nil
 }
 
 // Settlement finds the transaction that ended the swap, whoever sent it, in the
@@ -220,7 +271,26 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 		return at.settlement(ctx, swap, first, last)
 	})
 	q.unknown = isNil[ledger.Settled]
-	return ask(ctx, e, q)
+	end, by, err := askWhom(ctx, e, q)
+	if err != nil || end == nil || !e.another(by) {
+		return end, err
+	}
+	verified := false
+	others(ctx, e, q, by, func(ep *endpoint, second *ledger.Settled) bool {
+		if second != nil && (second.Signature != end.Signature || second.How != end.How) {
+			e.dispute(e.all[by], ep)
+			return false
+		}
+		if second != nil && !second.Confirmation.AtLeast(end.Confirmation) {
+			end.Confirmation = second.Confirmation
+		}
+		verified = second != nil || e.owns(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == missing
+		return verified
+	})
+	if !verified {
+		return nil, unverified(q.method)
+	}
+	return end, nil
 }
 
 func isNil[T any](v *T) bool { return v == nil }

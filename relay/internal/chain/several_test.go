@@ -69,10 +69,19 @@ func TestSearchIsOfOneEndpoint(t *testing.T) {
 	}
 }
 
-func TestSearchAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
+// oneSays is the status as one endpoint's word alone.
+func oneSays(s *ledger.Status) *ledger.Status {
+	c := *s
+	c.Unverified = true
+	return &c
+}
+
+func TestSearchAsksAnother(t *testing.T) {
 	t.Parallel()
 	landed := &ledger.Status{Slot: 72, Confirmation: ledger.Finalized}
 	known := `{"confirmationStatus":"finalized","err":null,"slot":72}`
+	failed := `{"confirmationStatus":"finalized","err":"AccountInUse","slot":72}`
+	confirmed, processed := `{"confirmationStatus":"confirmed","err":null,"slot":72}`, `{"confirmationStatus":"processed","err":null,"slot":72}`
 	says2 := func(a, b string) reply {
 		return says(fmt.Sprintf(`{"context":{"slot":100},"value":[%s,%s]}`, a, b))
 	}
@@ -82,11 +91,14 @@ func TestSearchAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 		wantHeight     uint64 // 0 when it is not borne out
 		wantAsked      int    // of the other
 	}{
-		"nobody asks when all is known":       {says2(known, known), sick, []*ledger.Status{landed, landed}, 60, 0},
-		"the other knows one":                 {says2("null", known), says2(known, "null"), []*ledger.Status{landed, landed}, 60, 1},
-		"the other knows none":                {says2("null", "null"), says2("null", "null"), []*ledger.Status{nil, nil}, 60, 1},
-		"the other is down, which is no harm": {says2("null", known), sick, []*ledger.Status{nil, landed}, 0, 1},
-		"the other hangs, and is left":        {says2("null", known), reply{hang: true}, []*ledger.Status{nil, landed}, 0, 1},
+		"both know all":                          {says2(known, known), says2(known, known), []*ledger.Status{landed, landed}, 60, 1},
+		"each knows one, which nobody bears out": {says2("null", known), says2(known, "null"), []*ledger.Status{oneSays(landed), oneSays(landed)}, 60, 1},
+		"both know neither":                      {says2("null", "null"), says2("null", "null"), []*ledger.Status{nil, nil}, 60, 1},
+		"the other says that one failed":         {says2("null", known), says2("null", failed), []*ledger.Status{nil, oneSays(landed)}, 60, 1},
+		"the other has not come so far":          {says2(confirmed, known), says2(processed, confirmed), []*ledger.Status{{Slot: 72, Confirmation: ledger.Processed}, {Slot: 72, Confirmation: ledger.Confirmed}}, 60, 1},
+		"the other is down: nothing is known":    {says2("null", known), sick, []*ledger.Status{nil, oneSays(landed)}, 0, 1},
+		"the other hangs, and is left":           {says2("null", known), reply{hang: true}, []*ledger.Status{nil, oneSays(landed)}, 0, 1},
+		"what is under way needs no second word": {says2(processed, processed), sick, []*ledger.Status{{Slot: 72, Confirmation: ledger.Processed}, {Slot: 72, Confirmation: ledger.Processed}}, 60, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,53 +5,211 @@ import (
 	"time"
 )
 
-// recently is how long a slot counts as one that somebody is at: a front that
-// nobody confirms is dropped, so that one wrong answer does not condemn the others.
-const recently = 30 * time.Second
+const (
+	// recently is how long an answer says where its endpoint is, and how long the
+	// clock says where the chain must be after nobody was there.
+	recently = 30 * time.Second
+	// leeway is by how many slots an answer may be ahead of where the clock says
+	// that the chain is: a processed slot is some ahead of the confirmed ones.
+	leeway = 64
+	// firstRate is how many slots a second the chain makes, until it is measured
+	// over at least rateOver.
+	firstRate = 5.0
+	rateOver  = 2 * time.Second
+	// aWhile is for how long an only endpoint has to keep to a slot that the clock
+	// says is not possible.
+	aWhile = 2 * time.Second
+)
 
-// Front is the newest confirmed slot that any of several endpoints answered
-// from, and how far each is behind it. Safe for concurrent use.
+// Front is the newest confirmed slot of a chain that several endpoints tell of,
+// and how far each of them is behind it. A slot counts when a second endpoint
+// comes near it, or when it is where the clock says that the chain must be since
+// two endpoints last agreed. So one that is ahead of the chain is told from one
+// that is behind it. Safe for concurrent use.
 type Front struct {
+	// near is how many slots apart two endpoints may be that agree.
+	near float64
+
 	mu  sync.Mutex
 	all []position
+	// slot was agreed on at the time at; heard is when an endpoint last was where
+	// the clock has come to since then. Zero before two have agreed.
+	slot      float64
+	at, heard time.Time
+	// rate is how many slots a second the chain makes, measured since it stood at
+	// from at since.
+	rate     float64
+	measured bool
+	from     float64
+	since    time.Time
 }
 
+// position is where an endpoint stands.
 type position struct {
 	high   uint64 // the highest slot that counts
 	highAt time.Time
-	last   uint64 // of the newest answer
-	lag    uint64
-	at     time.Time
+	said   uint64 // in the newest answer, whether it counts or not
+	saidAt time.Time
+	// refused says that it was not possible: then said is the first of those since
+	// when they follow one another.
+	refused bool
+	last    uint64 // of the newest answer that was possible
+	lag     uint64
+	at      time.Time
 }
 
-// NewFront is for n endpoints.
-func NewFront(n int) *Front { return &Front{all: make([]position, n)} }
+// NewFront is for n endpoints, of which those agree that are up to near slots apart.
+func NewFront(n int, near uint64) *Front {
+	return &Front{all: make([]position, n), near: float64(near), rate: firstRate}
+}
 
-// Best is the newest slot of all; 0 when none is known.
-func (f *Front) Best(now time.Time) (best uint64) {
+// Best is the newest slot that counts; 0 when none is known. Until two endpoints
+// have agreed it is the lowest that one of them is at: which one is wrong is not known.
+func (f *Front) Best(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.best(now)
+}
+
+func (f *Front) best(now time.Time) (best uint64) {
+	known, first := f.known(now), true
 	for _, p := range f.all {
-		if now.Sub(p.highAt) <= recently {
+		switch {
+		case p.highAt.IsZero() || now.Sub(p.highAt) > recently:
+		case known && float64(p.high) <= f.expected(now)+f.near:
 			best = max(best, p.high)
+		case !known && (first || p.high < best):
+			best, first = p.high, false
 		}
 	}
 	return best
 }
 
 // Saw takes into account that endpoint i answered from the slot, to a call that
-// began when the best was known to be best: the difference is what it lacks for certain.
-func (f *Front) Saw(i int, slot, best uint64, now time.Time) {
+// began when the best was known to be best: the difference is what it lacks for
+// certain. It is false of a slot that the chain cannot have reached: then the
+// answer is not to be used.
+func (f *Front) Saw(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	possible = f.learn(i, float64(slot), now)
 	p := &f.all[i]
+	if again := p.refused && f.follows(p, float64(slot), now); possible || !again {
+		p.said, p.saidAt = slot, now
+	}
+	if p.refused = !possible; p.refused {
+		return false
+	}
 	if slot >= p.high || now.Sub(p.highAt) > recently {
 		p.high, p.highAt = slot, now
 	}
+	p.stands(slot, best, now)
+	return true
+}
+
+// Behind takes into account that endpoint i says itself that it has not come
+// further than the slot, to a call as Saw's.
+func (f *Front) Behind(i int, slot, best uint64, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all[i].stands(slot, best, now)
+}
+
+func (p *position) stands(slot, best uint64, now time.Time) {
 	p.last, p.at, p.lag = slot, now, 0
 	if best > slot {
 		p.lag = best - slot
 	}
+}
+
+// Possible reports whether the chain may have reached the slot; of a slot that
+// says nothing about how far the endpoint has come, such as a processed one.
+func (f *Front) Possible(slot uint64, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now)
+}
+
+// learn holds a slot against the other endpoints and the clock.
+func (f *Front) learn(i int, slot float64, now time.Time) (possible bool) {
+	other, agreed := f.agreed(i, slot, now)
+	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
+	switch {
+	case agreed && (!f.known(now) || !f.measured):
+		f.agree(low, now)
+		return true
+	case agreed:
+		// Of two that come apart, the clock goes with the one that keeps to it. Two
+		// that are behind together move no clock that a third one keeps.
+		if high >= expected-f.near {
+			f.agree(max(low, min(expected, high)), now)
+		}
+		return true
+	case !f.known(now):
+		return true
+	case slot >= expected-f.near && slot <= expected+f.near:
+		// One alone may slow the clock down a little, and never makes it faster.
+		slowest := f.slot + 0.8*f.rate*now.Sub(f.at).Seconds()
+		f.slot, f.at, f.heard = min(expected, max(slot, slowest)), now, now
+		return true
+	default:
+		return slot <= f.limit(now)
+	}
+}
+
+// agreed looks for another endpoint that is near the slot, and gives where it is
+// by now. An only endpoint may agree with itself when it does not go back, and
+// ahead of the clock once it has kept to it for a while.
+func (f *Front) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
+	for j, p := range f.all {
+		if p.saidAt.IsZero() || now.Sub(p.saidAt) > recently {
+			continue
+		}
+		if j == i && (len(f.all) > 1 || slot < float64(p.high)-f.near || p.refused && now.Sub(p.saidAt) < aWhile) {
+			continue
+		}
+		if f.follows(&p, slot, now) {
+			other, ok = max(other, float64(p.said)+f.rate*now.Sub(p.saidAt).Seconds()), true
+		}
+	}
+	return other, ok
+}
+
+// follows reports whether the slot is near where the position is by now.
+func (f *Front) follows(p *position, slot float64, now time.Time) bool {
+	said, moved := float64(p.said), f.rate*now.Sub(p.saidAt).Seconds()
+	return slot >= said-f.near && slot <= said+moved+f.near
+}
+
+// agree notes where two endpoints are, and how fast the chain came there.
+func (f *Front) agree(slot float64, now time.Time) {
+	f.slot, f.at, f.heard = slot, now, now
+	took := now.Sub(f.since)
+	switch {
+	case f.since.IsZero() || took > 2*recently || slot < f.from:
+		f.from, f.since = slot, now
+	case took >= rateOver:
+		rate := (slot - f.from) / took.Seconds()
+		if f.measured {
+			rate = 0.75*f.rate + 0.25*rate
+		}
+		f.rate, f.measured, f.from, f.since = rate, true, slot, now
+	}
+}
+
+// known reports whether the clock says where the chain is.
+func (f *Front) known(now time.Time) bool {
+	return !f.heard.IsZero() && now.Sub(f.heard) <= recently
+}
+
+// expected is where the chain is by the clock.
+func (f *Front) expected(now time.Time) float64 {
+	return f.slot + f.rate*now.Sub(f.at).Seconds()
+}
+
+// limit is the highest slot that is possible.
+func (f *Front) limit(now time.Time) float64 {
+	return f.expected(now) + max(f.rate/2, firstRate)*now.Sub(f.at).Seconds() + f.near + leeway
 }
 
 // Lag is by how many slots endpoint i was behind when it last answered, and

@@ -173,7 +173,7 @@ func TestRank(t *testing.T) {
 func TestFront(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	f := NewFront(2)
+	f := NewFront(2, 10)
 	if f.Best(now) != 0 {
 		t.Error("a front of nobody tells a slot")
 	}
@@ -193,7 +193,9 @@ func TestFront(t *testing.T) {
 		t.Errorf("lag is %d, want 0", lag)
 	}
 	// A slot that nobody confirms for half a minute was wrong, or is of a dead fork.
-	f.Saw(0, 1<<60, f.Best(now), now)
+	if f.Saw(0, 1<<60, f.Best(now), now) || f.Best(now) != 100 {
+		t.Errorf("best is %d, want 100: nobody comes near what one said", f.Best(now))
+	}
 	now = now.Add(31 * time.Second)
 	f.Saw(1, 180, 0, now)
 	f.Saw(0, 178, f.Best(now), now)

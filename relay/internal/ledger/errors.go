@@ -38,9 +38,13 @@ const (
 	KindBadResponse = "bad_response"
 	// KindNodeBehind: the node is behind the cluster or behind the slot asked for.
 	KindNodeBehind = "node_behind"
-	// KindContradiction: the block height in the answer is one that the chain cannot
-	// have, by what other endpoints say or by what the same one says otherwise.
+	// KindContradiction: the slot or the block height in the answer is one that the
+	// chain cannot have, by what other endpoints say or by what the same one says
+	// otherwise, so that nothing in it is believed.
 	KindContradiction = "contradiction"
+	// KindUnverified: an endpoint answered, and what it said is not believed before
+	// another one says so too.
+	KindUnverified = "unverified"
 	// KindNotYet: the block asked for is not available yet.
 	KindNotYet = "not_yet"
 	// KindCancelled: the caller stopped waiting.

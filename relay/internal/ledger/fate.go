@@ -26,6 +26,8 @@ const (
 // wrong, the transaction ends with the slot of its blockhash.
 func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64) Fate {
 	switch {
+	case st != nil && st.Unverified:
+		return MayLand
 	case st != nil && st.Err == nil && st.Confirmation.AtLeast(Confirmed):
 		return Landed
 	case st != nil && st.Err != nil && st.Confirmation.AtLeast(Finalized):

@@ -61,6 +61,15 @@ type Status struct {
 	Slot         uint64
 	Confirmation Commitment
 	Err          *shieldpool.TransactionError
+	// Unverified says that of several endpoints no second one says the same, so
+	// that nothing follows from it.
+	Unverified bool
+}
+
+// Decisive reports whether an outcome follows from the status: a success that is
+// confirmed, or a failure that is final.
+func (s *Status) Decisive() bool {
+	return s != nil && !s.Unverified && (s.Err == nil && s.Confirmation.AtLeast(Confirmed) || s.Err != nil && s.Confirmation.AtLeast(Finalized))
 }
 
 // Look is what endpoints know of some signatures, with what tells whether their
@@ -128,6 +137,8 @@ type Simulation struct {
 	Err           *shieldpool.TransactionError
 	UnitsConsumed uint64
 	Slot          uint64
+	// Unverified says that of several endpoints no second one fails it the same way.
+	Unverified bool
 }
 
 // SignatureInfo is one transaction of an address's history.

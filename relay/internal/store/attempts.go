@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
@@ -40,6 +42,26 @@ SELECT true FROM held`
 func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
 	return s.move(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
 		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee)) //nolint:gosec // slots, heights and lamports are below 2^63
+}
+
+// noteHoldSQL locks rows in the order of ids, as everywhere.
+const noteHoldSQL = `
+WITH held AS MATERIALIZED (
+	SELECT s.id FROM submissions s JOIN unnest($1::uuid[], $2::bigint[]) AS l (id, epoch) ON l.id = s.id AND l.epoch = s.epoch
+	WHERE num_nonnulls(s.lease_owner) = 1 AND s.state || '' = 'processing' ORDER BY s.id FOR UPDATE OF s
+)
+UPDATE submissions s SET hold_reason = $3 FROM held WHERE s.id = held.id AND s.hold_reason IS DISTINCT FROM $3`
+
+// NoteHold implements submission.Store.
+func (s *Store) NoteHold(ctx context.Context, leases []submission.Lease, reason string) error {
+	ids, epochs := make([]uuid.UUID, len(leases)), make([]int64, len(leases))
+	for i, l := range leases {
+		ids[i], epochs[i] = l.ID, l.Epoch
+	}
+	if _, err := s.Pool.Exec(ctx, noteHoldSQL, ids, epochs, reason); err != nil {
+		return unavailable(fmt.Errorf("note what submissions wait for: %w", err))
+	}
+	return nil
 }
 
 // heldSubmission locks the row of a lease, whatever its state under it.

@@ -124,6 +124,11 @@ func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) 
 		}
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
+	if s == stepFailRoot && p.class != shieldpool.ClassStaleProof {
+		if err := e.tryRoot(ctx, c, p); err != nil {
+			return err
+		}
+	}
 	// Whatever still counts as live cannot land: only its history may be missing.
 	if err := e.bury(ctx, c, burials(c.Live)); err != nil {
 		return err
@@ -137,6 +142,29 @@ func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) 
 		return e.fail(ctx, c, e.classRefusal(ctx, c, p))
 	}
 }
+
+// tryRoot asks the program whether it knows a root that the tree account, which is
+// one endpoint's word, does not hold any more: nil when it fails the transaction for
+// good, so that a submission does not end by a tree that is made up.
+func (e *Engine) tryRoot(ctx context.Context, c *Claimed, p *progress) error {
+	for _, payer := range e.Payers.Keys() {
+		_, runs, err := e.simulate(ctx, c, p, e.transact(c), payer)
+		switch {
+		case err != nil:
+			return err
+		case runs:
+			return errRuns
+		case permanent(p.class):
+			return nil
+		case p.class != shieldpool.ClassFeePayerEmpty:
+			return fmt.Errorf("try transaction: %w", p.failure)
+		}
+	}
+	return fmt.Errorf("try transaction: %w", p.failure)
+}
+
+// errRuns says that the program runs what, by the tree account, it cannot.
+var errRuns = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
 
 // errTaken says that another transaction spent the notes, in a block that a
 // fork may still undo.
@@ -164,6 +192,9 @@ func (e *Engine) judgeLive(ctx context.Context, w *entry, p *progress) error {
 			return e.unreachable(w.c, err)
 		}
 		look = &found
+	}
+	if slices.ContainsFunc(look.Statuses, func(s *ledger.Status) bool { return s != nil && s.Unverified }) {
+		e.tracker.doubt(w)
 	}
 	return e.apply(ctx, w.c, p, look)
 }
@@ -217,10 +248,14 @@ func (e *Engine) classOf(p Purpose, err *shieldpool.TransactionError) shieldpool
 
 // unreachable is an error of a call, as what the submission waits for.
 func (e *Engine) unreachable(c *Claimed, err error) error {
-	if errors.Is(err, ledger.ErrUnavailable) && c.Tries >= patientTries {
-		return &held{reason: HoldChain, cause: err}
+	if !errors.Is(err, ledger.ErrUnavailable) || c.Tries < patientTries {
+		return err
 	}
-	return err
+	unavailable := (*ledger.Unavailable)(nil)
+	if errors.As(err, &unavailable) && unavailable.Kind == ledger.KindUnverified {
+		return &held{reason: HoldSecond, cause: err}
+	}
+	return &held{reason: HoldChain, cause: err}
 }
 
 // readNotes looks at the nullifiers' accounts, on a node that has seen all that
@@ -289,7 +324,9 @@ func (e *Engine) ownLanding(ctx context.Context, c *Claimed, attempts []Attempt)
 		}
 		for i, st := range look.Statuses {
 			switch {
-			case st == nil || st.Err != nil:
+			case st == nil || st.Err != nil && !st.Unverified:
+			case st.Unverified:
+				return nil, e.unreachable(c, &ledger.Unavailable{Method: "getSignatureStatuses", Kind: ledger.KindUnverified, Detail: "no second endpoint says the same of an attempt"})
 			case st.Confirmation.AtLeast(ledger.Confirmed):
 				return &Outcome{Signature: some[i].Signature, Slot: st.Slot, Phase: some[i].Purpose.ends()}, nil
 			default:

@@ -146,6 +146,9 @@ func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, d *Draft
 		}
 		return largest, true, nil
 	}
+	if sim.Unverified {
+		return 0, false, e.unreachable(c, errUnverified("simulateTransaction"))
+	}
 	p.failure, p.class, p.floor = sim.Err, e.classOf(d.Purpose, sim.Err), max(p.floor, sim.Slot)
 	switch p.class {
 	case shieldpool.ClassSpent, shieldpool.ClassStaleProof:

@@ -20,6 +20,7 @@ func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
 		t.e.Observer.Poll(signatures, nudged)
 	}
 	t.settleOld(ctx, flying)
+	t.noteDoubts(ctx, flying)
 }
 
 // pollFlying asks for the attempts of submissions in flight.
@@ -76,6 +77,9 @@ func (t *tracker) take(ctx context.Context, w *entry, statuses []*ledger.Status)
 	for i, st := range statuses {
 		switch {
 		case st == nil:
+			continue
+		case st.Unverified: // it may be a lie: what is not on the chain has to be sent again
+			t.doubt(w)
 			continue
 		case st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
 			if a := &w.c.Live[i]; t.begin(w) {
@@ -207,7 +211,7 @@ func (t *tracker) takeLanded(ctx context.Context, batch []*watched, statuses []*
 	var missed []*watched
 	for i, w := range batch {
 		switch st := statuses[i]; {
-		case t.landing[w.lease.ID] != w || w.busy:
+		case t.landing[w.lease.ID] != w || w.busy || st != nil && st.Unverified:
 		case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Finalized):
 			w.slot, w.busy = st.Slot, true
 			final = append(final, w)
@@ -250,7 +254,7 @@ func (t *tracker) reconsider(ctx context.Context, missed []*watched) {
 			st = look.Statuses[i]
 		}
 		switch {
-		case err != nil, st == nil && (look.FirstAvailable > w.slot || look.Slot < w.slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
+		case err != nil, st != nil && st.Unverified, st == nil && (look.FirstAvailable > w.slot || look.Slot < w.slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
 			t.mu.Lock()
 			w.busy = false
 			t.mu.Unlock()

@@ -142,6 +142,10 @@ type Store interface {
 	// hold says why it waits ("" when it does not: then the try counts).
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
 
+	// NoteHold says what submissions under leases that stay wait for, until their
+	// next attempt, outcome or release. Leases that are lost are passed over.
+	NoteHold(ctx context.Context, leases []Lease, reason string) error
+
 	// RecordAttempt commits an attempt before its first send, and counts its cost
 	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
 	// PhaseQuoted.

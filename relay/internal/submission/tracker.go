@@ -48,6 +48,10 @@ type tracker struct {
 	// sends repeats transactions, and settling judges old ones, beside the polling.
 	sends    errgroup.Group
 	settling sync.Mutex
+	// noting is held while the database is told of doubts; placeless counts entries
+	// that gave their places back for one.
+	noting    sync.Mutex
+	placeless int
 }
 
 // entry is one submission in flight, under one lease. Its fields belong to
@@ -62,6 +66,10 @@ type entry struct {
 	settle time.Time
 	// freed says that its place was given back while it is followed.
 	freed bool
+	// doubted is since when an outcome of it is the word of one endpoint alone; noted
+	// says that the database knows.
+	doubted          time.Time
+	noted, placeless bool
 	// look is what the tracker has just found in all history, for the step that follows.
 	look *ledger.Look
 }
@@ -171,6 +179,10 @@ func (t *tracker) end(w *entry) {
 func (t *tracker) displace(w *entry) {
 	delete(t.entries, w.c.ID)
 	t.free(w)
+	if w.placeless {
+		t.placeless--
+		w.placeless = false
+	}
 	if w.phase != working {
 		t.settle(w)
 	}
@@ -204,6 +216,10 @@ func (t *tracker) remove(w *entry) {
 	}
 	delete(t.entries, w.c.ID)
 	t.free(w)
+	if w.placeless {
+		t.placeless--
+		w.placeless = false
+	}
 	t.settle(w)
 	if t.e.more.Load() {
 		t.e.Nudge()

@@ -33,6 +33,7 @@ type Metrics struct {
 	rpcDuration *prometheus.HistogramVec
 	rpcBreaker  *prometheus.CounterVec
 	rpcSkipped  *prometheus.CounterVec
+	rpcDisputes *prometheus.CounterVec
 	rpcNudges   *prometheus.CounterVec
 
 	swapsSettled   *prometheus.CounterVec
@@ -77,6 +78,7 @@ func NewMetrics(b Build) *Metrics {
 		rpcDuration: histogram(r, contract.MetricRPCDuration, durations),
 		rpcBreaker:  counter(r, contract.MetricRPCBreaker),
 		rpcSkipped:  counter(r, contract.MetricRPCSkipped),
+		rpcDisputes: counter(r, contract.MetricRPCContradictions),
 		rpcNudges:   counter(r, contract.MetricRPCNudges),
 
 		swapsSettled:   counter(r, contract.MetricSwapsSettled),
@@ -227,6 +229,9 @@ func (m *Metrics) BreakerTurned(endpoint, state string) {
 
 // RebroadcastLeftOut counts a rebroadcast that the endpoint's budget had no room for.
 func (m *Metrics) RebroadcastLeftOut(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
+
+// Contradicted counts what the endpoint said and others say otherwise.
+func (m *Metrics) Contradicted(endpoint string) { m.rpcDisputes.WithLabelValues(endpoint).Inc() }
 
 // Nudged counts a notification of the endpoint.
 func (m *Metrics) Nudged(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }

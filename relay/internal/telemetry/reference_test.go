@@ -39,6 +39,7 @@ func everything(t *testing.T) *Metrics {
 	m.Called("a", "getSlot", "ok", time.Millisecond)
 	m.BreakerTurned("a", "open")
 	m.RebroadcastLeftOut("a")
+	m.Contradicted("a")
 	m.Nudged("a")
 	m.Outcome("settlement", "executed")
 	m.SwapWaited("price")

@@ -110,6 +110,7 @@ func TestMetricsCount(t *testing.T) {
 	m.Poll(1, true)
 	m.BreakerTurned("a", "open")
 	m.RebroadcastLeftOut("a")
+	m.Contradicted("a")
 	m.Nudged("b")
 	m.UpkeepRan("ledger", time.Millisecond, nil)
 	m.UpkeepRan("ledger", time.Millisecond, errors.New("no"))
@@ -150,6 +151,9 @@ relaypool_rows_deleted_total{table="submissions"} 1000
 # TYPE relaypool_rpc_calls_total counter
 relaypool_rpc_calls_total{class="ok",endpoint="a",method="getSlot"} 1
 relaypool_rpc_calls_total{class="timeout",endpoint="b",method="getSlot"} 1
+# HELP relaypool_rpc_contradictions_total ` + contract.MetricRPCContradictions.Help + `
+# TYPE relaypool_rpc_contradictions_total counter
+relaypool_rpc_contradictions_total{endpoint="a"} 1
 # HELP relaypool_rpc_nudges_total ` + contract.MetricRPCNudges.Help + `
 # TYPE relaypool_rpc_nudges_total counter
 relaypool_rpc_nudges_total{endpoint="b"} 1

@@ -1,0 +1,229 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// known makes all endpoints agree on where the chain is, with slots of 400 ms, and
+// gives a function that lets time pass.
+func known(t *testing.T, e *Endpoints, n network, all ...string) (pass func(time.Duration)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go e.Run(ctx)
+	t.Cleanup(func() { cancel(); synctest.Wait() })
+	pass = func(d time.Duration) {
+		for range d / (400 * time.Millisecond) {
+			time.Sleep(400 * time.Millisecond)
+			for _, name := range all {
+				n[name].move(1)
+			}
+		}
+	}
+	pass(12 * time.Second)
+	return pass
+}
+
+// TestALiarAheadWinsNothing: an endpoint that claims to be ahead of the chain is
+// not read, makes no other count as behind, and stops no blockhash.
+func TestALiarAheadWinsNothing(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][]string{{"liar", "b"}, {"liar", "b", "c"}} {
+		for _, ahead := range []uint64{11, 100, 1 << 40} {
+			t.Run(fmt.Sprintf("%d slots, one of %d", ahead, len(names)), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := newNetwork(names...)
+					e, seen := newEndpoints(t, n, of(names...), nil)
+					pass := known(t, e, n, names...)
+					n["liar"].move(ahead)
+					for range 10 {
+						pass(2 * time.Second)
+						if hash, err := e.LatestBlockhash(t.Context()); err != nil || ahead > 64 && hash.Slot != n["b"].standing() {
+							t.Fatalf("blockhash is %+v with error %v, want one of slot %d", hash, err, n["b"].standing())
+						}
+						if _, slot, err := e.Balance(t.Context(), keyA, 0); err != nil || ahead > 64 && slot != n["b"].standing() {
+							t.Fatalf("balance is of slot %d with error %v, want %d", slot, err, n["b"].standing())
+						}
+					}
+					n["liar"].fail(sick)
+					if _, err := e.LatestBlockhash(t.Context()); err != nil {
+						t.Errorf("the honest blockhash is not taken: %v", err)
+					}
+					for _, s := range e.Status()[1:] {
+						if s.Lag > 10 || s.Contradictions > 0 {
+							t.Errorf("%s, which tells the truth, is %d slots behind and contradicted %d times", s.Name, s.Lag, s.Contradictions)
+						}
+					}
+					if liar := e.Status()[0]; ahead > 64 && (liar.Contradictions == 0 || liar.ContradictedBy != "" || liar.LastError != ledger.KindServerError && liar.LastError != ledger.KindContradiction) {
+						t.Errorf("nobody tells of the liar: %+v", liar)
+					}
+					if said := strings.Count(seen.logged(), "names slots that no other comes near"); ahead > 64 && said != 1 {
+						t.Errorf("it is logged %d times, want once:\n%s", said, seen.logged())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOneWildSlotStopsNothing: a slot in one answer alone is no floor for others.
+func TestOneWildSlotStopsNothing(t *testing.T) {
+	t.Parallel()
+	simulated := func(slot uint64) reply {
+		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":{"err":null,"unitsConsumed":7}}`, slot))
+	}
+	for _, names := range [][]string{{"a"}, {"a", "b"}} {
+		t.Run(fmt.Sprintf("of %d", len(names)), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(names...)
+				e, _ := newEndpoints(t, n, of(names...), nil)
+				pass := known(t, e, n, names...)
+				n["a"].set("simulateTransaction", simulated(1<<50))
+				if len(names) > 1 {
+					n["b"].set("simulateTransaction", simulated(n["b"].standing()))
+				}
+				sim, err := e.Simulate(t.Context(), []byte{1}, true, 0)
+				if len(names) == 1 {
+					checkError(t, err, ledger.KindContradiction, 0, nil)
+				} else if err != nil || sim.Slot != n["b"].standing() {
+					t.Errorf("simulation is %+v with error %v, want that of b", sim, err)
+				}
+				pass(2 * time.Second)
+				if hash, err := e.LatestBlockhash(t.Context()); err != nil || hash.Slot != n["a"].standing() {
+					t.Errorf("blockhash is %+v with error %v, want that of slot %d", hash, err, n["a"].standing())
+				}
+				if i := slices.IndexFunc(e.Status(), func(s EndpointStatus) bool { return s.Breaker != judge.Closed || s.Lag > 0 }); i >= 0 {
+					t.Errorf("endpoint %d is not used: %+v", i, e.Status()[i])
+				}
+			})
+		})
+	}
+}
+
+// TestOutcomesNeedTwo: what one endpoint says of a signature holds once a second
+// one says so, however the liar is placed among them.
+func TestOutcomesNeedTwo(t *testing.T) {
+	t.Parallel()
+	status := func(slot int, confirmation, err string) string {
+		return fmt.Sprintf(`{"confirmationStatus":%q,"err":%s,"slot":%d}`, confirmation, err, slot)
+	}
+	lie, fails := status(90, "finalized", "null"), status(90, "finalized", `"AccountInUse"`)
+	tests := map[string]struct {
+		say      []string // by endpoint; "" is down
+		want     ledger.Status
+		disputes bool
+	}{
+		"a single endpoint is believed":                {say: []string{lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
+		"one of two lies that it landed":               {say: []string{lie, "null"}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}, disputes: true},
+		"one of two lies that it failed":               {say: []string{fails, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Err: accountInUse, Unverified: true}, disputes: true},
+		"the other of two is down":                     {say: []string{lie, ""}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}},
+		"two say so":                                   {say: []string{lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
+		"two say so of different finality":             {say: []string{lie, status(90, "confirmed", "null")}, want: ledger.Status{Slot: 90, Confirmation: ledger.Confirmed}},
+		"two say so of different slots":                {say: []string{lie, status(70, "finalized", "null")}, want: ledger.Status{Slot: 70, Confirmation: ledger.Finalized}, disputes: true},
+		"two of three say so, after one who does not":  {say: []string{lie, "null", lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}, disputes: true},
+		"two of three say so, and one is down":         {say: []string{lie, "", lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
+		"one of three lies that it failed":             {say: []string{fails, lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Err: accountInUse, Unverified: true}, disputes: true},
+		"one of three lies, and two know it is not so": {say: []string{lie, "null", "null"}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}, disputes: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				names := []string{"a", "b", "c"}[:len(test.say)]
+				n := newNetwork(names...)
+				for i, name := range names {
+					n[name].at(130)
+					n[name].set("getSignatureStatuses", says(fmt.Sprintf(`{"context":{"slot":130},"value":[%s]}`, test.say[i])))
+					if test.say[i] == "" {
+						n[name].set("getSignatureStatuses", sick)
+					}
+				}
+				e, seen := newEndpoints(t, n, of(names...), nil)
+				got, _, err := e.Statuses(t.Context(), []solana.Signature{sigA})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(&test.want, got[0]); diff != "" {
+					t.Errorf("status differs (-want +got):\n%s", diff)
+				}
+				if n["a"].count("getSignatureStatuses") != 1 {
+					t.Errorf("the first was asked %d times, want once", n["a"].count("getSignatureStatuses"))
+				}
+				if said := strings.Count(seen.logged(), "contradict each other"); (said > 0) != test.disputes || len(seen.contradicted) > 0 != test.disputes {
+					t.Errorf("contradictions of %v are told, %d lines, want some: %v", seen.contradicted, said, test.disputes)
+				}
+			})
+		})
+	}
+}
+
+// accountInUse is the failure that tests speak of.
+var accountInUse = &shieldpool.TransactionError{Kind: "AccountInUse"}
+
+// TestALiarBetweenTwoHonestOnesHidesNoDeath: the look is read where two agree.
+func TestALiarBetweenTwoHonestOnesHidesNoDeath(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("liar", "b", "c")
+		n["liar"].set("getSignatureStatuses", says(`{"context":{"slot":100},"value":[{"confirmationStatus":"finalized","err":null,"slot":60}]}`))
+		n["liar"].set("getFirstAvailableBlock", says("1"))
+		e, _ := newEndpoints(t, n, archives("liar", "b", "c"), nil)
+		look, err := e.Search(t.Context(), []solana.Signature{sigA})
+		if err != nil || look.Statuses[0] != nil || look.FirstAvailable != 3 {
+			t.Errorf("look is %+v with error %v, want that of an honest endpoint, which does not know the signature", look, err)
+		}
+	})
+}
+
+// TestAFailedSimulationNeedsTwo: one endpoint fails nothing for good, and stops no
+// signing either.
+func TestAFailedSimulationNeedsTwo(t *testing.T) {
+	t.Parallel()
+	simulated := func(err string) reply {
+		return says(fmt.Sprintf(`{"context":{"slot":100},"value":{"err":%s,"unitsConsumed":7}}`, err))
+	}
+	fails, otherwise, runs := simulated(`"AccountInUse"`), simulated(`"ProgramAccountNotFound"`), simulated("null")
+	tests := map[string]struct {
+		say            []reply
+		wantErr        bool
+		wantUnverified bool
+	}{
+		"a single endpoint is believed":           {say: []reply{fails}, wantErr: true},
+		"success needs no second word":            {say: []reply{runs, sick}},
+		"one of two lies that it fails":           {say: []reply{fails, runs}},
+		"two fail it alike":                       {say: []reply{fails, fails}, wantErr: true},
+		"two fail it otherwise":                   {say: []reply{fails, otherwise}, wantErr: true, wantUnverified: true},
+		"the other is down":                       {say: []reply{fails, sick}, wantErr: true, wantUnverified: true},
+		"two of three fail it alike":              {say: []reply{fails, otherwise, fails}, wantErr: true},
+		"two others fail it alike":                {say: []reply{fails, otherwise, otherwise}, wantErr: true},
+		"one of three runs it":                    {say: []reply{fails, otherwise, runs}},
+		"one of three is down, and two are alike": {say: []reply{fails, sick, fails}, wantErr: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				names := []string{"a", "b", "c"}[:len(test.say)]
+				n := newNetwork(names...)
+				for i, name := range names {
+					n[name].set("simulateTransaction", test.say[i])
+				}
+				e, _ := newEndpoints(t, n, of(names...), nil)
+				got, err := e.Simulate(t.Context(), []byte{1}, true, 0)
+				if err != nil || (got.Err != nil) != test.wantErr || got.Unverified != test.wantUnverified {
+					t.Errorf("simulation is %+v with error %v, want one that fails: %v, not verified: %v", got, err, test.wantErr, test.wantUnverified)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,177 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+// claims drives a front by a clock: every step, endpoint i answers from the slot
+// that its function gives for the chain's true one.
+type claims struct {
+	t     *testing.T
+	f     *Front
+	now   time.Time
+	truth float64 // slots since the start
+	rate  float64 // slots a second
+}
+
+func newClaims(t *testing.T, n int, rate float64) *claims {
+	return &claims{t: t, f: NewFront(n, 10), now: time.Unix(1000, 0), truth: 1_000_000, rate: rate}
+}
+
+// pass lets time pass in steps, in each of which every endpoint answers, and
+// counts the answers that were not possible.
+func (c *claims) pass(d, step time.Duration, at ...func(truth float64) float64) (impossible []int) {
+	impossible = make([]int, len(at))
+	for end := c.now.Add(d); c.now.Before(end); {
+		c.now = c.now.Add(step)
+		c.truth += c.rate * step.Seconds()
+		for i, slot := range at {
+			if slot != nil && !c.f.Saw(i, uint64(slot(c.truth)), c.f.Best(c.now), c.now) {
+				impossible[i]++
+			}
+		}
+	}
+	return impossible
+}
+
+func (c *claims) lag(i int) uint64 { lag, _ := c.f.Lag(i); return lag }
+
+func honest(truth float64) float64 { return truth }
+
+func off(slots float64) func(float64) float64 {
+	return func(truth float64) float64 { return truth + slots }
+}
+
+func TestALeadThatNobodyComesNearDoesNotCount(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		rate           float64
+		step           time.Duration
+		at             []func(float64) float64
+		wantImpossible bool
+	}{
+		"one of two, 100 slots ahead":                    {rate: 2.5, step: 500 * time.Millisecond, at: []func(float64) float64{off(100), honest}, wantImpossible: true},
+		"one of two, 20 slots ahead":                     {rate: 2.5, step: 500 * time.Millisecond, at: []func(float64) float64{off(20), honest}},
+		"one of two that are asked every five seconds":   {rate: 2.5, step: 5 * time.Second, at: []func(float64) float64{off(100), honest}, wantImpossible: true},
+		"one of two on a chain of 20 ms slots":           {rate: 50, step: 500 * time.Millisecond, at: []func(float64) float64{off(1000), honest}, wantImpossible: true},
+		"one of two at a slot that no chain will reach":  {rate: 2.5, step: time.Second, at: []func(float64) float64{off(1 << 60), honest}, wantImpossible: true},
+		"one of three, 100 slots ahead":                  {rate: 2.5, step: 500 * time.Millisecond, at: []func(float64) float64{off(100), honest, off(-1)}, wantImpossible: true},
+		"one of three of which another is behind":        {rate: 2.5, step: 500 * time.Millisecond, at: []func(float64) float64{off(100), honest, off(-500)}, wantImpossible: true},
+		"one of two that was never agreed with":          {},
+		"one of two that creeps ahead a slot at a time":  {rate: 2.5, step: 400 * time.Millisecond, at: []func(float64) float64{creep(1), honest}, wantImpossible: true},
+		"one of two that creeps ahead, asked more often": {rate: 2.5, step: 100 * time.Millisecond, at: []func(float64) float64{creep(.3), honest}, wantImpossible: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if test.at == nil {
+				c := newClaims(t, 2, 2.5)
+				c.pass(time.Minute, time.Second, off(100), honest)
+				if best := float64(c.f.Best(c.now)); best > c.truth || c.lag(1) != 0 {
+					t.Errorf("best is %.0f slots ahead of the chain, and the honest one %d behind", best-c.truth, c.lag(1))
+				}
+				return
+			}
+			c := newClaims(t, len(test.at), test.rate)
+			agree := make([]func(float64) float64, len(test.at))
+			for i := range agree {
+				agree[i] = honest
+			}
+			if bad := c.pass(20*time.Second, test.step, agree...); bad[0]+bad[1] > 0 {
+				t.Errorf("%v answers are impossible while all agree", bad)
+			}
+			bad := c.pass(10*time.Minute, test.step, test.at...)
+			if bad[1] > 0 || (bad[0] > 0) != test.wantImpossible {
+				t.Errorf("%v answers are impossible, want some of the first: %v", bad, test.wantImpossible)
+			}
+			if best := float64(c.f.Best(c.now)); best > c.truth+10 || c.lag(1) > 10 {
+				t.Errorf("best is %.0f slots ahead of the chain, and the honest one %d behind", best-c.truth, c.lag(1))
+			}
+		})
+	}
+}
+
+// creep is ahead by ever more.
+func creep(each float64) func(float64) float64 {
+	lead := 0.0
+	return func(truth float64) float64 { lead += each; return truth + lead }
+}
+
+func TestALaggardIsStillBehind(t *testing.T) {
+	t.Parallel()
+	stuck := func(truth float64) float64 { return 1_000_050 }
+	tests := map[string]struct {
+		rate float64
+		step time.Duration
+		at   []func(float64) float64 // the second is honest
+	}{
+		"one of two that stands still":            {rate: 2.5, step: 500 * time.Millisecond, at: []func(float64) float64{stuck, honest}},
+		"one of two that stands still, 20 ms":     {rate: 50, step: 500 * time.Millisecond, at: []func(float64) float64{stuck, honest}},
+		"one of two that is 500 slots behind":     {rate: 2.5, step: 5 * time.Second, at: []func(float64) float64{off(-500), honest}},
+		"two of three that stand still":           {rate: 2.5, step: 500 * time.Millisecond, at: []func(float64) float64{stuck, honest, stuck}},
+		"one of two that falls behind for itself": {rate: 2.5, step: 500 * time.Millisecond, at: []func(float64) float64{creep(-.5), honest}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClaims(t, len(test.at), test.rate)
+			c.pass(20*time.Second, test.step, honest, honest)
+			if bad := c.pass(5*time.Minute, test.step, test.at...); bad[1] > 0 {
+				t.Errorf("%d answers of the one that is not behind are impossible", bad[1])
+			}
+			if c.lag(0) < 100 || c.lag(1) > 10 {
+				t.Errorf("lags are %d and %d, want the first to be far behind", c.lag(0), c.lag(1))
+			}
+		})
+	}
+}
+
+func TestAChainThatJumpsIsFollowed(t *testing.T) {
+	t.Parallel()
+	c := newClaims(t, 2, 2.5)
+	c.pass(20*time.Second, time.Second, honest, honest)
+	c.truth += 5000
+	bad := c.pass(5*time.Second, time.Second, honest, honest)
+	if bad[0] > 1 || bad[1] > 0 {
+		t.Errorf("%v answers are impossible, want no more than the first before the second agrees", bad)
+	}
+	if best := float64(c.f.Best(c.now)); best < c.truth-1 {
+		t.Errorf("best is %.0f behind the chain", c.truth-best)
+	}
+	// Alone, it is believed once nobody has been where the clock is for half a minute.
+	c.truth += 5000
+	c.pass(40*time.Second, time.Second, honest, nil)
+	if best := float64(c.f.Best(c.now)); best < c.truth-1 {
+		t.Errorf("best is %.0f behind the chain that one alone tells of", c.truth-best)
+	}
+}
+
+func TestOneEndpointAloneIsHeldAgainstItself(t *testing.T) {
+	t.Parallel()
+	c := newClaims(t, 1, 2.5)
+	c.pass(20*time.Second, time.Second, honest)
+	wild := c.f.Saw(0, 1<<60, c.f.Best(c.now), c.now)
+	if best := float64(c.f.Best(c.now)); wild || best > c.truth {
+		t.Errorf("a slot that it tells once is possible: %v, best is %.0f", wild, best)
+	}
+	if bad := c.pass(10*time.Second, time.Second, honest); bad[0] > 0 || c.lag(0) > 0 {
+		t.Errorf("%v answers after it are impossible, the lag is %d", bad, c.lag(0))
+	}
+	c.truth += 5000 // it goes on like that: there is nobody else to ask
+	if bad := c.pass(10*time.Second, 500*time.Millisecond, honest); bad[0] == 0 || bad[0] > 5 {
+		t.Errorf("%v answers are not possible, want those of some two seconds", bad)
+	}
+}
+
+func TestASlotThatSaysNothingOfItsEndpointIsHeldAgainstTheClock(t *testing.T) {
+	t.Parallel()
+	c := newClaims(t, 2, 2.5)
+	if !c.f.Possible(1<<60, c.now) {
+		t.Error("a slot is not possible before any is known")
+	}
+	c.pass(20*time.Second, time.Second, honest, honest)
+	if !c.f.Possible(uint64(c.truth)+40, c.now) || c.f.Possible(uint64(c.truth)+1000, c.now) {
+		t.Error("a processed slot a few ahead is possible, and one 1000 ahead is not")
+	}
+}
