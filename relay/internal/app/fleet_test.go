@@ -284,12 +284,12 @@ func TestASpendCapIsReachedAndLifted(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatDiesAndComesBack: the other one carries on, and health and
-// metrics name the dead one while it is.
+// TestAnEndpointThatDiesAndComesBack: the other two carry on, and health and
+// metrics name the dead one while it is. While two are dead, outcomes wait.
 func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
-	s := newStand(t, standOptions{vk: vk, endpoints: []string{"one", "two"}})
+	s := newStand(t, standOptions{vk: vk, endpoints: []string{"one", "two", "three"}})
 	s.ready()
 	f.fill(s)
 	s.faults("one", fault.Rule{Cut: true})
@@ -311,6 +311,11 @@ func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
 	s.ready()
 	s.faults("two", fault.Rule{Cut: true})
 	s.completed(f.submit(s, 3))
+	s.faults("three", fault.Rule{Cut: true})
+	waiting := f.submit(s, 3)
+	s.toldBy("queue", "3 for second_endpoint", "new work goes on")
+	s.faults("three")
+	s.completed(waiting)
 	for _, where := range []string{s.log.String(), s.text(s.ops + contract.MetricsPath)} {
 		if strings.Contains(where, credential) {
 			t.Error("a URL's credential is told")

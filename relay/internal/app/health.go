@@ -36,7 +36,7 @@ const (
 	// minutes' worth are more than any cache or load balancer explains.
 	lagAllowed = 300
 	// contradictionTold is for how long after it an endpoint counts as sick that
-	// contradicted others, or itself, on the chain's height.
+	// contradicted others, or itself.
 	contradictionTold = time.Minute
 	// dueAllowed is how long what is due may wait for a process: a root lives for
 	// little more on a busy pool.
@@ -63,6 +63,9 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 			mu.Lock()
 			defer mu.Unlock()
 			r.Checks[name] = healthCheck(name, err)
+			if name == "rpc" && err == nil {
+				r.Checks[name] = openapi.HealthCheck{Status: openapi.HealthStatusOk, Message: endpointsNote(a.endpoints.Status())}
+			}
 			switch {
 			case err == nil:
 			case name == "database":
@@ -118,13 +121,44 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
 		case e.Breaker != judge.Closed:
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
-		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionTold:
+		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionTold && now.Sub(e.ContradictedAt) > contradictionTold:
 			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")
 		case e.Lag > lagAllowed:
 			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
 		}
+		if said := contradictionOf(&e, now); said != "" {
+			sick = append(sick, said)
+		}
 	}
 	return problem(sick)
+}
+
+// contradictionOf tells what an endpoint said and others say otherwise; of two that
+// contradict each other once.
+func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
+	switch {
+	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionTold || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
+		return ""
+	case e.ContradictedBy == "":
+		return fmt.Sprintf("%s named a slot that no other endpoint comes near, %s ago, and such answers are not used: tell its provider, or remove it", e.Name, age(now, e.ContradictedAt))
+	default:
+		return fmt.Sprintf("%s and %s contradict each other, the last time %s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong",
+			e.Name, e.ContradictedBy, age(now, e.ContradictedAt))
+	}
+}
+
+// endpointsNote is what is told of endpoints that are well.
+func endpointsNote(all []chain.EndpointStatus) string {
+	var tell []string
+	for _, e := range all {
+		if slices.Contains(e.Roles, chain.RoleRead) || slices.Contains(e.Roles, chain.RoleArchive) {
+			tell = append(tell, e.Name)
+		}
+	}
+	if len(tell) == 1 {
+		return fmt.Sprintf("ok; what landed, failed or is final is taken on trust from %s alone: add a second endpoint, of another provider, to have it borne out", tell[0])
+	}
+	return "ok"
 }
 
 // age is told in whole seconds.
@@ -220,6 +254,9 @@ func queueProblem(b submission.Backlog, holding string) error {
 	}
 	if len(reasons) > 0 {
 		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
+	}
+	if b.Held[submission.HoldSecond] > 0 {
+		parts = append(parts, "second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
 	}
 	if b.OldestDue > dueAllowed {
 		parts = append(parts, fmt.Sprintf("%d submissions are due and nobody takes them up, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))

@@ -35,10 +35,32 @@ func TestHealthNamesEverySickEndpoint(t *testing.T) {
 		"one of another chain":        {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, Foreign: true}}, "a serves another chain and is not used: correct its URL"},
 		"one that contradicts others": {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, LastError: "contradiction", LastErrorAt: now.Add(-59 * time.Second)}}, "a contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong"},
 		"one that did so once":        {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, LastError: "contradiction", LastErrorAt: now.Add(-time.Minute)}}, ""},
+		"one far ahead of the others": {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed}, {Name: "b", Breaker: judge.Closed, Contradictions: 3, ContradictedAt: now.Add(-4 * time.Second)}}, "b named a slot that no other endpoint comes near, 4s ago, and such answers are not used: tell its provider, or remove it"},
+		"two that contradict": {[]chain.EndpointStatus{
+			{Name: "a", Breaker: judge.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "b"}, {Name: "b", Breaker: judge.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "a"},
+		}, "a and b contradict each other, the last time 4s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong"},
+		"what is over":                {[]chain.EndpointStatus{{Name: "b", Breaker: judge.Closed, Contradictions: 3, ContradictedAt: now.Add(-6 * time.Minute)}}, ""},
 		"two that are sick otherwise": {[]chain.EndpointStatus{{Name: "a", Foreign: true}, {Name: "b", Breaker: judge.Closed, Lag: 999}}, "a serves another chain and is not used: correct its URL; b is 999 slots behind the others"},
 	} {
 		if diff := cmp.Diff(tc.want, text(endpointsProblem(tc.all, now))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestHealthSaysWhatIsTakenOnTrust(t *testing.T) {
+	t.Parallel()
+	read, submit := []chain.Role{chain.RoleRead, chain.RoleSubmit}, []chain.Role{chain.RoleSubmit}
+	for name, tc := range map[string]struct {
+		all  []chain.EndpointStatus
+		want string
+	}{
+		"one alone":                 {[]chain.EndpointStatus{{Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
+		"one beside one to send to": {[]chain.EndpointStatus{{Name: "s", Roles: submit}, {Name: "a", Roles: read}}, "ok; what landed, failed or is final is taken on trust from a alone: add a second endpoint, of another provider, to have it borne out"},
+		"two":                       {[]chain.EndpointStatus{{Name: "a", Roles: read}, {Name: "b", Roles: read}}, "ok"},
+	} {
+		if got := endpointsNote(tc.all); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }
@@ -90,6 +112,7 @@ func TestHealthSaysWhatTheQueueWaitsFor(t *testing.T) {
 		"work that flows":          {submission.Backlog{Pending: 9, Processing: 3, Due: 9, OldestDue: time.Second}, "", ""},
 		"nobody takes it up":       {submission.Backlog{Due: 9, OldestDue: 61 * time.Second}, "", "9 submissions are due and nobody takes them up, the oldest for 1m1s: run more relays"},
 		"held for two reasons":     {submission.Backlog{Held: map[string]int64{"spend_cap_reached": 2, "fee_payer_empty": 4, "chain_unavailable": 0}}, "", "submissions are held: 4 for fee_payer_empty, 2 for spend_cap_reached"},
+		"one endpoint's word":      {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
 		"this process takes none":  {submission.Backlog{}, "fee_payer_empty", "this relay takes nothing up: fee_payer_empty"},
 		"both, and something due ": {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay takes nothing up: a; submissions are held: 1 for a; 2 submissions are due and nobody takes them up, the oldest for 1h0m0s: run more relays"},
 	} {

@@ -17,9 +17,9 @@ import (
 // a single one to ask, its word is all there is.
 
 const (
-	// finality is how many slots after its own a transaction is final, and so known
-	// to every honest node; shortMemory is for how many slots all nodes keep statuses.
-	finality    = 32
+	// propagation is how many slots after its own a transaction that was confirmed is
+	// known to every honest node; shortMemory is for how many all of them keep it.
+	propagation = 16
 	shortMemory = 150
 )
 
@@ -201,7 +201,7 @@ func sameError(a, b *shieldpool.TransactionError) bool {
 // another's, rather than that it has not come so far or forgets sooner.
 func denies(first, second *ledger.Status, at uint64) bool {
 	if second == nil {
-		return at > first.Slot+finality && at < first.Slot+shortMemory
+		return at > first.Slot+propagation && at < first.Slot+shortMemory
 	}
 	return second.Confirmation.AtLeast(ledger.Confirmed) && (!sameEnd(first, second) || first.Slot != second.Slot)
 }

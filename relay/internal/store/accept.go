@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -136,17 +135,4 @@ func byteSlices(in [][32]byte) [][]byte {
 		out[i] = in[i][:]
 	}
 	return out
-}
-
-// PinnedSign implements submission.Store.
-func (s *Store) PinnedSign(ctx context.Context, keyHash [32]byte) (string, error) {
-	var sign string
-	err := s.Pool.QueryRow(ctx, `SELECT sign FROM proof_signs WHERE key_hash = $1`, keyHash[:]).Scan(&sign)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
-	if err != nil {
-		return "", unavailable(fmt.Errorf("read pinned proof sign: %w", err))
-	}
-	return sign, nil
 }

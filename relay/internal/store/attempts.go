@@ -47,18 +47,18 @@ func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submiss
 // noteHoldSQL locks rows in the order of ids, as everywhere.
 const noteHoldSQL = `
 WITH held AS MATERIALIZED (
-	SELECT s.id FROM submissions s JOIN unnest($1::uuid[], $2::bigint[]) AS l (id, epoch) ON l.id = s.id AND l.epoch = s.epoch
-	WHERE num_nonnulls(s.lease_owner) = 1 AND s.state || '' = 'processing' ORDER BY s.id FOR UPDATE OF s
+	SELECT s.id FROM submissions s JOIN unnest($1::uuid[], $2::bigint[], $3::uuid[]) AS l (id, epoch, owner) ON l.id = s.id AND l.epoch = s.epoch
+	WHERE s.lease_owner IS NOT DISTINCT FROM l.owner AND s.state || '' = 'processing' ORDER BY s.id FOR UPDATE OF s
 )
-UPDATE submissions s SET hold_reason = $3 FROM held WHERE s.id = held.id AND s.hold_reason IS DISTINCT FROM $3`
+UPDATE submissions s SET hold_reason = $4 FROM held WHERE s.id = held.id AND s.hold_reason IS DISTINCT FROM $4`
 
 // NoteHold implements submission.Store.
 func (s *Store) NoteHold(ctx context.Context, leases []submission.Lease, reason string) error {
-	ids, epochs := make([]uuid.UUID, len(leases)), make([]int64, len(leases))
+	ids, epochs, owners := make([]uuid.UUID, len(leases)), make([]int64, len(leases)), make([]uuid.UUID, len(leases))
 	for i, l := range leases {
-		ids[i], epochs[i] = l.ID, l.Epoch
+		ids[i], epochs[i], owners[i] = l.ID, l.Epoch, l.Owner
 	}
-	if _, err := s.Pool.Exec(ctx, noteHoldSQL, ids, epochs, reason); err != nil {
+	if _, err := s.Pool.Exec(ctx, noteHoldSQL, ids, epochs, owners, reason); err != nil {
 		return unavailable(fmt.Errorf("note what submissions wait for: %w", err))
 	}
 	return nil

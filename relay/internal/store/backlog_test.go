@@ -147,3 +147,31 @@ func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWaitsForASecondEndpointKeepsNoPoolBusy, and is told as held under a lease
+// that stays.
+func TestWhatWaitsForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	w := worker(t, s)
+	var leases []submission.Lease
+	for n := range uint64(3) {
+		leases = append(leases, stateOf(t, s, submission.Processing, w, n+1))
+	}
+	lost := leases[2]
+	lost.Epoch++
+	ok(t, s.NoteHold(ctx, []submission.Lease{leases[0], leases[1], lost}, submission.HoldSecond))
+	n, err := s.Ahead(ctx, testPool, 1<<62, 10)
+	if err != nil || n != 1 {
+		t.Errorf("%d submissions are ahead (%v), want the one that waits for nothing", n, err)
+	}
+	b, err := s.Backlog(ctx)
+	if err != nil || b.Held[submission.HoldSecond] != 2 || b.Processing != 3 {
+		t.Errorf("backlog is %+v (%v), want 2 of 3 held", b, err)
+	}
+	complete(t, s, landing(leases[0], 1))
+	ok(t, s.Release(ctx, leases[1], 0, ""))
+	if b, err = s.Backlog(ctx); err != nil || b.Held[submission.HoldSecond] != 0 {
+		t.Errorf("backlog is %+v (%v), want none held after an outcome and a release", b, err)
+	}
+}

@@ -59,8 +59,10 @@ SELECT id, epoch, owner, ` + tellDone + ` FROM done`
 	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned
 ), pinned AS (
 	INSERT INTO proof_signs (key_hash, sign, signature)
-	SELECT p.key_hash, p.sign, p.signature FROM unnest($11::bytea[], $12::text[], $13::bytea[]) AS p (key_hash, sign, signature)
-	WHERE p.signature IN (SELECT signature FROM done) ON CONFLICT DO NOTHING RETURNING 1
+	SELECT DISTINCT ON (p.key_hash) p.key_hash, p.sign, p.signature FROM unnest($11::bytea[], $12::text[], $13::bytea[]) AS p (key_hash, sign, signature)
+	WHERE p.signature IN (SELECT signature FROM done)
+	ON CONFLICT (key_hash) DO UPDATE SET sign = EXCLUDED.sign, signature = EXCLUDED.signature, created_at = now()
+	WHERE proof_signs.sign <> EXCLUDED.sign RETURNING 1
 ), ended AS (
 	UPDATE swaps w SET ended = true FROM done d WHERE w.id = d.id
 ), spend_change AS (
@@ -78,7 +80,8 @@ func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []su
 	return s.land(ctx, "complete submissions", completeSQL, l)
 }
 
-// Finalize implements submission.Store. A pin counts only with the landing that taught it.
+// Finalize implements submission.Store. A pin counts only with the landing that
+// taught it, and takes the place of one of the other sign.
 func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.SignPin) (lost []submission.Lease, err error) {
 	keys, signs, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
 	for i := range pins {

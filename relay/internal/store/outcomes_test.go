@@ -43,12 +43,26 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	if _, err := s.Accept(ctx, withdrawal(1, 9), nil, nil); err == nil {
 		t.Error("the notes of a landed submission are free again")
 	}
-	// What is pinned stays, whatever a later landing says.
+	// A later landing that shows otherwise is evidence, and an operator may forget it.
 	d := held(t, s, withdrawal(11, 12))
 	complete(t, s, landing(d.Lease(), 2))
 	finalize(t, s, landing(d.Lease(), 2), submission.SignPin{KeyHash: [32]byte{8}, Sign: "plain", Signature: solana.Signature{2}})
-	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "negated" {
-		t.Errorf("the pin became %q (%v), want negated for ever", sign, err)
+	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "plain" {
+		t.Errorf("the pin is %q (%v), want plain, which has landed since", sign, err)
+	}
+	e := held(t, s, withdrawal(13, 14))
+	complete(t, s, landing(e.Lease(), 3))
+	finalize(t, s, landing(e.Lease(), 3), submission.SignPin{KeyHash: [32]byte{8}, Sign: "plain", Signature: solana.Signature{3}},
+		submission.SignPin{KeyHash: [32]byte{9}, Sign: "plain", Signature: solana.Signature{4}})
+	pins, err := s.Pins(ctx)
+	if err != nil || len(pins) != 1 || pins[0].Sign != "plain" || pins[0].Signature != (solana.Signature{2}) || pins[0].KeyHash != [32]byte{8} || pins[0].Since.IsZero() {
+		t.Errorf("pins are %+v (%v), want the one that signature 2 taught", pins, err)
+	}
+	if n, err := s.ForgetPins(ctx); err != nil || n != 1 {
+		t.Errorf("%d pins were forgotten (%v), want 1", n, err)
+	}
+	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "" {
+		t.Errorf("the pin is %q (%v) after it was forgotten", sign, err)
 	}
 }
 

@@ -76,7 +76,7 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 	if err != nil {
 		return nil, err
 	}
-	sign, err := a.verify(ctx, call)
+	sign, unseen, err := a.verify(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,11 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 	}
 	if err := a.payable(ctx, call); err != nil {
 		return nil, err
+	}
+	if !unseen {
+		if err := a.tried(ctx, call, sign); err != nil {
+			return nil, err
+		}
 	}
 	accepted, err := a.accept(ctx, s, key)
 	if err == nil {
@@ -232,29 +237,48 @@ func extDataMismatch(k shieldpool.Kind) *refusal.Refusal {
 		"extDataHash does not bind this recipient: expected 0x00 and the first 31 bytes of sha256 of the recipient's 32 bytes; make the proof for the recipient that the request names")
 }
 
-// verify checks the proof on this machine, before any call leaves it.
-func (a *Admission) verify(ctx context.Context, c *shieldpool.Call) (groth16.Sign, error) {
+// verify checks the proof on this machine, before any call leaves it. It tells the
+// sign of its A, and whether that is taken unseen.
+func (a *Admission) verify(ctx context.Context, c *shieldpool.Call) (sign groth16.Sign, unseen bool, err error) {
 	began := a.Now()
 	proof, err := groth16.ParseProof(c.Proof)
 	if err != nil {
-		return groth16.SignUnknown, refusal.New(refusal.ProofInvalid,
+		return sign, false, refusal.New(refusal.ProofInvalid,
 			"proof_bytes holds no points of the curve: expected A (G1) x‖y, B (G2) x.c1‖x.c0‖y.c1‖y.c0, C (G1) x‖y, big-endian and uncompressed").Because(err)
 	}
 	signals := c.Inputs.Signals()
-	sign, err := a.Key.Verify(proof, signals[:])
+	sign, err = a.Key.Verify(proof, signals[:])
 	a.Observer.Stage("verify", a.Now().Sub(began))
 	if err != nil {
-		return sign, refusal.New(refusal.ProofInvalid,
+		return sign, false, refusal.New(refusal.ProofInvalid,
 			"the proof does not verify for these public inputs under the pool's verifying key: prove again with the pool's circuit and key").Because(err)
 	}
-	ok, err := a.Signs.Accepts(ctx, sign)
-	if err != nil {
-		return sign, err
+	unseen, err = a.Signs.Accepts(ctx, sign)
+	if err == nil && !unseen && a.Signs.Configured() {
+		err = wrongSign(sign)
 	}
-	if !ok {
-		return sign, refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not take: send A with the other sign", sign)
+	return sign, unseen, err
+}
+
+func wrongSign(s groth16.Sign) error {
+	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not take: send A with the other sign; if it is the right one, the relay's operator has to look at --proof-a and relay proof-a", s)
+}
+
+// tried runs a call whose proof has another sign than those that have landed: the
+// pin may be wrong, and the program says which it takes.
+func (a *Admission) tried(ctx context.Context, c *shieldpool.Call, s groth16.Sign) error {
+	failure, err := a.Engine.Try(ctx, c)
+	switch {
+	case err == nil && failure == nil:
+		return nil
+	case err == nil && permanent(a.Engine.classOf(PurposeTransact, failure)):
+		return wrongSign(s)
+	case err == nil:
+		err = failure
 	}
-	return sign, nil
+	return refusal.New(refusal.ChainUnavailable,
+		"the proof's A has another sign than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
+		Retry(retryBusy).Because(err)
 }
 
 // staleRoot is the refusal that clients parse: they look for the word

@@ -125,14 +125,9 @@ func (e *Engine) transact(c *Claimed) *Draft {
 // false when the transaction would fail, which p then tells.
 func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, d *Draft, payer solana.PublicKey) (limit uint32, ok bool, err error) {
 	began := e.Now()
-	tx, err := d.Build(payer, shieldpool.Compute{Limit: maxComputeUnits}, solana.Hash{})
+	raw, err := unsigned(d, payer)
 	if err != nil {
 		return 0, false, err
-	}
-	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
-	raw, err := tx.MarshalBinary()
-	if err != nil {
-		return 0, false, fmt.Errorf("encode transaction: %w", err)
 	}
 	sim, err := e.Chain.Simulate(ctx, raw, true, p.floor)
 	if err != nil {
@@ -161,6 +156,39 @@ func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, d *Draft
 	default:
 	}
 	return 0, false, nil
+}
+
+// unsigned is a draft's transaction as it is simulated.
+func unsigned(d *Draft, payer solana.PublicKey) ([]byte, error) {
+	tx, err := d.Build(payer, shieldpool.Compute{Limit: maxComputeUnits}, solana.Hash{})
+	if err != nil {
+		return nil, err
+	}
+	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("encode transaction: %w", err)
+	}
+	return raw, nil
+}
+
+// Try runs a call on the chain without sending it: nil when it would succeed.
+func (e *Engine) Try(ctx context.Context, call *shieldpool.Call) (failure *shieldpool.TransactionError, err error) {
+	draft := e.transact(&Claimed{Submission: &Submission{Call: call}})
+	for _, payer := range e.Payers.Keys() {
+		raw, err := unsigned(draft, payer)
+		if err != nil {
+			return nil, err
+		}
+		sim, err := e.Chain.Simulate(ctx, raw, true, 0)
+		if err != nil {
+			return nil, err
+		}
+		if failure = sim.Err; failure == nil || e.classOf(PurposeTransact, failure) != shieldpool.ClassFeePayerEmpty {
+			break
+		}
+	}
+	return failure, nil
 }
 
 func (e *Engine) sign(ctx context.Context, c *Claimed, d *Draft, payer Payer, compute shieldpool.Compute) (*Attempt, error) {

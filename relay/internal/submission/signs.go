@@ -9,13 +9,14 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 )
 
-// signAge is how long the absence of a pin is believed before the database is
-// asked again: another pod may have learnt it.
+// signAge is how long a pin, or its absence, is believed before the database is
+// asked again: another pod may have learnt another one, or an operator forgotten it.
 const signAge = 30 * time.Second
 
-// SignPolicy decides which sign of a proof's A is taken: a configured one, or,
-// in the automatic setting, either until a finalized transaction has shown
-// which one the program takes.
+// SignPolicy decides which sign of a proof's A is taken unseen: a configured one, or,
+// in the automatic setting, either until a finalized transaction has shown which
+// one the program takes. The other one is tried on the chain before it is refused,
+// and one that lands all the same is the pin from then on.
 type SignPolicy struct {
 	store   Store
 	keyHash [32]byte
@@ -24,6 +25,8 @@ type SignPolicy struct {
 	mu    sync.Mutex
 	fixed groth16.Sign
 	asked time.Time
+	// configured says that fixed is the operator's, for good.
+	configured bool
 }
 
 // NewSignPolicy takes the setting "auto", "plain" or "negated".
@@ -37,10 +40,15 @@ func NewSignPolicy(setting string, store Store, keyHash [32]byte, now func() tim
 	}
 	var err error
 	p.fixed, err = groth16.ParseSign(setting)
+	p.configured = true
 	return p, err
 }
 
-// Accepts reports whether a proof of that sign is taken.
+// Configured reports whether the sign is the operator's, so that no transaction
+// shows otherwise.
+func (p *SignPolicy) Configured() bool { return p.configured }
+
+// Accepts reports whether a proof of that sign is taken unseen.
 func (p *SignPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
 	fixed, known := p.known()
 	if !known {
@@ -55,7 +63,7 @@ func (p *SignPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) 
 func (p *SignPolicy) known() (fixed groth16.Sign, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fixed, p.fixed != groth16.SignUnknown || (!p.asked.IsZero() && p.now().Sub(p.asked) <= signAge)
+	return p.fixed, p.configured || (!p.asked.IsZero() && p.now().Sub(p.asked) <= signAge)
 }
 
 // ask reads the pin, for each caller within its own time: a database that hangs

@@ -164,7 +164,7 @@ type Store interface {
 	// It returns the leases that were lost, of which nothing was written.
 	Complete(ctx context.Context, landings []Landing) (lost []Lease, err error)
 	// Finalize ends the watch over landings and pins the proof's sign for the
-	// verifying key. It corrects each landing's slot, and its leaves when the
+	// verifying key, in place of the other sign. It corrects each landing's slot, and its leaves when the
 	// outcome has any. It returns the leases that were lost.
 	Finalize(ctx context.Context, landings []Landing, pins []SignPin) (lost []Lease, err error)
 	// Reopen takes a completed submission back to processing: its fork died.

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/store"
+)
+
+type proofACmd struct{ config.ProofA }
+
+// Run lists the pinned signs, and forgets them when it is asked to.
+func (c *proofACmd) Run(env *environment) error {
+	c.Found = env.malformed
+	url, err := c.Load()
+	if err != nil {
+		return err
+	}
+	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		pins, err := s.Pins(env)
+		if store.Unmigrated(err) {
+			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		if len(pins) == 0 {
+			_, err := fmt.Fprintln(env.out, "No encoding is pinned: proofs of either are tried, and the first transaction that is finalized pins its own.")
+			return err
+		}
+		table := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "verifying key\tA\tsince\tlearnt from")
+		for _, p := range pins {
+			fmt.Fprintf(table, "%x\t%s\t%s\t%s\n", p.KeyHash, p.Sign, p.Since.UTC().Format(time.RFC3339), p.Signature)
+		}
+		if err := table.Flush(); err != nil || !c.Forget {
+			return err
+		}
+		n, err := s.ForgetPins(env)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(env.out, "\nForgot %d.\n", n)
+		return err
+	})
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// PinnedSign implements submission.Store.
+func (s *Store) PinnedSign(ctx context.Context, keyHash [32]byte) (string, error) {
+	var sign string
+	err := s.Pool.QueryRow(ctx, `SELECT sign FROM proof_signs WHERE key_hash = $1`, keyHash[:]).Scan(&sign)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", unavailable(fmt.Errorf("read pinned proof sign: %w", err))
+	}
+	return sign, nil
+}
+
+// Pin is a pinned sign of a proof's A, with what taught it and since when.
+type Pin struct {
+	submission.SignPin
+	Since time.Time
+}
+
+// Pins lists the pinned signs of all verifying keys.
+func (s *Store) Pins(ctx context.Context) ([]Pin, error) {
+	type row struct {
+		Key, Signature []byte
+		Sign           string
+		Since          time.Time
+	}
+	rows, err := collect(ctx, s, pgx.RowToStructByPos[row], `SELECT key_hash, signature, sign, created_at FROM proof_signs ORDER BY created_at, key_hash`)
+	if err != nil {
+		return nil, fmt.Errorf("list pinned proof signs: %w", err)
+	}
+	pins := make([]Pin, len(rows))
+	for i, r := range rows {
+		pins[i] = Pin{SignPin: submission.SignPin{Sign: r.Sign}, Since: r.Since}
+		copy(pins[i].KeyHash[:], r.Key)
+		copy(pins[i].Signature[:], r.Signature)
+	}
+	return pins, nil
+}
+
+// ForgetPins deletes all pinned signs: what is finalized next pins anew.
+func (s *Store) ForgetPins(ctx context.Context) (n int64, err error) {
+	tag, err := s.Pool.Exec(ctx, `DELETE FROM proof_signs`)
+	if err != nil {
+		return 0, unavailable(fmt.Errorf("forget pinned proof signs: %w", err))
+	}
+	return tag.RowsAffected(), nil
+}

@@ -1,0 +1,208 @@
+package submission_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// several is a client of endpoints of the chain by those names, in their order.
+func (w *world) several(names ...string) *chain.Endpoints {
+	w.t.Helper()
+	var all []chain.Endpoint
+	for _, name := range names {
+		url, err := w.chain.ListenEndpoint(name, "127.0.0.1:0")
+		must(w.t, err)
+		all = append(all, chain.Endpoint{Name: name, URL: url, WebSocketURL: chain.NoWebSocket, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}})
+	}
+	e := w.endpoints(all...)
+	go e.Run(w.t.Context())
+	w.eventually("all endpoints have told where they are", func() bool {
+		for _, s := range e.Status() {
+			if s.SlotAt.IsZero() {
+				return false
+			}
+		}
+		return true
+	})
+	return e
+}
+
+// over is a relay that reaches the chain through the endpoints.
+func (w *world) over(e *chain.Endpoints) *relay {
+	w.t.Helper()
+	return w.assemble(parts{state: w.newState(e), chain: func(submission.Chain) submission.Chain { return e }})
+}
+
+func (w *world) faults(name string, rules ...fault.Rule) {
+	w.t.Helper()
+	must(w.t, w.chain.Endpoint(name).SetFaults(rules))
+}
+
+// ahead is how many submissions keep the pool busy.
+func (w *world) ahead() int {
+	w.t.Helper()
+	n, err := w.store.Ahead(w.t.Context(), w.pool.Address, 1<<62, 100)
+	must(w.t, err)
+	return n
+}
+
+func (w *world) heldBy(reason string) int64 {
+	w.t.Helper()
+	b, err := w.store.Backlog(w.t.Context())
+	must(w.t, err)
+	return b.Held[reason]
+}
+
+// lies are that every signature is final, whatever becomes of the transaction.
+var lies = []fault.Rule{
+	{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds},
+	{Method: "sendTransaction", Drop: true},
+}
+
+// TestOneLiarOfTwoCompletesNothing: what one endpoint calls final is sent again and
+// again, keeps neither a place nor the pool, and ends when it has truly landed.
+func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("liar", "honest")
+	w.faults("liar", lies...)
+	w.faults("honest", fault.Rule{Method: "sendTransaction", Drop: true})
+	r := w.over(e)
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("it is sent again", func() bool { return r.of("rebroadcast") > 3 })
+	if s := w.get(id); s.Done() || w.balance(to) > 0 {
+		t.Fatalf("the submission is %+v on the word of one endpoint, and the recipient holds %d", s, w.balance(to))
+	}
+	w.clock.advance(3 * time.Second)
+	w.eventually("it waits for a second endpoint", func() bool { return w.heldBy(submission.HoldSecond) == 1 })
+	if n, _ := r.Watching(); n != 0 || w.ahead() != 0 {
+		t.Errorf("%d places are taken, and %d submissions keep the pool busy, want none", n, w.ahead())
+	}
+	before := r.of("rebroadcast")
+	w.eventually("it is still sent", func() bool { w.clock.advance(time.Second); return r.of("rebroadcast") > before+2 })
+	if s := w.get(id); s.Done() || s.Finalized {
+		t.Fatalf("the submission is %+v on the word of one endpoint", s)
+	}
+	if s := e.Status(); s[0].Contradictions == 0 {
+		t.Errorf("nobody tells of the contradiction: %+v", s)
+	}
+	w.faults("liar")
+	w.faults("honest")
+	w.eventually("it is final", func() bool { w.clock.advance(time.Second); return w.get(id).Finalized })
+	if w.balance(to) == 0 || w.heldBy(submission.HoldSecond) != 0 {
+		t.Errorf("the recipient holds %d, and %d submissions wait", w.balance(to), w.heldBy(submission.HoldSecond))
+	}
+}
+
+// TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot: one of two is away.
+func TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("one", "two")
+	r := w.assemble(parts{state: w.newState(e), chain: func(submission.Chain) submission.Chain { return e }, concurrency: 1})
+	w.run(r)
+	w.faults("two", fault.Rule{Cut: true})
+	var ids []uuid.UUID
+	for n := range 3 {
+		req, to := w.withdrawal(sol)
+		ids = append(ids, w.submit(r, req).ID)
+		w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
+		w.eventually("it waits, and its place is free", func() bool {
+			w.clock.advance(time.Second)
+			taken, _ := r.Watching()
+			return w.heldBy(submission.HoldSecond) == int64(n+1) && taken == 0
+		})
+	}
+	if n := w.ahead(); n != 0 {
+		t.Errorf("%d submissions keep the pool busy, want none", n)
+	}
+	for _, id := range ids {
+		if w.get(id).Done() {
+			t.Error("a submission is done on the word of one endpoint")
+		}
+	}
+	w.faults("two")
+	for _, id := range ids {
+		w.eventually("it is final", func() bool { return w.get(id).Finalized })
+		if s := w.get(id); s.State != submission.Completed {
+			t.Errorf("the submission ended as %+v", s)
+		}
+	}
+	if r.of("signed") != 3 {
+		t.Errorf("%d transactions were signed for 3 submissions", r.of("signed"))
+	}
+}
+
+// TestALyingSimulationFailsNothing, neither while the other endpoint answers nor
+// while it does not.
+func TestALyingSimulationFailsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("liar", "honest")
+	no := fault.Rule{Method: "simulateTransaction", Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":4208}]}`}
+	w.faults("liar", no)
+	r := w.over(e)
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v, failure %v, by one endpoint's simulation", s, s.Failure)
+	}
+	w.faults("honest", fault.Rule{Method: "simulateTransaction", Status: 503})
+	req, _ = w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("it waits for the other endpoint", func() bool { return w.heldBy(submission.HoldSecond) == 1 })
+	if s := w.get(id); s.Done() || w.ahead() != 0 {
+		t.Errorf("the submission is %+v, failure %v; %d keep the pool busy", s, s.Failure, w.ahead())
+	}
+	w.faults("honest")
+	if s := w.done(id); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v, failure %v, by one endpoint's simulation", s, s.Failure)
+	}
+}
+
+// TestALyingFailureFailsNothing: a signature of which one endpoint says that it
+// failed for good lands all the same.
+func TestALyingFailureFailsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("liar", "honest")
+	w.faults("liar", fault.Rule{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":4208}]}`})
+	r := w.over(e)
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
+	w.clock.advance(3 * time.Second)
+	w.eventually("it waits for the two to agree", func() bool { return w.heldBy(submission.HoldSecond) == 1 })
+	w.faults("liar")
+	if s := w.done(id); s.State != submission.Completed || r.of("signed") != 1 {
+		t.Errorf("the submission ended as %+v, failure %v, after %d signatures", s, s.Failure, r.of("signed"))
+	}
+}
+
+// TestALiarAheadStopsNoSigning: the endpoint that is asked first claims to be far
+// ahead of the chain.
+func TestALiarAheadStopsNoSigning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("liar", "honest")
+	w.faults("liar", fault.Rule{Ahead: 1000})
+	r := w.over(e)
+	w.run(r)
+	for range 3 {
+		req, _ := w.withdrawal(sol)
+		id := w.submit(r, req).ID
+		w.eventually("it is final", func() bool { return w.get(id).Finalized })
+		if s := w.get(id); s.State != submission.Completed {
+			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+		}
+	}
+}
