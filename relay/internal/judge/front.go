@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -11,7 +12,8 @@ const (
 	recently = 30 * time.Second
 	// leeway is by how many slots an answer may be ahead of where the clock says
 	// that the chain is: a processed slot is some ahead of the confirmed ones.
-	leeway = 64
+	// An only endpoint has more, because nobody else can say that it is right.
+	leeway, leewayAlone = 64, 1000
 	// firstRate is how many slots a second the chain makes, until it is measured
 	// over at least rateOver.
 	firstRate = 5.0
@@ -100,7 +102,7 @@ func (f *Front) Saw(i int, slot, best uint64, now time.Time) (possible bool) {
 	if p.refused = !possible; p.refused {
 		return false
 	}
-	if slot >= p.high || now.Sub(p.highAt) > recently {
+	if slot >= p.high || now.Sub(p.highAt) > recently || f.known(now) && float64(p.high) > f.expected(now)+f.near {
 		p.high, p.highAt = slot, now
 	}
 	p.stands(slot, best, now)
@@ -209,7 +211,14 @@ func (f *Front) expected(now time.Time) float64 {
 
 // limit is the highest slot that is possible.
 func (f *Front) limit(now time.Time) float64 {
-	return f.expected(now) + max(f.rate/2, firstRate)*now.Sub(f.at).Seconds() + f.near + leeway
+	if !f.measured {
+		return math.Inf(1)
+	}
+	most := f.expected(now) + max(f.rate/2, firstRate)*now.Sub(f.at).Seconds() + f.near
+	if len(f.all) == 1 {
+		return most + leewayAlone
+	}
+	return most + leeway
 }
 
 // Lag is by how many slots endpoint i was behind when it last answered, and
