@@ -161,7 +161,7 @@ func TestWhatWaitsForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 	lost := leases[2]
 	lost.Epoch++
 	ok(t, s.NoteHold(ctx, []submission.Lease{leases[0], leases[1], lost}, submission.HoldSecond))
-	n, err := s.Ahead(ctx, testPool, 1<<62, 10)
+	n, err := s.Ahead(ctx, testPool, 0, 1<<62, 10)
 	if err != nil || n != 1 {
 		t.Errorf("%d submissions are ahead (%v), want the one that waits for nothing", n, err)
 	}

@@ -47,7 +47,7 @@ func (w *world) faults(name string, rules ...fault.Rule) {
 // ahead is how many submissions keep the pool busy.
 func (w *world) ahead() int {
 	w.t.Helper()
-	n, err := w.store.Ahead(w.t.Context(), w.pool.Address, 1<<62, 100)
+	n, err := w.store.Ahead(w.t.Context(), w.pool.Address, 0, 1<<62, 100)
 	must(w.t, err)
 	return n
 }

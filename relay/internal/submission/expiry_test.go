@@ -44,6 +44,7 @@ func TestAnAttemptThatNobodyEndsKeepsNoPlaceAndMakesNoPoolBusy(t *testing.T) {
 	t.Parallel()
 	const places = 50
 	w := newWorld(t)
+	w.deposit((places + 1) * sol) // enough for all, in whatever order they come
 	u := &undecided{}
 	u.loses.Store(true)
 	u.disagrees.Store(true)
