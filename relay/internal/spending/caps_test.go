@@ -92,6 +92,20 @@ func allow(t *testing.T, c *Caps, transfer bool, lamports uint64) {
 	}
 }
 
+// TestWhatThisProcessSpentOnTransfersCountsAtOnce: the fleet's sum does not show it yet.
+func TestWhatThisProcessSpentOnTransfersCountsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCaps(t, &sheet{}, Limits{TransferDay: 100}, nil)
+		allow(t, c, false, 1000)
+		allow(t, c, true, 60)
+		wantReached(t, c.Allow(t.Context(), true, 41), "on transfers")
+		allow(t, c, true, 40)
+		wantReached(t, c.Ready(t.Context(), true, 1), "on transfers")
+		allow(t, c, false, 1000)
+	})
+}
+
 func TestWhatEachCapCovers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

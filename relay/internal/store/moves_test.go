@@ -366,4 +366,9 @@ func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
 	if got := spent(true); got != 1009 {
 		t.Errorf("transfers spent %d after another's burial, want 1009", got)
 	}
+	// A transfer gives back to the transfers' sum, and to no other.
+	ok(t, s.BuryAttempts(ctx, tr.Lease(), []submission.Burial{{Signature: solana.Signature{9}, Paid: 5}}))
+	if transfers, others := spent(true), spent(false); transfers != 5 || others != 1002+5 {
+		t.Errorf("after a transfer's burial transfers spent %d and others %d, want the 5 that were paid, and %d", transfers, others, 1002+5)
+	}
 }
