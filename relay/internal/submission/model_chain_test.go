@@ -217,15 +217,15 @@ func (c *modelChain) landed(sig solana.Signature) *modelLanding {
 	return c.landing(sig, c.tip)
 }
 
-// dead reports whether a transaction that may land up to a height can do so on
-// no fork any more, and has not succeeded.
-func (c *modelChain) dead(sig solana.Signature, lastHeight uint64) bool {
+// dead reports whether an attempt can land on no fork any more, and has not
+// succeeded: blocks have passed its last height, or its blockhash is of a fork that died.
+func (c *modelChain) dead(a *modelAttempt) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.landing(sig, c.finalized); l != nil {
+	if l := c.landing(a.signature, c.finalized); l != nil {
 		return l.err != nil
 	}
-	return c.finalized.height > lastHeight
+	return c.finalized.height > a.made.height+c.life || c.finalized.slot > a.made.slot && !a.made.on(c.finalized)
 }
 
 // drivenOut reports whether leaves drove a root out of the ring on any fork

@@ -99,19 +99,20 @@ func (w *modelWorld) recorded(p *modelProcess, l submission.Lease, a *submission
 		w.violated("attempt of %s is no transaction: %v", w.short(l.ID), err)
 		return
 	case tx.signature != a.Signature, tx.payer != a.FeePayer, tx.blockhash != a.Blockhash, a.Cost != tx.fee+tx.rent,
-		made == nil || made.slot != a.BlockhashSlot || made.height+w.chain.life != a.LastValidBlockHeight:
+		made == nil || made.slot != a.BlockhashSlot,
+		a.LastValidBlockHeight < made.height+w.chain.life, a.LastValidBlockHeight > made.height+w.chain.life && w.hostile.percent == 0 && !w.lied:
 		w.violated("attempt of %s is not what its row says", w.short(l.ID))
 	case submission.ContentHash(tx.call) != taken.hash:
 		w.violated("attempt of %s does not do what was asked", w.short(l.ID))
 	}
 	for _, earlier := range w.attemptsOf(taken) {
-		if !earlier.lost && !w.chain.dead(earlier.signature, earlier.lastHeight) {
+		if !earlier.lost && !w.chain.dead(earlier) {
 			w.violated("death rule: %s was signed anew as %.4x while %.4x has landed or can land", w.short(l.ID), a.Signature[:], earlier.signature[:])
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: taken, lastHeight: a.LastValidBlockHeight}
+	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: taken, made: made}
 }
 
 // attemptsOf are all that were ever committed of a submission.
@@ -151,11 +152,11 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 	w.mu.Lock()
 	known.sent = true
 	w.mu.Unlock()
-	if known.lost || w.chain.dead(known.signature, known.lastHeight) {
+	if known.lost || w.chain.dead(known) {
 		return // a late send of what can land no more harms nobody
 	}
 	for _, other := range w.attemptsOf(known.submission) {
-		if other != known && !other.lost && !w.chain.dead(other.signature, other.lastHeight) {
+		if other != known && !other.lost && !w.chain.dead(other) {
 			w.violated("death rule: %s sent %.4x while %.4x has landed or can land", p.name, tx.signature[:], other.signature[:])
 		}
 	}
@@ -181,7 +182,7 @@ func (w *modelWorld) failed(p *modelProcess, id uuid.UUID, code refusal.Code) {
 		switch {
 		case l != nil && l.err == nil && l.block.height <= confirmed.height:
 			w.violated("%s failed with %s, and %.4x of it has landed", w.short(id), code, a.signature[:])
-		case !a.lost && !w.chain.dead(a.signature, a.lastHeight):
+		case !a.lost && !w.chain.dead(a):
 			w.violated("death rule: %s failed with %s while %.4x of it can land", w.short(id), code, a.signature[:])
 		}
 	}

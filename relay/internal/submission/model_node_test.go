@@ -22,7 +22,7 @@ func nodeBehind(method string) error {
 func (n modelNode) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
 	return ask(ctx, n.modelProcess, "blockhash", "", noChain, func(_ context.Context, _ modelFault, v modelView) (ledger.Blockhash, error) {
 		b := v.confirmed
-		return ledger.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.life}, nil
+		return ledger.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.life + n.higher(b)}, nil
 	})
 }
 
@@ -86,7 +86,8 @@ func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bo
 		if v.confirmed.slot < minContextSlot {
 			return ledger.Simulation{}, nodeBehind("simulateTransaction")
 		}
-		return ledger.Simulation{Err: n.w.chain.preflight(v, tx, replaceBlockhash), UnitsConsumed: tx.units(), Slot: v.confirmed.slot}, nil
+		truth := ledger.Simulation{Err: n.w.chain.preflight(v, tx, replaceBlockhash), UnitsConsumed: tx.units(), Slot: v.confirmed.slot}
+		return n.simulated(string(tx.call.Inputs.Nullifiers[0][:]), truth), nil
 	})
 }
 
@@ -120,10 +121,25 @@ func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature
 	return out
 }
 
+// expired is the slot up to which no blockhash can be named any more, as a node
+// with that view tells; 0 for none.
+func (c *modelChain) expired(v modelView) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v.finalized.height <= c.life {
+		return 0
+	}
+	if b := v.finalized.at(v.finalized.height - c.life - 1); b != nil {
+		return b.slot
+	}
+	return 0
+}
+
 // Statuses implements submission.Chain.
 func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
 	out, err := ask(ctx, n.modelProcess, "statuses", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) ([]*ledger.Status, error) {
-		return n.w.chain.statuses(f, v, sigs, v.tip.slot-min(v.tip.slot, n.w.chain.recent)), nil
+		truth := n.w.chain.statuses(f, v, sigs, v.tip.slot-min(v.tip.slot, n.w.chain.recent))
+		return n.contest("statuses", v, sigs, truth, false), nil
 	})
 	return out, 0, err
 }
@@ -133,8 +149,9 @@ func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (ledger.
 	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (ledger.Look, error) {
 		from := n.w.chain.searchable(v)
 		return ledger.Look{
-			Statuses: n.w.chain.statuses(f, v, sigs, from), Slot: v.tip.slot,
+			Statuses: n.contest("search", v, sigs, n.w.chain.statuses(f, v, sigs, from), true), Slot: v.tip.slot,
 			FinalizedSlot: v.finalized.slot, FinalizedHeight: v.finalized.height, FirstAvailable: from,
+			ExpiredSlot: n.w.chain.expired(v),
 		}, nil
 	})
 }

@@ -183,6 +183,12 @@ func (m *model) ofFate() []modelOperation {
 	return []modelOperation{
 		{"faults begin", 3, func(*modelProcess) { m.faults = 10 + m.rand.IntN(40) }},
 		{"faults end", 6, func(*modelProcess) { m.faults = 0 }},
+		{"an endpoint begins to lie", 3, func(*modelProcess) {
+			m.hostile = modelLies{percent: 40 + 20*m.rand.IntN(4), aim: modelAim(m.rand.IntN(int(modelAims))), three: m.rand.IntN(3) == 0, stays: m.rand.IntN(2) == 0}
+			m.lied = true
+			m.note("one endpoint lies: %+v", m.hostile)
+		}},
+		{"the endpoint is honest again", 2, func(*modelProcess) { m.hostile = modelLies{} }},
 		{"kill", 2, func(p *modelProcess) { p.kill() }},
 		{"kill in a step", 6, func(p *modelProcess) {
 			p.dieAt = stops()[m.rand.IntN(len(stops()))]

@@ -126,11 +126,15 @@ func (m *model) revive() {
 // blockhash dies and every root leaves the ring well within it.
 const modelRestRounds = 200
 
-// rest ends all faults and lets one process finish everything.
+// rest ends all faults and lets one process finish everything, while a hostile
+// endpoint may lie on.
 func (m *model) rest() {
 	m.t.Helper()
 	m.note("all comes to rest")
 	m.faults, m.chain.history = 0, 0
+	if !m.hostile.stays {
+		m.hostile = modelLies{}
+	}
 	m.fund(modelSOL)
 	for _, p := range m.processes {
 		p.dieAt = ""
@@ -142,8 +146,12 @@ func (m *model) rest() {
 		p.kill()
 	}
 	m.exec(`UPDATE workers SET until = now() - interval '1 second' WHERE id <> $1`, last.worker)
-	for range modelRestRounds {
+	for round := range modelRestRounds {
 		m.tick++
+		if round == modelRestRounds/2 && !m.hostile.settled() {
+			m.note("the endpoint is honest again")
+			m.hostile = modelLies{}
+		}
 		last.engine.BeatOnce(m.t.Context())
 		last.engine.ReapOnce(m.t.Context())
 		last.engine.AuditOnce(m.t.Context())

@@ -53,6 +53,9 @@ type modelWorld struct {
 	// faults is the percentage of calls that go wrong; tick tells operations apart.
 	faults, tick int
 	serial       uint64
+	// hostile is one of the endpoints, and lied says that it ever had a say.
+	hostile modelLies
+	lied    bool
 
 	mu    sync.Mutex
 	ahead time.Duration
@@ -79,7 +82,8 @@ type modelTaken struct {
 type modelAttempt struct {
 	signature  solana.Signature
 	submission *modelTaken
-	lastHeight uint64
+	// made is the block of its blockhash.
+	made *modelBlock
 	// lost says that its row has been taken from the database.
 	lost, sent bool
 }
