@@ -121,7 +121,7 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
 		case e.Breaker != judge.Closed:
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
-		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionTold && now.Sub(e.ContradictedAt) > contradictionTold:
+		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionTold:
 			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")
 		case e.Lag > lagAllowed:
 			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
