@@ -43,6 +43,8 @@ const (
 	ReasonValid = "Valid"
 	// ReasonInvalidSpec: the message names the field, what was expected and what to do.
 	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonNotAllowed: the operator's settings do not let a RelayPool have this image or this field of the template.
+	ReasonNotAllowed = "NotAllowed"
 )
 
 // Reasons of SecretsResolved.
@@ -61,6 +63,11 @@ const (
 	ReasonConfigMapMalformed  = "ConfigMapMalformed"
 	// ReasonSecretForeign: a Secret with the name of a generated key is there and was not made by the operator for this pool.
 	ReasonSecretForeign = "SecretForeign"
+	// ReasonSecretNotUsable, ReasonConfigMapNotUsable: nobody has said that this RelayPool may name the object.
+	ReasonSecretNotUsable    = "SecretNotUsable"
+	ReasonConfigMapNotUsable = "ConfigMapNotUsable"
+	// ReasonGeneratedKey: the Secret is a generated fee payer key, and named by another RelayPool or in another field.
+	ReasonGeneratedKey = "GeneratedKey"
 )
 
 // Reasons of PoolInitialised. All but the first and the last two are False, and

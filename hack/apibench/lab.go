@@ -162,7 +162,7 @@ func (l *lab) start(ctx context.Context, name string) (*operator, error) {
 	o := &operator{metrics: "http://" + address + contract.MetricsPath}
 	o.Process, err = process.Start("operator", filepath.Join(l.settings.state, name+".log"), l.settings.operator,
 		"run", "--kubeconfig="+l.kubeconfig, "--relay-image=registry.example/relaypool/relay:"+contract.Version,
-		"--leader-elect=false", "--metrics-listen="+address, "--health-listen=none")
+		"--leader-elect=false", "--cluster-wide", "--metrics-listen="+address, "--health-listen=none")
 	if err != nil {
 		return nil, err
 	}

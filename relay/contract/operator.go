@@ -34,6 +34,11 @@ const (
 	OperatorEnvContext              = "RELAYPOOL_CONTEXT"
 	OperatorEnvRelayImage           = "RELAYPOOL_RELAY_IMAGE"
 	OperatorEnvNamespaces           = "RELAYPOOL_NAMESPACES"
+	OperatorEnvClusterWide          = "RELAYPOOL_CLUSTER_WIDE"
+	OperatorEnvTenantImages         = "RELAYPOOL_TENANT_IMAGES"
+	OperatorEnvTenantTemplateFields = "RELAYPOOL_TENANT_TEMPLATE_FIELDS"
+	OperatorEnvTenantRequireLabel   = "RELAYPOOL_TENANT_REQUIRE_LABEL"
+	OperatorEnvTenantUsable         = "RELAYPOOL_TENANT_USABLE"
 	OperatorEnvOperatorNamespace    = "RELAYPOOL_OPERATOR_NAMESPACE"
 	OperatorEnvConcurrentReconciles = "RELAYPOOL_CONCURRENT_RECONCILES"
 	OperatorEnvCheckWorkers         = "RELAYPOOL_CHECK_WORKERS"
@@ -56,7 +61,8 @@ const (
 func OperatorEnvironmentVariables() []string {
 	return []string{
 		OperatorEnvConcurrentReconciles, OperatorEnvCheckWorkers, OperatorEnvRefsInterval, OperatorEnvResync,
-		OperatorEnvKubeconfig, OperatorEnvContext, OperatorEnvRelayImage, OperatorEnvNamespaces, OperatorEnvOperatorNamespace,
+		OperatorEnvKubeconfig, OperatorEnvContext, OperatorEnvRelayImage, OperatorEnvNamespaces, OperatorEnvClusterWide, OperatorEnvOperatorNamespace,
+		OperatorEnvTenantImages, OperatorEnvTenantTemplateFields, OperatorEnvTenantRequireLabel, OperatorEnvTenantUsable,
 		OperatorEnvMetricsListen, OperatorEnvMetricsCertDir, OperatorEnvHealthListen,
 		OperatorEnvExternalListen, OperatorEnvExternalService, OperatorEnvExternalSecret,
 		OperatorEnvLeaderElect, OperatorEnvLeaseName, OperatorEnvLeaseDuration, OperatorEnvLeaseRenewDeadline, OperatorEnvLeaseRetryPeriod,

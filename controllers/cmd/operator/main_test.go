@@ -101,11 +101,12 @@ func TestWrongUseEndsWithTwo(t *testing.T) {
 		"no command":                        {nil, `expected one of "run"`},
 		"an argument that nothing takes":    {[]string{"run", canary}, "an argument that is neither"},
 		"a flag without its value":          {[]string{"run", "--relay-image"}, "--relay-image"},
-		"run without what it needs":         {[]string{"run", "--kubeconfig=/nowhere"}, "the configuration has 3 problems:"},
-		"a malformed number among them":     {[]string{"run", "--kubeconfig=/nowhere", "--check-workers=" + canary}, "the configuration has 4 problems:"},
+		"run without what it needs":         {[]string{"run", "--kubeconfig=/nowhere"}, "the configuration has 4 problems:"},
+		"a malformed number among them":     {[]string{"run", "--kubeconfig=/nowhere", "--check-workers=" + canary}, "the configuration has 5 problems:"},
 		"plan without a file":               {[]string{"plan"}, "missing flags: --file"},
 		"plan of a file that is not there":  {[]string{"plan", "-f", "/nowhere/pool.yaml"}, "no such file"},
 		"plan of a file without RelayPools": {[]string{"plan", "-f", file(t, "apiVersion: v1\nkind: Secret\n")}, "expected a RelayPool of relaypool.dev/v1alpha1, found none"},
+		"plan with tenants' fields of none": {[]string{"plan", "-f", minimal, "--tenant-template-fields=" + canary}, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields"},
 		"plan with an image that is none":   {[]string{"plan", "-f", minimal, "--relay-image=" + canary + " x"}, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512"},
 	}
 	for name, tt := range tests {
@@ -167,5 +168,24 @@ func TestAPlanThatWouldBeRefusedEndsWithOne(t *testing.T) {
 	code, out, stderr := command(t, in, "plan", "-f", "-")
 	if code != commandline.ExitFailed || out != "" || !strings.Contains(stderr, "RelayPool demo would be refused") || !strings.Contains(stderr, "replicas and autoscaling exclude each other") {
 		t.Errorf("ends with %d, prints %q and says %q", code, out, stderr)
+	}
+}
+
+// What the operator's settings do not allow is told before anything is applied.
+func TestAPlanObeysTheSettingsForTenants(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("testdata/minimal.yaml")
+	noError(t, err)
+	in := strings.Replace(string(content), "replicas: 3", "replicas: 3\n  image: evil.example/relay:1\n  template: {tolerations: [{operator: Exists}]}", 1)
+	succeed(t, in, "plan", "-f", "-")
+	succeed(t, string(content), "plan", "-f", "-", "--tenant-images=registry.example/relay", "--tenant-template-fields=none")
+	for flag, want := range map[string]string{
+		"--tenant-images=registry.example/relay": "spec.image: expected an image of registry.example/relay, received evil.example/relay",
+		"--tenant-template-fields=labels":        "spec.template.tolerations: this operator lets RelayPools set only the fields labels",
+	} {
+		code, out, stderr := command(t, in, "plan", "-f", "-", flag)
+		if code != commandline.ExitFailed || out != "" || !strings.Contains(stderr, "RelayPool demo would not be accepted: "+want) {
+			t.Errorf("with %s it ends with %d, prints %q and says %q, want %d, nothing and %q", flag, code, out, stderr, commandline.ExitFailed, want)
+		}
 	}
 }

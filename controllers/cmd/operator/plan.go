@@ -7,6 +7,8 @@ import (
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/admit"
+	"github.com/relaypool/relaypool/controllers/internal/manager"
+	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 	"github.com/relaypool/relaypool/relay/commandline"
 )
@@ -18,6 +20,7 @@ type planCmd struct {
 	Server            bool   `help:"Ask a cluster: print only what would be made or changed there, with the kinds that it has, and tell what the API server would refuse, what is missing and what is somebody else's. Nothing is changed. Ends with 1 when not all of it would come about."`
 	OperatorNamespace string `default:"relaypool-system" env:"RELAYPOOL_OPERATOR_NAMESPACE" placeholder:"NAMESPACE" help:"Namespace that the operator is installed in, from which network policies admit it."`
 
+	Tenants          settings.Tenants `embed:"" prefix:"tenant-"`
 	settings.Cluster `embed:""`
 }
 
@@ -25,6 +28,7 @@ type planCmd struct {
 func (c *planCmd) Run(env *environment) error {
 	problems := append(commandline.Problems{}, env.malformed...)
 	problems = append(problems, settings.CheckImage(c.RelayImage)...)
+	problems = append(problems, c.Tenants.Check()...)
 	if len(problems) > 0 {
 		return problems
 	}
@@ -35,19 +39,24 @@ func (c *planCmd) Run(env *environment) error {
 	if c.Server {
 		return c.preview(env, pools)
 	}
-	for _, pool := range pools {
-		objects, err := render(pool, c.RelayImage, c.OperatorNamespace)
+	for _, declared := range pools {
+		objects, err := render(declared, c.settings())
 		if err != nil {
-			return fmt.Errorf("RelayPool %s would not be accepted: %w", pool.Name, err)
+			return fmt.Errorf("RelayPool %s would not be accepted: %w", declared.Name, err)
 		}
 		for _, object := range objects {
 			if err := writeYAML(env.out, object.Kind.Kind, object.Name, object.Config); err != nil {
 				return err
 			}
 		}
-		remark(env.err, pool)
+		remark(env.err, declared)
 	}
 	return nil
+}
+
+// settings are those of the operator that the plan is for.
+func (c *planCmd) settings() pool.Settings {
+	return manager.PoolSettings(c.RelayImage, c.OperatorNamespace, c.Tenants.Policy())
 }
 
 // read gives the file's RelayPools as the API server would take them in.

@@ -22,7 +22,7 @@ func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 	if err != nil {
 		return commandline.Problems{err}
 	}
-	previewer, err := manager.NewPreviewer(cluster, manager.PoolSettings(c.RelayImage, c.OperatorNamespace))
+	previewer, err := manager.NewPreviewer(cluster, c.settings())
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,9 @@ func tell(w io.Writer, name string, declared *v1alpha1.RelayPool, p *pool.Previe
 	}
 	for _, ref := range p.Result.Foreign {
 		say("%s is somebody else's and would be left alone: move it away, or give the RelayPool another name", ref)
+	}
+	for _, ref := range p.Result.Withheld {
+		say("%s would not be made or changed before that, because its pods would use it", ref)
 	}
 	for i := range p.Result.Refused {
 		refused := &p.Result.Refused[i]

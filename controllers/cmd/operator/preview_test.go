@@ -46,9 +46,11 @@ func documents(out string) (kinds []string) {
 	return kinds
 }
 
-func planned(t *testing.T, cluster *rest.Config, pool *v1alpha1.RelayPool) (code int, out, stderr string) {
+func planned(t *testing.T, cluster *rest.Config, pool *v1alpha1.RelayPool, flags ...string) (code int, out, stderr string) {
 	t.Helper()
-	return command(t, manifest(t, pool), "plan", "-f", "-", "--server", "--kubeconfig="+kubeconfig(t, cluster), "--relay-image="+image, "--operator-namespace="+pool.Namespace)
+	return command(t, manifest(t, pool), append([]string{
+		"plan", "-f", "-", "--server", "--kubeconfig=" + kubeconfig(t, cluster), "--relay-image=" + image, "--operator-namespace=" + pool.Namespace,
+	}, flags...)...)
 }
 
 // all lists what a namespace has, with versions.
@@ -100,6 +102,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 	s.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
 	tests := map[string]struct {
 		pool     *v1alpha1.RelayPool
+		flags    []string
 		wantCode int
 		want     []string // kinds that are printed
 		says     []string
@@ -129,15 +132,26 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
 			says: []string{"before this is mended: spec.database.urlFrom: Secret nowhere", "not all that is declared would come about"},
 		},
+		"a Secret that is for nobody": {
+			pool: s.Pool("new"), flags: []string{"--tenant-require-label", "--tenant-usable=" + s.Namespace + "/circuit"}, wantCode: commandline.ExitFailed,
+			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
+			says: []string{"before this is mended: spec.database.urlFrom: Secret postgres may not be used by this RelayPool"},
+		},
+		"an image that is not allowed": {
+			pool:  s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Image = "evil.example/relay:1" }),
+			flags: []string{"--tenant-images=registry.example/relay"}, wantCode: commandline.ExitFailed,
+			says: []string{"RelayPool new would not be accepted: spec.image: expected an image of registry.example/relay"},
+		},
 		"an object of somebody else": {
 			pool: s.Pool("taken"), wantCode: commandline.ExitFailed,
-			want: []string{"Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"}, says: []string{"ConfigMap taken is somebody else's"},
+			want: []string{"PodDisruptionBudget", "Service", "ServiceAccount"},
+			says: []string{"ConfigMap taken is somebody else's", "Deployment taken would not be made or changed before that"},
 		},
 	}
 	before := all(t, s)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			code, out, stderr := planned(t, cluster, tc.pool)
+			code, out, stderr := planned(t, cluster, tc.pool, tc.flags...)
 			if code != tc.wantCode {
 				t.Errorf("ends with %d, want %d: %s", code, tc.wantCode, stderr)
 			}

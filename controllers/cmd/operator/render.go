@@ -10,15 +10,14 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
-	"github.com/relaypool/relaypool/controllers/internal/manager"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 )
 
 // render gives the objects of a RelayPool in a cluster that has every kind that
 // the operator can make use of.
-func render(p *v1alpha1.RelayPool, image, operatorNamespace string) ([]build.Object, error) {
+func render(p *v1alpha1.RelayPool, of pool.Settings) ([]build.Object, error) {
 	return pool.Render(p, pool.RenderOptions{
-		Settings:     manager.PoolSettings(image, operatorNamespace),
+		Settings:     of,
 		Capabilities: build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true},
 	})
 }

@@ -275,7 +275,7 @@ func TestEveryReplicaServesExternalMetrics(t *testing.T) {
 
 func TestAClusterThatCannotBeReached(t *testing.T) {
 	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
-	code, _, stderr := command(t, "", "run", "--kubeconfig="+kubeconfig(t, nobody), "--relay-image=relay", "--operator-namespace=here", "--metrics-listen=none", "--health-listen=none")
+	code, _, stderr := command(t, "", "run", "--kubeconfig="+kubeconfig(t, nobody), "--relay-image=relay", "--cluster-wide", "--operator-namespace=here", "--metrics-listen=none", "--health-listen=none")
 	if code != commandline.ExitFailed || !strings.Contains(stderr, "connection refused") {
 		t.Errorf("ends with %d and says %q", code, stderr)
 	}

@@ -128,6 +128,9 @@ type Result struct {
 	Pruned []Ref
 	// Foreign are there and belong to somebody else; they were left alone.
 	Foreign []Ref
+	// Withheld were not made or changed, because their pods would run as somebody
+	// else's service account or with somebody else's configuration: see Foreign.
+	Withheld []Ref
 	// Contested are changed by somebody else again and again; the next repair is
 	// put off.
 	Contested []Ref

@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,14 +45,22 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 			objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 			result := w.apply(objects)
 			ref := []apply.Ref{{Kind: build.KindConfigMap, Name: poolName}}
-			got, want := result.Foreign, ref
+			got := result.Foreign
 			if c.waiting {
 				got = result.Waiting
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(ref, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if len(result.Applied) != len(objects)-1 {
+			// Pods would be configured by what is somebody else's.
+			withheld := []apply.Ref{{Kind: build.KindDeployment, Name: poolName}}
+			if c.waiting {
+				withheld = nil
+			}
+			if diff := cmp.Diff(withheld, result.Withheld); diff != "" {
+				t.Errorf("withheld (-want +got):\n%s", diff)
+			}
+			if len(result.Applied) != len(objects)-1-len(withheld) {
 				t.Errorf("applied %s, want the others", names(result.Applied))
 			}
 			var now corev1.ConfigMap
@@ -60,9 +70,10 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 			}
 			// Once its owner has removed it, the way is free.
 			must(t, w.live.Delete(t.Context(), &now))
+			want := names(append(ref, withheld...))
 			eventually(t, func() error {
 				result, err := w.applier.Apply(t.Context(), w.owner, objects)
-				if err == nil && names(result.Applied) != "ConfigMap demo" {
+				if err == nil && names(result.Applied) != want {
 					err = errorf("%+v", result)
 				}
 				return err
@@ -129,4 +140,24 @@ func TestAnObjectThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 		return w.live.Get(t.Context(), client.ObjectKeyFromObject(u), &corev1.ConfigMap{})
 	})
 	w.settle(objects)
+}
+
+// A RelayPool that is named like a service account with rights gets no pod of it.
+func TestNoPodRunsAsSomebodyElsesAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName}}
+	must(t, w.live.Create(t.Context(), theirs))
+	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
+	result := w.apply(objects)
+	if diff := cmp.Diff([]apply.Ref{{Kind: build.KindServiceAccount, Name: poolName}}, result.Foreign); diff != "" {
+		t.Errorf("foreign (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]apply.Ref{{Kind: build.KindDeployment, Name: poolName}}, result.Withheld); diff != "" {
+		t.Errorf("withheld (-want +got):\n%s", diff)
+	}
+	var d appsv1.Deployment
+	if err := w.live.Get(t.Context(), client.ObjectKey{Namespace: w.owner.Namespace, Name: poolName}, &d); !apierrors.IsNotFound(err) {
+		t.Errorf("the Deployment is there, or: %v", err)
+	}
 }

@@ -47,11 +47,22 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	errs := []error{p.prune(ctx, wanted)}
 	for _, o := range objects {
 		ref := Ref{o.Kind, o.Name}
+		if ref.Kind == build.KindDeployment && slices.ContainsFunc(p.result.Foreign, usedByPods) {
+			p.result.Withheld = append(p.result.Withheld, ref)
+			continue
+		}
 		if err := p.object(ctx, ref, o); err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", ref, err))
 		}
 	}
 	return p.result, errors.Join(errs...)
+}
+
+// usedByPods tells whether pods take an object up by its name. Whoever may make
+// RelayPools could otherwise have pods of any service account, by naming a RelayPool
+// like it.
+func usedByPods(ref Ref) bool {
+	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
 
 func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {

@@ -22,6 +22,9 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// LabelPool is on everything that belongs to a RelayPool, its name the value.
 	LabelPool = "relaypool.dev/pool"
+	// LabelPayerState is on the Secret of every generated fee payer key, and on
+	// nothing else.
+	LabelPayerState = "relaypool.dev/payer-state"
 	// AnnotationRollout is on the pod template: a hash of what pods read at their start.
 	AnnotationRollout = "relaypool.dev/rollout-hash"
 )

@@ -33,7 +33,7 @@ const (
 	LabelRevision = "relaypool.dev/payer-revision"
 	LabelIndex    = "relaypool.dev/payer-index"
 	// LabelState is active, incoming, draining or retired.
-	LabelState = "relaypool.dev/payer-state"
+	LabelState = build.LabelPayerState
 	// AnnotationAddress is the public half in base58, for people; the operator
 	// derives it from the key.
 	AnnotationAddress = "relaypool.dev/payer-address"

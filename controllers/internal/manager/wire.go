@@ -14,6 +14,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
 // rarer is how many times as long generated keys are taken for known: they are
@@ -42,7 +43,7 @@ func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 		}
 	}
 	return pool.Wiring{
-		Settings: PoolSettings(f.Config.RelayImage, f.Config.OperatorNamespace), Log: f.Log,
+		Settings: PoolSettings(f.Config.RelayImage, f.Config.OperatorNamespace, f.Config.Tenants.Policy()), Log: f.Log,
 		RefsInterval: f.Config.RefsInterval, KeysInterval: rarer * f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
 		Poller:  poller,
 		Metrics: metrics.Registry, // the one that the manager serves
@@ -67,8 +68,8 @@ func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error
 }
 
 // PoolSettings are what the objects of fleets take from the operator.
-func PoolSettings(image, namespace string) pool.Settings {
-	s := pool.Settings{Image: image, OperatorNamespace: namespace}
+func PoolSettings(image, namespace string, tenants tenancy.Policy) pool.Settings {
+	s := pool.Settings{Image: image, OperatorNamespace: namespace, Tenants: tenants}
 	if namespace != "" {
 		s.OperatorLabels = map[string]string{build.LabelName: build.Manager}
 	}

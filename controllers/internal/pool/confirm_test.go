@@ -59,6 +59,10 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 			Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: mounting(secret)}},
 		}
 	}
+	account := func(owners ...metav1.OwnerReference) client.Object {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", OwnerReferences: owners}}
+	}
+	ours := metav1.OwnerReference{APIVersion: "relaypool.dev/v1alpha1", Kind: "RelayPool", Name: "demo", UID: "demo-uid", Controller: new(true)}
 	rotation := build.Labels("demo")
 	rotation[build.LabelComponent] = build.ComponentRotation
 	for name, test := range map[string]struct {
@@ -74,6 +78,8 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 		"a pod has the key that is to be swept":                {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationSweep, false, false},
 		"a pod of the rotation has the old key":                {[]client.Object{deployment(fresh), pod(old, rotation)}, v1alpha1.RotationDrain, false, true},
 		"the fleet has the old keys while new ones are funded": {[]client.Object{deployment(old), pod(old, build.Labels("demo"))}, v1alpha1.RotationFund, false, true},
+		"the service account is somebody else's":               {[]client.Object{deployment(old), account()}, v1alpha1.RotationFund, false, false},
+		"the service account is the fleet's":                   {[]client.Object{deployment(old), account(ours)}, v1alpha1.RotationFund, false, true},
 		"the Job is there already":                             {[]client.Object{pod(old, build.Labels("demo"))}, v1alpha1.RotationDrain, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +141,7 @@ func TestAJobThatCannotBeMadeHoldsUpNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, fleet := running(), &applied{}
-			r := &Reconciler{Options: Options{KeyWriter: &writes{err: test.err}, Applier: fleet}}
+			r := &Reconciler{Options: Options{Live: fake.NewClientBuilder().Build(), KeyWriter: &writes{err: test.err}, Applier: fleet}}
 			p := Plan{Keys: test.plan, Deploy: true, Input: build.Input{Pool: f.Pool, Image: "relay:1"}}
 			p.Keys.Rotation = test.plan.Rotation.DeepCopy()
 			o, err := r.apply(t.Context(), f, &p)

@@ -33,15 +33,17 @@ func (g given) Resolve(context.Context, *v1alpha1.RelayPool) (refs.Facts, error)
 	return g.references, nil
 }
 
-func (g given) Value(context.Context, string, v1alpha1.SecretKey) (string, error) { return "", nil }
-func (g given) Forget(types.NamespacedName)                                       {}
-func (g given) Observe(context.Context, *v1alpha1.RelayPool) (keys.Facts, error)  { return g.keys, nil }
-func (g given) Drop(types.NamespacedName)                                         {}
-func (g given) Build(context.Context) (build.Capabilities, error)                 { return build.Capabilities{}, nil }
-func (g given) Set(types.NamespacedName, chainwatch.Query)                        {}
-func (g given) Reading(types.NamespacedName) (chainwatch.Reading, bool)           { return g.chain, true }
-func (g given) Events() <-chan event.GenericEvent                                 { return nil }
-func (g given) Backlog(types.NamespacedName, []string) Backlog                    { return g.backlog }
+func (g given) Value(context.Context, types.NamespacedName, v1alpha1.SecretKey) (string, error) {
+	return "", nil
+}
+func (g given) Forget(types.NamespacedName)                                      {}
+func (g given) Observe(context.Context, *v1alpha1.RelayPool) (keys.Facts, error) { return g.keys, nil }
+func (g given) Drop(types.NamespacedName)                                        {}
+func (g given) Build(context.Context) (build.Capabilities, error)                { return build.Capabilities{}, nil }
+func (g given) Set(types.NamespacedName, chainwatch.Query)                       {}
+func (g given) Reading(types.NamespacedName) (chainwatch.Reading, bool)          { return g.chain, true }
+func (g given) Events() <-chan event.GenericEvent                                { return nil }
+func (g given) Backlog(types.NamespacedName, []string) Backlog                   { return g.backlog }
 
 // observed is what a pass reads of the RelayPool of some facts, when the cluster
 // has these objects, and the cache those that are labelled as their pool's.

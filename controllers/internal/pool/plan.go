@@ -13,6 +13,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
@@ -32,12 +33,26 @@ type Settings struct {
 	// of a cluster.
 	OperatorNamespace string
 	OperatorLabels    map[string]string
+	// Tenants bounds what RelayPools may have.
+	Tenants tenancy.Policy
+}
+
+// faults are what is wrong with a spec as far as it itself tells, and what the
+// operator's settings do not let it have; reason is that of the condition Accepted.
+func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason string) {
+	all, reason = faults(spec), v1alpha1.ReasonInvalidSpec
+	if len(all) == 0 {
+		reason = v1alpha1.ReasonNotAllowed
+	}
+	return append(all, s.Tenants.Faults(spec, s.Image)...), reason
 }
 
 // Plan is what one pass is to do.
 type Plan struct {
-	// Faults are what is wrong with the spec itself; with any, nothing is written.
-	Faults []string
+	// Faults are what is wrong with the spec itself, or more than it may have; with
+	// any, nothing is written. FaultReason is that of the condition Accepted.
+	Faults      []string
+	FaultReason string
 	// Problems are of Secrets and ConfigMaps, the spec's and the generated ones.
 	Problems []refs.Problem
 	// Held: the gate keeps the fleet at no pod.
@@ -66,7 +81,8 @@ type Plan struct {
 // Decide plans one pass. It is pure.
 func Decide(f *Facts, s Settings) Plan {
 	spec := &f.Pool.Spec
-	p := Plan{Faults: faults(spec), Paused: spec.Paused}
+	p := Plan{Paused: spec.Paused}
+	p.Faults, p.FaultReason = s.faults(spec)
 	state, _, _ := f.Chain.Pool()
 	chain := poolcheck.Unknown
 	if f.ChainRead {

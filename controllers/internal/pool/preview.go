@@ -88,7 +88,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	if err != nil {
 		return nil, err
 	}
-	if wrong := faults(&pool.Spec); len(wrong) > 0 {
+	if wrong, _ := v.Settings.faults(&pool.Spec); len(wrong) > 0 {
 		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, sentences(wrong, len(wrong)))
 	}
 	if pool.Status.InitialisedAt == nil {
@@ -143,7 +143,7 @@ func (v *Previewer) admitted(ctx context.Context, declared *v1alpha1.RelayPool, 
 func (v *Previewer) reconciler() (*Reconciler, error) {
 	// Everything is read once: no interval is ever over.
 	evenly := func() float64 { return 0.5 }
-	references, err := refs.NewResolver(refs.Options{Reader: v.Client, Now: v.Now, Random: evenly})
+	references, err := refs.NewResolver(refs.Options{Reader: v.Client, Now: v.Now, Random: evenly, Policy: v.Settings.Tenants})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 		return err
 	}
 	out.Written = tried.taken
-	out.Kept = len(objects) - len(out.Written) - len(out.Result.Foreign) - len(out.Result.Refused) - len(out.Result.Waiting) - len(out.Result.MissingKinds)
+	out.Kept = len(objects) - len(out.Written) - len(out.Result.Foreign) - len(out.Result.Refused) - len(out.Result.Waiting) - len(out.Result.MissingKinds) - len(out.Result.Withheld)
 	if out.New {
 		for _, object := range out.Written {
 			object.SetOwnerReferences(nil) // the owner's uid was made for the trial

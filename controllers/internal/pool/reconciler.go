@@ -31,7 +31,7 @@ import (
 // References reads what RelayPools name; refs.Resolver is one.
 type References interface {
 	Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (refs.Facts, error)
-	Value(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (string, error)
+	Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKey) (string, error)
 	Forget(pool types.NamespacedName)
 }
 
@@ -218,6 +218,9 @@ func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.
 	if err := r.confirmUnused(ctx, f, &p.Keys); err != nil {
 		return nil, err
 	}
+	if err := r.confirmAccount(ctx, f.Pool, &p.Keys); err != nil {
+		return nil, err
+	}
 	err := r.KeyWriter.Apply(ctx, f.Pool, p.Keys, rotationJob(p))
 	if err == nil || p.Keys.Job == nil || p.Keys.Writes() {
 		return nil, err
@@ -259,6 +262,27 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 			}
 			return nil
 		}
+	}
+	return nil
+}
+
+// confirmAccount puts a Job off that would run as somebody else's service account, as
+// the Applier does with the Deployment.
+func (r *Reconciler) confirmAccount(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
+	if p.Job == nil || p.Job.Existing != nil {
+		return nil
+	}
+	account := new(corev1.ServiceAccount)
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pool), account)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read service account before a rotation's Job is made: %w", err)
+	}
+	if err != nil || apply.Owns(pool, account) {
+		return nil
+	}
+	p.Job = nil
+	if p.Rotation != nil {
+		p.Rotation.Message = "ServiceAccount " + pool.Name + " belongs to somebody else: the condition Stalled says what to do"
 	}
 	return nil
 }

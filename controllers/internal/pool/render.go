@@ -25,7 +25,7 @@ type RenderOptions struct {
 // what the spec names is assumed to be there, the generated keys to be made, and
 // no rotation to be under way. The error says what is wrong with the spec.
 func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
-	if wrong := faults(&pool.Spec); len(wrong) > 0 {
+	if wrong, _ := o.Settings.faults(&pool.Spec); len(wrong) > 0 {
 		return nil, errors.New(strings.Join(wrong, "; "))
 	}
 	in := build.Input{

@@ -179,7 +179,7 @@ func accepted(f *Facts, p *Plan) verdict {
 }
 
 func invalid(p *Plan) verdict {
-	return no(v1alpha1.ReasonInvalidSpec, sentences(p.Faults, 5))
+	return no(p.FaultReason, sentences(p.Faults, 5))
 }
 
 // unmonitored tells of monitors that the spec asks for, mostly by default, and
@@ -219,8 +219,12 @@ func stalled(p *Plan, o *Outcome) verdict {
 		return verdict{}
 	}
 	if refs := o.Result.Foreign; len(refs) > 0 {
-		return yes(v1alpha1.ReasonForeignObject, "in this namespace "+names(refs)+
-			" belongs to somebody else and was left alone: move it away (kubectl delete or rename it), or give the RelayPool another name")
+		message := "in this namespace " + names(refs) +
+			" belongs to somebody else and was left alone: move it away (kubectl delete or rename it), or give the RelayPool another name"
+		if withheld := o.Result.Withheld; len(withheld) > 0 {
+			message += "; until then " + names(withheld) + " is not made or changed, because its pods would use it"
+		}
+		return yes(v1alpha1.ReasonForeignObject, message)
 	}
 	if refused := o.Result.Refused; len(refused) > 0 {
 		parts := make([]string, 0, len(refused))

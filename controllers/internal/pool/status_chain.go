@@ -21,7 +21,8 @@ func ofSecrets(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonSecretKeyMissing, v1alpha1.ReasonSecretMalformed,
 		v1alpha1.ReasonDuplicateKey, v1alpha1.ReasonConfigMapNotFound, v1alpha1.ReasonConfigMapKeyMissing,
-		v1alpha1.ReasonConfigMapMalformed, v1alpha1.ReasonSecretForeign:
+		v1alpha1.ReasonConfigMapMalformed, v1alpha1.ReasonSecretForeign,
+		v1alpha1.ReasonSecretNotUsable, v1alpha1.ReasonConfigMapNotUsable, v1alpha1.ReasonGeneratedKey:
 		return true
 	default:
 		return false

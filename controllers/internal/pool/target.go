@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
@@ -18,8 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// secretValue reads one value of a Secret at the moment of use.
-type secretValue func(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (string, error)
+// secretValue reads one value of a Secret at the moment of use, for a RelayPool.
+type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKey) (string, error)
 
 // targetOf makes what the chain is to be asked for of a spec and of what it
 // names. What is not resolved is left out, and the checks that need it are
@@ -118,9 +120,9 @@ func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) [
 			at.Identity = hex.EncodeToString(sum[:])
 			at.URL = func(context.Context) (string, error) { return e.URL, nil }
 		} else {
-			from, namespace := *e.URLFrom, pool.Namespace
+			from, key := *e.URLFrom, client.ObjectKeyFromObject(pool)
 			at.Identity = identity(known, from)
-			at.URL = func(ctx context.Context) (string, error) { return value(ctx, namespace, from) }
+			at.URL = func(ctx context.Context) (string, error) { return value(ctx, key, from) }
 		}
 		out = append(out, at)
 	}

@@ -86,7 +86,9 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	if err != nil {
 		return Options{}, err
 	}
-	references, err := refs.NewResolver(refs.Options{Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.RefsInterval})
+	references, err := refs.NewResolver(refs.Options{
+		Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.RefsInterval, Policy: w.Settings.Tenants,
+	})
 	if err != nil {
 		return Options{}, err
 	}

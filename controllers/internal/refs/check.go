@@ -22,6 +22,8 @@ const (
 	someLine
 	verifyingKey
 	profile
+	// pullSecret is an object whose values the kubelet alone reads.
+	pullSecret
 )
 
 // keeps tells whether the value of a ConfigMap is kept, for the pool's check.
@@ -54,7 +56,7 @@ func (c check) run(value []byte) (address, fault string) {
 		return "", c.faultOf(value, isJSONObject(value))
 	case profile:
 		return "", c.faultOf(value, isYAMLMapping(value))
-	case someLine:
+	case someLine, pullSecret:
 	}
 	return "", ""
 }

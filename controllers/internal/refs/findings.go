@@ -7,17 +7,39 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
 func trimmed(value []byte) string { return string(bytes.TrimSpace(value)) }
 
-// look says what an object that was read means for one need of it.
-func look(n need, values map[string][]byte, about Object, now time.Time) finding {
-	f := finding{at: now, object: about}
-	if about.UID == "" {
+// look says what an object that was read means for one need of a RelayPool. Whether
+// it may be used comes before what it holds: keys and lengths are for those who may.
+func look(n need, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
+	f := finding{at: now, object: got.about}
+	values := got.values
+	if f.object.UID == "" {
+		with := ""
+		if n.key != "" {
+			with = " with the key " + n.key
+		}
 		f.problem = n.problem(v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonConfigMapNotFound,
-			fmt.Sprintf("does not exist: create it with the key %s, or name another", n.key))
+			fmt.Sprintf("does not exist: create it%s, or name another", with))
+		return f
+	}
+	if refusal := policy.Refuse(tenancy.Named{
+		Namespace: pool.Namespace, Pool: pool.Name, Kind: string(n.kind), Name: n.name, Labels: got.labels, Payer: n.check == payerKey,
+	}); refusal != nil {
+		reason := v1alpha1.ReasonSecretNotUsable
+		if refusal.Generated {
+			reason = v1alpha1.ReasonGeneratedKey
+		}
+		f.problem = n.problem(reason, v1alpha1.ReasonConfigMapNotUsable, refusal.Text)
+		return f
+	}
+	if n.check == pullSecret {
 		return f
 	}
 	value, ok := values[n.key]
@@ -60,7 +82,8 @@ func assemble(all []need, found map[need]finding, unread []Unread) Facts {
 	payers := map[string]need{}
 	for _, n := range all {
 		f := found[n]
-		if f.object.UID != "" && !seen[n.object] {
+		// Pods read a pull secret when they are made: none is rolled out for it.
+		if f.object.UID != "" && !seen[n.object] && n.check != pullSecret {
 			seen[n.object] = true
 			facts.Resolved = append(facts.Resolved, f.object)
 		}

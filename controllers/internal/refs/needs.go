@@ -20,9 +20,10 @@ type object struct {
 	name string
 }
 
-// needs lists what the spec names, payers in their order. Pull secrets are not
-// among them: the kubelet reads these, and says itself what is wrong with one.
-func needs(spec *v1alpha1.RelayPoolSpec) []need {
+// needs lists what the spec names, payers in their order. Pull secrets are among
+// them only where a label is required: the kubelet reads these, and says itself
+// what is wrong with one.
+func needs(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []need {
 	var all []need
 	secret := func(field string, ref *v1alpha1.SecretKey, check check) {
 		if ref != nil {
@@ -41,6 +42,11 @@ func needs(spec *v1alpha1.RelayPoolSpec) []need {
 		secret("spec.swap.router.apiKeyFrom", spec.Swap.Router.APIKeyFrom, headerValue)
 	}
 	secret("spec.api.keysFrom", spec.API.KeysFrom, someLine)
+	if pullSecrets {
+		for _, s := range spec.Template.ImagePullSecrets {
+			all = append(all, need{object{Secret, s.Name}, "", fmt.Sprintf("spec.template.imagePullSecrets[%s]", s.Name), pullSecret})
+		}
+	}
 	vk := spec.Pool.VerifyingKey
 	all = append(all, need{object{ConfigMap, vk.Name}, vk.Key, "spec.pool.verifyingKey", verifyingKey})
 	if p := spec.Pool.Profile.ConfigMap; p != nil {

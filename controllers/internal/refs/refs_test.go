@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
@@ -31,6 +35,7 @@ type shelf struct {
 	mu      sync.Mutex
 	secrets map[string]map[string][]byte
 	configs map[string]map[string]string
+	labels  map[string]map[string]string
 	fails   map[string]error
 	gets    int
 	version int
@@ -43,7 +48,7 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	if err := s.fails[key.Name]; err != nil {
 		return err
 	}
-	about := metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace, UID: types.UID("uid-" + key.Name), ResourceVersion: fmt.Sprint(s.version)}
+	about := metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace, UID: types.UID("uid-" + key.Name), ResourceVersion: fmt.Sprint(s.version), Labels: s.labels[key.Name]}
 	switch o := into.(type) {
 	case *corev1.Secret:
 		data, ok := s.secrets[key.Name]
@@ -343,7 +348,7 @@ func TestAContextThatEndsIsAnErrorAndNoFact(t *testing.T) {
 func TestValue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	got, err := s.resolver.Value(t.Context(), "n", v1alpha1.SecretKey{Name: "rpc", Key: "url"})
+	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: "rpc", Key: "url"})
 	if err != nil || got != "https://rpc.example/"+canary {
 		t.Errorf("value is %q, error %v", got, err)
 	}
@@ -351,7 +356,7 @@ func TestValue(t *testing.T) {
 	for name, want := range map[string]string{
 		"none": "Secret none does not exist", "rpc": "no key missing", "api": "read Secret api",
 	} {
-		_, err := s.resolver.Value(t.Context(), "n", v1alpha1.SecretKey{Name: name, Key: "missing"})
+		_, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: name, Key: "missing"})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), canary) {
 			t.Errorf("error is %v, want one with %q", err, want)
 		}
@@ -367,5 +372,120 @@ func TestConstructorRefusesWhatIsMissing(t *testing.T) {
 	o.Interval = -1
 	if _, err := NewResolver(o); err == nil {
 		t.Error("a resolver with an interval below 0 is made")
+	}
+}
+
+// A RelayPool that names what is not for it
+// learns neither keys nor lengths, and the operator takes nothing of it.
+func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
+	t.Parallel()
+	usable := map[string]string{v1alpha1.LabelUsableBy: "p"}
+	everything := map[string]map[string]string{}
+	for _, name := range []string{"db", "rpc", "router", "api", "payers", "vk", "profile", "pull"} {
+		everything[name] = usable
+	}
+	with := func(name string, labels map[string]string) map[string]map[string]string {
+		out := maps.Clone(everything)
+		out[name] = labels
+		return out
+	}
+	generated := func(of string) map[string]string {
+		return map[string]string{build.LabelPool: of, build.LabelPayerState: "active"}
+	}
+	strict := tenancy.Policy{RequireLabel: true}
+	tests := map[string]struct {
+		policy     tenancy.Policy
+		labels     map[string]map[string]string
+		change     func(*stand)
+		wantReason string // empty: nothing is wrong
+		wantField  string
+	}{
+		"all is labelled":                            {strict, everything, nil, "", ""},
+		"nothing is labelled, nor need be":           {tenancy.Policy{}, nil, nil, "", ""},
+		"the database's Secret is not":               {strict, with("db", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.database.urlFrom"},
+		"nor has it the key":                         {strict, with("db", nil), func(s *stand) { s.shelf.secrets["db"] = nil }, v1alpha1.ReasonSecretNotUsable, "spec.database.urlFrom"},
+		"an endpoint's Secret is not":                {strict, with("rpc", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.solana.endpoints[one].urlFrom"},
+		"a fee payer's Secret is not":                {strict, with("payers", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.feePayers.secrets[0]"},
+		"the router's Secret is not":                 {strict, with("router", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.swap.router.urlFrom"},
+		"the API keys' Secret is another's":          {strict, with("api", map[string]string{v1alpha1.LabelUsableBy: "q"}), nil, v1alpha1.ReasonSecretNotUsable, "spec.api.keysFrom"},
+		"a pull secret is not":                       {strict, with("pull", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.template.imagePullSecrets[pull]"},
+		"a pull secret is not there":                 {strict, everything, func(s *stand) { delete(s.shelf.secrets, "pull") }, v1alpha1.ReasonSecretNotFound, "spec.template.imagePullSecrets[pull]"},
+		"a pull secret is not there, nor looked for": {tenancy.Policy{}, nil, func(s *stand) { delete(s.shelf.secrets, "pull") }, "", ""},
+		"the verifying key's ConfigMap is not":       {strict, with("vk", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.verifyingKey"},
+		"the profile's ConfigMap is not":             {strict, with("profile", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.profile.configMap"},
+		"the payers are another's generated keys":    {tenancy.Policy{}, with("payers", generated("other")), nil, v1alpha1.ReasonGeneratedKey, "spec.feePayers.secrets[0]"},
+		"the payers are its own generated keys":      {tenancy.Policy{}, with("payers", generated("p")), nil, "", ""},
+		"the API keys are a generated key":           {tenancy.Policy{}, with("api", generated("p")), nil, v1alpha1.ReasonGeneratedKey, "spec.api.keysFrom"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t)
+			s.shelf.labels = tc.labels
+			s.shelf.secrets["pull"] = map[string][]byte{".dockerconfigjson": []byte(canary)}
+			s.pool.Spec.Template.ImagePullSecrets = []v1alpha1.SecretName{{Name: "pull"}}
+			if tc.change != nil {
+				tc.change(s)
+			}
+			s.resolver.Policy = tc.policy
+			facts := s.resolve(t)
+			if tc.wantReason == "" {
+				if len(facts.Problems) > 0 || !facts.Complete() {
+					t.Errorf("problems are %v, want none", facts.Problems)
+				}
+				return
+			}
+			if facts.Complete() || len(facts.Problems) == 0 {
+				t.Fatalf("problems are %v, want one: the fleet would be deployed", facts.Problems)
+			}
+			p := facts.Problems[0]
+			if p.Reason != tc.wantReason || !slices.ContainsFunc(facts.Problems, func(p Problem) bool { return strings.HasPrefix(p.Message, tc.wantField+": ") }) {
+				t.Errorf("problem is %s: %s, want %s of %s", p.Reason, p.Message, tc.wantReason, tc.wantField)
+			}
+			for _, p := range facts.Problems {
+				for _, told := range []string{"among its", "has a key", "bytes"} {
+					if strings.Contains(p.Message, told) {
+						t.Errorf("%q tells what the object holds", p.Message)
+					}
+				}
+			}
+			if tc.wantField == "spec.pool.verifyingKey" && facts.VerifyingKey != nil || tc.wantField == "spec.pool.profile.configMap" && facts.Profile != nil {
+				t.Error("the content is taken all the same")
+			}
+			if strings.HasPrefix(tc.wantField, "spec.feePayers") && len(facts.Payers) > 0 {
+				t.Errorf("payers are %v, want none", facts.Payers)
+			}
+		})
+	}
+}
+
+// A label that goes away is noticed at the next reading.
+func TestALabelThatIsTakenAwayCounts(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.resolver.Policy = tenancy.Policy{RequireLabel: true, Usable: []string{"n/rpc", "n/router", "n/api", "n/payers", "n/vk", "n/profile"}}
+	s.shelf.labels = map[string]map[string]string{"db": {v1alpha1.LabelUsableBy: v1alpha1.UsableByAny}}
+	first := s.resolve(t)
+	if !first.Complete() {
+		t.Fatalf("problems are %v, want none", first.Problems)
+	}
+	s.shelf.labels, s.now = nil, first.Next
+	if second := s.resolve(t); len(second.Problems) != 1 || second.Problems[0].Reason != v1alpha1.ReasonSecretNotUsable || second.Problems[0].Name != "db" {
+		t.Errorf("problems are %v, want that db may not be used", second.Problems)
+	}
+}
+
+// The operator itself sends requests to what an endpoint's Secret holds.
+func TestAValueThatMayNotBeUsedIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.resolver.Policy = tenancy.Policy{RequireLabel: true}
+	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: "rpc", Key: "url"})
+	if got != "" || err == nil || !strings.Contains(err.Error(), "Secret rpc may not be used by this RelayPool") {
+		t.Errorf("value is %d characters, error %v; want none, and why", len(got), err)
+	}
+	s.shelf.labels = map[string]map[string]string{"rpc": {v1alpha1.LabelUsableBy: "p"}}
+	if _, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: "rpc", Key: "url"}); err != nil {
+		t.Errorf("with the label the error is %v", err)
 	}
 }

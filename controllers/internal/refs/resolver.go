@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
 const (
@@ -42,6 +43,8 @@ type Options struct {
 	Random func() float64
 	// Interval between readings. 0 is DefaultInterval.
 	Interval time.Duration
+	// Policy says which objects RelayPools may use.
+	Policy tenancy.Policy
 }
 
 // Resolver reads what RelayPools name and remembers it until the next reading
@@ -93,8 +96,8 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 		return last.facts, nil
 	}
 	began := r.Now()
-	all := needs(&pool.Spec)
-	found, unread := r.read(ctx, pool.Namespace, all, last.found, began)
+	all := needs(&pool.Spec, r.Policy.RequireLabel)
+	found, unread := r.read(ctx, client.ObjectKeyFromObject(pool), all, last.found, began)
 	if err := ctx.Err(); err != nil {
 		return Facts{}, fmt.Errorf("read what the RelayPool names: %w", err)
 	}
@@ -135,7 +138,7 @@ func (r *Resolver) pause(f Facts) time.Duration {
 
 // read gets each object once, a few at a time. Needs whose object could not be
 // read keep their last finding.
-func (r *Resolver) read(ctx context.Context, namespace string, all []need, last map[need]finding, now time.Time) (map[need]finding, []Unread) {
+func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []need, last map[need]finding, now time.Time) (map[need]finding, []Unread) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var (
@@ -149,7 +152,7 @@ func (r *Resolver) read(ctx context.Context, namespace string, all []need, last 
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			values, about, err := r.get(ctx, namespace, object)
+			got, err := r.get(ctx, pool.Namespace, object)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -157,9 +160,9 @@ func (r *Resolver) read(ctx context.Context, namespace string, all []need, last 
 				return
 			}
 			for _, n := range wanted {
-				found[n] = look(n, values, about, now)
+				found[n] = look(n, got, r.Policy, pool, now)
 			}
-			discard(object.kind, values)
+			discard(object.kind, got.values)
 		})
 	}
 	group.Wait()
@@ -190,31 +193,39 @@ func keep(o object, wanted []need, last, found map[need]finding, err error) Unre
 	return u
 }
 
-// get reads one object; values are nil when there is none.
-func (r *Resolver) get(ctx context.Context, namespace string, o object) (values map[string][]byte, about Object, err error) {
+// content is what an object holds; values are nil when there is none.
+type content struct {
+	values map[string][]byte
+	labels map[string]string
+	about  Object
+}
+
+// get reads one object.
+func (r *Resolver) get(ctx context.Context, namespace string, o object) (content, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: o.name}
-	about = Object{Kind: o.kind, Name: o.name}
+	got := content{about: Object{Kind: o.kind, Name: o.name}}
 	if o.kind == Secret {
 		var s corev1.Secret
 		if err := r.Reader.Get(ctx, key, &s); err != nil {
-			return nil, about, client.IgnoreNotFound(err)
+			return got, client.IgnoreNotFound(err)
 		}
-		about.UID, about.ResourceVersion = s.UID, s.ResourceVersion
-		return s.Data, about, nil
+		got.about.UID, got.about.ResourceVersion = s.UID, s.ResourceVersion
+		got.values, got.labels = s.Data, s.Labels
+		return got, nil
 	}
 	var c corev1.ConfigMap
 	if err := r.Reader.Get(ctx, key, &c); err != nil {
-		return nil, about, client.IgnoreNotFound(err)
+		return got, client.IgnoreNotFound(err)
 	}
-	about.UID, about.ResourceVersion = c.UID, c.ResourceVersion
-	values = make(map[string][]byte, len(c.Data)+len(c.BinaryData))
+	got.about.UID, got.about.ResourceVersion = c.UID, c.ResourceVersion
+	got.labels, got.values = c.Labels, make(map[string][]byte, len(c.Data)+len(c.BinaryData))
 	for k, v := range c.Data {
-		values[k] = []byte(v)
+		got.values[k] = []byte(v)
 	}
 	for k, v := range c.BinaryData {
-		values[k] = v
+		got.values[k] = v
 	}
-	return values, about, nil
+	return got, nil
 }
 
 // discard overwrites a Secret's values as soon as they have been looked at.
@@ -228,17 +239,17 @@ func discard(kind Kind, values map[string][]byte) {
 }
 
 // Value reads one value of a Secret now, without the white space around it, for
-// who needs it at the moment of use. It is the caller's to forget. Errors name
-// Secret and key.
-func (r *Resolver) Value(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (string, error) {
-	values, about, err := r.get(ctx, namespace, object{Secret, ref.Name})
+// who needs it at the moment of use on a RelayPool's behalf. It is the caller's to
+// forget. Errors name Secret and key.
+func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKey) (string, error) {
+	got, err := r.get(ctx, pool.Namespace, object{Secret, ref.Name})
 	if err != nil {
 		return "", fmt.Errorf("read Secret %s: %w", ref.Name, err)
 	}
-	defer discard(Secret, values)
+	defer discard(Secret, got.values)
 	n := need{object{Secret, ref.Name}, ref.Key, "", someLine}
-	if p := look(n, values, about, time.Time{}).problem; p != nil {
+	if p := look(n, got, r.Policy, pool, time.Time{}).problem; p != nil {
 		return "", errors.New(p.Message)
 	}
-	return trimmed(values[ref.Key]), nil
+	return trimmed(got.values[ref.Key]), nil
 }

@@ -50,6 +50,7 @@ func (r Run) load(namespaceFile string) (*Config, error) {
 	}
 	problems = append(problems, CheckImage(c.RelayImage)...)
 	problems = append(problems, c.checkNamespaces()...)
+	problems = append(problems, c.Tenants.Check()...)
 	problems = append(problems, c.Work.check()...)
 	problems = append(problems, c.Listening.check()...)
 	problems = append(problems, c.checkExternal()...)
@@ -82,6 +83,12 @@ func (c *Config) checkNamespaces() (problems []error) {
 		} else if slices.Contains(c.Namespaces[:i], name) {
 			note("namespaces", "name %d of %d is there twice: leave one out", i+1, len(c.Namespaces))
 		}
+	}
+	switch {
+	case len(c.Namespaces) == 0 && !c.ClusterWide:
+		note("namespaces", "is missing: name the namespaces whose RelayPools are to be looked after, or give %s for all of the cluster, whose rights are as good as an administrator's", commandline.Setting("cluster-wide"))
+	case len(c.Namespaces) > 0 && c.ClusterWide:
+		note("cluster-wide", "is set, and %s names %d: leave one of them out", commandline.Setting("namespaces"), len(c.Namespaces))
 	}
 	switch {
 	case c.OperatorNamespace == "" && c.LeaderElect:

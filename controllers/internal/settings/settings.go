@@ -17,10 +17,12 @@ type Run struct {
 	Cluster `embed:""`
 
 	RelayImage        string   `env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" group:"Fleets" help:"Required. Image of the relay for every RelayPool without spec.image, with a tag or a digest: registry.example/relaypool/relay:0.1.0."`
-	Namespaces        []string `env:"RELAYPOOL_NAMESPACES" placeholder:"NAMESPACE" group:"Fleets" help:"Namespaces whose RelayPools are looked after; nothing else is read or watched, so that Roles in these suffice. Several with commas between them. Empty for all of the cluster."`
+	Namespaces        []string `env:"RELAYPOOL_NAMESPACES" placeholder:"NAMESPACE" group:"Fleets" help:"Namespaces whose RelayPools are looked after; nothing else is read or watched, so that Roles in these suffice. Several with commas between them. Required, unless --cluster-wide is given."`
+	ClusterWide       bool     `env:"RELAYPOOL_CLUSTER_WIDE" group:"Fleets" help:"Look after the RelayPools of all namespaces, those included that do not exist yet. The rights that this takes make whoever has the operator's token an administrator of the cluster."`
 	LeaderElect       bool     `default:"true" env:"RELAYPOOL_LEADER_ELECT" group:"Leading" help:"Act only while holding the Lease, so that several operators can run and one acts. Turn it off with --leader-elect=false only where no other operator runs."`
 	OperatorNamespace string   `env:"RELAYPOOL_OPERATOR_NAMESPACE" placeholder:"NAMESPACE" group:"Leading" help:"Namespace that the operator is installed in: its Lease is there, and network policies admit it from there. Empty takes that of the pod's service account; outside a cluster it is required while --leader-elect is on."`
 
+	Tenants   Tenants `embed:"" prefix:"tenant-"`
 	Work      `embed:""`
 	Listening `embed:""`
 	External  ExternalMetrics `embed:"" prefix:"external-metrics-"`
@@ -83,7 +85,12 @@ func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("relay_image", c.RelayImage),
 		slog.String("namespaces", strings.Join(c.Namespaces, ",")),
+		slog.Bool("cluster_wide", c.ClusterWide),
 		slog.String("operator_namespace", c.OperatorNamespace),
+		slog.String("tenant_images", strings.Join(c.Tenants.Images, ",")),
+		slog.String("tenant_template_fields", strings.Join(c.Tenants.TemplateFields, ",")),
+		slog.Bool("tenant_require_label", c.Tenants.RequireLabel),
+		slog.String("tenant_usable", strings.Join(c.Tenants.Usable, ",")),
 		slog.Int("concurrent_reconciles", c.ConcurrentReconciles),
 		slog.Int("check_workers", c.CheckWorkers),
 		slog.String("refs_interval", c.RefsInterval.String()),

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -57,9 +58,13 @@ func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	return flags.load(namespaceFile)
 }
 
-// sound is a command line without a fault.
+// sound is a command line without a fault, for all of the cluster unless more names
+// namespaces.
 func sound(t *testing.T, more ...string) []string {
 	t.Helper()
+	if !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(arg, "--namespaces=") }) {
+		more = append([]string{"--cluster-wide"}, more...)
+	}
 	return append([]string{"--kubeconfig=" + file(t, "config", kubeconfig), "--relay-image=registry.example/relay:1", "--operator-namespace=here"}, more...)
 }
 
@@ -75,6 +80,12 @@ func TestFaults(t *testing.T) {
 		"an image with a space":                     {"--relay-image=a " + canary, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512 characters without white space", canary},
 		"a namespace in capitals":                   {"--namespaces=one,Two" + canary, "received 15 characters that are not in name 2 of 2", canary},
 		"a namespace named twice":                   {"--namespaces=one,two,one", "name 3 of 3 is there twice", ""},
+		"neither namespaces nor all of them":        {"--cluster-wide=false", "--namespaces ($RELAYPOOL_NAMESPACES): is missing: name the namespaces whose RelayPools are to be looked after, or give --cluster-wide ($RELAYPOOL_CLUSTER_WIDE)", ""},
+		"an image with a tag for tenants":           {"--tenant-images=registry.example/relay,registry.example/" + canary + ":1", "--tenant-images ($RELAYPOOL_TENANT_IMAGES): repository 2 of 2: expected a repository without tag and digest", canary},
+		"a field that is none of the template":      {"--tenant-template-fields=labels," + canary, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields out of labels, annotations, resources, nodeSelector, tolerations, affinity, priorityClassName, received 12 characters that are none of them as field 2 of 2", canary},
+		"all fields and one more":                   {"--tenant-template-fields=all,labels", "all stands beside other fields", ""},
+		"a usable Secret without its namespace":     {"--tenant-usable=" + canary, "--tenant-usable ($RELAYPOOL_TENANT_USABLE): expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received 12 characters that are not as name 1 of 1", canary},
+		"usable Secrets where all are usable":       {"--tenant-usable=one/two", "is set, and --tenant-require-label ($RELAYPOOL_TENANT_REQUIRE_LABEL) is not", ""},
 		"an operator's namespace with a slash":      {"--operator-namespace=a/" + canary, "--operator-namespace ($RELAYPOOL_OPERATOR_NAMESPACE): expected a namespace", canary},
 		"no pass at all":                            {"--concurrent-reconciles=0", "--concurrent-reconciles ($RELAYPOOL_CONCURRENT_RECONCILES): expected 1 to 256, received 0", ""},
 		"a number in words":                         {"--check-workers=" + canary, "--check-workers ($RELAYPOOL_CHECK_WORKERS): expected a whole number, received 12 characters that are not", canary},
@@ -141,19 +152,54 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	if !errors.As(err, &problems) {
 		t.Fatalf("error is %v, want commandline.Problems", err)
 	}
-	for _, flag := range []string{"kubeconfig", "relay-image", "operator-namespace", "check-workers", "resync", "log-level"} {
+	for _, flag := range []string{"kubeconfig", "relay-image", "namespaces", "operator-namespace", "check-workers", "resync", "log-level"} {
 		if !slices.ContainsFunc(problems, func(p error) bool { return strings.HasPrefix(p.Error(), commandline.Setting(flag)+": ") }) {
 			t.Errorf("nothing is said of --%s: %v", flag, err)
 		}
 	}
-	if want := "the configuration has 6 problems:\n"; !strings.HasPrefix(err.Error(), want) {
+	if want := "the configuration has 7 problems:\n"; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error begins %q, want %q", err.Error()[:len(want)], want)
+	}
+}
+
+func TestNamespacesAndAllOfThemExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, "", sound(t, "--namespaces=one,two", "--cluster-wide")...)
+	if want := "--cluster-wide ($RELAYPOOL_CLUSTER_WIDE): is set, and --namespaces ($RELAYPOOL_NAMESPACES) names 2"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error is %v, want %q in it", err, want)
+	}
+}
+
+func TestTenantsMayHaveWhatTheFlagsSay(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		want tenancy.Policy
+	}{
+		"nothing is said, for one tenant": {nil, tenancy.Policy{}},
+		"all fields":                      {[]string{"--tenant-template-fields=all"}, tenancy.Policy{}},
+		"no field":                        {[]string{"--tenant-template-fields=none"}, tenancy.Policy{Withheld: tenancy.TemplateFields()}},
+		"two fields":                      {[]string{"--tenant-template-fields=labels,resources"}, tenancy.Policy{Withheld: []string{"annotations", "nodeSelector", "tolerations", "affinity", "priorityClassName"}}},
+		"images":                          {[]string{"--tenant-images=relaypool/relay,registry.example/team/*"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay", "registry.example/team/*"}}},
+		"labelled objects and one more":   {[]string{"--tenant-require-label", "--tenant-usable=one/two"}, tenancy.Policy{RequireLabel: true, Usable: []string{"one/two"}}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := load(t, "", sound(t, tt.args...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, cfg.Tenants.Policy()); diff != "" {
+				t.Errorf("policy (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
 func TestNamespaceOfTheOperator(t *testing.T) {
 	t.Parallel()
-	without := []string{"--kubeconfig=" + file(t, "config", kubeconfig), "--relay-image=registry.example/relay:1"}
+	without := []string{"--kubeconfig=" + file(t, "config", kubeconfig), "--relay-image=registry.example/relay:1", "--cluster-wide"}
 	pod := file(t, "namespace", "of-the-pod\n")
 	tests := map[string]struct {
 		namespaceFile string

@@ -70,7 +70,7 @@ func (s *Stage) startOperator(ctx context.Context) (err error) {
 	}
 	s.operator.address = addresses[0]
 	s.operator.process, err = process.Start("the operator", s.file("operator.log"), s.file("operator"), "run",
-		"--kubeconfig="+kubeconfig, "--relay-image=relaypool.example/relay:"+contract.Version, "--leader-elect=false",
+		"--kubeconfig="+kubeconfig, "--relay-image=relaypool.example/relay:"+contract.Version, "--leader-elect=false", "--cluster-wide",
 		"--metrics-listen="+s.operator.address, "--health-listen=none")
 	if err != nil {
 		return err

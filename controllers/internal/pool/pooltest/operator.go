@@ -16,6 +16,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/controllers/internal/servingcert"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
 // Image is what the operators of tests give fleets that name none.
@@ -53,6 +54,8 @@ type OperatorOptions struct {
 	External          settings.ExternalMetrics
 	OperatorNamespace string
 	Certificate       servingcert.Options
+	// Tenants bounds what RelayPools may have; the zero value allows all.
+	Tenants tenancy.Policy
 	// Traffic notes what the operator asks of the API server; nil is nobody.
 	Traffic *Traffic
 }
@@ -112,7 +115,7 @@ func StartOperator(t testing.TB, config *rest.Config, o OperatorOptions) *Operat
 		}
 	}
 	err = m.Add(pool.Wiring{
-		Settings: pool.Settings{Image: Image}, Log: o.Log, RefsInterval: o.RefsInterval, KeysInterval: o.RefsInterval,
+		Settings: pool.Settings{Image: Image, Tenants: o.Tenants}, Log: o.Log, RefsInterval: o.RefsInterval, KeysInterval: o.RefsInterval,
 		CheckWorkers: 8, Poller: poller, Now: o.Now, Chain: o.Chain,
 	})
 	if err != nil {

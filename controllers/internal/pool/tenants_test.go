@@ -1,0 +1,112 @@
+package pool
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
+)
+
+// strict are the settings of an operator whose tenants are not trusted.
+func strict() Settings {
+	s := settings()
+	s.Tenants = tenancy.Policy{Images: []string{"registry.example/relay"}, Withheld: tenancy.TemplateFields(), RequireLabel: true}
+	return s
+}
+
+func TestWhatTheSettingsDoNotAllowIsNotApplied(t *testing.T) {
+	t.Parallel()
+	everywhere := []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
+	tests := map[string]struct {
+		change func(*Facts)
+		reason string
+		parts  []string // of the condition's message
+	}{
+		"an image of one's own": {func(f *Facts) { f.Pool.Spec.Image = "evil.example/mine:1" },
+			v1alpha1.ReasonNotAllowed, []string{"spec.image", "expected an image of registry.example/relay", "received evil.example/mine", "leave it out"}},
+		"tolerations of the control plane": {func(f *Facts) { f.Pool.Spec.Template.Tolerations = everywhere },
+			v1alpha1.ReasonNotAllowed, []string{"spec.template.tolerations", "none of the fields", "take it out"}},
+		"both": {func(f *Facts) {
+			f.Pool.Spec.Image, f.Pool.Spec.Template.Tolerations = "evil.example/mine:1", everywhere
+		},
+			v1alpha1.ReasonNotAllowed, []string{"spec.image", "spec.template.tolerations"}},
+		"beside what is wrong in any case": {func(f *Facts) {
+			f.Pool.Spec.Image, f.Pool.Spec.Solana.Cluster = "evil.example/mine:1", "nonsense"
+		}, v1alpha1.ReasonInvalidSpec, []string{"spec.image", "spec.solana.cluster"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			tc.change(f)
+			p := Decide(f, strict())
+			if p.Deploy || len(p.Objects) > 0 {
+				t.Fatalf("%d objects are to be applied, want none", len(p.Objects))
+			}
+			status := Report(f, &p, &Outcome{})
+			for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady, v1alpha1.ConditionStalled} {
+				c := meta.FindStatusCondition(status.Conditions, kind)
+				if c == nil || c.Reason != tc.reason {
+					t.Fatalf("%s is %+v, want the reason %s", kind, c, tc.reason)
+				}
+				for _, part := range tc.parts {
+					if !strings.Contains(c.Message, part) {
+						t.Errorf("%s says %q, want %q in it", kind, c.Message, part)
+					}
+				}
+			}
+			// The pods that run are as they were, and are told of.
+			if status.ReadyReplicas != 2 {
+				t.Errorf("%d replicas are ready, want the 2 that run", status.ReadyReplicas)
+			}
+			if _, err := Render(f.Pool, RenderOptions{Settings: strict()}); err == nil || !strings.Contains(err.Error(), tc.parts[0]) {
+				t.Errorf("a plan's error is %v, want %s in it", err, tc.parts[0])
+			}
+			if tc.reason == v1alpha1.ReasonNotAllowed {
+				if p := Decide(f, settings()); !p.Deploy {
+					t.Errorf("without a policy the faults are %q, want none", p.Faults)
+				}
+			}
+		})
+	}
+}
+
+// A policy that is set under a fleet that runs neither changes nor ends it: what it
+// has is told, and nothing is written until it complies.
+func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
+	t.Parallel()
+	f := running()
+	if p := Decide(f, settings()); !p.Deploy {
+		t.Fatalf("the fleet is not deployed: faults %q, problems %v", p.Faults, p.Problems)
+	}
+	f.References.Problems = []refs.Problem{{
+		Kind: refs.Secret, Name: "postgres", Reason: v1alpha1.ReasonSecretNotUsable, Message: "spec.database.urlFrom: Secret postgres may not be used",
+	}}
+	p := Decide(f, strict())
+	if p.Deploy || len(p.Objects) > 0 || p.Held || p.Keys.Job != nil {
+		t.Errorf("deploys: %t, %d objects, held: %t, Job %v; want nothing to be written", p.Deploy, len(p.Objects), p.Held, p.Keys.Job)
+	}
+	status := Report(f, &p, &Outcome{})
+	resolved := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSecretsResolved)
+	if resolved.Reason != v1alpha1.ReasonSecretNotUsable || !strings.Contains(resolved.Message, "Secret postgres may not be used") {
+		t.Errorf("SecretsResolved is %+v", resolved)
+	}
+	if available := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAvailable); available.Reason != v1alpha1.ReasonAvailable {
+		t.Errorf("Available is %+v, want that the pods serve on", available)
+	}
+}
+
+// Each reason by which an object may not be used is one of SecretsResolved.
+func TestRefusedObjectsAreToldOfBySecretsResolved(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{v1alpha1.ReasonSecretNotUsable, v1alpha1.ReasonConfigMapNotUsable, v1alpha1.ReasonGeneratedKey} {
+		if !ofSecrets(reason) {
+			t.Errorf("%s is no reason of SecretsResolved", reason)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/relaypool/relaypool/controllers/internal/tenancy"
+	"github.com/relaypool/relaypool/relay/commandline"
+)
+
+// AllFields is the value of --tenant-template-fields that withholds none; None
+// withholds all.
+const AllFields = "all"
+
+// Tenants says what RelayPools may have, for clusters where whoever makes them may
+// not make pods or read every Secret. The defaults are for a single tenant: all.
+type Tenants struct {
+	Images         []string `env:"RELAYPOOL_TENANT_IMAGES" placeholder:"REPOSITORY" group:"Tenants" help:"Repositories whose images RelayPools may name in spec.image: registry.example/relaypool/relay, or registry.example/relaypool/* for all below it. Several with commas between them. The image of --relay-image is always allowed. Empty for every image."`
+	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several of labels, annotations, resources, nodeSelector, tolerations, affinity and priorityClassName with commas between them."`
+	RequireLabel   bool     `env:"RELAYPOOL_TENANT_REQUIRE_LABEL" group:"Tenants" help:"Let a RelayPool use only those Secrets and ConfigMaps whose label relaypool.dev/usable-by has its name or any for a value, and those of --tenant-usable. Without, it uses every one of its namespace that it names."`
+	Usable         []string `env:"RELAYPOOL_TENANT_USABLE" placeholder:"NAMESPACE/NAME" group:"Tenants" help:"Secrets and ConfigMaps that every RelayPool of their namespace may use without that label. Several with commas between them. It needs --tenant-require-label."`
+}
+
+// Check gives what is wrong with the flags of tenants.
+func (t Tenants) Check() (problems []error) {
+	note := func(flag, format string, args ...any) {
+		problems = append(problems, commandline.Problem(flag, format, args...))
+	}
+	for i, text := range t.Images {
+		if _, err := tenancy.ParseRepository(text); err != nil {
+			note(tenancy.FlagImages, "repository %d of %d: %w", i+1, len(t.Images), err)
+		}
+	}
+	known := append(tenancy.TemplateFields(), AllFields, None)
+	for i, field := range t.TemplateFields {
+		switch {
+		case !slices.Contains(known, field):
+			note(tenancy.FlagTemplateFields, "expected all, none or fields out of %s, received %d characters that are none of them as field %d of %d", strings.Join(tenancy.TemplateFields(), ", "), len(field), i+1, len(t.TemplateFields))
+		case len(t.TemplateFields) > 1 && (field == AllFields || field == None):
+			note(tenancy.FlagTemplateFields, "%s stands beside other fields: give it alone, or the fields without it", field)
+		}
+	}
+	for i, name := range t.Usable {
+		namespace, object, ok := strings.Cut(name, "/")
+		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(object)) > 0 {
+			note(tenancy.FlagUsable, "expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received %d characters that are not as name %d of %d", len(name), i+1, len(t.Usable))
+		}
+	}
+	if len(t.Usable) > 0 && !t.RequireLabel {
+		note(tenancy.FlagUsable, "is set, and %s is not: without that every Secret is usable", commandline.Setting("tenant-require-label"))
+	}
+	return problems
+}
+
+// Policy is what holds by flags that Check has found right.
+func (t Tenants) Policy() tenancy.Policy {
+	p := tenancy.Policy{RequireLabel: t.RequireLabel, Usable: t.Usable}
+	for _, text := range t.Images {
+		if repository, err := tenancy.ParseRepository(text); err == nil {
+			p.Images = append(p.Images, repository)
+		}
+	}
+	if len(t.TemplateFields) > 0 && !slices.Contains(t.TemplateFields, AllFields) {
+		p.Withheld = slices.DeleteFunc(tenancy.TemplateFields(), func(field string) bool { return slices.Contains(t.TemplateFields, field) })
+	}
+	return p
+}

@@ -1,0 +1,180 @@
+// Package tenancy says what whoever may make RelayPools can have of a cluster by
+// them: which images run, which fields of the pods' template are set, and which
+// Secrets and ConfigMaps are mounted. The operator makes pods with its own rights,
+// so that without such bounds RelayPools are as good as the right to make pods.
+package tenancy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/relay/commandline"
+)
+
+// The flags by which the operator is told.
+const (
+	FlagImages         = "tenant-images"
+	FlagTemplateFields = "tenant-template-fields"
+	FlagUsable         = "tenant-usable"
+)
+
+// Policy bounds RelayPools. Its zero value is for a cluster with one tenant: all is
+// allowed but another RelayPool's generated keys.
+type Policy struct {
+	// Images are the repositories that spec.image may name, as ParseRepository gives
+	// them. Empty: every image is allowed.
+	Images []string
+	// Withheld are the fields of spec.template that no RelayPool may set.
+	Withheld []string
+	// RequireLabel allows only Secrets and ConfigMaps with the label
+	// v1alpha1.LabelUsableBy, and those of Usable.
+	RequireLabel bool
+	// Usable are NAMESPACE/NAME of Secrets and ConfigMaps that every RelayPool of the
+	// namespace may name without a label.
+	Usable []string
+}
+
+// below ends a repository that stands for all below it.
+const below = "/*"
+
+// ParseRepository gives the full name of an image's repository, registry included,
+// or of all repositories below it when it ends in /*.
+func ParseRepository(text string) (string, error) {
+	prefix, all := strings.CutSuffix(text, below)
+	if all {
+		prefix += "/x"
+	}
+	named, err := reference.ParseNormalizedNamed(prefix)
+	if err != nil || !reference.IsNameOnly(named) {
+		return "", fmt.Errorf("expected a repository without tag and digest, such as registry.example/relaypool/relay, or registry.example/relaypool%s for all below it, received %d characters that are none", below, len(text))
+	}
+	if all {
+		return strings.TrimSuffix(named.Name(), "/x") + below, nil
+	}
+	return named.Name(), nil
+}
+
+// Faults are what a spec sets that it may not, besides what it names; ownImage is
+// the operator's for RelayPools that name none.
+func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
+	var out []string
+	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
+		out = append(out, "spec.image: "+fault)
+	}
+	for _, f := range templateFields {
+		if f.set(&spec.Template) && slices.Contains(p.Withheld, f.name) {
+			out = append(out, fmt.Sprintf("spec.template.%s: this operator lets RelayPools set %s of spec.template, received a value: take it out, or ask whoever runs the operator to allow it (%s)",
+				f.name, p.allowedFields(), commandline.Setting(FlagTemplateFields)))
+		}
+	}
+	return out
+}
+
+func (p Policy) imageFault(image, ownImage string) string {
+	if len(p.Images) == 0 || image == "" || image == ownImage {
+		return ""
+	}
+	found := "no name of an image"
+	if named, err := reference.ParseNormalizedNamed(image); err == nil {
+		if found = named.Name(); slices.ContainsFunc(p.Images, func(allowed string) bool { return covers(allowed, named.Name()) }) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("expected an image of %s, received %s: name one of these, leave it out for the operator's own, or ask whoever runs the operator to allow it (%s)",
+		strings.Join(p.Images, ", "), found, commandline.Setting(FlagImages))
+}
+
+func covers(allowed, repository string) bool {
+	if prefix, all := strings.CutSuffix(allowed, "*"); all {
+		return strings.HasPrefix(repository, prefix)
+	}
+	return allowed == repository
+}
+
+// templateFields are those of spec.template that can be withheld, as the resource
+// names them. The names of pull secrets are bounded as those of all Secrets are, and
+// the level of the log gives nobody anything.
+var templateFields = []struct {
+	name string
+	set  func(*v1alpha1.Template) bool
+}{
+	{"labels", func(t *v1alpha1.Template) bool { return len(t.Labels) > 0 }},
+	{"annotations", func(t *v1alpha1.Template) bool { return len(t.Annotations) > 0 }},
+	{"resources", func(t *v1alpha1.Template) bool { return t.Resources != nil }},
+	{"nodeSelector", func(t *v1alpha1.Template) bool { return len(t.NodeSelector) > 0 }},
+	{"tolerations", func(t *v1alpha1.Template) bool { return len(t.Tolerations) > 0 }},
+	{"affinity", func(t *v1alpha1.Template) bool { return t.Affinity != nil }},
+	{"priorityClassName", func(t *v1alpha1.Template) bool { return t.PriorityClassName != "" }},
+}
+
+// TemplateFields names the fields of spec.template that can be withheld.
+func TemplateFields() []string {
+	out := make([]string, len(templateFields))
+	for i, f := range templateFields {
+		out[i] = f.name
+	}
+	return out
+}
+
+func (p Policy) allowedFields() string {
+	allowed := slices.DeleteFunc(TemplateFields(), func(name string) bool { return slices.Contains(p.Withheld, name) })
+	if len(allowed) == 0 {
+		return "none of the fields " + strings.Join(TemplateFields(), ", ")
+	}
+	return "only the fields " + strings.Join(allowed, ", ") + " out of " + strings.Join(TemplateFields(), ", ")
+}
+
+// Named is an object that a RelayPool names.
+type Named struct {
+	// Pool is the RelayPool's name, Namespace that of both.
+	Namespace, Pool string
+	// Kind is Secret or ConfigMap.
+	Kind, Name string
+	// Labels are the object's.
+	Labels map[string]string
+	// Payer: it is named as a fee payer's key.
+	Payer bool
+}
+
+// Refusal is why a RelayPool may not use an object that it names.
+type Refusal struct {
+	// Generated: it is a generated key; else nobody has said that it may be used.
+	Generated bool
+	// Text completes "Secret NAME …".
+	Text string
+}
+
+// Refuse looks whether a RelayPool may use an object, by the object's labels alone; nil
+// when it may. A generated key pays for the RelayPool that it was made for, and for
+// nothing else: that holds under every policy.
+func (p Policy) Refuse(n Named) *Refusal {
+	if n.Kind == "Secret" && n.Labels[build.LabelPayerState] != "" {
+		of := n.Labels[build.LabelPool]
+		switch {
+		case of != n.Pool:
+			return &Refusal{true, fmt.Sprintf("is a generated fee payer key of RelayPool %s, which nobody else may use: name a Secret of your own", of)}
+		case !n.Payer:
+			return &Refusal{true, "is a generated fee payer key, which may be used as a fee payer's key alone: name another Secret"}
+		default:
+			return nil
+		}
+	}
+	if !p.RequireLabel || slices.Contains(p.Usable, n.Namespace+"/"+n.Name) {
+		return nil
+	}
+	received := "another value"
+	switch n.Labels[v1alpha1.LabelUsableBy] {
+	case n.Pool, v1alpha1.UsableByAny:
+		return nil
+	case "":
+		received = "none"
+	}
+	return &Refusal{false, fmt.Sprintf("may not be used by this RelayPool: expected its label %s to be %s or %s, received %s; whoever keeps it can allow it with kubectl label %s %s -n %s --overwrite %s=%s, or whoever runs the operator with %s",
+		v1alpha1.LabelUsableBy, n.Pool, v1alpha1.UsableByAny, received,
+		strings.ToLower(n.Kind), n.Name, n.Namespace, v1alpha1.LabelUsableBy, n.Pool, commandline.Setting(FlagUsable))}
+}

@@ -1,0 +1,215 @@
+package tenancy
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+func TestParseRepository(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ text, want string }{
+		"a repository with its registry":         {"registry.example/relaypool/relay", "registry.example/relaypool/relay"},
+		"a registry with a port":                 {"registry.example:5000/relay", "registry.example:5000/relay"},
+		"a repository of the default registry":   {"relaypool/relay", "docker.io/relaypool/relay"},
+		"one of the library":                     {"relay", "docker.io/library/relay"},
+		"all of a registry":                      {"registry.example/*", "registry.example/*"},
+		"all below a path":                       {"registry.example/relaypool/*", "registry.example/relaypool/*"},
+		"all of an owner on the default one":     {"relaypool/*", "docker.io/relaypool/*"},
+		"a tag":                                  {"registry.example/relay:1", ""},
+		"a digest":                               {"registry.example/relay@sha256:" + strings.Repeat("0f", 32), ""},
+		"nothing":                                {"", ""},
+		"a star alone":                           {"*", ""},
+		"a star in the middle":                   {"registry.example/*/relay", ""},
+		"a beginning that ends inside of a name": {"registry.example/relay*", ""},
+		"a scheme":                               {"https://registry.example/relay", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseRepository(tc.text)
+			if got != tc.want || (err != nil) != (tc.want == "") {
+				t.Errorf("%q is %q, error %v; want %q", tc.text, got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestOnlyAllowedRepositoriesRun(t *testing.T) {
+	t.Parallel()
+	const own = "mirror.example/relay:0.1.0"
+	policy := Policy{Images: []string{"registry.example/relaypool/relay", "docker.io/team/*"}}
+	digest := "@sha256:" + strings.Repeat("0f", 32)
+	tests := map[string]struct {
+		image string
+		// want is in the fault; empty where there is none.
+		want string
+	}{
+		"the operator's, by leaving it out":      {"", ""},
+		"the operator's by its name":             {own, ""},
+		"another tag of the operator's":          {"mirror.example/relay:0.0.1", "received mirror.example/relay"},
+		"an allowed repository":                  {"registry.example/relaypool/relay:1", ""},
+		"an allowed repository by digest":        {"registry.example/relaypool/relay" + digest, ""},
+		"by tag and digest":                      {"registry.example/relaypool/relay:1" + digest, ""},
+		"below a path":                           {"team/relay:1", ""},
+		"deep below a path":                      {"docker.io/team/fork/relay:1", ""},
+		"the path itself":                        {"docker.io/team:1", "received docker.io/library/team"},
+		"a name that begins like an allowed one": {"registry.example/relaypool/relay-evil:1", "received registry.example/relaypool/relay-evil"},
+		"below an allowed repository":            {"registry.example/relaypool/relay/evil:1", "received registry.example/relaypool/relay/evil"},
+		"an owner that begins like an allowed":   {"team-evil/relay:1", "received docker.io/team-evil/relay"},
+		"another registry":                       {"evil.example/relaypool/relay:1", "received evil.example/relaypool/relay"},
+		"an allowed name as a path elsewhere":    {"evil.example/registry.example/relaypool/relay:1", "received evil.example/registry.example/relaypool/relay"},
+		"another port of the registry":           {"registry.example:5000/relaypool/relay:1", "received registry.example:5000/relaypool/relay"},
+		"a path that goes up":                    {"docker.io/team/../evil/relay:1", "received no name of an image"},
+		"what is no image":                       {"https://evil.example", "received no name of an image"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := policy.Faults(&v1alpha1.RelayPoolSpec{Image: tc.image}, own)
+			switch {
+			case tc.want == "" && len(got) > 0:
+				t.Errorf("%s is refused: %q", tc.image, got)
+			case tc.want != "" && (len(got) != 1 || !strings.Contains(got[0], tc.want)):
+				t.Errorf("faults are %q, want one with %q", got, tc.want)
+			case tc.want != "":
+				for _, part := range []string{"spec.image: ", "registry.example/relaypool/relay, docker.io/team/*", "leave it out", "--tenant-images ($RELAYPOOL_TENANT_IMAGES)"} {
+					if !strings.Contains(got[0], part) {
+						t.Errorf("the fault is %q, want %q in it", got[0], part)
+					}
+				}
+			}
+			if got := (Policy{}).Faults(&v1alpha1.RelayPoolSpec{Image: tc.image}, own); len(got) > 0 {
+				t.Errorf("without a list %s is refused: %q", tc.image, got)
+			}
+		})
+	}
+}
+
+// filled are templates with one field set each, by the field's name.
+func filled() map[string]v1alpha1.Template {
+	return map[string]v1alpha1.Template{
+		"labels":            {Labels: map[string]string{"a": "b"}},
+		"annotations":       {Annotations: map[string]string{"a": "b"}},
+		"resources":         {Resources: &corev1.ResourceRequirements{}},
+		"nodeSelector":      {NodeSelector: map[string]string{"a": "b"}},
+		"tolerations":       {Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+		"affinity":          {Affinity: &corev1.Affinity{}},
+		"priorityClassName": {PriorityClassName: "system-cluster-critical"},
+		"imagePullSecrets":  {ImagePullSecrets: []v1alpha1.SecretName{{Name: "registry"}}},
+		"logLevel":          {LogLevel: "debug"},
+	}
+}
+
+// A field that is added to the template later may not slip past the policy.
+func TestEveryFieldOfTheTemplateIsDecidedUpon(t *testing.T) {
+	t.Parallel()
+	templates := filled()
+	fields := reflect.TypeFor[v1alpha1.Template]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		template, ok := templates[name]
+		if !ok {
+			t.Errorf("template.%s is in no test: decide whether it can be withheld", name)
+			continue
+		}
+		content, err := json.Marshal(template)
+		if err != nil || !strings.Contains(string(content), `"`+name+`"`) {
+			t.Errorf("template.%s is not set in %s: %v", name, content, err)
+		}
+		free := name == "imagePullSecrets" || name == "logLevel"
+		if free == slices.Contains(TemplateFields(), name) {
+			t.Errorf("template.%s can be withheld: %t", name, !free)
+		}
+	}
+}
+
+func TestWithheldFieldsAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, template := range filled() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := &v1alpha1.RelayPoolSpec{Template: template}
+			if got := (Policy{}).Faults(spec, ""); len(got) > 0 {
+				t.Errorf("nothing is withheld, and the faults are %q", got)
+			}
+			others := slices.DeleteFunc(TemplateFields(), func(field string) bool { return field == name })
+			if got := (Policy{Withheld: others}).Faults(spec, ""); len(got) > 0 {
+				t.Errorf("all others are withheld, and the faults are %q", got)
+			}
+			got := Policy{Withheld: TemplateFields()}.Faults(spec, "")
+			if !slices.Contains(TemplateFields(), name) {
+				if len(got) > 0 {
+					t.Errorf("what is never withheld has the faults %q", got)
+				}
+				return
+			}
+			if len(got) != 1 || !strings.HasPrefix(got[0], "spec.template."+name+": ") || !strings.Contains(got[0], "none of the fields") || !strings.Contains(got[0], "take it out") {
+				t.Errorf("faults are %q, want one that names the field, what is allowed and what to do", got)
+			}
+			got = Policy{Withheld: []string{name}}.Faults(spec, "")
+			if len(got) != 1 || !strings.Contains(got[0], "only the fields "+strings.Join(others, ", ")+" out of") {
+				t.Errorf("faults are %q, want the fields that are allowed", got)
+			}
+		})
+	}
+}
+
+func TestWhatARelayPoolMayName(t *testing.T) {
+	t.Parallel()
+	generated := func(of string) map[string]string {
+		return map[string]string{build.LabelPool: of, build.LabelPayerState: "active", v1alpha1.LabelUsableBy: v1alpha1.UsableByAny}
+	}
+	usable := func(by string) map[string]string { return map[string]string{v1alpha1.LabelUsableBy: by} }
+	strict := Policy{RequireLabel: true, Usable: []string{"pools/listed"}}
+	tests := map[string]struct {
+		policy        Policy
+		named         Named
+		want          string // in the text; empty where it may be used
+		wantGenerated bool
+	}{
+		"any Secret, where no label is required":         {Policy{}, Named{Name: "admin"}, "", false},
+		"any Secret, where one is":                       {strict, Named{Name: "admin"}, "expected its label relaypool.dev/usable-by to be demo or any, received none", false},
+		"one for this RelayPool":                         {strict, Named{Name: "db", Labels: usable("demo")}, "", false},
+		"one for every RelayPool":                        {strict, Named{Name: "db", Labels: usable("any")}, "", false},
+		"one for another RelayPool":                      {strict, Named{Name: "db", Labels: usable("demo-2")}, "received another value", false},
+		"an empty label":                                 {strict, Named{Name: "db", Labels: usable("")}, "received none", false},
+		"one that is listed":                             {strict, Named{Name: "listed"}, "", false},
+		"one of the listed name in another namespace":    {strict, Named{Namespace: "other", Name: "listed"}, "received none", false},
+		"a ConfigMap without the label":                  {strict, Named{Kind: "ConfigMap", Name: "vk"}, "kubectl label configmap vk -n pools --overwrite relaypool.dev/usable-by=demo", false},
+		"a ConfigMap with it":                            {strict, Named{Kind: "ConfigMap", Name: "vk", Labels: usable("demo")}, "", false},
+		"another RelayPool's generated key":              {Policy{}, Named{Name: "x", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
+		"another's key under the strict policy":          {strict, Named{Name: "listed", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
+		"another's key as an API key":                    {Policy{}, Named{Name: "x", Labels: generated("other")}, "a generated fee payer key of RelayPool other", true},
+		"one's own generated key as a fee payer":         {strict, Named{Name: "x", Labels: map[string]string{build.LabelPool: "demo", build.LabelPayerState: "retired"}, Payer: true}, "", false},
+		"one's own generated key as the router's secret": {Policy{}, Named{Name: "x", Labels: generated("demo")}, "as a fee payer's key alone", true},
+		"a generated key that lost its RelayPool":        {Policy{}, Named{Name: "x", Labels: map[string]string{build.LabelPayerState: "active"}, Payer: true}, "a generated fee payer key", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := tc.named
+			n.Pool = "demo"
+			if n.Namespace == "" {
+				n.Namespace = "pools"
+			}
+			if n.Kind == "" {
+				n.Kind = "Secret"
+			}
+			got := tc.policy.Refuse(n)
+			switch {
+			case tc.want == "" && got != nil:
+				t.Errorf("refused: %+v", *got)
+			case tc.want != "" && (got == nil || !strings.Contains(got.Text, tc.want) || got.Generated != tc.wantGenerated):
+				t.Errorf("refusal is %+v, want %q in it, of a generated key: %t", got, tc.want, tc.wantGenerated)
+			}
+		})
+	}
+}
