@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -81,9 +83,19 @@ networkPolicy: {enabled: false}`},
 		"a certificate for metrics": {values: `
 operator: {metrics: {certificateSecret: operator-metrics}}
 monitoring: {serviceMonitor: {enabled: true, authorization: {credentials: {name: prometheus-token, key: token}}, tlsConfig: {insecureSkipVerify: false, ca: {secret: {name: operator-metrics, key: ca.crt}}, serverName: relaypool-operator-metrics}}}`},
-		"everything": {values: everything},
-		"an upgrade": {values: "{}", options: release.Options{Upgrade: true}},
+		"everything":                   {values: everything},
+		"an upgrade":                   {values: "{}", options: release.Options{Upgrade: true}},
+		"tenants that share a cluster": {values: example("multi-tenant")},
 	}
+}
+
+// example is one of the values' files that come with the chart.
+func example(name string) string {
+	content, err := os.ReadFile(filepath.Join(chartPath, "examples", name+".yaml"))
+	if err != nil {
+		panic(err)
+	}
+	return string(content)
 }
 
 // everything has each value at something else than its default, as far as they go
@@ -94,6 +106,7 @@ imagePullSecrets: [{name: mirror}]
 extraLabels: {cost-centre: relays}
 relay: {image: {registry: r, repository: our/relay, tag: 1.2.3}}
 namespaces: [team-a, relaypool-system]
+tenants: {images: [registry.your.org/our/*], templateFields: [labels], requireLabel: true, usable: [team-a/shared]}
 relayPools:
   shield:
     namespace: team-a
@@ -137,10 +150,15 @@ func loaded(t *testing.T) *chart.Chart {
 	return c
 }
 
+// parsed are values, for the whole cluster where they do not say for what: the chart
+// asks for one of the two.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values := map[string]any{}
 	must(t, yaml.UnmarshalStrict([]byte(text), &values))
+	if values["namespaces"] == nil && values["clusterWide"] == nil {
+		values["clusterWide"] = true
+	}
 	return values
 }
 

@@ -126,14 +126,14 @@ func TestConfigInstallsTheSameAsTheChart(t *testing.T) {
 		resources, components []string
 	}
 	tests := map[string]install{
-		"the operator": {resources: []string{"default"}},
+		"the operator": {resources: []string{"default"}, components: []string{"cluster-wide"}},
 		"with monitoring": {
 			values:    "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}",
-			resources: []string{"default", "prometheus"},
+			resources: []string{"default", "prometheus"}, components: []string{"cluster-wide"},
 		},
 		"with external metrics": {
 			values:    "externalMetrics: {enabled: true}",
-			resources: []string{"default"}, components: []string{"external-metrics"},
+			resources: []string{"default"}, components: []string{"cluster-wide", "external-metrics"},
 		},
 	}
 	for name, tc := range tests {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
@@ -55,6 +56,35 @@ func TestMonitoringWantsMetrics(t *testing.T) {
 	}
 }
 
+// Who has not said that the operator may reach all of a cluster does not give it that,
+// and neither does a value that is left over beside the other.
+func TestAllOfAClusterIsSaidOutLoud(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ values, want string }{
+		"nothing is said":      {"{}", "neither namespaces nor clusterWide is set. Name the namespaces whose RelayPools the operator looks after, for instance --set 'namespaces={relaypool-system}'"},
+		"no":                   {"clusterWide: false", "neither namespaces nor clusterWide is set"},
+		"an empty list":        {"namespaces: []", "neither namespaces nor clusterWide is set"},
+		"without roles":        {"rbac: {create: false}", "neither namespaces nor clusterWide is set"},
+		"both":                 {"namespaces: [team-a, team-b]\nclusterWide: true", "clusterWide is true, and namespaces has team-a, team-b"},
+		"all of it":            {"clusterWide: true", ""},
+		"some namespaces":      {"namespaces: [team-a]", ""},
+		"a list of no meaning": {"clusterWide: true\ntenants: {usable: [team-a/rpc]}", "tenants.usable has team-a/rpc, but tenants.requireLabel is false"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			values := map[string]any{}
+			must(t, yaml.UnmarshalStrict([]byte(tc.values), &values))
+			_, _, err := release.Render(loaded(t), values, release.Options{})
+			if tc.want == "" {
+				must(t, err)
+			} else if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v\nwant a refusal with: %s", err, tc.want)
+			}
+		})
+	}
+}
+
 // Notes tell what works otherwise than one may think.
 func TestNotesWarn(t *testing.T) {
 	t.Parallel()
@@ -74,6 +104,7 @@ func TestNotesWarn(t *testing.T) {
 		"somebody else's roles":       {"monitoring: {serviceMonitor: {enabled: true}}\nrbac: {create: false}", nil, "kubectl create clusterrole relaypool-operator-metrics-reader --verb=get --non-resource-url=/metrics\n"},
 		"alerts without a scrape":     {"monitoring: {prometheusRule: {enabled: true}}", nil, "RelayPoolOperatorGone of monitoring.prometheusRule fires"},
 		"some namespaces are watched": {"namespaces: [team-a, team-b]", nil, "looks after the RelayPools of team-a, team-b."},
+		"Secrets want a label":        {"tenants: {requireLabel: true}", nil, "kubectl label secret SECRET -n NAMESPACE relaypool.dev/usable-by=RELAYPOOL"},
 		"a release of another name":   {"fullnameOverride: our-operator", nil, "kubectl rollout status deployment/our-operator"},
 	}
 	for name, tc := range tests {
@@ -86,7 +117,7 @@ func TestNotesWarn(t *testing.T) {
 			}
 		})
 	}
-	_, notes, err := release.Render(loaded(t), nil, release.Options{})
+	_, notes, err := release.Render(loaded(t), parsed(t, "{}"), release.Options{})
 	must(t, err)
 	if strings.Contains(notes, "NOTE") || strings.Contains(notes, "WARNING") {
 		t.Errorf("the notes warn of something by default:\n%s", notes)

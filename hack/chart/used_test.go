@@ -27,6 +27,11 @@ func changes() map[string]string {
 		"relay.image.tag":                             `9.9.9`,
 		"relay.image.digest":                          `sha256:` + strings.Repeat("b2", 32),
 		"namespaces":                                  `[team-a, team-c]`,
+		"clusterWide":                                 `true`,
+		"tenants.images":                              `[other.org/relay]`,
+		"tenants.templateFields":                      `[]`,
+		"tenants.requireLabel":                        `false`,
+		"tenants.usable":                              `[team-a/other]`,
 		"crds.upgrade":                                `false`,
 		"relayPools":                                  `{}`,
 		"operator.replicas":                           `5`,
@@ -127,6 +132,14 @@ func renderedWith(t *testing.T, path []string, change string) string {
 		// Off, nothing is scraped and nothing alerted on.
 		group(group(given, "monitoring"), "serviceMonitor")["enabled"] = false
 		group(group(given, "monitoring"), "prometheusRule")["enabled"] = false
+	case "clusterWide":
+		// It takes the place of namespaces.
+		if change != "" {
+			delete(given, "namespaces")
+		}
+	case "tenants.requireLabel":
+		// Off, every Secret is usable.
+		delete(group(given, "tenants"), "usable")
 	case "operator.image.registry", "relay.image.registry":
 		delete(given, "imageRegistry")
 	}

@@ -15,6 +15,26 @@
 - name: RELAYPOOL_NAMESPACES
   value: {{ join "," . | quote }}
 {{- end }}
+{{- if .Values.clusterWide }}
+- name: RELAYPOOL_CLUSTER_WIDE
+  value: "true"
+{{- end }}
+{{- with .Values.tenants.images }}
+- name: RELAYPOOL_TENANT_IMAGES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- if not (kindIs "invalid" .Values.tenants.templateFields) }}
+- name: RELAYPOOL_TENANT_TEMPLATE_FIELDS
+  value: {{ join "," .Values.tenants.templateFields | default "none" | quote }}
+{{- end }}
+{{- if .Values.tenants.requireLabel }}
+- name: RELAYPOOL_TENANT_REQUIRE_LABEL
+  value: "true"
+{{- end }}
+{{- with .Values.tenants.usable }}
+- name: RELAYPOOL_TENANT_USABLE
+  value: {{ join "," . | quote }}
+{{- end }}
 {{- if not .Values.leaderElection.enabled }}
 - name: RELAYPOOL_LEADER_ELECT
   value: "false"

@@ -3,6 +3,7 @@
 {{- if and (not .Values.leaderElection.enabled) (gt (include "relaypool.replicas" . | int) 1) -}}
 {{- fail (printf "leaderElection.enabled is false, and operator.replicas is %s: two operators would work against each other. Turn leader election on, or take one replica." (include "relaypool.replicas" .)) -}}
 {{- end -}}
+{{- include "relaypool.validateReach" . -}}
 {{- include "relaypool.validatePools" . -}}
 {{- include "relaypool.validateMonitoring" . -}}
 {{- include "relaypool.validateExternalMetrics" . -}}
@@ -57,6 +58,19 @@ the whole cluster
 {{- if has . $theirs }}{{ $both = append $both . }}{{ end -}}
 {{- end -}}
 {{ join ", " $both }}
+{{- end -}}
+{{- end -}}
+
+{{/* Rights to all of a cluster are given by nobody who has not said so. */}}
+{{- define "relaypool.validateReach" -}}
+{{- if and (not .Values.namespaces) (not .Values.clusterWide) -}}
+{{- fail (printf "neither namespaces nor clusterWide is set. Name the namespaces whose RelayPools the operator looks after, for instance --set 'namespaces={%s}': it gets rights in these alone. Or set clusterWide to true, for all of the cluster: whoever steals the operator's token is then its administrator." .Release.Namespace) -}}
+{{- end -}}
+{{- if and .Values.namespaces .Values.clusterWide -}}
+{{- fail (printf "clusterWide is true, and namespaces has %s: the operator looks after these or after all of the cluster. Leave one of the two out." (join ", " .Values.namespaces)) -}}
+{{- end -}}
+{{- if and .Values.tenants.usable (not .Values.tenants.requireLabel) -}}
+{{- fail (printf "tenants.usable has %s, but tenants.requireLabel is false, so that RelayPools may use every Secret of their namespaces. Set requireLabel to true, or leave usable out." (join ", " .Values.tenants.usable)) -}}
 {{- end -}}
 {{- end -}}
 

@@ -132,8 +132,8 @@ func documents(t testing.TB, path string) (out []*unstructured.Unstructured) {
 	}
 }
 
-// world is a cluster on which config/default and config/external-metrics are
-// installed, with a fleet's namespace, and the operator with its own account's
+// world is a cluster on which config/default, for all of it, and config/external-metrics
+// are installed, with a fleet's namespace, and the operator with its own account's
 // rights.
 type world struct {
 	*pooltest.Stand
@@ -152,6 +152,7 @@ func newWorld(t *testing.T, times servingcert.Options) *world {
 	must(t, err)
 	w.Stand = pooltest.NewStand(t, admin)
 	w.install(t, component(t, filepath.Join(config, "default"))...)
+	w.install(t, component(t, filepath.Join(config, "cluster-wide"))...)
 	w.install(t, component(t, filepath.Join(config, "external-metrics"))...)
 	w.account, err = w.server.ServiceAccount(t.Context(), contract.OperatorSystemNamespace, "relaypool-operator")
 	must(t, err)

@@ -104,7 +104,7 @@ func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 func TestEveryManifestIsInstalledByItsBase(t *testing.T) {
 	t.Parallel()
 	var reached []string
-	for _, base := range []string{"default", "external-metrics", "prometheus", "samples", "try"} {
+	for _, base := range []string{"default", "cluster-wide", "external-metrics", "prometheus", "samples", "try"} {
 		_, files := resources(t, filepath.Join(config, base))
 		reached = append(reached, files...)
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -330,11 +331,11 @@ func explained() map[string]string {
 	}
 }
 
-// withFleet is a cluster with config/default, the optional kinds and a RelayPool,
-// and the operator's account on it.
-func withFleet(t *testing.T) (*cluster, *rest.Config) {
+// withFleet is a cluster with config/default and these components, the optional kinds
+// and a RelayPool, and the operator's account on it.
+func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 	t.Helper()
-	server, _ := installed(t)
+	server, _ := installed(t, components...)
 	must(t, server.Install(t.Context(), definitions()...))
 	admin, err := server.Config()
 	must(t, err)
@@ -350,26 +351,32 @@ func withFleet(t *testing.T) (*cluster, *rest.Config) {
 }
 
 // For some namespaces only, bindings in these are enough: a team installs the
-// operator without rights beyond its own namespaces.
+// operator without rights beyond its own namespaces. What somebody else can do with
+// the operator's token is the threat model of docs/threats.md, line by line.
 func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t)
-	everywhere := &rbacv1.ClusterRoleBinding{}
-	must(t, w.c.Get(t.Context(), client.ObjectKey{Name: "relaypool-operator"}, everywhere))
 	must(t, w.c.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.pool.Namespace, Name: everywhere.Name}, RoleRef: everywhere.RoleRef, Subjects: everywhere.Subjects,
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.pool.Namespace, Name: "relaypool-operator"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "relaypool-operator"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: contract.OperatorSystemNamespace, Name: "relaypool-operator"}},
 	}))
-	must(t, w.c.Delete(t.Context(), everywhere))
-	eventually(t, "the right to all namespaces is gone", func() error {
-		c, err := client.New(account, client.Options{Scheme: w.c.Scheme()})
-		if err != nil {
-			return err
-		}
-		err = c.List(t.Context(), &v1alpha1.RelayPoolList{})
-		if !apierrors.IsForbidden(err) {
-			return fmt.Errorf("a list of all RelayPools: %w", err)
-		}
-		return c.List(t.Context(), &v1alpha1.RelayPoolList{}, client.InNamespace(w.pool.Namespace))
+	thief, err := client.New(account, client.Options{Scheme: w.c.Scheme()})
+	must(t, err)
+	eventually(t, "the binding holds", func() error {
+		return thief.List(t.Context(), &v1alpha1.RelayPoolList{}, client.InNamespace(w.pool.Namespace))
+	})
+	steals(t, thief, w.pool.Namespace, map[string]bool{
+		"read a Secret of a fleet's namespace":    true,
+		"make pods in a fleet's namespace":        true,
+		"list RelayPools of all namespaces":       false,
+		"read a Secret elsewhere":                 false,
+		"make pods elsewhere":                     false,
+		"make pods beside the operator":           false,
+		"list the Secrets of a fleet's namespace": false,
+		"delete a Secret of a fleet's namespace":  false,
+		"give itself a role":                      false,
+		"have another account's token made":       true,
 	})
 	operate(t, w.calls.wrap(account), w.pool.Namespace)
 	w.live()
@@ -378,9 +385,90 @@ func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 	}
 }
 
+// With all of a cluster a stolen token is as good as an administrator's: pods of any
+// service account, anywhere. It is why nobody gets that unasked.
+func TestForTheWholeClusterATokenIsAnAdministrators(t *testing.T) {
+	t.Parallel()
+	w, account := withFleet(t, "cluster-wide")
+	thief, err := client.New(account, client.Options{Scheme: w.c.Scheme()})
+	must(t, err)
+	steals(t, thief, w.pool.Namespace, map[string]bool{
+		"read a Secret of a fleet's namespace":    true,
+		"make pods in a fleet's namespace":        true,
+		"list RelayPools of all namespaces":       true,
+		"read a Secret elsewhere":                 true,
+		"make pods elsewhere":                     true,
+		"make pods beside the operator":           true,
+		"list the Secrets of a fleet's namespace": false,
+		"delete a Secret of a fleet's namespace":  false,
+		"give itself a role":                      false,
+		"have another account's token made":       true,
+	})
+}
+
+// steals tries what a thief of the operator's token would, and holds what comes of it
+// to what the threat model says.
+func steals(t *testing.T, thief client.Client, fleets string, want map[string]bool) {
+	t.Helper()
+	const elsewhere = "kube-system"
+	secret := func(namespace string) func() error {
+		return func() error {
+			err := thief.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "whatever"}, &corev1.Secret{})
+			return client.IgnoreNotFound(err) // it may be asked for
+		}
+	}
+	pods := func(namespace string) func() error {
+		return func() error {
+			labels := map[string]string{"a": "thief"}
+			return thief.Create(t.Context(), &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "thief"},
+				Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec:       corev1.PodSpec{ServiceAccountName: "an-administrator", Containers: []corev1.Container{{Name: "shell", Image: "evil.example/shell"}}},
+				}},
+			}, client.DryRunAll)
+		}
+	}
+	tries := map[string]func() error{
+		"read a Secret of a fleet's namespace": secret(fleets),
+		"make pods in a fleet's namespace":     pods(fleets),
+		"list RelayPools of all namespaces":    func() error { return thief.List(t.Context(), &v1alpha1.RelayPoolList{}) },
+		"read a Secret elsewhere":              secret(elsewhere),
+		"make pods elsewhere":                  pods(elsewhere),
+		"make pods beside the operator":        pods(contract.OperatorSystemNamespace),
+		"list the Secrets of a fleet's namespace": func() error {
+			return thief.List(t.Context(), &corev1.SecretList{}, client.InNamespace(fleets))
+		},
+		"delete a Secret of a fleet's namespace": func() error {
+			return thief.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fleets, Name: "shield-rpc"}}, client.DryRunAll)
+		},
+		"give itself a role": func() error {
+			return thief.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: "thief"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: contract.OperatorSystemNamespace, Name: "relaypool-operator"}},
+			}, client.DryRunAll)
+		},
+		"have another account's token made": func() error {
+			return thief.Create(t.Context(), &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: fleets, Name: "thief", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+				Type:       corev1.SecretTypeServiceAccountToken,
+			}, client.DryRunAll)
+		},
+	}
+	if len(want) != len(tries) {
+		t.Fatalf("%d outcomes are known of %d tries", len(want), len(tries))
+	}
+	for what, try := range tries {
+		err := try()
+		if want[what] && err != nil || !want[what] && !apierrors.IsForbidden(err) {
+			t.Errorf("a thief may %s: error is %v, want that he may: %t", what, err, want[what])
+		}
+	}
+}
+
 func TestTheOperatorIsAllowedWhatItDoesAndNothingElse(t *testing.T) {
 	t.Parallel()
-	w, account := withFleet(t)
+	w, account := withFleet(t, "cluster-wide")
 	operate(t, w.calls.wrap(account))
 	w.live()
 

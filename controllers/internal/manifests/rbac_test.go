@@ -59,6 +59,26 @@ func TestTheRoleIsWhatTheMarkersSay(t *testing.T) {
 	}
 }
 
+// Rights to all of a cluster are given by config/cluster-wide alone, which nobody
+// applies without naming it.
+func TestNothingReachesTheWholeClusterUnasked(t *testing.T) {
+	t.Parallel()
+	bound := func(base string) (kinds []string) {
+		objects, _ := resources(t, filepath.Join(config, base))
+		for _, u := range objects {
+			if strings.HasSuffix(u.GetKind(), "RoleBinding") && pick[rbacv1.RoleBinding](t, objects, u.GetKind(), u.GetName()).RoleRef.Name == "relaypool-operator" {
+				kinds = append(kinds, u.GetKind())
+			}
+		}
+		return kinds
+	}
+	for base, want := range map[string][]string{"default": nil, "external-metrics": nil, "prometheus": nil, "cluster-wide": {"ClusterRoleBinding"}} {
+		if diff := cmp.Diff(want, bound(base)); diff != "" {
+			t.Errorf("config/%s binds the operator's role by (-want +got):\n%s", base, diff)
+		}
+	}
+}
+
 func TestNobodyIsGivenEverything(t *testing.T) {
 	t.Parallel()
 	objects, _ := resources(t, filepath.Join(config, "default"))

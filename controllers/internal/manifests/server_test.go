@@ -23,9 +23,9 @@ func TestMain(m *testing.M) {
 	apiservertest.Main(m)
 }
 
-// installed is a server on which config/default was applied, as kubectl apply
-// --server-side does it, with unknown fields refused.
-func installed(t *testing.T) (*apiserver.Server, client.Client) {
+// installed is a server on which config/default and these components were applied, as
+// kubectl apply --server-side does it, with unknown fields refused.
+func installed(t *testing.T, components ...string) (*apiserver.Server, client.Client) {
 	t.Helper()
 	server := apiservertest.Start(t, apiserver.Options{})
 	rest, err := server.Config()
@@ -33,6 +33,10 @@ func installed(t *testing.T) (*apiserver.Server, client.Client) {
 	c, err := client.New(rest, client.Options{})
 	must(t, err)
 	objects, _ := resources(t, filepath.Join(config, "default"))
+	for _, name := range components {
+		more, _ := resources(t, filepath.Join(config, name))
+		objects = append(objects, more...)
+	}
 	for _, u := range objects {
 		raw, err := json.Marshal(u)
 		must(t, err)

@@ -90,7 +90,19 @@ func load(t *testing.T, path string) *chart.Chart {
 	return c
 }
 
+// parsed are values, for the whole cluster where they do not say for what: the chart
+// asks for one of the two.
 func parsed(t *testing.T, text string) map[string]any {
+	t.Helper()
+	values := before(t, text)
+	if values["namespaces"] == nil && values["clusterWide"] == nil {
+		values["clusterWide"] = true
+	}
+	return values
+}
+
+// before are values of the previous chart, which asked for neither.
+func before(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values := map[string]any{}
 	must(t, yaml.UnmarshalStrict([]byte(text), &values))
@@ -175,7 +187,7 @@ func TestALifeOfARelease(t *testing.T) {
 	namespace(t, c, "shield")
 
 	// One command makes the operator, the definition and a fleet.
-	_, err := helm.Install(load(t, previous), parsed(t, replicas("2")))
+	_, err := helm.Install(load(t, previous), before(t, replicas("2")))
 	must(t, err)
 	pool := live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 	if target, _, _ := unstructured.NestedInt64(pool.Object, "spec", "feePayers", "targetBalance"); target != 2000000000 {
@@ -303,7 +315,7 @@ func TestADefinitionOfSomebodyElseIsNotOverwritten(t *testing.T) {
 	c, helm := cluster(t)
 	later := another(t, load(t, current))
 	byHand(t, c, load(t, current))
-	_, err := helm.Install(load(t, current), nil)
+	_, err := helm.Install(load(t, current), parsed(t, "{}"))
 	must(t, err)
 	if _, err := helm.Upgrade(later, nil); err == nil || !strings.Contains(err.Error(), "was written by kubectl (Apply)") || !strings.Contains(err.Error(), "kubectl apply --server-side --force-conflicts") {
 		t.Fatalf("upgrade of another's definition: %v", err)
@@ -351,7 +363,7 @@ func TestAnotherAdapterIsNamed(t *testing.T) {
 		t.Fatalf("install beside another adapter: %v", err)
 	}
 	// Without, notes say whose the metrics are.
-	rel, err := helm.Install(load(t, current), nil)
+	rel, err := helm.Install(load(t, current), parsed(t, "{}"))
 	must(t, err)
 	if !strings.Contains(rel.Info.Notes, "NOTE: the Service monitoring/prometheus-adapter of the Helm release adapter\nserves external metrics") {
 		t.Errorf("the notes do not tell of the other adapter:\n%s", rel.Info.Notes)
@@ -394,7 +406,7 @@ func TestExternalMetricsMoveWithTheNames(t *testing.T) {
 func TestTheLeaseIsGivenUpAndTakenAgain(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	_, err := helm.Install(load(t, current), nil)
+	_, err := helm.Install(load(t, current), parsed(t, "{}"))
 	must(t, err)
 	for _, step := range []struct{ values, want string }{
 		{"leaderElection: {enabled: false}", "Recreate"}, {"leaderElection: {enabled: true}", "RollingUpdate"}, {"leaderElection: {enabled: false}", "Recreate"},
@@ -450,7 +462,7 @@ func TestOperatorsShareNoNamespace(t *testing.T) {
 	}
 	d.Spec.Replicas = new(int32)
 	must(t, c.Update(t.Context(), &d))
-	_, err = second.Install(load(t, current), nil)
+	_, err = second.Install(load(t, current), parsed(t, "{}"))
 	must(t, err)
 }
 
@@ -500,7 +512,7 @@ func TestTheAdministratorOfANamespaceInstalls(t *testing.T) {
 	must(t, err)
 	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
 	// With roles, the API server says what is missing.
-	if _, err := helm.Upgrade(load(t, current), parsed(t, "crds: {upgrade: false}")); !apierrors.IsForbidden(err) && (err == nil || !strings.Contains(err.Error(), "forbidden")) {
+	if _, err := helm.Upgrade(load(t, current), parsed(t, "namespaces: [relaypool-system]\ncrds: {upgrade: false}")); !apierrors.IsForbidden(err) && (err == nil || !strings.Contains(err.Error(), "forbidden")) {
 		t.Errorf("made roles without the right to: %v", err)
 	}
 }
@@ -524,7 +536,7 @@ func TestEveryObjectIsTaken(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
 	// The definition, and namespaces that values name.
-	_, err := helm.Install(load(t, current), nil)
+	_, err := helm.Install(load(t, current), parsed(t, "{}"))
 	must(t, err)
 	for _, name := range []string{"team-a", "team-b", "infra"} {
 		namespace(t, c, name)

@@ -54,6 +54,8 @@ func (s *suite) install(ctx context.Context, r *report.Scenario) error {
 		"operator":        map[string]any{"image": imageValues(s.Images.Operator), "refsInterval": refsInterval},
 		"relay":           map[string]any{"image": imageValues(s.Images.Relay)},
 		"externalMetrics": map[string]any{"enabled": true},
+		// Fleets' namespaces come and go while the release stays.
+		"clusterWide": true,
 	}
 	s.installed = s.Now()
 	notes, err := s.Helm.Install(ctx, s.values)
