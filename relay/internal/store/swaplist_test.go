@@ -176,17 +176,19 @@ func TestBothLegsAreForgottenTogether(t *testing.T) {
 		first, second       time.Duration // ages; 0 when it is not over
 		failed, noSecondLeg bool
 		stays               bool
+		confirmed           bool // of the second, which is not final
 	}{
-		"both are old":                        {old, old, false, false, false},
-		"the second is young":                 {old, young, false, false, true},
-		"the first is young":                  {young, old, false, false, true},
-		"the second is not settled":           {old, 0, false, false, true},
-		"the first is not final":              {0, old, false, false, true},
-		"both failed":                         {old, old, true, false, false},
-		"both failed just now":                {young, young, true, false, true},
-		"it failed before its first leg did":  {old, 0, true, true, false},
-		"it failed before, and not long ago":  {young, 0, true, true, true},
-		"a settlement alone is never deleted": {0, 0, false, false, true},
+		"both are old":                        {old, old, false, false, false, false},
+		"the second is young":                 {old, young, false, false, true, false},
+		"the first is young":                  {young, old, false, false, true, false},
+		"the second is not final":             {old, old, false, false, true, true},
+		"the second is not settled":           {old, 0, false, false, true, false},
+		"the first is not final":              {0, old, false, false, true, false},
+		"both failed":                         {old, old, true, false, false, false},
+		"both failed just now":                {young, young, true, false, true, false},
+		"it failed before its first leg did":  {old, 0, true, true, false, false},
+		"it failed before, and not long ago":  {young, 0, true, true, true, false},
+		"a settlement alone is never deleted": {0, 0, false, false, true, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +207,9 @@ func TestBothLegsAreForgottenTogether(t *testing.T) {
 				ok(t, s.RecordAttempt(ctx, c.Lease(), attemptFor(1, submission.PurposeExecute)))
 				if test.second > 0 && !test.failed {
 					complete(t, s, settled(c.Lease(), 1, submission.PhaseExecuted))
-					finalize(t, s, settled(c.Lease(), 1, submission.PhaseExecuted))
+					if !test.confirmed {
+						finalize(t, s, settled(c.Lease(), 1, submission.PhaseExecuted))
+					}
 				}
 				if test.failed {
 					ok(t, s.Reopen(ctx, first))

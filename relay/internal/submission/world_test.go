@@ -269,6 +269,7 @@ type parts struct {
 	store       func(submission.Store) submission.Store
 	state       submission.PoolState
 	spending    submission.Spending
+	payers      []*feepayer.Key // beside the world's own
 	timing      submission.Timing
 	concurrency int
 }
@@ -284,7 +285,7 @@ func (w *world) assemble(p parts) *relay {
 	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var pays payers
 	var err error
-	pays.Payers, err = feepayer.New(feepayer.Options{Keys: []*feepayer.Key{w.payer}, Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
+	pays.Payers, err = feepayer.New(feepayer.Options{Keys: append([]*feepayer.Key{w.payer}, p.payers...), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
 	must(w.t, err)
 	if p.chain == nil {
 		p.chain = func(c submission.Chain) submission.Chain { return c }
