@@ -124,8 +124,8 @@ func (at *attacker) post(ctx context.Context, path string, body []byte) {
 	at.hostile[account.HostileAnswer{Attack: at.name, Status: answer.StatusCode, Code: said.Code}]++
 }
 
-func (at *attacker) postRequest(ctx context.Context, q *load.Request, proof int) {
-	if body, err := q.Body(proof); err == nil {
+func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
+	if body, err := q.Body(0); err == nil {
 		at.post(ctx, q.Path(), body)
 	}
 }
@@ -143,7 +143,7 @@ func (at *attacker) forge(ctx context.Context) {
 		if at.sent%3 == 0 {
 			copy(q.Proofs[0][:64], q.Proofs[0][64:128])
 		}
-		at.postRequest(ctx, &q, 0)
+		at.postRequest(ctx, &q)
 	})
 }
 
@@ -159,7 +159,7 @@ func (at *attacker) negate(ctx context.Context) {
 		prime, _ := new(big.Int).SetString("21888242871839275222246405745257275088696311157297823662689037894645226208583", 10)
 		y := new(big.Int).SetBytes(q.Proofs[0][32:64])
 		y.Sub(prime, y).FillBytes(q.Proofs[0][32:64])
-		at.postRequest(ctx, &q, 0)
+		at.postRequest(ctx, &q)
 	})
 }
 
@@ -227,7 +227,7 @@ func (at *attacker) copyLanded(ctx context.Context) {
 		if at.sent%2 == 0 { // for a recipient of his own
 			q.Recipient = stranger().PublicKey()
 		}
-		at.postRequest(ctx, &q, 0)
+		at.postRequest(ctx, &q)
 	})
 }
 
@@ -240,7 +240,7 @@ func (at *attacker) spendTwice(ctx context.Context) {
 		}
 		var spending sync.WaitGroup
 		spending.Go(func() { at.direct(ctx, &q) })
-		at.postRequest(ctx, &q, 0)
+		at.postRequest(ctx, &q)
 		spending.Wait()
 	})
 }
@@ -261,7 +261,7 @@ func (at *attacker) closeAccounts(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	at.postRequest(ctx, &q, 0)
+	at.postRequest(ctx, &q)
 	at.until(ctx, at.o.Slot, func() {
 		if exists(ctx, at.eyes.Client, q.Swap.Terms.RecipientATA) {
 			at.closeAccount(ctx, q.Swap.Terms.RecipientATA, owner)

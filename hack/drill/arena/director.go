@@ -171,12 +171,7 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		defer cancel()
 		a.meddle(ctx, e.Fault)
 	case schedule.Lie:
-		told := a.network.lie(e.Target, e.Fault)
-		if e.Stays {
-			return told
-		}
-		wait(ctx, e.For)
-		return errors.Join(told, a.network.lie(e.Target, ""))
+		return a.lie(ctx, e)
 	case schedule.Attack:
 		ctx, cancel := context.WithTimeout(ctx, e.For)
 		defer cancel()
@@ -187,6 +182,16 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		a.load.SetRate(a.o.Rate)
 	}
 	return nil
+}
+
+// lie has an endpoint lie for the event's time, or to the end.
+func (a *arena) lie(ctx context.Context, e schedule.Event) error {
+	told := a.network.lie(e.Target, e.Fault)
+	if e.Stays {
+		return told
+	}
+	wait(ctx, e.For)
+	return errors.Join(told, a.network.lie(e.Target, ""))
 }
 
 // down ends a relay, and starts it again after the event.

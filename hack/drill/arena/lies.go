@@ -19,8 +19,8 @@ func lieRules() map[string][]fault.Rule {
 		statuses, sending = "getSignatureStatuses", "sendTransaction"
 		simulation        = "simulateTransaction"
 	)
-	lie := func(method string, outcome fault.Outcome) fault.Rule {
-		return fault.Rule{Method: method, Outcome: outcome}
+	succeeds := func(method string) fault.Rule {
+		return fault.Rule{Method: method, Outcome: fault.OutcomeSucceeds}
 	}
 	fails := func(method string, code uint32) fault.Rule {
 		return fault.Rule{Method: method, Outcome: fault.OutcomeFails, Err: programError(code)}
@@ -34,14 +34,14 @@ func lieRules() map[string][]fault.Rule {
 		"heights are slots":       {{SlotAsHeight: true}},
 		"blockhashes never die":   {{Method: blockhash, HeightAhead: 22_000_000}},
 		"blockhashes die at once": {{Method: epoch, Ahead: 10_000, HeightAhead: 10_000}},
-		"all landed":              {lie(statuses, fault.OutcomeSucceeds)},
+		"all landed":              {succeeds(statuses)},
 		"all failed":              {fails(statuses, shieldpool.CodeDoubleSpend)},
 		"nothing landed":          {{Method: statuses, Empty: true}},
-		"every simulation good":   {lie(simulation, fault.OutcomeSucceeds), lie(sending, fault.OutcomeSucceeds)},
+		"every simulation good":   {succeeds(simulation), succeeds(sending)},
 		"every simulation bad":    {fails(simulation, shieldpool.CodeProofInvalid), fails(sending, shieldpool.CodeProofInvalid)},
 		"every root stale":        {fails(simulation, shieldpool.CodeRootNotFound), fails(sending, shieldpool.CodeRootNotFound)},
 		// Mixtures, each after one aim.
-		"fakes outcomes":    {{Ahead: 100}, lie("", fault.OutcomeSucceeds), {Method: sending, Drop: true}},
+		"fakes outcomes":    {{Ahead: 100}, succeeds(""), {Method: sending, Drop: true}},
 		"fakes failures":    {{Ahead: 100}, fails("", shieldpool.CodeProofInvalid)},
 		"buries what lands": {{Ahead: 1_000}, {Method: epoch, HeightAhead: 1_000}, {Method: statuses, Empty: true}},
 		"closes the pool":   {{Ahead: 1}, {Method: blockhash, HeightAhead: 22_000_000}, {Method: statuses, Empty: true}, {Method: sending, Drop: true}},

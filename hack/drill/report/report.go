@@ -122,6 +122,13 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, fault := range sortedKeys(o.Router) {
 		add("router answers: "+fault, float64(o.Router[fault]), "")
 	}
+	hostility(o, add)
+	add("load to quiet", o.Silence.Seconds(), "s")
+	add("whole drill", o.Took.Seconds(), "s")
+}
+
+// hostility adds what hostile endpoints answered, and hostile clients were answered.
+func hostility(o *arena.Outcome, add func(name string, value float64, unit string)) {
 	for _, lie := range sortedKeys(o.Lies) {
 		add("endpoint answers: false "+lie, float64(o.Lies[lie]), "")
 	}
@@ -132,8 +139,6 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, answer := range sortedKeys(hostile) {
 		add(answer, float64(hostile[answer]), "")
 	}
-	add("load to quiet", o.Silence.Seconds(), "s")
-	add("whole drill", o.Took.Seconds(), "s")
 }
 
 // undone counts the fleet's transactions that forks undid, and those of them

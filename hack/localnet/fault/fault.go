@@ -153,11 +153,14 @@ func (r *Rule) Validate() error {
 	case r.AfterActing && r.failures() == 0 && r.Latency == 0 && r.Jitter == 0:
 		return errors.New("afterActing is set without latency, jitter, status, error, cut or hang to come after")
 	}
+	if err := r.validateMethod(); err != nil {
+		return err
+	}
 	return r.validateAnswer()
 }
 
-// validateAnswer checks the faults that change what is answered.
-func (r *Rule) validateAnswer() error {
+// validateMethod checks that a fault that only some methods can have is not set for another.
+func (r *Rule) validateMethod() error {
 	switch {
 	case r.Drop && r.Method != "" && r.Method != methodSend:
 		return fmt.Errorf("drop is for method %s, got %q", methodSend, r.Method)
@@ -165,18 +168,25 @@ func (r *Rule) validateAnswer() error {
 		return fmt.Errorf("frozenBlockhash is for method %s, got %q", methodBlockhash, r.Method)
 	case r.Health != "" && r.Method != "" && r.Method != methodHealth:
 		return fmt.Errorf("health is for method %s, got %q", methodHealth, r.Method)
+	case r.Outcome != "" && !r.concerns(methodStatuses) && !r.concerns(methodSimulate) && !r.concerns(methodSend):
+		return fmt.Errorf("outcome is for method %s, %s or %s, got %q", methodStatuses, methodSimulate, methodSend, r.Method)
+	case r.Socket == SocketCut && r.Method != "":
+		return fmt.Errorf("socket %q is for whole connections, expected no method, got %q", SocketCut, r.Method)
+	}
+	return nil
+}
+
+// validateAnswer checks the faults that change what is answered.
+func (r *Rule) validateAnswer() error {
+	switch {
 	case r.Health != "" && r.Health != HealthOK && r.Health != HealthBehind:
 		return fmt.Errorf("health is %q, expected %q or %q", r.Health, HealthOK, HealthBehind)
 	case r.Outcome != "" && r.Outcome != OutcomeSucceeds && r.Outcome != OutcomeFails:
 		return fmt.Errorf("outcome is %q, expected %q or %q", r.Outcome, OutcomeSucceeds, OutcomeFails)
-	case r.Outcome != "" && !r.concerns(methodStatuses) && !r.concerns(methodSimulate) && !r.concerns(methodSend):
-		return fmt.Errorf("outcome is for method %s, %s or %s, got %q", methodStatuses, methodSimulate, methodSend, r.Method)
 	case (r.Err != "") != (r.Outcome == OutcomeFails) || r.Err != "" && !json.Valid([]byte(r.Err)):
 		return fmt.Errorf("err and outcome %q go together, and err is a transaction error as Agave writes it, such as {\"InstructionError\":[2,{\"Custom\":1}]}", OutcomeFails)
 	case r.Socket != "" && r.Socket != SocketCut && r.Socket != SocketSilent:
 		return fmt.Errorf("socket is %q, expected %q or %q", r.Socket, SocketCut, SocketSilent)
-	case r.Socket == SocketCut && r.Method != "":
-		return fmt.Errorf("socket %q is for whole connections, expected no method, got %q", SocketCut, r.Method)
 	case *r == Rule{Method: r.Method, Probability: r.Probability}:
 		return errors.New("the rule has no effect, expected latency, jitter, status, error, cut, hang, drop, empty, lag, frozenBlockhash, health, history, ahead, heightAhead, slotAsHeight, outcome or socket")
 	}

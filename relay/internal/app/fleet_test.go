@@ -112,7 +112,7 @@ func TestHeartbeatsHaveAConnectionOfTheirOwn(t *testing.T) {
 	for range s.app.db.Config().MaxConns {
 		held, err := s.app.db.Acquire(t.Context())
 		must(t, err)
-		defer held.Release()
+		t.Cleanup(held.Release)
 	}
 	until := func() (at time.Time) {
 		must(t, s.db.QueryRow(t.Context(), "SELECT until FROM workers").Scan(&at))

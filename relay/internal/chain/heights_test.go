@@ -71,7 +71,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 				at := uint64(slot)
 				all := func(blockhash, epochInfo func(uint64, uint64) uint64) {
 					for i, name := range test.hosts {
-						n[name].tells(at+uint64(i), truth, truth) //nolint:gosec // few hosts
+						n[name].tells(at+uint64(i), truth, truth)
 					}
 					n["liar"].tells(at, blockhash, epochInfo)
 				}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -39,6 +40,9 @@ func (c *claims) lag(i int) uint64 { lag, _ := c.f.Lag(i); return lag }
 
 func honest(truth float64) float64 { return truth }
 
+// agree is what two endpoints say that are both honest.
+var agree = []func(float64) float64{honest, honest}
+
 func off(slots float64) func(float64) float64 {
 	return func(truth float64) float64 { return truth + slots }
 }
@@ -74,11 +78,8 @@ func TestALeadThatNobodyComesNearDoesNotCount(t *testing.T) {
 				return
 			}
 			c := newClaims(t, len(test.at), test.rate)
-			agree := make([]func(float64) float64, len(test.at))
-			for i := range agree {
-				agree[i] = honest
-			}
-			if bad := c.pass(20*time.Second, test.step, agree...); bad[0]+bad[1] > 0 {
+			all := slices.Repeat(agree[:1], len(test.at))
+			if bad := c.pass(20*time.Second, test.step, all...); bad[0]+bad[1] > 0 {
 				t.Errorf("%v answers are impossible while all agree", bad)
 			}
 			bad := c.pass(10*time.Minute, test.step, test.at...)
@@ -100,7 +101,7 @@ func creep(each float64) func(float64) float64 {
 
 func TestALaggardIsStillBehind(t *testing.T) {
 	t.Parallel()
-	stuck := func(truth float64) float64 { return 1_000_050 }
+	stuck := func(float64) float64 { return 1_000_050 }
 	tests := map[string]struct {
 		rate float64
 		step time.Duration
@@ -116,7 +117,7 @@ func TestALaggardIsStillBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newClaims(t, len(test.at), test.rate)
-			c.pass(20*time.Second, test.step, honest, honest)
+			c.pass(20*time.Second, test.step, agree...)
 			if bad := c.pass(5*time.Minute, test.step, test.at...); bad[1] > 0 {
 				t.Errorf("%d answers of the one that is not behind are impossible", bad[1])
 			}
@@ -130,9 +131,9 @@ func TestALaggardIsStillBehind(t *testing.T) {
 func TestAChainThatJumpsIsFollowed(t *testing.T) {
 	t.Parallel()
 	c := newClaims(t, 2, 2.5)
-	c.pass(20*time.Second, time.Second, honest, honest)
+	c.pass(20*time.Second, time.Second, agree...)
 	c.truth += 5000
-	bad := c.pass(5*time.Second, time.Second, honest, honest)
+	bad := c.pass(5*time.Second, time.Second, agree...)
 	if bad[0] > 1 || bad[1] > 0 {
 		t.Errorf("%v answers are impossible, want no more than the first before the second agrees", bad)
 	}
@@ -170,7 +171,7 @@ func TestASlotThatSaysNothingOfItsEndpointIsHeldAgainstTheClock(t *testing.T) {
 	if !c.f.Possible(1<<60, c.now) {
 		t.Error("a slot is not possible before any is known")
 	}
-	c.pass(20*time.Second, time.Second, honest, honest)
+	c.pass(20*time.Second, time.Second, agree...)
 	if !c.f.Possible(uint64(c.truth)+40, c.now) || c.f.Possible(uint64(c.truth)+1000, c.now) {
 		t.Error("a processed slot a few ahead is possible, and one 1000 ahead is not")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// HoldSecond: one endpoint says what came of a submission, and no second one does.
+// HoldSecond is the reason while one endpoint says what came of a submission, and no second one does.
 // An outcome waits for it; new work does not.
 const HoldSecond = "second_endpoint"
 

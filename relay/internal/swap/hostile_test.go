@@ -352,7 +352,7 @@ func (s *attacked) try(d *submission.Draft) error {
 		return err
 	}
 	s.hostile()
-	s.land(s.relay, tx)
+	_ = s.land(s.relay, tx) // a transaction that fails is one of the orders
 	s.sent++
 	s.noteEnd(d, true)
 	if s.how == "" {
@@ -373,23 +373,28 @@ type hostileAct struct {
 func hostileActs() []hostileAct {
 	return []hostileAct{
 		{"nothing", func(*attacked) {}},
-		{"the recipient opens his account", func(s *attacked) { s.run(s.wallet, s.swap.Accounts(s.wallet.PublicKey(), s.wallet.PublicKey())[2]) }},
+		{"the recipient opens his account", func(s *attacked) { s.attempt(s.wallet, s.swap.Accounts(s.wallet.PublicKey(), s.wallet.PublicKey())[2]) }},
 		{"the recipient closes his account", (*attacked).closeAccount},
 		{"a stranger makes the state's accounts", func(s *attacked) {
-			s.run(s.stranger, s.swap.Accounts(s.stranger.PublicKey(), s.wallet.PublicKey())[:2]...)
+			s.attempt(s.stranger, s.swap.Accounts(s.stranger.PublicKey(), s.wallet.PublicKey())[:2]...)
 		}},
-		{"a stranger wraps the lamports", func(s *attacked) { s.run(s.stranger, append(s.accountsBy()[:2], s.prepareBy())...) }},
-		{"a stranger executes", func(s *attacked) { s.run(s.stranger, append(s.accountsBy(), s.prepareBy(), s.executeBy())...) }},
+		{"a stranger wraps the lamports", func(s *attacked) { s.attempt(s.stranger, append(s.accountsBy()[:2], s.prepareBy())...) }},
+		{"a stranger executes", func(s *attacked) { s.attempt(s.stranger, append(s.accountsBy(), s.prepareBy(), s.executeBy())...) }},
 		{"a stranger refunds", (*attacked).refundBy},
 		{"a stranger sends lamports to all accounts", func(s *attacked) {
 			for _, to := range []solana.PublicKey{s.swap.State, s.swap.WSOL, s.swap.Output, s.swap.Terms.RecipientATA} {
-				s.run(s.stranger, system.NewTransferInstruction(3_000_000, s.stranger.PublicKey(), to).Build())
+				s.attempt(s.stranger, system.NewTransferInstruction(3_000_000, s.stranger.PublicKey(), to).Build())
 			}
 		}},
 		{"the mint freezes the recipient's account, or thaws it", (*attacked).freeze},
 		{"the price falls", func(s *attacked) { s.price(50) }},
 		{"the price falls for a moment", func(s *attacked) { s.price(50); s.dipped = true }},
 	}
+}
+
+// attempt sends what the chain may refuse.
+func (s *attacked) attempt(by solana.PrivateKey, instructions ...solana.Instruction) {
+	_ = s.run(by, instructions...)
 }
 
 func (s *attacked) accountsBy() []solana.Instruction {
@@ -429,16 +434,16 @@ func (s *attacked) closeAccount() {
 	if held := s.recipient(); held != nil && held.Amount > 0 {
 		instructions = append(instructions, token.NewBurnInstruction(held.Amount, ata, s.mint, wallet, nil).Build())
 	}
-	s.run(s.wallet, append(instructions, token.NewCloseAccountInstruction(ata, wallet, wallet, nil).Build())...)
+	s.attempt(s.wallet, append(instructions, token.NewCloseAccountInstruction(ata, wallet, wallet, nil).Build())...)
 }
 
 func (s *attacked) freeze() {
 	switch held := s.recipient(); {
 	case held == nil:
 	case held.Frozen:
-		s.run(s.admin, token.NewThawAccountInstruction(s.swap.Terms.RecipientATA, s.mint, s.admin.PublicKey(), nil).Build())
+		s.attempt(s.admin, token.NewThawAccountInstruction(s.swap.Terms.RecipientATA, s.mint, s.admin.PublicKey(), nil).Build())
 	default:
-		s.run(s.admin, token.NewFreezeAccountInstruction(s.swap.Terms.RecipientATA, s.mint, s.admin.PublicKey(), nil).Build())
+		s.attempt(s.admin, token.NewFreezeAccountInstruction(s.swap.Terms.RecipientATA, s.mint, s.admin.PublicKey(), nil).Build())
 	}
 }
 
