@@ -197,7 +197,7 @@ func (s *session) serving(running *stack.Stack, requests string) {
 	s.print.Fact("local chain", "%s, its admin port on %s", running.ChainURL, running.AdminURL)
 	s.print.Fact("swap router", "%s, which sells %s", running.RouterURL, running.OutputMint)
 	s.print.Fact("logs", "%s and %s", nearby(running.RelayLog), nearby(running.ChainLog))
-	s.print.Fact("try", "curl %s%s", running.RelayURL, contract.HealthPath)
+	s.print.Fact("try", "curl %s%s", running.OperationsURL, contract.HealthPath)
 	if _, err := os.Stat(requests); err == nil {
 		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "transact.json"), running.RelayURL, contract.TransactPath)
 		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "swap.json"), running.RelayURL, contract.TransactSwapPath)

@@ -439,8 +439,8 @@ type Health struct {
 
 // HealthCheck defines model for HealthCheck.
 type HealthCheck struct {
-	// Message What was found, with figures, and what mends it when it is bad.
-	Message string       `json:"message"`
+	// Message What was found, with figures, and what mends it when it is bad. On the operations port alone: it names fee payers, endpoints and caps.
+	Message *string      `json:"message,omitempty"`
 	Status  HealthStatus `json:"status"`
 }
 
@@ -1115,32 +1115,40 @@ type GetMerkleRootParams struct {
 // TransactParams defines parameters for Transact.
 type TransactParams struct {
 	// Prefer RFC 7240: `respond-async` answers without waiting, `wait=N` waits at most
-	// N seconds. Both together wait N seconds. Anything else is ignored.
+	// N seconds. Both together wait N seconds. Anything else is ignored, and
+	// more than 256 characters altogether.
 	Prefer *Prefer `json:"Prefer,omitempty"`
 
 	// IdempotencyKey 1 to 255 printable ASCII characters, stored hashed for 24 hours. The same
-	// key with the same content replays the outcome, a failure too; with other
-	// content it is refused with `idempotency_key_reused`.
+	// key with the same content replays the outcome, a failure too. Where the
+	// relay demands API keys, each has Idempotency-Keys of its own, and one that
+	// comes with other content is refused with `idempotency_key_reused`; elsewhere
+	// it belongs to its content, and says nothing of any other. Let nobody guess it.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TransactSwapParams defines parameters for TransactSwap.
 type TransactSwapParams struct {
 	// Prefer RFC 7240: `respond-async` answers without waiting, `wait=N` waits at most
-	// N seconds. Both together wait N seconds. Anything else is ignored.
+	// N seconds. Both together wait N seconds. Anything else is ignored, and
+	// more than 256 characters altogether.
 	Prefer *Prefer `json:"Prefer,omitempty"`
 
 	// IdempotencyKey 1 to 255 printable ASCII characters, stored hashed for 24 hours. The same
-	// key with the same content replays the outcome, a failure too; with other
-	// content it is refused with `idempotency_key_reused`.
+	// key with the same content replays the outcome, a failure too. Where the
+	// relay demands API keys, each has Idempotency-Keys of its own, and one that
+	// comes with other content is refused with `idempotency_key_reused`; elsewhere
+	// it belongs to its content, and says nothing of any other. Let nobody guess it.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // WithdrawParams defines parameters for Withdraw.
 type WithdrawParams struct {
 	// IdempotencyKey 1 to 255 printable ASCII characters, stored hashed for 24 hours. The same
-	// key with the same content replays the outcome, a failure too; with other
-	// content it is refused with `idempotency_key_reused`.
+	// key with the same content replays the outcome, a failure too. Where the
+	// relay demands API keys, each has Idempotency-Keys of its own, and one that
+	// comes with other content is refused with `idempotency_key_reused`; elsewhere
+	// it belongs to its content, and says nothing of any other. Let nobody guess it.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1328,6 +1336,8 @@ type ClientInterface interface {
 	// `down` when the database is unreachable, since nothing can be accepted;
 	// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
 	// what was spent, the commitment index or the queue are bad: each has its check.
+	// One look at the relay's parts answers all who ask within a second. What is
+	// wrong with a part is told on the operations port alone, at the same path.
 	//
 	// Corresponds with GET /health (the `GetHealth` operationId).
 	GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1425,6 +1435,8 @@ type ClientInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
+	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+	// 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes any type of body and a specified content type.
@@ -1438,6 +1450,8 @@ type ClientInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
+	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+	// 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes a body of the `application/json` content type.
@@ -1546,6 +1560,8 @@ func (c *Client) GetComplianceKey(ctx context.Context, reqEditors ...RequestEdit
 // `down` when the database is unreachable, since nothing can be accepted;
 // `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
 // what was spent, the commitment index or the queue are bad: each has its check.
+// One look at the relay's parts answers all who ask within a second. What is
+// wrong with a part is told on the operations port alone, at the same path.
 //
 // Corresponds with GET /health (the `GetHealth` operationId).
 func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1713,6 +1729,8 @@ func (c *Client) TransactSwap(ctx context.Context, params *TransactSwapParams, b
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
+// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+// 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes any type of body and a specified content type.
@@ -1736,6 +1754,8 @@ func (c *Client) RegisterViewingKeyWithBody(ctx context.Context, contentType str
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
+// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+// 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes a body of the `application/json` content type.
@@ -2413,6 +2433,8 @@ type ClientWithResponsesInterface interface {
 	// `down` when the database is unreachable, since nothing can be accepted;
 	// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
 	// what was spent, the commitment index or the queue are bad: each has its check.
+	// One look at the relay's parts answers all who ask within a second. What is
+	// wrong with a part is told on the operations port alone, at the same path.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -2516,6 +2538,8 @@ type ClientWithResponsesInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
+	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+	// 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -2529,6 +2553,8 @@ type ClientWithResponsesInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
+	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+	// 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -4140,6 +4166,8 @@ func (c *ClientWithResponses) GetComplianceKeyWithResponse(ctx context.Context, 
 // `down` when the database is unreachable, since nothing can be accepted;
 // `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
 // what was spent, the commitment index or the queue are bad: each has its check.
+// One look at the relay's parts answers all who ask within a second. What is
+// wrong with a part is told on the operations port alone, at the same path.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4285,6 +4313,8 @@ func (c *ClientWithResponses) TransactSwapWithResponse(ctx context.Context, para
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
+// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+// 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -4304,6 +4334,8 @@ func (c *ClientWithResponses) RegisterViewingKeyWithBodyWithResponse(ctx context
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
+// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
+// 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

@@ -67,7 +67,7 @@ func ready(ctx context.Context, url string) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// healthy asks GET /health and repeats what is wrong.
+// healthy asks the operations port's GET /health and repeats what is wrong.
 func healthy(ctx context.Context, url string) error {
 	client, err := openapi.NewClientWithResponses(url)
 	if err != nil {
@@ -90,8 +90,15 @@ func healthy(ctx context.Context, url string) error {
 	var complaints []string
 	for _, name := range slices.Sorted(maps.Keys(report.Checks)) {
 		if c := report.Checks[name]; c.Status != openapi.HealthStatusOk {
-			complaints = append(complaints, name+": "+c.Message)
+			complaints = append(complaints, name+": "+told(c.Message))
 		}
 	}
 	return fmt.Errorf("GET /health says %s (%s)", report.Status, strings.Join(complaints, "; "))
+}
+
+func told(message *string) string {
+	if message == nil {
+		return "not well"
+	}
+	return *message
 }

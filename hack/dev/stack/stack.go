@@ -229,7 +229,7 @@ func (s *Stack) startRelay(ctx context.Context) error {
 		return err
 	}
 	if err := s.await(ctx, s.relay, "the relay is healthy", func(ctx context.Context) error {
-		return healthy(ctx, s.RelayURL)
+		return healthy(ctx, s.OperationsURL)
 	}); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestAStackServesSaysWhenAPartEndsAndStartsAgain(t *testing.T) {
 		return s
 	}
 	first := start()
-	if err := first.While(t.Context(), func(ctx context.Context) error { return healthy(ctx, first.RelayURL) }); err != nil {
+	if err := first.While(t.Context(), func(ctx context.Context) error { return healthy(ctx, first.OperationsURL) }); err != nil {
 		t.Errorf("healthy: %v", err)
 	}
 	err = first.While(t.Context(), func(ctx context.Context) error {

@@ -240,7 +240,7 @@ func register(t *testing.T, url, public string, key [32]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := viewingkey.New(viewingkey.Options{Store: s, Messages: []string{"Sign in"}, CompliancePublicKey: seal, Random: rand.Reader})
+	keys, err := viewingkey.New(viewingkey.Options{Store: s, Messages: []string{"Sign in"}, CompliancePublicKey: seal, Random: rand.Reader, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ type App struct {
 	swapSums *swapCache
 	// open is set once the relay is configured and migrated.
 	open, draining atomic.Bool
-	// queue answers GET /backlog on the operations port, once open.
-	queue   atomic.Pointer[http.Handler]
+	// details answers GET /backlog and GET /health on the operations port, once open.
+	details atomic.Pointer[http.Handler]
 	fatal   chan error
 	started time.Time
 
@@ -148,14 +148,14 @@ func (a *App) openOperations(ctx context.Context) error {
 	if a.opsListener, err = listen.Listen(ctx, "tcp", a.o.Config.OperationsListen); err != nil {
 		return fmt.Errorf("--operations-listen: %w", err)
 	}
-	backlog := func(w http.ResponseWriter, r *http.Request) {
-		if h := a.queue.Load(); h != nil {
+	details := func(w http.ResponseWriter, r *http.Request) {
+		if h := a.details.Load(); h != nil {
 			(*h).ServeHTTP(w, r)
 			return
 		}
 		http.Error(w, errStarting.Error(), http.StatusServiceUnavailable)
 	}
-	a.operations = httpapi.NewServer(a.o.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(backlog)), callTimeout, a.log)
+	a.operations = httpapi.NewServer(a.o.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(details)), callTimeout, a.log)
 	go a.serve(a.operations, a.opsListener)
 	return nil
 }
@@ -208,7 +208,7 @@ func (a *App) migrate(ctx context.Context) error {
 func (a *App) openServers(ctx context.Context) error {
 	c := a.o.Config
 	keys, err := viewingkey.New(viewingkey.Options{
-		Store: a.store, Messages: c.Profile.SignInMessages, CompliancePublicKey: c.CompliancePublicKey, Random: rand.Reader,
+		Store: a.store, Messages: c.Profile.SignInMessages, CompliancePublicKey: c.CompliancePublicKey, Random: rand.Reader, Now: time.Now,
 	})
 	if err != nil {
 		return err
@@ -231,8 +231,8 @@ func (a *App) openServers(ctx context.Context) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	a.api = httpapi.NewServer(c.Listen, handler, callTimeout+c.WaitMax, a.log)
-	backlog := handler.Backlog()
-	a.queue.Store(&backlog)
+	details := handler.Operations()
+	a.details.Store(&details)
 	a.open.Store(true)
 	return nil
 }

@@ -91,7 +91,7 @@ func (s *stand) toldBy(check string, words ...string) {
 	s.t.Helper()
 	var got any
 	eventually(s.t, "health says what is wrong", func() bool {
-		got = s.call(http.MethodGet, "/health", nil).at("checks", check, "message")
+		got = s.health().at("checks", check, "message")
 		message, _ := got.(string)
 		for _, w := range words {
 			if !strings.Contains(message, w) {
@@ -295,7 +295,7 @@ func TestAnEndpointThatDiesAndComesBack(t *testing.T) {
 	s.faults("one", fault.Rule{Cut: true})
 	s.completed(f.submit(s, 3))
 	s.toldBy("rpc", "one fails and is only probed", "connection")
-	if a := s.call(http.MethodGet, "/health", nil); a.at("checks", "chain", "status") != "ok" || a.body["status"] != "degraded" {
+	if a := s.health(); a.at("checks", "chain", "status") != "ok" || a.body["status"] != "degraded" {
 		t.Errorf("health is %v, want degraded with a chain that answers", a.body)
 	}
 	if v, ok := s.metric(contract.MetricRPCUp, `endpoint="one"`); !ok || v != 0 {

@@ -64,7 +64,8 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 			defer mu.Unlock()
 			r.Checks[name] = healthCheck(name, err)
 			if name == "rpc" && err == nil {
-				r.Checks[name] = openapi.HealthCheck{Status: openapi.HealthStatusOk, Message: endpointsNote(a.endpoints.Status())}
+				note := endpointsNote(a.endpoints.Status())
+				r.Checks[name] = openapi.HealthCheck{Status: openapi.HealthStatusOk, Message: &note}
 			}
 			switch {
 			case err == nil:
@@ -83,11 +84,14 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 func healthCheck(name string, err error) openapi.HealthCheck {
 	switch {
 	case err == nil:
-		return openapi.HealthCheck{Status: openapi.HealthStatusOk, Message: "ok"}
+		message := "ok"
+		return openapi.HealthCheck{Status: openapi.HealthStatusOk, Message: &message}
 	case name == "database":
-		return openapi.HealthCheck{Status: openapi.HealthStatusDown, Message: err.Error()}
+		message := err.Error()
+		return openapi.HealthCheck{Status: openapi.HealthStatusDown, Message: &message}
 	default:
-		return openapi.HealthCheck{Status: openapi.HealthStatusDegraded, Message: err.Error()}
+		message := err.Error()
+		return openapi.HealthCheck{Status: openapi.HealthStatusDegraded, Message: &message}
 	}
 }
 

@@ -277,6 +277,15 @@ func (a *answer) at(path ...string) any {
 	return v
 }
 
+// health asks the operations port, which tells what is wrong.
+func (s *stand) health() *answer {
+	s.t.Helper()
+	c, r := *s, *s.relay
+	r.base = r.ops
+	c.relay = &r
+	return c.call(http.MethodGet, "/health", nil)
+}
+
 // call sends a request; body is JSON text or a value to encode; header holds pairs.
 func (s *stand) call(method, path string, body any, header ...string) *answer {
 	s.t.Helper()

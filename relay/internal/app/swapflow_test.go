@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
@@ -108,22 +109,33 @@ func TestRepeatsOfASwap(t *testing.T) {
 	s.price(50) // no price, so that it is refunded
 	w := s.newSwap(func(w *swapping) { w.call.Swap.MinOutput = 1_000_000 * localnet.OutputUnit })
 	first := w.post(s.stand, "Idempotency-Key", "once", "Prefer", "respond-async")
-	for name, header := range map[string][]string{"by its key": {"Idempotency-Key", "once"}, "by its content": nil, "by another key": {"Idempotency-Key", "twice"}} {
-		if a := w.post(s.stand, header...); a.body["request_id"] != first.body["request_id"] || a.status != http.StatusOK {
+	path := w.path
+	// What has landed can be copied from the chain: its id is for who has its key.
+	repeats := map[string]struct {
+		header []string
+		id     any
+	}{
+		"by its key":     {[]string{"Idempotency-Key", "once"}, first.body["request_id"]},
+		"by its content": {nil, uuid.Nil.String()},
+		"by another key": {[]string{"Idempotency-Key", "twice"}, uuid.Nil.String()},
+	}
+	for name, r := range repeats {
+		if a := w.post(s.stand, r.header...); a.body["request_id"] != r.id || a.status != http.StatusOK {
 			t.Errorf("a repeat %s is answered %d %v", name, a.status, a.body)
 		}
 	}
+	wantRefused(t, s.call(http.MethodGet, "/status/"+uuid.Nil.String(), nil), http.StatusNotFound, "not_found")
+	w.path = path // a repeat's own leads nowhere
 	other := s.newSwap(func(o *swapping) { o.call.Inputs.Nullifiers = w.call.Inputs.Nullifiers })
 	wantRefused(t, s.call(http.MethodPost, "/transact_swap", other.body), http.StatusConflict, "nullifier_reserved")
-	wantRefused(t, s.call(http.MethodPost, "/transact_swap", s.newSwap(nil).body, "Idempotency-Key", "once"), http.StatusConflict, "idempotency_key_reused")
 	plain := fields(w.call.Proof, w.call.Inputs.Bytes(), map[string]any{"recipient": w.wallet.PublicKey().String()})
 	wantRefused(t, s.call(http.MethodPost, "/transact", plain), http.StatusBadRequest, "ext_data_mismatch")
 
 	a := w.refunded(0)
-	for name, header := range map[string][]string{"by its key": {"Idempotency-Key", "once"}, "by its content": nil} {
-		r := s.call(http.MethodPost, "/transact_swap", w.body, header...)
+	for name, id := range map[string]any{"by its key": first.body["request_id"], "by its content": nil, "by another key": nil} {
+		r := s.call(http.MethodPost, "/transact_swap", w.body, repeats[name].header...)
 		wantRefused(t, r, http.StatusConflict, "swap_refunded")
-		if r.body["refund_signature"] != a.at("data", "refund_signature") || r.body["request_id"] != first.body["request_id"] {
+		if r.body["refund_signature"] != a.at("data", "refund_signature") || r.body["request_id"] != id {
 			t.Errorf("a repeat %s of a refunded swap is answered %v", name, r.body)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // own: every listening address is loopback.
 type Serve struct {
 	Listen           string `default:"127.0.0.1:8080" env:"RELAYPOOL_LISTEN" placeholder:"HOST:PORT" help:"Address that serves clients."`
-	OperationsListen string `default:"127.0.0.1:9090" env:"RELAYPOOL_OPERATIONS_LISTEN" placeholder:"HOST:PORT" help:"Address that serves /metrics, /livez, /readyz and /backlog. Not for clients."`
+	OperationsListen string `default:"127.0.0.1:9090" env:"RELAYPOOL_OPERATIONS_LISTEN" placeholder:"HOST:PORT" help:"Address that serves /metrics, /livez, /readyz, /backlog and /health with what is wrong. Not for clients."`
 
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`

@@ -246,11 +246,20 @@ func TestRateLimit(t *testing.T) {
 		}
 		return r
 	}
+	lines := func(values ...string) *http.Request {
+		r := from("10.0.0.1:1", "", "")
+		for _, v := range values {
+			r.Header.Add("X-Forwarded-For", v)
+		}
+		return r
+	}
 	tests := map[string]struct {
 		header      string
 		first, next *http.Request
 		wantLimited bool
 	}{
+		"a client's own lines before the proxy's":         {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("2.2.2.2", "203.0.113.7"), true},
+		"the proxy's lines behind the same line":          {"X-Forwarded-For", lines("1.1.1.1", "203.0.113.7"), lines("1.1.1.1", "203.0.113.8"), false},
 		"the same address again":                          {"", from("203.0.113.7:1", "", ""), from("203.0.113.7:2", "", ""), true},
 		"another address":                                 {"", from("203.0.113.7:1", "", ""), from("203.0.113.8:1", "", ""), false},
 		"the same /64 of IPv6":                            {"", from("[2001:db8::1]:1", "", ""), from("[2001:db8::2]:1", "", ""), true},
@@ -286,18 +295,18 @@ func TestRateLimit(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the backlog of the operations port has no limit", func(t *testing.T) {
+	t.Run("the operations port has no limit", func(t *testing.T) {
 		t.Parallel()
 		d := &domains{backlog: func() (submission.Backlog, error) { return submission.Backlog{Due: 7}, nil }}
 		f := newFixture(t, d, func(o *httpapi.Options) { o.RatePerMinute = 1 })
-		f.handler = f.backlog
+		f.handler = f.operations
 		for range 3 {
 			if resp, body := f.do(t, get("/backlog")); resp.StatusCode != http.StatusOK || object(t, body)["due_count"] != 7.0 {
 				t.Fatalf("answered %d: %s", resp.StatusCode, body)
 			}
 		}
 		rec := httptest.NewRecorder()
-		f.backlog.ServeHTTP(rec, get("/health"))
+		f.operations.ServeHTTP(rec, get("/compliance-key"))
 		if rec.Code != http.StatusNotFound {
 			t.Errorf("another route is answered %d: %s", rec.Code, rec.Body)
 		}

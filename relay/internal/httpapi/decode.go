@@ -13,6 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // readBody reads a JSON body of bounded size.
@@ -36,6 +37,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // checkMediaType takes JSON in UTF-8, and a body that names no type, since
 // simple clients send none.
 func checkMediaType(h http.Header) error {
+	const longest = 256
+	for _, name := range []string{"Content-Type", "Content-Encoding"} {
+		if n := len(h.Get(name)); n > longest {
+			return refusal.New(refusal.UnsupportedMediaType, "%s has %d characters: expected application/json, uncompressed", name, n)
+		}
+	}
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return refusal.New(refusal.UnsupportedMediaType, "the body has a Content-Encoding: expected none; send it uncompressed")
 	}
@@ -67,13 +74,13 @@ func (o object) submission() (req submission.Request, err error) {
 		return req, refusal.New(refusal.LegacyWithdrawRetired,
 			"this body, with outputs, policy or nf and without proof_bytes, is of a retired form of POST /withdraw: send proof_bytes and public_inputs to POST /withdraw or POST /transact; update the client SDK")
 	}
-	if req.Proof, err = o.bytes("proof_bytes"); err != nil {
+	if req.Proof, err = o.bytes("proof_bytes", shieldpool.ProofLength, refusal.InvalidProofLength); err != nil {
 		return req, err
 	}
-	if req.PublicInputs, err = o.bytes("public_inputs"); err != nil {
+	if req.PublicInputs, err = o.bytes("public_inputs", shieldpool.PublicInputsLength, refusal.InvalidPublicInputsLength); err != nil {
 		return req, err
 	}
-	recipient, err := o.optionalText("recipient", "the recipient's address in base58")
+	recipient, err := o.optionalText(field{"recipient", "the recipient's address in base58", longestAddress, refusal.InvalidRecipient})
 	if err != nil {
 		return req, err
 	}
@@ -91,17 +98,45 @@ func decodeRegistration(raw []byte) (viewingkey.Registration, error) {
 	if err != nil {
 		return reg, err
 	}
-	if reg.UserPubkey, err = o.text("user_pubkey", "the wallet's address in base58"); err != nil {
+	if reg.UserPubkey, err = o.text(field{"user_pubkey", "the wallet's address in base58", longestAddress, refusal.InvalidRequest}); err != nil {
 		return reg, err
 	}
-	if reg.ViewingKeyHex, err = o.text("viewing_key", "64 hexadecimal digits"); err != nil {
+	if reg.ViewingKeyHex, err = o.text(field{"viewing_key", "64 hexadecimal digits", longestHex32, refusal.InvalidViewingKey}); err != nil {
 		return reg, err
 	}
-	if reg.Signature, err = o.text("signature", "the wallet's signature in base64, base58 or hexadecimal"); err != nil {
+	if reg.Signature, err = o.text(field{"signature", "the wallet's signature in base64, base58 or hexadecimal", longestSignature, refusal.InvalidSignature}); err != nil {
 		return reg, err
 	}
-	reg.Identifier, err = o.optionalText("identifier", "64 hexadecimal digits")
+	reg.Identifier, err = o.optionalText(field{"identifier", "64 hexadecimal digits", longestHex32, refusal.InvalidIdentifier})
 	return reg, err
+}
+
+// The longest texts of what requests hold, in bytes, which relay/openapi.yaml
+// names too. A longer text is refused before anything decodes it: of base58 that
+// takes time with the square of the length.
+const (
+	longestAddress   = 44  // 32 bytes in base58
+	longestHex32     = 64  // 32 bytes in hexadecimal
+	longestSignature = 128 // 64 bytes in hexadecimal, the longest of three encodings
+	longestAmount    = 20  // 2^64-1
+	// longestNote is that of a note that takes a whole transaction, in base64.
+	longestNote = (shieldpool.MaxTransactionSize + 2) / 3 * 4
+)
+
+// field is a member whose value is text.
+type field struct {
+	// name is its own; want says what its text has to be.
+	name, want string
+	// longest is the most bytes of its text, and tooLong the code of more.
+	longest int
+	tooLong refusal.Code
+}
+
+func (f field) check(text string) error {
+	if len(text) > f.longest {
+		return refusal.New(f.tooLong, "%s has %d characters: expected %s, at most %d", f.name, len(text), f.want, f.longest)
+	}
+	return nil
 }
 
 // object is a JSON object's members, not yet decoded: a member that is missing
@@ -155,49 +190,54 @@ func (o object) isRetiredWithdrawal() bool {
 	return false
 }
 
-func (o object) text(name, want string) (string, error) {
-	s, err := o.optionalText(name, want)
+func (o object) text(f field) (string, error) {
+	s, err := o.optionalText(f)
 	if err != nil {
 		return "", err
 	}
 	if s == nil {
-		return "", refusal.New(refusal.InvalidRequest, "%s is missing: expected a string, %s", name, want)
+		return "", refusal.New(refusal.InvalidRequest, "%s is missing: expected a string, %s", f.name, f.want)
 	}
 	return *s, nil
 }
 
 // optionalText gives nil when the member is missing or null.
-func (o object) optionalText(name, want string) (*string, error) {
-	raw, ok := o[name]
+func (o object) optionalText(f field) (*string, error) {
+	raw, ok := o[f.name]
 	if !ok || kindOf(raw) == "null" {
 		return nil, nil //nolint:nilnil // no member and no fault
 	}
-	return stringOf(raw, name, want)
+	return stringOf(raw, f)
 }
 
-func stringOf(raw json.RawMessage, name, want string) (*string, error) {
+func stringOf(raw json.RawMessage, f field) (*string, error) {
 	if kind := kindOf(raw); kind != "string" {
-		return nil, refusal.New(refusal.InvalidRequest, "%s is a JSON %s: expected a string, %s", name, kind, want)
+		return nil, refusal.New(refusal.InvalidRequest, "%s is a JSON %s: expected a string, %s", f.name, kind, f.want)
 	}
 	s := new(string)
 	if err := json.Unmarshal(raw, s); err != nil {
 		return nil, fmt.Errorf("decode a JSON string that was found valid: %w", err)
 	}
-	return s, nil
+	return s, f.check(*s)
 }
 
 const base64Text = "bytes in standard base64"
 
-func (o object) bytes(name string) ([]byte, error) {
-	s, err := o.text(name, base64Text)
+// bytes reads a member of so many bytes. Fewer are judged with what they mean.
+func (o object) bytes(name string, size int, tooLong refusal.Code) ([]byte, error) {
+	s, err := o.text(field{name, base64Text, MaxBody, tooLong})
 	if err != nil {
 		return nil, err
+	}
+	if longest := base64.StdEncoding.EncodedLen(size); len(s) > longest {
+		decoded := base64.StdEncoding.DecodedLen(len(s)) - len(s) + len(strings.TrimRight(s, "="))
+		return nil, refusal.New(tooLong, "%s decodes to %d bytes, expected exactly %d: its text has %d characters, expected %d", name, decoded, size, len(s), longest)
 	}
 	return decodeBase64(name, s)
 }
 
-// notes gives nil when the member is missing or null. Their number and size are
-// judged with the transaction that has to hold them.
+// notes gives nil when the member is missing or null. Their size is judged with
+// the transaction that has to hold them.
 func (o object) notes() ([][]byte, error) {
 	const name = "encrypted_notes"
 	raw, ok := o[name]
@@ -208,10 +248,13 @@ func (o object) notes() ([][]byte, error) {
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return nil, refusal.New(refusal.InvalidRequest, "%s is a JSON %s: expected an array of strings, each %s", name, kindOf(raw), base64Text)
 	}
+	if len(items) > shieldpool.MaxNotes {
+		return nil, refusal.New(refusal.TooManyNotes, "%s has %d entries, expected at most %d", name, len(items), shieldpool.MaxNotes)
+	}
 	notes := make([][]byte, len(items))
 	for i, item := range items {
 		entry := fmt.Sprintf("%s[%d]", name, i)
-		s, err := stringOf(item, entry, base64Text)
+		s, err := stringOf(item, field{entry, base64Text, longestNote, refusal.NotesTooLarge})
 		if err != nil {
 			return nil, err
 		}

@@ -25,10 +25,10 @@ func decodeSwap(raw []byte) (submission.Request, error) {
 		return req, err
 	}
 	terms := new(submission.SwapRequest)
-	if terms.OutputMint, err = o.text("output_mint", outputMintText); err != nil {
+	if terms.OutputMint, err = o.text(field{"output_mint", outputMintText, longestAddress, refusal.InvalidSwap}); err != nil {
 		return req, err
 	}
-	if terms.RecipientATA, err = o.text("recipient_ata", recipientATAText); err != nil {
+	if terms.RecipientATA, err = o.text(field{"recipient_ata", recipientATAText, longestAddress, refusal.InvalidSwap}); err != nil {
 		return req, err
 	}
 	if terms.MinOutput, err = o.amount("min_output_amount"); err != nil {
@@ -51,7 +51,7 @@ func (o object) amount(name string) (uint64, error) {
 	switch kind {
 	case "number":
 	case "string":
-		s, err := stringOf(raw, name, amountText)
+		s, err := stringOf(raw, field{name, amountText, longestAmount, refusal.InvalidSwap})
 		if err != nil {
 			return 0, err
 		}
@@ -70,7 +70,9 @@ const amountText = "a whole number from 1 to 18446744073709551615 in the output 
 
 // parseAmount gives the amount, or in what way the text is none.
 func parseAmount(text string) (amount uint64, fault string) {
-	const longest = len("18446744073709551615")
+	if len(text) > longestAmount {
+		return 0, "of " + strconv.Itoa(len(text)) + " characters"
+	}
 	other := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 	switch {
 	case text == "":
@@ -91,7 +93,7 @@ func parseAmount(text string) (amount uint64, fault string) {
 		return 0, "with a leading zero"
 	}
 	amount, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || len(text) > longest {
+	if err != nil {
 		return 0, "that is larger, of " + strconv.Itoa(len(text)) + " digits"
 	}
 	return amount, ""

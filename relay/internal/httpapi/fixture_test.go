@@ -91,10 +91,10 @@ func (o *observed) Request(method, route string, status int, _ time.Duration) {
 
 // fixture is an API over fake domains, with all that it logs and counts.
 type fixture struct {
-	handler http.Handler
-	backlog http.Handler
-	log     *syncBuffer
-	seen    *observed
+	handler    http.Handler
+	operations http.Handler
+	log        *syncBuffer
+	seen       *observed
 }
 
 type syncBuffer struct {
@@ -151,7 +151,7 @@ func newFixture(t testing.TB, d *domains, change ...func(*httpapi.Options)) *fix
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.handler, f.backlog = api, api.Backlog()
+	f.handler, f.operations = api, api.Operations()
 	return f
 }
 
@@ -280,9 +280,11 @@ func leafOf(index uint64) (leaf [32]byte) {
 
 func healthy() httpapi.HealthReport {
 	return httpapi.HealthReport{Status: openapi.HealthStatusOk, Checks: map[string]openapi.HealthCheck{
-		"database": {Status: openapi.HealthStatusOk, Message: "answers"},
+		"database": {Status: openapi.HealthStatusOk, Message: pointer("answers")},
 	}}
 }
+
+func pointer(text string) *string { return &text }
 
 // merge joins objects, later ones over earlier ones.
 func merge(objects ...map[string]any) map[string]any {

@@ -191,6 +191,7 @@ type api struct {
 	pools   map[[32]byte]*shieldpool.Pool
 	chunks  *chunks
 	readers readers
+	health  health
 }
 
 var _ openapi.ServerInterface = (*api)(nil)
@@ -198,12 +199,13 @@ var _ openapi.ServerInterface = (*api)(nil)
 // API serves the documented interface.
 type API struct {
 	http.Handler
-	backlog http.Handler
+	operations http.Handler
 }
 
-// Backlog serves GET /backlog alone, to what scales the fleet: without the
-// limit of requests, which counts by address.
-func (a *API) Backlog() http.Handler { return a.backlog }
+// Operations serves GET /backlog, to what scales the fleet, and GET /health with
+// what is wrong: without API key, and without the limit of requests, which
+// counts by address.
+func (a *API) Operations() http.Handler { return a.operations }
 
 // New makes the handler of every route. Its error lists all that is wrong with
 // the options.
@@ -227,16 +229,17 @@ func New(o Options) (*API, error) {
 		r.Use(a.limitRate())
 	}
 	r.Use(middleware.GetHead, joinPrefer)
-	backlog := a.router()
-	backlog.Use(middleware.GetHead)
-	backlog.Get(contract.BacklogPath, a.GetBacklog)
+	operations := a.router()
+	operations.Use(middleware.GetHead)
+	operations.Get(contract.BacklogPath, a.GetBacklog)
+	operations.Get(contract.HealthPath, a.healthDetails)
 	served := openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}
 	if len(o.APIKeys) > 0 {
 		served.Middlewares = []openapi.MiddlewareFunc{a.requireKey}
 	}
 	return &API{
-		Handler: openapi.HandlerWithOptions(a, served),
-		backlog: backlog,
+		Handler:    openapi.HandlerWithOptions(a, served),
+		operations: operations,
 	}, nil
 }
 

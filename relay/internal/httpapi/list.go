@@ -189,6 +189,10 @@ func brokeOff(err error) string {
 // matches reports whether an If-None-Match names the tag. Comparison is weak
 // (RFC 9110 §13.1.2); * asks for any.
 func matches(header, tag string) bool {
+	const longest = 256
+	if len(header) > longest {
+		return false
+	}
 	for _, one := range strings.Split(header, ",") {
 		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
 			return true

@@ -39,6 +39,8 @@ type exchange struct {
 	id string
 	// code is the refusal that was sent, if any.
 	code refusal.Code
+	// client is the hash of the API key that was shown; zero where none is asked for.
+	client [sha256.Size]byte
 }
 
 type exchangeKey struct{}
@@ -203,7 +205,9 @@ func (a *api) limitRate() func(http.Handler) http.Handler {
 // balancers, which have none.
 func (a *api) requireKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == contract.HealthPath || a.knowsKey(r.Header.Get("Authorization")) {
+		key, known := a.knownKey(r.Header.Get("Authorization"))
+		if known || r.URL.Path == contract.HealthPath {
+			exchangeOf(r.Context()).client = key
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -213,15 +217,23 @@ func (a *api) requireKey(next http.Handler) http.Handler {
 	})
 }
 
-// knowsKey compares with every key, so that the time it takes tells nothing.
-func (a *api) knowsKey(header string) bool {
+// knownKey gives the hash of a key that it knows. It compares with every key, so
+// that the time it takes tells nothing.
+func (a *api) knownKey(header string) (hash [sha256.Size]byte, known bool) {
+	const longest = 1024
+	if len(header) > longest {
+		return hash, false
+	}
 	scheme, key, _ := strings.Cut(header, " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(key)))
-	known := 0
+	same := 0
 	for i := range a.APIKeys {
-		known |= subtle.ConstantTimeCompare(a.APIKeys[i][:], sum[:])
+		same |= subtle.ConstantTimeCompare(a.APIKeys[i][:], sum[:])
 	}
-	return known == 1 && strings.EqualFold(scheme, "Bearer")
+	if same == 1 && strings.EqualFold(scheme, "Bearer") {
+		return sum, true
+	}
+	return hash, false
 }
 
 // authorizationKind says what a refused request had, without its value.
@@ -245,7 +257,8 @@ func clientIP(r *http.Request, header string) string {
 		if lines := r.Header.Values(header); len(lines) > 0 {
 			line := lines[len(lines)-1]
 			last := strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
-			if ip, err := netip.ParseAddr(last); err == nil {
+			const longest = 64 // an IPv6 address with its zone, and more
+			if ip, err := netip.ParseAddr(last[:min(len(last), longest)]); err == nil {
 				return ip.Unmap().WithZone("").String()
 			}
 		}

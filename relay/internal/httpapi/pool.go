@@ -37,6 +37,10 @@ func (a *api) GetMerkleRoot(w http.ResponseWriter, r *http.Request, params opena
 // server would drop the broken part, and a mint that the pool does not have; no
 // mint means the first.
 func (a *api) checkQuery(r *http.Request, mint *string) error {
+	const longest = 1024
+	if n := len(r.URL.RawQuery); n > longest {
+		return refusal.New(refusal.InvalidRequest, "the query string has %d characters: expected at most %d", n, longest)
+	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return refusal.New(refusal.InvalidRequest, "the query string is malformed: expected name=value pairs joined by &, percent-encoded")
 	}
@@ -44,6 +48,9 @@ func (a *api) checkQuery(r *http.Request, mint *string) error {
 		return nil
 	}
 	for _, m := range a.Info.Profile.Mints {
+		if len(*mint) > longestAddress {
+			break
+		}
 		if m.Address.String() == *mint {
 			return nil
 		}

@@ -14,9 +14,11 @@ type preference struct {
 }
 
 // preferred reads a Prefer header (RFC 7240). Of a preference given twice the
-// first counts; what is unknown or malformed is ignored, as the RFC demands.
+// first counts; what is unknown, malformed or longer than any that means something
+// is ignored, as the RFC demands.
 func (a *api) preferred(header *string) preference {
-	if header == nil {
+	const longest = 256
+	if header == nil || len(*header) > longest {
 		return preference{wait: a.WaitDefault}
 	}
 	var async, timed bool

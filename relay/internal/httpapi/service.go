@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/hex"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -76,11 +79,48 @@ func (a *api) GetComplianceKey(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// GetHealth tells how the relay is; 503 only when it is down.
+// healthAge is for how long one look at the relay's parts answers all who ask:
+// each look asks the chain, and GET /health needs no API key.
+const healthAge = time.Second
+
+// health is the newest look at the relay's parts.
+type health struct {
+	mu     sync.Mutex
+	report *HealthReport
+	at     time.Time
+}
+
+// look gives the newest report. Who asks while one is being made waits for it;
+// who leaves does not end it for the others.
+func (a *api) look(ctx context.Context) HealthReport {
+	a.health.mu.Lock()
+	defer a.health.mu.Unlock()
+	if a.health.report == nil || a.Now().Sub(a.health.at) >= healthAge {
+		ctx, cancel := a.call(context.WithoutCancel(ctx))
+		defer cancel()
+		report := a.Health.Check(ctx)
+		a.health.report, a.health.at = &report, a.Now()
+	}
+	return *a.health.report
+}
+
+// GetHealth tells anybody how the relay is, and of its parts the status alone.
 func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := a.call(r.Context())
-	defer cancel()
-	report := a.Health.Check(ctx)
+	report := a.look(r.Context())
+	checks := make(map[string]openapi.HealthCheck, len(report.Checks))
+	for name, check := range report.Checks {
+		checks[name] = openapi.HealthCheck{Status: check.Status}
+	}
+	a.answerHealth(w, r, HealthReport{Status: report.Status, Checks: checks})
+}
+
+// healthDetails tells the operator what is wrong with each part, too.
+func (a *api) healthDetails(w http.ResponseWriter, r *http.Request) {
+	a.answerHealth(w, r, a.look(r.Context()))
+}
+
+// answerHealth answers 503 only when the relay is down.
+func (a *api) answerHealth(w http.ResponseWriter, r *http.Request, report HealthReport) {
 	status := http.StatusOK
 	if report.Status == openapi.HealthStatusDown {
 		status = http.StatusServiceUnavailable

@@ -38,14 +38,21 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 		a.fail(w, r, err)
 		return
 	}
-	location := statusPath(s.ID)
+	s = a.await(r, s, 0)
+	if s.Repeated && s.State == submission.Failed {
+		a.fail(w, r, failure(s))
+		return
+	}
+	id := idOf(s)
+	location := statusPath(id)
+	message := "withdrawal accepted; follow it at GET " + location
+	if id != s.ID {
+		message = "this withdrawal has landed before: POST /transact answers it with its outcome"
+	}
 	w.Header().Set("Location", location)
 	a.answer(w, r, http.StatusAccepted, openapi.WithdrawAnswer{
 		Success: true,
-		Data: openapi.QueuedWithdrawal{
-			RequestID: s.ID, Status: openapi.WithdrawAnswerDataStatusQueued,
-			Message: "withdrawal accepted; follow it at GET " + location,
-		},
+		Data:    openapi.QueuedWithdrawal{RequestID: id, Status: openapi.WithdrawAnswerDataStatusQueued, Message: message},
 	})
 }
 
@@ -105,7 +112,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 	if err != nil {
 		return nil, err
 	}
-	req.WithdrawalOnly = withdrawalOnly
+	req.WithdrawalOnly, req.Client = withdrawalOnly, exchangeOf(r.Context()).client
 	if idempotencyKey != nil {
 		if err := checkIdempotencyKey(*idempotencyKey); err != nil {
 			return nil, err
@@ -120,8 +127,8 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 func checkIdempotencyKey(key string) error {
 	const longest = 255
 	fine := key != "" && len(key) <= longest
-	for _, c := range []byte(key) {
-		fine = fine && c > ' ' && c <= '~'
+	for i := 0; fine && i < len(key); i++ {
+		fine = key[i] > ' ' && key[i] <= '~'
 	}
 	if !fine {
 		return refusal.New(refusal.InvalidRequest, "Idempotency-Key has %d bytes: expected 1 to %d printable ASCII characters without spaces, such as a UUID", len(key), longest)
@@ -132,7 +139,14 @@ func checkIdempotencyKey(key string) error {
 // await gives the submission once it is done, or as it is when the wait is
 // over. It is accepted by now, so a fault in waiting is no fault of its: the
 // client is told what is known and follows it at /status.
+//
+// A repeat waits for a little in any case. What lands is on the chain for
+// everybody a moment before the relay knows that it did: who copied it from
+// there is answered as it deserves once it is known.
 func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
+	if s.Repeated {
+		wait = max(wait, repeatWait)
+	}
 	if s.Done() || wait <= 0 {
 		return s
 	}
@@ -145,7 +159,22 @@ func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duratio
 		}
 		return s
 	}
+	later.Repeated = s.Repeated
 	return later
+}
+
+// repeatWait is above the time between a transaction's first sight on the chain
+// and its confirmation.
+const repeatWait = 5 * time.Second
+
+// idOf is the id that the sender of a request is told. That of a submission which
+// has landed opens /status to who sent it or knows its Idempotency-Key; the nil
+// UUID, which opens nothing, stands for it to all others.
+func idOf(s *submission.Submission) uuid.UUID {
+	if s.Repeated && s.State == submission.Completed {
+		return uuid.Nil
+	}
+	return s.ID
 }
 
 func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submission.Submission) {
@@ -157,15 +186,15 @@ func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submis
 	case submission.Completed:
 		status = http.StatusOK
 	default:
-		w.Header().Set("Location", statusPath(s.ID))
+		w.Header().Set("Location", statusPath(idOf(s)))
 	}
 	result := openapi.SubmissionResult{
-		RequestID: s.ID, Status: openapi.JobStatus(s.State),
+		RequestID: idOf(s), Status: openapi.JobStatus(s.State),
 		Slot: slotOf(s), LeafIndices: leafIndices(s), Root: rootOf(s),
 	}
 	result.Signature = signatureOf(s)
 	result.TxID, result.SolanaSignature = result.Signature, result.Signature
-	a.answer(w, r, status, openapi.SubmissionAnswer{Success: true, RequestID: s.ID, Signature: result.Signature, Data: result})
+	a.answer(w, r, status, openapi.SubmissionAnswer{Success: true, RequestID: idOf(s), Signature: result.Signature, Data: result})
 }
 
 func statusPath(id uuid.UUID) string { return "/status/" + id.String() }

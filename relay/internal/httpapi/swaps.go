@@ -37,7 +37,10 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 		a.fail(w, r, failure(s))
 		return
 	case refunded(s):
-		ref := swapRefunded().With("request_id", s.ID.String())
+		ref := swapRefunded()
+		if !s.Repeated {
+			ref = ref.With("request_id", s.ID.String())
+		}
 		if signature := progressOf(s).RefundSignature; signature != nil {
 			ref = ref.With("refund_signature", *signature)
 		}
@@ -48,7 +51,7 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 	if s.State == submission.Completed {
 		status = http.StatusOK
 	}
-	w.Header().Set("Location", statusPath(s.ID))
+	w.Header().Set("Location", statusPath(idOf(s)))
 	names, err := a.namesOf(s)
 	if err != nil {
 		a.fail(w, r, err)
@@ -56,9 +59,9 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 	}
 	progress, leg := progressOf(s), signatureOf(s)
 	a.answer(w, r, status, openapi.SwapAnswer{
-		Success: true, RequestID: s.ID, Signature: leg, SwapStatePda: names.SwapStatePda, Nullifier: names.Nullifier,
+		Success: true, RequestID: idOf(s), Signature: leg, SwapStatePda: names.SwapStatePda, Nullifier: names.Nullifier,
 		Data: openapi.SwapResult{
-			RequestID: s.ID, Status: statusOf(s), Signature: leg, TxID: leg, SolanaSignature: leg,
+			RequestID: idOf(s), Status: statusOf(s), Signature: leg, TxID: leg, SolanaSignature: leg,
 			Slot: slotOf(s), LeafIndices: leafIndices(s), Root: rootOf(s),
 			SwapStatePda: names.SwapStatePda, Nullifier: names.Nullifier,
 			SwapPhase: progress.SwapPhase, SwapSignature: progress.SwapSignature, RefundSignature: progress.RefundSignature,

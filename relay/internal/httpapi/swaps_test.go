@@ -343,7 +343,7 @@ func TestRejectedSwaps(t *testing.T) {
 		"a fraction with an exponent":          {raw("1.5e1"), refusal.InvalidSwap, noAmount("number with an exponent")},
 		"a number of one above the most":       {raw("18446744073709551616"), refusal.InvalidSwap, noAmount("number that is larger, of 20 digits")},
 		"a string of one above the most":       {raw(`"18446744073709551616"`), refusal.InvalidSwap, noAmount("string that is larger, of 20 digits")},
-		"a number of very many digits":         {raw("1" + strings.Repeat("0", 400)), refusal.InvalidSwap, noAmount("number that is larger, of 401 digits")},
+		"a number of very many digits":         {raw("1" + strings.Repeat("0", 400)), refusal.InvalidSwap, noAmount("number of 401 characters")},
 		"an empty string":                      {raw(`""`), refusal.InvalidSwap, noAmount("string that is empty")},
 		"a string with a plus":                 {raw(`"+5"`), refusal.InvalidSwap, noAmount("string with a sign")},
 		"a string with a space before":         {raw(`" 5"`), refusal.InvalidSwap, noAmount("string with other characters than digits")},

@@ -116,20 +116,30 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-func TestAKeyStandsForTheSubmissionThatItsRequestRepeats(t *testing.T) {
+// TestARepeatByContentGivesItsKeyNothing: whoever copies a proof from the chain
+// and sends it with a key of their own does not become its sender.
+func TestARepeatByContentGivesItsKeyNothing(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	first := held(t, s, withdrawal(1, 2))
-	key := make([]byte, 32)
-	if got, err := s.Repeat(ctx, withdrawal(1, 2), key); err != nil || got == nil || got.ID != first.ID {
-		t.Fatalf("the repeat gives %+v, %v", got, err)
+	its, another := make([]byte, 32), append(make([]byte, 31), 1)
+	first := accept(t, s, withdrawal(1, 2), its)
+	for name, tt := range map[string]struct {
+		key          []byte
+		wantRepeated bool
+	}{
+		"without a key":                  {nil, true},
+		"with a key of one's own":        {another, true},
+		"with that key again":            {another, true},
+		"with the key of its acceptance": {its, false},
+	} {
+		got, err := s.Repeat(ctx, withdrawal(1, 2), tt.key)
+		if err != nil || got == nil || got.ID != first.ID || got.Repeated != tt.wantRepeated {
+			t.Errorf("%s: the repeat gives %+v, %v, want repeated %t", name, got, err, tt.wantRepeated)
+		}
 	}
-	ok(t, s.Fail(ctx, first.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound")))
-	if got, err := s.Repeat(ctx, withdrawal(1, 2), key); err != nil || got == nil || got.ID != first.ID {
-		t.Errorf("the key does not replay the failure: %+v, %v", got, err)
+	if n := one[int](t, s, `SELECT count(*) FROM idempotency_keys`); n != 1 {
+		t.Errorf("%d keys are kept, want the one of the acceptance", n)
 	}
-	_, err := s.Repeat(ctx, withdrawal(3, 4), key)
-	_ = wantCode(t, err, refusal.IdempotencyKeyReused)
 }
 
 func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -50,7 +49,12 @@ func (s *Store) Repeat(ctx context.Context, sub *submission.Submission, keyHash 
 	}
 	for _, r := range taken {
 		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
-			return s.repeated(ctx, hash, keyHash, *r.ID)
+			earlier, err := s.found(ctx, *r.ID)
+			if earlier != nil {
+				// A key of this request stands for nothing: its sender may be anybody.
+				earlier.Repeated = true
+			}
+			return earlier, err
 		}
 	}
 	if len(taken) > 0 {
@@ -96,33 +100,6 @@ func (s *Store) replay(ctx context.Context, key stands, hash [32]byte) (*submiss
 			"this Idempotency-Key was used within 24 hours for other public inputs or another destination: send a new key with new content")
 	}
 	return s.found(ctx, key.ID)
-}
-
-// repeated gives the earlier submission of the same content, which an
-// idempotency key of this request stands for from now on.
-func (s *Store) repeated(ctx context.Context, hash [32]byte, keyHash []byte, id uuid.UUID) (*submission.Submission, error) {
-	if keyHash == nil {
-		return s.found(ctx, id)
-	}
-	tag, err := s.Pool.Exec(ctx, `INSERT INTO idempotency_keys AS k (key_hash, content_hash, submission_id) VALUES ($1, $2, $3)
-		ON CONFLICT (key_hash) DO UPDATE SET content_hash = $2, submission_id = $3, created_at = now()
-		WHERE k.created_at < now() - $4::interval`, keyHash, hash[:], id, idempotencyWindow)
-	if err != nil {
-		return nil, unavailable(fmt.Errorf("remember idempotency key: %w", err))
-	}
-	if tag.RowsAffected() == 1 {
-		return s.found(ctx, id)
-	}
-	// Another request came with the key just now.
-	var key stands
-	err = s.Pool.QueryRow(ctx, replaySQL, keyHash, idempotencyWindow).Scan(&key.ID, &key.ContentHash)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return s.found(ctx, id)
-	}
-	if err != nil {
-		return nil, unavailable(fmt.Errorf("look idempotency key up: %w", err))
-	}
-	return s.replay(ctx, key, hash)
 }
 
 // found reads a submission that may have been deleted since it was looked up.

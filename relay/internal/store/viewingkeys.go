@@ -20,15 +20,24 @@ func (s *Store) PutViewingKey(ctx context.Context, r viewingkey.Record) (*viewin
 	if tag.RowsAffected() == 1 {
 		return nil, nil //nolint:nilnil // inserted, as documented
 	}
-	existing, err := scanViewingKey(s.Pool.QueryRow(ctx, `SELECT identifier, sealed, fingerprint, key_id
-		FROM viewing_keys WHERE identifier = $1`, r.Identifier[:]))
-	if errors.Is(err, pgx.ErrNoRows) {
+	existing, err := s.ViewingKey(ctx, r.Identifier)
+	if err == nil && existing == nil {
 		return nil, errors.New("a viewing key vanished between insert and read: nothing deletes them")
+	}
+	return existing, err
+}
+
+// ViewingKey implements viewingkey.Store.
+func (s *Store) ViewingKey(ctx context.Context, identifier [32]byte) (*viewingkey.Record, error) {
+	r, err := scanViewingKey(s.Pool.QueryRow(ctx, `SELECT identifier, sealed, fingerprint, key_id
+		FROM viewing_keys WHERE identifier = $1`, identifier[:]))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // none, as documented
 	}
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read viewing key: %w", err))
 	}
-	return existing, nil
+	return r, nil
 }
 
 // EachViewingKey calls f with every stored key, oldest first, for the

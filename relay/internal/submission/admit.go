@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -81,7 +82,7 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 		return nil, err
 	}
 	s := &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofSign: sign.String()}
-	key := idempotencyHash(r.IdempotencyKey)
+	key := idempotencyHash(r.IdempotencyKey, r.Client, call)
 	if earlier, err := a.Store.Repeat(ctx, s, key); err != nil || earlier != nil {
 		return earlier, err
 	}
@@ -323,10 +324,17 @@ func recipientBelowRent(least uint64) *refusal.Refusal {
 		"the recipient would hold less than %d lamports, the least that the network lets an account hold: withdraw more, or to a wallet that holds more", least)
 }
 
-func idempotencyHash(key string) []byte {
+// idempotencyHash is the name that a client's key is kept under. With API keys
+// each client has keys of its own. Without, nobody can tell clients apart, so a
+// key belongs to its content: nobody can use up another's.
+func idempotencyHash(key string, client [32]byte, c *shieldpool.Call) []byte {
 	if key == "" {
 		return nil
 	}
-	h := sha256.Sum256([]byte(key))
+	scope := client
+	if scope == [32]byte{} {
+		scope = ContentHash(c)
+	}
+	h := sha256.Sum256(slices.Concat([]byte("relaypool/idempotency-key/v2"), scope[:], []byte(key)))
 	return h[:]
 }

@@ -606,7 +606,7 @@ func TestRepeatsOfSwaps(t *testing.T) {
 		"another minimum with the same notes":   {req: other(func(c *swapCase) { c.terms.MinOutput++ }), wantCode: refusal.NullifierReserved},
 		"another token account":                 {req: other(func(c *swapCase) { c.pay(w.newKey().PublicKey()) }), wantCode: refusal.NullifierReserved},
 		"the same key with another minimum": {
-			req: other(func(c *swapCase) { c.terms.MinOutput++ }), header: []string{"Idempotency-Key", "a-key"}, wantCode: refusal.IdempotencyKeyReused,
+			req: other(func(c *swapCase) { c.terms.MinOutput++ }), header: []string{"Idempotency-Key", "a-key"}, wantCode: refusal.NullifierReserved,
 		},
 	}
 	for name, tt := range tests {

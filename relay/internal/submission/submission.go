@@ -36,6 +36,8 @@ type Request struct {
 	Notes [][]byte
 	// IdempotencyKey is the client's header; empty when it sent none.
 	IdempotencyKey string
+	// Client is the hash of the API key that the client showed; zero where none is asked for.
+	Client [32]byte
 	// WithdrawalOnly refuses a public amount ≥ 0 with withdrawal_required.
 	WithdrawalOnly bool
 	// Swap holds the terms of a swap, which is a withdrawal too; nil otherwise.
@@ -98,6 +100,11 @@ type Submission struct {
 
 	CreatedAt   time.Time
 	CompletedAt *time.Time
+
+	// Repeated says that a request was answered with this submission because its
+	// content is the same, and not by an Idempotency-Key. Whoever reads the chain
+	// has that content once it has landed, so its id is not for the sender then.
+	Repeated bool
 }
 
 // KindSettlement is the second leg of a swap: a row of its own, made when the

@@ -38,12 +38,14 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	}
 }
 
-// OperationsHandler serves metrics, probes and the backlog. ready tells why the
-// process is not ready, or nil; a process that answers is alive. backlog is
-// GET /backlog of the interface without its limits, for what scales the fleet.
-func (m *Metrics) OperationsHandler(ready func() error, backlog http.Handler) http.Handler {
+// OperationsHandler serves metrics, probes, the backlog and the relay's health.
+// ready tells why the process is not ready, or nil; a process that answers is
+// alive. details has GET /backlog of the interface without its limits, for what
+// scales the fleet, and GET /health with what is wrong.
+func (m *Metrics) OperationsHandler(ready func() error, details http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+contract.BacklogPath, backlog)
+	mux.Handle("GET "+contract.BacklogPath, details)
+	mux.Handle("GET "+contract.HealthPath, details)
 	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{Registry: m.Registry}))
 	mux.HandleFunc("GET "+contract.LivenessPath, func(w http.ResponseWriter, _ *http.Request) { probe(w, nil) })
 	mux.HandleFunc("GET "+contract.ReadinessPath, func(w http.ResponseWriter, _ *http.Request) { probe(w, ready()) })

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"golang.org/x/crypto/nacl/box"
 
@@ -62,6 +63,8 @@ type Store interface {
 	// returns what is stored under it. Of several racing calls with one
 	// identifier exactly one inserts.
 	PutViewingKey(ctx context.Context, r Record) (existing *Record, err error)
+	// ViewingKey gives the record of an identifier; nil when there is none.
+	ViewingKey(ctx context.Context, identifier [32]byte) (*Record, error)
 }
 
 // Options are the parts of a Service; all are required.
@@ -74,6 +77,8 @@ type Options struct {
 	// Random makes the boxes' ephemeral keys; crypto/rand.Reader outside tests.
 	// Safe for concurrent use.
 	Random io.Reader
+	// Now measures the hour in which new keys are counted.
+	Now func() time.Time
 }
 
 // Service registers viewing keys. It is safe for concurrent use.
@@ -83,6 +88,8 @@ type Service struct {
 	publicKey [32]byte
 	keyID     string
 	random    io.Reader
+	now       func() time.Time
+	allowance allowance
 }
 
 // New checks the options and makes the service. Its error lists every fault.
@@ -103,6 +110,9 @@ func New(o Options) (*Service, error) {
 	if o.Random == nil {
 		faults = append(faults, errors.New("random source is missing"))
 	}
+	if o.Now == nil {
+		faults = append(faults, errors.New("clock is missing"))
+	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("viewing keys: %w", err)
 	}
@@ -112,6 +122,7 @@ func New(o Options) (*Service, error) {
 		publicKey: o.CompliancePublicKey,
 		keyID:     KeyID(o.CompliancePublicKey),
 		random:    o.Random,
+		now:       o.Now,
 	}, nil
 }
 
@@ -138,23 +149,42 @@ func (s *Service) Register(ctx context.Context, reg Registration) (identifier st
 	if err := s.checkSignature(wallet, reg.Signature); err != nil {
 		return "", err
 	}
-	if err := s.put(ctx, id, key); err != nil {
+	if err := s.put(ctx, [32]byte(wallet), id, key); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(id[:]), nil
 }
 
-func (s *Service) put(ctx context.Context, id, key [32]byte) error {
+// put stores a key that is new, as far as new ones are taken.
+func (s *Service) put(ctx context.Context, wallet, id, key [32]byte) error {
+	existing, err := s.store.ViewingKey(ctx, id)
+	if err != nil {
+		return fmt.Errorf("look for viewing key: %w", err)
+	}
+	if existing != nil {
+		return same(existing, fingerprint(id, key))
+	}
+	if err := s.allowance.take(wallet, s.now()); err != nil {
+		return err
+	}
 	sealed, err := box.SealAnonymous(nil, key[:], &s.publicKey, s.random)
 	if err != nil {
 		return fmt.Errorf("seal viewing key: %w", err)
 	}
 	record := Record{Identifier: id, Sealed: sealed, Fingerprint: fingerprint(id, key), KeyID: s.keyID}
-	existing, err := s.store.PutViewingKey(ctx, record)
+	existing, err = s.store.PutViewingKey(ctx, record)
 	if err != nil {
 		return fmt.Errorf("store viewing key: %w", err)
 	}
-	if existing != nil && subtle.ConstantTimeCompare(existing.Fingerprint[:], record.Fingerprint[:]) == 0 {
+	if existing != nil {
+		return same(existing, record.Fingerprint)
+	}
+	return nil
+}
+
+// same refuses another key under an identifier that is taken.
+func same(existing *Record, fingerprint [32]byte) error {
+	if subtle.ConstantTimeCompare(existing.Fingerprint[:], fingerprint[:]) == 0 {
 		return refusal.New(refusal.IdentifierConflict, "identifier: already registered with another viewing key, which was kept; register with another identifier, or leave it out")
 	}
 	return nil

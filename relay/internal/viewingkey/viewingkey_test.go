@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
@@ -62,6 +63,18 @@ type memoryStore struct {
 	err     error
 }
 
+func (m *memoryStore) ViewingKey(_ context.Context, identifier [32]byte) (*Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return nil, m.err
+	}
+	if existing, ok := m.records[identifier]; ok {
+		return &existing, nil
+	}
+	return nil, nil
+}
+
 func (m *memoryStore) PutViewingKey(_ context.Context, r Record) (*Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +99,7 @@ func officer(t testing.TB, store Store, messages ...string) (*Service, PrivateKe
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Store: store, Messages: messages, CompliancePublicKey: public, Random: rand.Reader})
+	s, err := New(Options{Store: store, Messages: messages, CompliancePublicKey: public, Random: rand.Reader, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +375,7 @@ func TestNewListsEveryFault(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"store is missing", "a sign-in message is empty", "compliance public key: missing", "random source is missing"} {
+	for _, want := range []string{"store is missing", "a sign-in message is empty", "compliance public key: missing", "random source is missing", "clock is missing"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not contain %q", err, want)
 		}

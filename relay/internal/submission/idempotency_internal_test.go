@@ -1,0 +1,36 @@
+package submission
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestWhoseIdempotencyKeyItIs: nobody uses up another's key, and a client's own
+// is the same for other content, so that its reuse is found.
+func TestWhoseIdempotencyKeyItIs(t *testing.T) {
+	t.Parallel()
+	one := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{1}}}
+	two := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{2}}}
+	alice, bob := [32]byte{1}, [32]byte{2}
+	key := func(key string, client [32]byte, c *shieldpool.Call) []byte { return idempotencyHash(key, client, c) }
+	for name, tt := range map[string]struct {
+		a, b []byte
+		same bool
+	}{
+		"a client's key with the same content":    {key("k", alice, one), key("k", alice, one), true},
+		"a client's key with other content":       {key("k", alice, one), key("k", alice, two), true},
+		"another key of a client's":               {key("k", alice, one), key("l", alice, one), false},
+		"the same key of two clients":             {key("k", alice, one), key("k", bob, one), false},
+		"without API keys, with the same content": {key("k", [32]byte{}, one), key("k", [32]byte{}, one), true},
+		"without API keys, with other content":    {key("k", [32]byte{}, one), key("k", [32]byte{}, two), false},
+	} {
+		if len(tt.a) != 32 || bytes.Equal(tt.a, tt.b) != tt.same {
+			t.Errorf("%s: the same %t, want %t", name, !tt.same, tt.same)
+		}
+	}
+	if key("", alice, one) != nil {
+		t.Error("no key has a name")
+	}
+}
