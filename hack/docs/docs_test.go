@@ -172,6 +172,7 @@ func TestNamesExist(t *testing.T) {
 			return err == nil || isMetric(name)
 		}},
 		"make targets": {"`make ([a-z0-9-]+)", among(targets(t))},
+		"tests":        {`\b((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*)\b`, testNames(t)},
 		"paths": {"`((?:api|controllers|config|relay|hack|docs|\\.ci)/[A-Za-z0-9_./-]+)`", func(path string) bool {
 			path = strings.ReplaceAll(path, "...", "")
 			_, err := os.Stat(filepath.Join(root, path))
@@ -206,6 +207,26 @@ func isMetric(name string) bool {
 	return slices.ContainsFunc(slices.Concat(contract.Metrics(), contract.OperatorMetrics()), func(m contract.Metric) bool {
 		return name == m.Name || slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, m.Name))
 	})
+}
+
+// testNames knows the test functions of every module.
+func testNames(t *testing.T) func(string) bool {
+	t.Helper()
+	names := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Za-z0-9]*)\(`).FindAllSubmatch(source, -1) {
+			names[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string) bool { return names[name] }
 }
 
 func targets(t *testing.T) []string {
