@@ -284,6 +284,29 @@ func TestASpendCapIsReachedAndLifted(t *testing.T) {
 	}
 }
 
+// TestTheCapsOfADay: each has its own limit, and that of transfers stops nothing else.
+func TestTheCapsOfADay(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newStand(t, standOptions{vk: vk, change: func(c *config.Serve) { c.SpendCapDay, c.SpendCapTransfersDay = sol/10, 2_000_000 }})
+	s.ready()
+	f.fill(s)
+	transfer := func() *answer {
+		in := f.inputs(s, 0, solana.PublicKey{})
+		return s.call(http.MethodPost, "/transact", fields(f.prove(t, in), in.Bytes(), nil))
+	}
+	if a := transfer(); a.status != http.StatusOK {
+		t.Fatalf("a transfer below the cap is answered %d %v", a.status, a.body)
+	}
+	wantRefused(t, transfer(), 503, "spend_cap_reached", "day on transfers")
+	s.completed(f.submit(s, 1))
+	for cap, want := range map[string]float64{"day": sol / 10, "transfers_day": 2_000_000} {
+		if got, _ := s.metric(contract.MetricCap, `cap="`+cap+`"`); got != want {
+			t.Errorf("the cap %s is %v lamports, want %v", cap, got, want)
+		}
+	}
+}
+
 // TestAnEndpointThatDiesAndComesBack: the other two carry on, and health and
 // metrics name the dead one while it is. While two are dead, outcomes wait.
 func TestAnEndpointThatDiesAndComesBack(t *testing.T) {

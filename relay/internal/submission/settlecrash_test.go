@@ -362,11 +362,14 @@ type process struct {
 	ended  chan struct{}
 }
 
-func (r *swapRun) process(m *mortal) (*process, error) {
-	return r.wire(wiring{
+func (r *swapRun) process(m *mortal) (*process, error) { return r.wire(r.wiring(m)) }
+
+// wiring is a mortal process's.
+func (r *swapRun) wiring(m *mortal) wiring {
+	return wiring{
 		store: &mortalStore{r.store, m}, chain: &mortalChain{r.rpc, m, r.db}, reads: &mortalReads{r.rpc, m},
 		router: func(c swap.Router) swap.Router { return &mortalRouter{c, m} },
-	})
+	}
 }
 
 // wiring is what lies between a process and the world.
@@ -375,14 +378,20 @@ type wiring struct {
 	chain  submission.Chain
 	reads  swap.Chain
 	router func(swap.Router) swap.Router
+	// spending caps nothing, and least is the payers' least balance, unless set.
+	spending submission.Spending
+	least    uint64
 }
 
 // wire makes a process and runs it.
 func (r *swapRun) wire(w wiring) (*process, error) {
+	if w.spending == nil {
+		w.spending = unlimited{}
+	}
 	log := slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var pays payers
 	var err error
-	if pays.Payers, err = feepayer.New(feepayer.Options{Keys: []*feepayer.Key{r.payer}, Balances: r.rpc, Log: log, Now: r.clock.now, MinBalance: sol / 100}); err != nil {
+	if pays.Payers, err = feepayer.New(feepayer.Options{Keys: []*feepayer.Key{r.payer}, Balances: r.rpc, Log: log, Now: r.clock.now, MinBalance: max(w.least, sol/100)}); err != nil {
 		return nil, err
 	}
 	client, err := router.New(router.Options{BaseURL: r.router, HTTP: router.NewHTTPClient(), Now: r.clock.now, Rand: rand.Float64, Log: log, Timeout: time.Second})
@@ -403,7 +412,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	observer := &counts{n: map[string]int{}}
 	p := &process{ended: make(chan struct{})}
 	p.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: unlimited{}, Leaves: noLeaves{}, Signs: signs,
+		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: w.spending, Leaves: noLeaves{}, Signs: signs,
 		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Settler: saga, Settlements: 4,
 		Price:  submission.PriceRule{Cap: 1000, Percentile: 50},
 		Timing: submission.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: 5 * settleSlot / 2, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
@@ -412,7 +421,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 		return nil, err
 	}
 	p.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: w.store, Pool: r.pool, State: r.state, Payers: pays, Spending: unlimited{}, Key: r.key, Signs: signs, Observer: observer,
+		Store: w.store, Pool: r.pool, State: r.state, Payers: pays, Spending: w.spending, Key: r.key, Signs: signs, Observer: observer,
 		Engine: p.engine, Now: r.clock.now, NewID: uuid.New,
 	})
 	if err != nil {

@@ -1,0 +1,131 @@
+package submission_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// asked is a cap of transfers that is reached, and notes what it is asked.
+type asked struct {
+	noTransfers
+	mu      sync.Mutex
+	allowed []bool // whether each attempt was a transfer's
+}
+
+func (a *asked) Ready(ctx context.Context, transfer bool, lamports uint64) error {
+	return a.noTransfers.Allow(ctx, transfer, lamports)
+}
+
+func (a *asked) Allow(ctx context.Context, transfer bool, lamports uint64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.allowed = append(a.allowed, transfer)
+	return a.noTransfers.Allow(ctx, transfer, lamports)
+}
+
+func (a *asked) seen() []bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.allowed)
+}
+
+func TestAdmissionRefusesTransfersAloneForTheirCap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.assemble(parts{spending: &asked{}})
+	_, err := r.Submit(t.Context(), w.transfer())
+	wantCode(t, err, refusal.SpendCapReached)
+	req, _ := w.withdrawal(sol)
+	if _, err := r.Submit(t.Context(), req); err != nil {
+		t.Errorf("a withdrawal is refused: %v", err)
+	}
+}
+
+func TestTheCapOfTransfersStopsAcceptedTransfersAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.relay(nil) // never works: its submissions wait for whoever does
+	transfer := w.submit(before, w.transfer()).ID
+	req, _ := w.withdrawal(sol)
+	withdrawal := w.submit(before, req).ID
+	caps := &asked{}
+	r := w.assemble(parts{spending: caps})
+	w.run(r)
+	if s := w.done(withdrawal); s.State != submission.Completed {
+		t.Errorf("the withdrawal ended as %+v, failure %v", s, s.Failure)
+	}
+	w.eventually("the transfer waits for its cap", func() bool {
+		b, err := w.store.Backlog(t.Context())
+		must(t, err)
+		return b.Held[string(refusal.SpendCapReached)] == 1
+	})
+	if s := w.get(transfer); s.Done() || r.of("signed") != 1 || !slices.Contains(caps.seen(), true) {
+		t.Errorf("the transfer is %+v after %d signatures, and the cap was asked for %v", s, r.of("signed"), caps.seen())
+	}
+}
+
+// A swap is no transfer, and no cap is asked for its second leg.
+func TestTheCapOfTransfersStopsNoSwap(t *testing.T) {
+	t.Parallel()
+	s := newSettleWorld(t)
+	r, caps := s.newSwapRun(swapGross, 1), &asked{}
+	w := r.wiring(newMortal(death{}))
+	w.spending = caps
+	r.swaps(w, submission.PhaseExecuted)
+	if diff := cmp.Diff([]bool{false}, caps.seen()); diff != "" {
+		t.Errorf("the caps are asked, for a transfer or not (-want +got):\n%s", diff)
+	}
+}
+
+// What the payers keep as their least balance is there to end swaps with.
+func TestASecondLegMayUseThePayersLeastBalance(t *testing.T) {
+	t.Parallel()
+	s := newSettleWorld(t)
+	r := s.newSwapRun(swapGross, 1)
+	life := newMortal(death{"completion", 1, true}) // with the first leg landed
+	p, err := r.process(life)
+	must(t, err)
+	accepted, err := p.Submit(t.Context(), r.req)
+	must(t, err)
+	must(t, await("the first leg lands", func() (bool, error) { return life.died(), nil }))
+	p.stop()
+	w := r.wiring(newMortal(death{}))
+	w.least = 10 * sol // more than the payer has ever held
+	r.end(w, accepted.ID, submission.PhaseExecuted)
+}
+
+// swaps has a process carry the swap to the end that it should have.
+func (r *swapRun) swaps(w wiring, want submission.Phase) {
+	r.t.Helper()
+	p, err := r.wire(w)
+	must(r.t, err)
+	accepted, err := p.Submit(r.t.Context(), r.req)
+	p.stop()
+	must(r.t, err)
+	r.end(w, accepted.ID, want)
+}
+
+// end has a process carry the swap to its end.
+func (r *swapRun) end(w wiring, id uuid.UUID, want submission.Phase) {
+	r.t.Helper()
+	p, err := r.wire(w)
+	must(r.t, err)
+	var s *submission.Submission
+	err = await("the swap ends", func() (bool, error) {
+		s, err = r.ended(r.t.Context(), id)
+		return s != nil, err
+	})
+	p.stop()
+	must(r.t, err)
+	if s.Swap.Phase != want {
+		r.t.Errorf("the swap is %s, want %s", s.Swap.Phase, want)
+	}
+}
