@@ -180,10 +180,15 @@ func (t *tracker) settleOld(ctx context.Context, flying []*entry) {
 	})
 }
 
-// aged reports whether it is time to judge attempts.
+// aged reports whether it is time to look attempts up in all history.
 func (t *tracker) aged(w *entry) bool {
-	newest := w.c.Live[len(w.c.Live)-1].CreatedAt
-	return t.e.Now().Sub(newest) > settleAge && !t.e.Now().Before(w.settle)
+	now, newest := t.e.Now(), w.c.Live[len(w.c.Live)-1].CreatedAt
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// By the time that a second endpoint answers again, the recent statuses may have
+	// forgotten what the first one saw there.
+	doubted := !w.doubted.IsZero() && now.Sub(w.doubted) >= doubtAge
+	return (doubted || now.Sub(newest) > settleAge) && !now.Before(w.settle)
 }
 
 // pollLanded asks for the submissions that are confirmed and not yet final.

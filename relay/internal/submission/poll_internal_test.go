@@ -1,0 +1,36 @@
+package submission
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWhenAttemptsAreLookedUpInAllHistory: soon when an outcome waits for a second
+// endpoint, whose recent statuses may have forgotten it before it answers again.
+func TestWhenAttemptsAreLookedUpInAllHistory(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	tests := map[string]struct {
+		signed          time.Time
+		doubted, settle time.Time
+		want            bool
+	}{
+		"a young attempt that nobody has seen":     {signed: ago(settleAge), want: false},
+		"an old one":                               {signed: ago(settleAge + 1), want: true},
+		"an old one that was looked up just now":   {signed: ago(time.Hour), settle: now.Add(1), want: false},
+		"an old one that is due again":             {signed: ago(time.Hour), settle: now, want: true},
+		"one of which one endpoint has just heard": {signed: ago(time.Second), doubted: ago(doubtAge - 1), want: false},
+		"one that waits for a second endpoint":     {signed: ago(3 * time.Second), doubted: ago(doubtAge), want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := &tracker{e: &Engine{EngineOptions: EngineOptions{Now: func() time.Time { return now }}}}
+			w := &entry{c: &Claimed{Live: []Attempt{{CreatedAt: test.signed}}}, doubted: test.doubted, settle: test.settle}
+			if got := tr.aged(w); got != test.want {
+				t.Errorf("looked up: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
