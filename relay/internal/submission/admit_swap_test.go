@@ -264,8 +264,12 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			"output_mint is not an address: expected 32 bytes in base58, received 31 characters that are not",
 		},
 		"a token account that is no base58": {
+			func(c *swapCase) { c.swapText("", "0x"+strings.Repeat("0", 40)) }, refusal.InvalidSwap,
+			"recipient_ata is not an address: expected 32 bytes in base58, received 42 characters that are not",
+		},
+		"a token account that is longer than any": {
 			func(c *swapCase) { c.swapText("", "0x"+strings.Repeat("0", 64)) }, refusal.InvalidSwap,
-			"recipient_ata is not an address: expected 32 bytes in base58, received 66 characters that are not",
+			"recipient_ata has 66 characters: expected the address of the recipient's token account in base58, at most 44",
 		},
 		"an output of wrapped SOL": {
 			func(c *swapCase) { c.terms.OutputMint = solana.WrappedSol; c.derive(c.wallet) }, refusal.InvalidSwap,
