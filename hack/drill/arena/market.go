@@ -144,10 +144,11 @@ const swapLamports = 2_100_000
 // swapGrace is how many slots after its timeout a swap has to be gone: an
 // execution that was signed in its last slot and got lost is dead when its
 // blockhash has expired and that is final, and a refund after it may be lost in
-// the same way; and there is what the drill breaks meanwhile.
+// the same way; and there is what the drill breaks meanwhile, from which relays
+// recover in seconds and not in slots.
 func (a *arena) swapGrace() uint64 {
-	const blockhashLife, broken = 150, 100
-	return 2*(blockhashLife+a.o.FinalizeAfter) + broken
+	const blockhashLife, recovery = 150, 40 * time.Second
+	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/a.o.Slot) //nolint:gosec // both above zero
 }
 
 // vault is the market's account of wrapped SOL.
