@@ -193,15 +193,23 @@ func TestALifeOfARelease(t *testing.T) {
 	if target, _, _ := unstructured.NestedInt64(pool.Object, "spec", "feePayers", "targetBalance"); target != 2000000000 {
 		t.Errorf("the target balance is %d", target)
 	}
-	uid, first := pool.GetUID(), crd(t, c)
+	uid, earlier := pool.GetUID(), crd(t, c)
 	operatorWorks(t, c)
+
+	// The definition of this chart takes the place of the earlier one.
+	_, err = helm.Upgrade(load(t, current), parsed(t, replicas("2")))
+	must(t, err)
+	first := crd(t, c)
+	if first.UID != earlier.UID {
+		t.Error("the definition is another")
+	}
 
 	// The same definition is left alone, by any Helm.
 	old := *helm
 	old.HelmVersion = "v3.19.0"
 	rel, err := old.Upgrade(load(t, current), parsed(t, replicas("3")))
 	must(t, err)
-	if rel.Version != 2 || rel.Chart.Metadata.Version != load(t, current).Metadata.Version {
+	if rel.Version != 3 || rel.Chart.Metadata.Version != load(t, current).Metadata.Version {
 		t.Errorf("revision %d of %s", rel.Version, rel.Chart.Metadata.Version)
 	}
 	if got := crd(t, c); got.UID != first.UID || got.Generation != first.Generation {
