@@ -86,9 +86,7 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	if err != nil {
 		return Options{}, err
 	}
-	references, err := refs.NewResolver(refs.Options{
-		Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.RefsInterval, Policy: w.Settings.Tenants,
-	})
+	references, err := refs.NewResolver(refs.Options{Reader: m.GetAPIReader(), Now: now, Random: chance, Interval: w.RefsInterval, Policy: w.Settings.Tenants})
 	if err != nil {
 		return Options{}, err
 	}

@@ -14,7 +14,7 @@ func TestWhoseIdempotencyKeyItIs(t *testing.T) {
 	one := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{1}}}
 	two := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{2}}}
 	alice, bob := [32]byte{1}, [32]byte{2}
-	key := func(key string, client [32]byte, c *shieldpool.Call) []byte { return idempotencyHash(key, client, c) }
+	key := idempotencyHash
 	for name, tt := range map[string]struct {
 		a, b []byte
 		same bool

@@ -41,7 +41,7 @@ func TestAdmissionRefusesTransfersAloneForTheirCap(t *testing.T) {
 	w := newWorld(t)
 	r := w.assemble(parts{spending: &asked{}})
 	_, err := r.Submit(t.Context(), w.transfer())
-	wantCode(t, err, refusal.SpendCapReached)
+	_ = wantCode(t, err, refusal.SpendCapReached)
 	req, _ := w.withdrawal(sol)
 	if _, err := r.Submit(t.Context(), req); err != nil {
 		t.Errorf("a withdrawal is refused: %v", err)
