@@ -21,27 +21,29 @@ const lockedSQL = `locked AS MATERIALIZED (
 
 // recordSQL locks the row first: a take-over that is under way is waited for,
 // and then the epoch is another. The worker has to be alive, because a process
-// that stood still must not sign what its heirs may be signing.
+// that stood still must not sign what its heirs may be signing. What a swap's
+// second leg may cost is booked with the first, and not again with its own attempts.
 const recordSQL = `
 WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT l.id, l.epoch, l.kind, l.waited FROM locked l JOIN workers w ON w.id = l.lease_owner AND w.until > now()
 	WHERE l.state = 'processing'
 ), made AS (
-	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, purpose, fee)
-	SELECT id, epoch, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM held
+	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, purpose, fee, booked)
+	SELECT id, epoch, $4, $5, $6, $7, $8, $9, $10, $11, $12, CASE WHEN kind = 'settlement' THEN 0 ELSE $10::bigint + $13 END FROM held
+	RETURNING booked
 ), progress AS (
 	UPDATE submissions s SET tries = 0, hold_reason = NULL FROM held WHERE s.id = held.id AND held.waited
 ), quoted AS (
 	UPDATE swaps w SET phase = 'quoted' FROM held WHERE w.id = held.id AND $11 = 'execute' AND w.phase <> 'quoted'
 ), spend_change AS (
-	SELECT kind = 'transfer' AS transfer, $10::bigint AS lamports FROM held
+	SELECT kind = 'transfer' AS transfer, booked AS lamports FROM held, made
 ), spent AS (` + spendSQL + `)
 SELECT true FROM held`
 
 // RecordAttempt implements submission.Store.
 func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
 	return s.move(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
-		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee)) //nolint:gosec // slots, heights and lamports are below 2^63
+		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee), int64(a.Ahead)) //nolint:gosec // slots, heights and lamports are below 2^63
 }
 
 // noteHoldSQL locks rows in the order of ids, as everywhere.
@@ -87,7 +89,7 @@ const burySQL = heldSubmission + `, buried AS (
 	UPDATE attempts a SET dead = true, paid = b.paid
 	FROM held, unnest($4::bytea[], $5::bigint[]) AS b (signature, paid)
 	WHERE a.submission_id = held.id AND a.signature = b.signature AND NOT a.dead
-	RETURNING held.kind = 'transfer' AS transfer, b.paid - a.cost AS lamports, a.purpose
+	RETURNING held.kind = 'transfer' AS transfer, b.paid - COALESCE(a.booked, a.cost) AS lamports, a.purpose
 ), unquoted AS (
 	UPDATE swaps w SET phase = 'funded' FROM held
 	WHERE w.id = held.id AND w.phase = 'quoted' AND EXISTS (SELECT FROM buried WHERE purpose = 'execute')

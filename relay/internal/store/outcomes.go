@@ -22,8 +22,9 @@ import (
 // index fits, for the reason of lockedSQL.
 //
 // The landing of a swap's first leg makes its settlement, which is nobody's
-// before the commit. What an executed swap gave back is taken off the caps when
-// it is final, after the pin: everywhere else, too, buckets are locked last.
+// before the commit. When that is final, what it cost takes the place of what was
+// booked for it with the first leg, and what it gave back is taken off the caps,
+// after the pin: everywhere else, too, buckets are locked last.
 const (
 	landings = `
 WITH landing AS MATERIALIZED (
@@ -56,7 +57,7 @@ SELECT id, epoch, owner, ` + tellDone + ` FROM done`
 	UPDATE submissions s SET finalized = true, due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, slot = l.slot,
 		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END
 	FROM held l WHERE s.id = l.id
-	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned
+	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned, s.parent
 ), pinned AS (
 	INSERT INTO proof_signs (key_hash, sign, signature)
 	SELECT DISTINCT ON (p.key_hash) p.key_hash, p.sign, p.signature FROM unnest($11::bytea[], $12::text[], $13::bytea[]) AS p (key_hash, sign, signature)
@@ -65,8 +66,17 @@ SELECT id, epoch, owner, ` + tellDone + ` FROM done`
 	WHERE proof_signs.sign <> EXCLUDED.sign RETURNING 1
 ), ended AS (
 	UPDATE swaps w SET ended = true FROM done d WHERE w.id = d.id
+), ahead AS MATERIALIZED (
+	SELECT a.signature, a.booked - a.cost AS lamports FROM done d JOIN attempts a ON a.submission_id = d.parent
+	WHERE NOT a.dead AND a.booked > a.cost FOR UPDATE OF a
+), settled AS (
+	UPDATE attempts a SET booked = a.cost FROM ahead h WHERE a.signature = h.signature
 ), spend_change AS (
-	SELECT false AS transfer, -returned AS lamports FROM done WHERE returned > 0 AND (SELECT count(*) FROM pinned) >= 0
+	SELECT false AS transfer, c.lamports FROM (
+		SELECT -returned AS lamports FROM done UNION ALL SELECT -lamports FROM ahead
+		UNION ALL SELECT a.cost - CASE WHEN a.dead THEN a.paid ELSE a.booked END FROM done d JOIN attempts a ON a.signature = d.signature AND a.submission_id = d.id
+			WHERE d.parent IS NOT NULL AND a.booked IS NOT NULL
+	) c WHERE (SELECT count(*) FROM pinned) >= 0
 ), back AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 

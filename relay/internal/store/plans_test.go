@@ -85,7 +85,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"retire":               {retireSQL, []any{w}},
 		"held":                 {heldSQL, []any{w}},
 		"release":              {releaseSQL, []any{id, 1, w, "1 s", ""}},
-		"record":               {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4}},
+		"record":               {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4, 5}},
 		"refuse":               {refuseSQL, []any{id, 1, w, make([]byte, 64)}},
 		"note a swap":          {noteSQL, []any{id, 1, w, "funded", 5}},
 		"bury":                 {burySQL, []any{id, 1, w, [][]byte{make([]byte, 64)}, "{1}"}},

@@ -243,7 +243,7 @@ func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
 		updatesBefore[table], hotBefore[table] = counts(table)
 	}
 	a := attempt(1)
-	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0); err != nil {
+	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {

@@ -148,13 +148,14 @@ func (a *Admission) accept(ctx context.Context, s *Submission, key []byte) (*Sub
 // payable refuses what no fee payer, or no cap, lets the relay pay for.
 func (a *Admission) payable(ctx context.Context, c *shieldpool.Call) error {
 	cost := rentOf(c) + signatureFee
-	if c.Swap != nil {
-		cost += SwapOutlay // a swap that is begun has to be carried on
+	held, booked := cost, cost
+	if c.Swap != nil { // a swap that is begun has to be carried on
+		held, booked = cost+SwapOutlay, cost+tokenAccountRent+signatureFee
 	}
-	if err := a.Payers.Ready(ctx, cost); err != nil {
+	if err := a.Payers.Ready(ctx, held); err != nil {
 		return err
 	}
-	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, cost)
+	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, booked)
 }
 
 // shape checks everything that bytes alone can tell.

@@ -65,9 +65,14 @@ func (e *Engine) settlePayers(c *Claimed, over func(solana.Signature) bool) {
 func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) (follow bool, err error) {
 	price := e.price.current(ctx, e.Chain, e.Pool)
 	cost := d.Rent + signatureFee + shieldpool.Compute{Limit: e.compute.limit(shapeOf(c, d.Purpose)), Price: price}.PriorityFee()
-	// What a swap holds is the recipient's: no cap stands between the two.
+	// What a swap holds is the recipient's: no cap stands between its legs, so that the
+	// caps are asked for both with the first.
+	var ahead uint64
+	if c.Kind == shieldpool.KindSwap {
+		ahead = e.ahead(price)
+	}
 	if c.Kind != KindSettlement {
-		if err := e.Spending.Allow(ctx, c.Kind == shieldpool.KindTransfer, cost); err != nil {
+		if err := e.Spending.Allow(ctx, c.Kind == shieldpool.KindTransfer, cost+ahead); err != nil {
 			return false, holdUnready(c, err)
 		}
 	}
@@ -91,6 +96,7 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 	if err != nil {
 		return false, err
 	}
+	a.Ahead = ahead
 	end = e.Payers.Settle // an error may have lost the answer alone: an heir then sends it
 	if err := e.Store.RecordAttempt(ctx, c.Lease(), *a); err != nil {
 		return false, err
@@ -103,6 +109,13 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 	e.Observer.Attempt("signed")
 	e.send(ctx, c, &c.Live[len(c.Live)-1])
 	return true, nil
+}
+
+// ahead is what a swap's second leg may cost at a price: an execution that makes the
+// recipient's token account. One that costs more brings back the rent of the state.
+func (e *Engine) ahead(price uint64) (lamports uint64) {
+	limit := e.compute.limit(shapeOf(nil, PurposeExecute))
+	return tokenAccountRent + signatureFee + shieldpool.Compute{Limit: limit, Price: price}.PriorityFee()
 }
 
 // shapeOf is the shape of a transaction, as compute limits are kept.

@@ -17,16 +17,21 @@ type asked struct {
 	noTransfers
 	mu      sync.Mutex
 	allowed []bool // whether each attempt was a transfer's
+	ready   uint64 // the most that was asked for at admission
+	most    uint64 // the most that was asked for an attempt
 }
 
 func (a *asked) Ready(ctx context.Context, transfer bool, lamports uint64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ready = max(a.ready, lamports)
 	return a.noTransfers.Allow(ctx, transfer, lamports)
 }
 
 func (a *asked) Allow(ctx context.Context, transfer bool, lamports uint64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.allowed = append(a.allowed, transfer)
+	a.allowed, a.most = append(a.allowed, transfer), max(a.most, lamports)
 	return a.noTransfers.Allow(ctx, transfer, lamports)
 }
 
@@ -71,7 +76,7 @@ func TestTheCapOfTransfersStopsAcceptedTransfersAlone(t *testing.T) {
 	}
 }
 
-// A swap is no transfer.
+// A swap is no transfer, and the caps are asked for both of its legs with the first.
 func TestTheCapOfTransfersStopsNoSwap(t *testing.T) {
 	t.Parallel()
 	s := newSettleWorld(t)
@@ -87,6 +92,10 @@ func TestTheCapOfTransfersStopsNoSwap(t *testing.T) {
 	must(t, r.db.QueryRow(t.Context(), "SELECT count(*) FROM attempts WHERE purpose = 'transact'").Scan(&signed))
 	if got := caps.seen(); len(got) < signed || slices.Contains(got, true) {
 		t.Errorf("the caps are asked %v for %d attempts of the first leg", got, signed)
+	}
+	const least = 2*890_880 + 2_011_440 + 2_039_280 + 2*5000 // the notes, the state, the recipient's account, two fees
+	if caps.ready != least || caps.most < least {
+		t.Errorf("the caps are asked for %d lamports at admission and %d at the attempt, want %d and no less", caps.ready, caps.most, least)
 	}
 }
 
@@ -109,7 +118,8 @@ func TestASecondLegMayUseThePayersLeastBalance(t *testing.T) {
 	r.end(heir, accepted.ID, submission.PhaseExecuted)
 }
 
-// end waits for the swap's end, which it should have, and stops the process.
+// end waits for the swap's end, which it should have, stops the process, and holds
+// what the caps count against what was spent.
 func (r *swapRun) end(p *process, id uuid.UUID, want submission.Phase) {
 	r.t.Helper()
 	var s *submission.Submission
@@ -121,5 +131,8 @@ func (r *swapRun) end(p *process, id uuid.UUID, want submission.Phase) {
 	must(r.t, err)
 	if s.Swap.Phase != want {
 		r.t.Errorf("the swap is %s, want %s", s.Swap.Phase, want)
+	}
+	for _, fault := range r.check(r.t.Context(), s, r.call.Swap.MinOutput) {
+		r.t.Error(fault)
 	}
 }

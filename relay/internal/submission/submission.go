@@ -184,6 +184,8 @@ type Attempt struct {
 	// it that the network takes even when the transaction fails.
 	// Paid is what a dead one took all the same.
 	Cost, Fee, Paid uint64
+	// Ahead is what of a swap's second leg the caps count with its first, in lamports.
+	Ahead uint64
 	// Refused says that preflight refused it for good: it is not sent again.
 	Refused   bool
 	CreatedAt time.Time
