@@ -28,6 +28,7 @@ func TestAKeyComesBackFromEitherForm(t *testing.T) {
 		"what Format writes":          string(Format(private)),
 		"base58 with a newline":       base58.Encode(private) + "\n",
 		"numbers with spaces between": strings.ReplaceAll(string(Format(private)), ",", ", "),
+		"as long as may be":           longest(Format(private)),
 	} {
 		back, err := Parse([]byte(content))
 		if err != nil || !bytes.Equal(back, private) {
@@ -37,6 +38,12 @@ func TestAKeyComesBackFromEitherForm(t *testing.T) {
 	if public, err := base58.Decode(Address(private)); err != nil || !bytes.Equal(public, private[ed25519.SeedSize:]) {
 		t.Errorf("the address is not the public half: %v", err)
 	}
+}
+
+// longest has as much white space between its numbers as a key may have.
+func longest(content []byte) string {
+	text := strings.TrimSpace(string(content))
+	return text[:1] + strings.Repeat(" ", MaxContent-len(text)) + text[1:]
 }
 
 func TestFormatIsWhatSolanaToolsWrite(t *testing.T) {

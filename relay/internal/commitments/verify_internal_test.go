@@ -2,6 +2,7 @@ package commitments
 
 import (
 	"testing"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -61,5 +62,37 @@ func TestRewindsGoEverDeeper(t *testing.T) {
 	}
 	if got := back(100, 1); got != 0 {
 		t.Errorf("from slot 100 it goes to %d, want 0", got)
+	}
+}
+
+func TestAnEndThatDoesNotComeIsWaitedForFromWhereItStands(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f := &Follower{Options: Options{Now: func() time.Time { return now }}}
+	behind := func(leaves uint64) look { return look{pos: Position{Leaves: leaves}, known: 9, verdict: confirmed} }
+	for _, step := range []struct {
+		what  string
+		look  look
+		after time.Duration
+		want  bool
+	}{
+		{"it has only just stopped", behind(5), 0, false},
+		{"it stands as long as is borne with", behind(5), listPatience, false},
+		{"it stands for longer", behind(5), 1, true},
+		{"it went on", behind(6), 1, false},
+		{"it stands there as long", behind(6), listPatience, false},
+		{"it stands there for longer", behind(6), 1, true},
+		{"it has come to its end", look{pos: Position{Leaves: 9}, known: 9, verdict: confirmed}, 1, false},
+		{"it is seen where it stood before, after its end", behind(6), 1, false},
+		{"and stands there for longer again", behind(6), listPatience + 1, true},
+	} {
+		now = now.Add(step.after)
+		if got := f.stuck(step.look); got != step.want {
+			t.Errorf("%s: stuck is %t, want %t", step.what, got, step.want)
+		}
+	}
+	f.strikes, f.stuckSince = 1, time.Time{}
+	if !f.stuck(behind(5)) {
+		t.Error("what a rewind did not help is waited for once more")
 	}
 }

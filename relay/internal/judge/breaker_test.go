@@ -166,6 +166,24 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+func TestAClosedBreakerCountsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := newBreaker(t, BreakerOptions{})
+		repeat(b, 5, Bad)
+		time.Sleep(firstDelay)
+		call(b, Good)
+		repeat(b, 4, Bad)
+		if got := b.State(); got != Closed {
+			t.Errorf("after four bad calls since it was closed it is %s, want closed", got)
+		}
+		call(b, Bad)
+		if got := b.State(); got != Open {
+			t.Errorf("after five bad calls since it was closed it is %s, want open", got)
+		}
+	})
+}
+
 func TestDelayGrowsUpToABound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

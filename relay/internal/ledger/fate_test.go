@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestFate(t *testing.T) {
+	t.Parallel()
+	const slot, height = 1000, 900
+	failure := &shieldpool.TransactionError{Kind: "InstructionError"}
+	past := Look{FinalizedHeight: height + 1, FirstAvailable: slot}
+	tests := map[string]struct {
+		status   *Status
+		look     Look
+		want     Fate
+		decisive bool
+	}{
+		"confirmed":                             {&Status{Confirmation: Confirmed}, past, Landed, true},
+		"finalized":                             {&Status{Confirmation: Finalized}, past, Landed, true},
+		"processed":                             {&Status{Confirmation: Processed}, past, MayLand, false},
+		"failed, not final":                     {&Status{Confirmation: Confirmed, Err: failure}, past, MayLand, false},
+		"failed for good":                       {&Status{Confirmation: Finalized, Err: failure}, past, FailedOnChain, true},
+		"confirmed, as one endpoint says":       {&Status{Confirmation: Finalized, Unverified: true}, past, MayLand, false},
+		"failed for good, as one endpoint says": {&Status{Confirmation: Finalized, Err: failure, Unverified: true}, past, MayLand, false},
+		"unknown after its last height":         {nil, past, Expired, false},
+		"unknown at its last height":            {nil, Look{FinalizedHeight: height, FirstAvailable: slot}, MayLand, false},
+		"unknown, of a shorter history":         {nil, Look{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
+		"unknown when its slot's are over":      {nil, Look{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
+		"unknown a slot before that":            {nil, Look{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
+	}
+	for name, test := range tests {
+		if got := test.look.Fate(test.status, slot, height); got != test.want {
+			t.Errorf("%s: the fate is %d, want %d", name, got, test.want)
+		}
+		if got := test.status.Decisive(); got != test.decisive {
+			t.Errorf("%s: decisive is %t, want %t", name, got, test.decisive)
+		}
+	}
+	// A blockhash of slot 0 is of no known slot: no slot ends it.
+	if got := (&Look{}).Fate(nil, 0, height); got != MayLand {
+		t.Errorf("without any slot the fate is %d, want that it may land", got)
+	}
+}
