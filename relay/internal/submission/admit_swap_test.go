@@ -560,8 +560,8 @@ func TestSwapsThatAreAccepted(t *testing.T) {
 			if !c.in.HasNullifier(1) {
 				nullifiers = 1
 			}
-			// The second leg's three token accounts are asked for with the first.
-			if wantCost := nullifiers*890_880 + 2_011_440 + 3*2_039_280 + 5000; caps.lamports != wantCost || caps.transfer {
+			// The second leg's fee, and the token account that stays, are asked for with the first.
+			if wantCost := nullifiers*890_880 + 2_011_440 + 2_039_280 + 2*5000; caps.lamports != wantCost || caps.transfer {
 				t.Errorf("the caps were asked for %d lamports (a transfer: %v), want %d", caps.lamports, caps.transfer, wantCost)
 			}
 		})
