@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"math"
 	"sync"
 	"time"
 )
@@ -15,9 +14,9 @@ const (
 	// An only endpoint has more, because nobody else can say that it is right.
 	leeway, leewayAlone = 64, 1000
 	// firstRate is how many slots a second the chain makes, until it is measured
-	// over at least rateOver.
-	firstRate = 5.0
-	rateOver  = 2 * time.Second
+	// over at least rateOver; until then it may be mostRate, that of a local chain.
+	firstRate, mostRate = 5.0, 50.0
+	rateOver            = 2 * time.Second
 	// aWhile is for how long an only endpoint has to keep to a slot that the clock
 	// says is not possible.
 	aWhile = 2 * time.Second
@@ -211,10 +210,11 @@ func (f *Front) expected(now time.Time) float64 {
 
 // limit is the highest slot that is possible.
 func (f *Front) limit(now time.Time) float64 {
+	faster := max(f.rate/2, firstRate)
 	if !f.measured {
-		return math.Inf(1)
+		faster = mostRate
 	}
-	most := f.expected(now) + max(f.rate/2, firstRate)*now.Sub(f.at).Seconds() + f.near
+	most := f.expected(now) + faster*now.Sub(f.at).Seconds() + f.near
 	if len(f.all) == 1 {
 		return most + leewayAlone
 	}

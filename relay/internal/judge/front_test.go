@@ -93,6 +93,25 @@ func TestALeadThatNobodyComesNearDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestALeadDoesNotCountFromTheFirstAgreementOn, although how fast the chain is takes
+// seconds to measure.
+func TestALeadDoesNotCountFromTheFirstAgreementOn(t *testing.T) {
+	t.Parallel()
+	for name, rate := range map[string]float64{"a chain of 400 ms slots": 2.5, "a chain of 20 ms slots": 50} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClaims(t, 2, rate)
+			c.pass(20*time.Millisecond, 20*time.Millisecond, agree...)
+			if bad := c.pass(100*time.Millisecond, 20*time.Millisecond, off(1000), honest); bad[0] != 5 || bad[1] != 0 {
+				t.Errorf("%v answers are impossible, want all 5 of the first", bad)
+			}
+			if bad := c.pass(time.Second, 20*time.Millisecond, nil, honest); bad[1] > 0 {
+				t.Errorf("%d answers of an honest one that is alone are impossible", bad[1])
+			}
+		})
+	}
+}
+
 // creep is ahead by ever more.
 func creep(each float64) func(float64) float64 {
 	lead := 0.0

@@ -192,15 +192,13 @@ func TestFront(t *testing.T) {
 	if lag, _ := f.Lag(1); lag != 0 {
 		t.Errorf("lag is %d, want 0", lag)
 	}
-	// A slot that nobody confirms for half a minute was wrong, or is of a dead fork.
-	f.Saw(0, 1<<60, f.Best(now), now)
-	if f.Best(now) != 95 {
-		t.Errorf("best is %d, want 95: nobody comes near what the other said", f.Best(now))
+	if f.Saw(0, 1<<60, f.Best(now), now) || f.Best(now) != 100 {
+		t.Errorf("best is %d, want 100: nobody comes near what one has said since", f.Best(now))
 	}
-	f.Saw(0, 101, f.Best(now), now)
-	if f.Best(now) != 101 {
+	if !f.Saw(0, 101, f.Best(now), now) || f.Best(now) != 101 {
 		t.Errorf("best is %d, want 101: it has come back", f.Best(now))
 	}
+	// A slot that nobody is at for half a minute was wrong, or is of a dead fork.
 	f.Saw(0, 1<<60, f.Best(now), now)
 	now = now.Add(31 * time.Second)
 	f.Saw(1, 180, 0, now)
