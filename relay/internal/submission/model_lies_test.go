@@ -50,18 +50,22 @@ func (l modelLies) settled() bool {
 }
 
 // lies draws whether the hostile endpoint has a say in a call, and how it decides.
-// Like faults, the draw depends on the call alone.
 func (p *modelProcess) lies(method, key string) *rand.Rand {
 	if p.w.hostile.percent == 0 {
 		return nil
 	}
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d %s %s %s lies", p.w.seed, p.w.tick, p.name, method, key)
-	r := rand.New(rand.NewPCG(h.Sum64(), 5))
+	r := p.draw(method, key)
 	if r.IntN(100) >= p.w.hostile.percent {
 		return nil
 	}
 	return r
+}
+
+// draw depends, like faults, on the call alone.
+func (p *modelProcess) draw(method, key string) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %d %s %s %s lies", p.w.seed, p.w.tick, p.name, method, key)
+	return rand.New(rand.NewPCG(h.Sum64(), 5))
 }
 
 // modelProgramError is what a lie says that a transaction failed with: for good.
@@ -88,7 +92,9 @@ func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signatu
 		case aimLanded:
 			lie = &ledger.Status{Slot: v.finalized.slot, Confirmation: ledger.Finalized}
 		case aimFailed:
-			lie = &ledger.Status{Slot: v.finalized.slot, Confirmation: ledger.Finalized, Err: modelProgramError(r)}
+			// Which error depends on the signature alone: many are asked for in any order.
+			err := modelProgramError(p.draw(method, modelKey(sigs[i:i+1])))
+			lie = &ledger.Status{Slot: v.finalized.slot, Confirmation: ledger.Finalized, Err: err}
 		case aimHidden:
 			lie = nil
 		default:

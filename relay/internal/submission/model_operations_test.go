@@ -185,9 +185,6 @@ func (m *model) ofFate() []modelOperation {
 		{"faults end", 6, func(*modelProcess) { m.faults = 0 }},
 		{"an endpoint begins to lie", 3, func(*modelProcess) {
 			m.hostile = modelLies{percent: 40 + 20*m.rand.IntN(4), aim: modelAim(m.rand.IntN(int(modelAims))), three: m.rand.IntN(3) == 0, stays: m.rand.IntN(2) == 0}
-			if m.honest {
-				m.hostile = modelLies{}
-			}
 			m.lied = true
 			m.note("one endpoint lies: %+v", m.hostile)
 		}},

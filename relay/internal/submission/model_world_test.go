@@ -56,8 +56,6 @@ type modelWorld struct {
 	// hostile is one of the endpoints, and lied says that it ever had a say.
 	hostile modelLies
 	lied    bool
-	// honest keeps every endpoint from lying.
-	honest bool
 
 	mu    sync.Mutex
 	ahead time.Duration
