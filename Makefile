@@ -73,7 +73,7 @@ fresh: ## Lint, demo, test and run HEAD in a clone, with a home and caches that 
 	hack/fresh
 
 .PHONY: lint
-lint: ## Check formatting, go.mod files, go vet and golangci-lint in every module, and known vulnerabilities.
+lint: ## Check formatting, go.mod files and golangci-lint in every module, and known vulnerabilities.
 	hack/lint
 
 .PHONY: chart
