@@ -27,7 +27,7 @@ const (
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
 	// stalling are the reasons for which some wait while others go on.
-	stalling = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + submission.HoldSecond + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
+	stalling = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + submission.HoldSecond + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at
 	// the limit. What waits for days drives no root out of the ring meanwhile, and

@@ -95,8 +95,8 @@ func (e *Engine) advance(ctx context.Context, w *entry) (follow bool, err error)
 		case stepReadRoot:
 			err = e.readRoot(ctx, c, p)
 		case stepSign:
-			follow, err = e.launch(ctx, c, p, e.transact(c))
-			if err != nil || follow {
+			follow, err = e.resign(ctx, c, p)
+			if err != nil || follow || p.class == "" {
 				return follow, err
 			}
 		default:

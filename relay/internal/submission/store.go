@@ -103,8 +103,8 @@ type Store interface {
 	Backlog(ctx context.Context) (Backlog, error)
 	// Ahead counts the pool's submissions that have not landed and whose root
 	// leaves the ring no later than that of rootSeq, and has not left it, as those
-	// before oldest have; but for those that wait for a history, for an attempt's end
-	// or for a spend cap while others go on. It stops counting at limit.
+	// before oldest have; but for those that wait for a history, for an attempt's end,
+	// for a spend cap or because the chain keeps failing them, while others go on. It stops counting at limit.
 	Ahead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// Saw tells the fleet that the pool's tree was seen to change at slot; Seen is
