@@ -45,7 +45,7 @@ func (a *App) openChain(context.Context) error {
 		return err
 	}
 	a.shielded = shielded
-	a.pool, err = chain.NewPool(chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Changed: a.treeChanged})
+	a.pool, err = chain.NewPool(chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, BorneOut: a.endpoints.BorneOut, Changed: a.treeChanged})
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,12 @@ func (e *Endpoints) lastValid(ctx context.Context, at asked, h ledger.Blockhash)
 		if err := e.askHeights(ctx, at); err != nil {
 			return 0, err
 		}
-		if err := e.possible(at.index, h, b); err != nil { // by what the others have said now
+		e.askSlots(ctx, at)
+		// By what the others have said now.
+		if err := e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, true); err != nil {
+			return 0, err
+		}
+		if err := e.possible(at.index, h, b); err != nil {
 			return 0, err
 		}
 	case due:
@@ -205,6 +210,21 @@ func (e *Endpoints) askHeights(ctx context.Context, at asked) error {
 		return err
 	}
 	return nil
+}
+
+// askSlots asks other endpoints where they are until one agrees with an endpoint whose
+// slot nobody has borne out yet: a transaction that names the slot of a blockhash is sent
+// to no endpoint that has not reached it.
+func (e *Endpoints) askSlots(ctx context.Context, at asked) {
+	agreed := func() bool { return e.front.Agreed(e.now()) }
+	if agreed() {
+		return
+	}
+	others(ctx, e, query[uint64]{
+		method: "getSlot", urgency: judge.Read,
+		do:   func(ctx context.Context, at asked) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
+		slot: func(slot uint64) uint64 { return slot },
+	}, at.index, func(*endpoint, uint64) bool { return agreed() })
 }
 
 // newest reads an endpoint's newest confirmed block, and holds it against what is

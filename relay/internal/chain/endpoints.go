@@ -330,6 +330,10 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to judge.State) {
 	e.turned.raise()
 }
 
+// BorneOut reports whether the chain has reached a slot by more than one endpoint's
+// word, or by that of the only one there is.
+func (e *Endpoints) BorneOut(slot uint64) bool { return e.front.BorneOut(slot, e.now()) }
+
 // Status tells how every endpoint is doing, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
 	out := make([]EndpointStatus, len(e.all))

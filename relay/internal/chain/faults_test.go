@@ -169,7 +169,9 @@ func TestSendReachesTheChain(t *testing.T) {
 func TestFrozenBlockhashIsNotTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{Initialised: true})
-	e := w.through(fault.Rule{Method: "getLatestBlockhash", FrozenBlockhash: true})
+	e := w.endpoints(func(o *chain.EndpointsOptions) { o.Probe = 100 * time.Millisecond },
+		[]fault.Rule{{Method: "getLatestBlockhash", FrozenBlockhash: true}})
+	go e.Run(t.Context())
 	first := must[ledger.Blockhash](t)(e.LatestBlockhash(t.Context()))
 	w.Advance(30)
 	deadline := time.Now().Add(10 * time.Second)

@@ -40,6 +40,9 @@ type PoolOptions struct {
 	Accounts AccountReader
 	Pool     *shieldpool.Pool
 	Now      func() time.Time
+	// BorneOut reports whether more than one endpoint's word says that the chain has
+	// reached a slot: only then are answers of lower slots older. Nil for always.
+	BorneOut func(slot uint64) bool
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
 	// Changed is told of every new state of the tree account, with the error of
@@ -58,6 +61,7 @@ type PoolReader struct {
 	accounts AccountReader
 	pool     *shieldpool.Pool
 	now      func() time.Time
+	borneOut func(uint64) bool
 	interval time.Duration
 	changed  func(ledger.Snapshot, error)
 	mints    map[string]bool
@@ -80,9 +84,12 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, interval: o.MinInterval, changed: o.Changed, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, borneOut: o.BorneOut, interval: o.MinInterval, changed: o.Changed, mints: map[string]bool{"": true}}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
+	}
+	if p.borneOut == nil {
+		p.borneOut = func(uint64) bool { return true }
 	}
 	if p.changed == nil {
 		p.changed = func(ledger.Snapshot, error) {}
@@ -216,7 +223,7 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 // take makes the account's state the newest one and returns it.
 func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (ledger.Snapshot, error) {
 	last := p.cached()
-	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust {
+	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust && p.borneOut(last.Slot) {
 		// A node behind the one asked before: what we hold is newer than all it knows.
 		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: last.Slot, At: at, Checked: last.Checked}, p.data), nil
 	}

@@ -327,11 +327,11 @@ func TestBlockhashThatIsNotTaken(t *testing.T) {
 		first, then reply
 		wantText    string // of the error of endpoint a alone
 	}{
-		"one of a slot far behind":             {answer(100, 100, 250), answer(189, 189, 339), "its blockhash is of slot 189, 11 behind the best endpoint"},
-		"the very answer of before":            {answer(100, 100, 250), answer(100, 100, 250), "its blockhash is of slot 100, 100 behind the best endpoint"},
-		"one that has not changed for long":    {answer(100, 100, 250), answer(200, 100, 250), "its blockhash has not changed for 100 slots"},
-		"one whose height is far behind":       {answer(190, 190, 340), answer(200, 200, 329), "its blockhash is valid up to height 329, 11 below what the chain has reached"},
-		"one a little behind is taken":         {answer(100, 100, 250), answer(190, 190, 340), ""},
+		"one of a slot far behind":             {answer(180, 180, 330), answer(189, 189, 339), "its blockhash is of slot 189, 11 behind the best endpoint"},
+		"the very answer of before":            {answer(180, 180, 330), answer(180, 180, 330), "its blockhash is of slot 180, 20 behind the best endpoint"},
+		"one that has not changed for long":    {answer(180, 180, 330), answer(200, 180, 330), "its blockhash has not changed for 20 slots"},
+		"one whose height is far behind":       {answer(190, 190, 340), answer(200, 200, 325), "its blockhash is valid up to height 325, 15 below what the chain has reached"},
+		"one a little behind is taken":         {answer(180, 180, 330), answer(190, 190, 340), ""},
 		"one whose height a little is behind":  {answer(190, 190, 340), answer(200, 200, 330), ""},
 		"one that has not changed for a while": {answer(190, 190, 340), answer(200, 190, 340), ""},
 	}
@@ -340,6 +340,8 @@ func TestBlockhashThatIsNotTaken(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, alone %v", name, alone), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := newNetwork("a", "b")
+					n["a"].at(188)
+					n["b"].at(188)
 					n["a"].set("getLatestBlockhash", test.first)
 					endpoints := of("a", "b")
 					if alone {
@@ -352,7 +354,7 @@ func TestBlockhashThatIsNotTaken(t *testing.T) {
 					n["a"].at(200)
 					n["b"].at(201)
 					n["a"].set("getLatestBlockhash", test.then)
-					time.Sleep(time.Second)
+					time.Sleep(4 * time.Second) // in which a chain comes so far
 					// Any answer of a later slot shows what is behind.
 					if _, err := e.Slot(t.Context(), ledger.Confirmed); err != nil {
 						t.Fatal(err)

@@ -28,3 +28,23 @@ func TestASlotThatNobodyConfirmsIsNotBelievedForEver(t *testing.T) {
 		}
 	})
 }
+
+// TestASlotThatNoSecondEndpointBearsOutIsNoNewer: a relay may start while one endpoint
+// claims to be ahead and nobody has said otherwise yet.
+func TestASlotThatNoSecondEndpointBearsOutIsNoNewer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, _ := newPool(t, a)
+		p.borneOut = func(slot uint64) bool { return slot < 150 }
+		a.set(200, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		mustTree(t, p, 0)
+		a.set(100, p.pool.MerkleTree, treeOf(t, p.pool, 4))
+		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 || s.Slot != 100 {
+			t.Errorf("index is %d at slot %d, want 4 at 100", s.Tree.NextIndex, s.Slot)
+		}
+		a.set(99, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		if s := mustTree(t, p, 0); s.Tree.NextIndex != 4 {
+			t.Errorf("index is %d, want 4: the node that answers is behind", s.Tree.NextIndex)
+		}
+	})
+}

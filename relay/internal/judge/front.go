@@ -20,6 +20,8 @@ const (
 	// aWhile is for how long an only endpoint has to keep to a slot that the clock
 	// says is not possible.
 	aWhile = 2 * time.Second
+	// standing is from when on an endpoint that tells no higher slot stands still.
+	standing = 10 * time.Second
 )
 
 // Front is the newest confirmed slot of a chain that several endpoints tell of,
@@ -54,7 +56,8 @@ type position struct {
 	// refused says that it was not possible: then said is the first of those since
 	// when they follow one another.
 	refused bool
-	last    uint64 // of the newest answer that was possible
+	moved   time.Time // when it last told a higher slot than before
+	last    uint64    // of the newest answer that was possible
 	lag     uint64
 	at      time.Time
 }
@@ -96,6 +99,9 @@ func (f *Front) Saw(i int, slot, best uint64, now time.Time) (possible bool) {
 	possible = f.learn(i, float64(slot), now)
 	p := &f.all[i]
 	if again := p.refused && f.follows(p, float64(slot), now); possible || !again {
+		if slot > p.said {
+			p.moved = now
+		}
 		p.said, p.saidAt = slot, now
 	}
 	if p.refused = !possible; p.refused {
@@ -123,12 +129,34 @@ func (p *position) stands(slot, best uint64, now time.Time) {
 	}
 }
 
-// Possible reports whether the chain may have reached the slot; of a slot that
-// says nothing about how far the endpoint has come, such as a processed one.
-func (f *Front) Possible(slot uint64, now time.Time) bool {
+// Possible reports whether the chain may have reached the slot that endpoint i tells;
+// of a slot that says nothing about how far it has come, such as a processed one.
+func (f *Front) Possible(i int, slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now)
+	switch {
+	case len(f.all) == 1:
+		return true
+	case !f.known(now):
+		return !f.above(i, float64(slot)-leeway, now)
+	}
+	return float64(slot) <= f.limit(now)
+}
+
+// Agreed reports whether two endpoints, or the only one with itself, have agreed on
+// where the chain is, not long ago.
+func (f *Front) Agreed(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known(now)
+}
+
+// BorneOut reports whether the chain has reached the slot by what two endpoints have
+// agreed on and the clock, or by the word of the only endpoint there is.
+func (f *Front) BorneOut(slot uint64, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all) == 1 || !f.at.IsZero() && float64(slot) <= f.expected(now)+f.near
 }
 
 // learn holds a slot against the other endpoints and the clock.
@@ -147,7 +175,7 @@ func (f *Front) learn(i int, slot float64, now time.Time) (possible bool) {
 		}
 		return true
 	case !f.known(now):
-		return true
+		return !f.above(i, slot, now)
 	case slot >= expected-f.near && slot <= expected+f.near:
 		// One alone may slow the clock down a little, and never makes it faster.
 		slowest := f.slot + 0.8*f.rate*now.Sub(f.at).Seconds()
@@ -156,6 +184,22 @@ func (f *Front) learn(i int, slot float64, now time.Time) (possible bool) {
 	default:
 		return slot <= f.limit(now)
 	}
+}
+
+// above reports whether the slot is further above another endpoint's than those may be
+// apart that agree. While no two agree, it is not known which of them is wrong: the
+// chain has been where the lower one is, unless that stands still.
+func (f *Front) above(i int, slot float64, now time.Time) bool {
+	rate := f.rate
+	if !f.measured {
+		rate = mostRate
+	}
+	for j, p := range f.all {
+		if j != i && !p.moved.IsZero() && now.Sub(p.moved) <= standing && slot > float64(p.said)+rate*now.Sub(p.saidAt).Seconds()+f.near {
+			return true
+		}
+	}
+	return false
 }
 
 // agreed looks for another endpoint that is near the slot, and gives where it is

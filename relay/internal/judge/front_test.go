@@ -112,6 +112,37 @@ func TestALeadDoesNotCountFromTheFirstAgreementOn(t *testing.T) {
 	}
 }
 
+// TestOfTwoThatNeverAgreedTheLowerOneCounts: a relay that starts while one of its two
+// endpoints lags and the other one lies cannot know which does what.
+func TestOfTwoThatNeverAgreedTheLowerOneCounts(t *testing.T) {
+	t.Parallel()
+	c := newClaims(t, 2, 2.5)
+	if bad := c.pass(time.Minute, time.Second, off(-12), off(100)); bad[0] > 0 || bad[1] != 60 {
+		t.Errorf("%v answers are impossible, want all of the higher one", bad)
+	}
+	high := uint64(c.truth) + 100
+	if c.f.BorneOut(high, c.now) || c.f.BorneOut(uint64(c.truth)-12, c.now) {
+		t.Error("a slot is borne out that one endpoint alone tells of")
+	}
+	if !c.f.Possible(1, uint64(c.truth)+40, c.now) || c.f.Possible(1, high, c.now) {
+		t.Error("a processed slot may be some ahead of the lower one, and no hundred")
+	}
+	c.pass(2*time.Second, time.Second, off(-12), honest) // the liar has become honest
+	c.pass(2*time.Second, time.Second, off(-5), honest)  // and the other one comes near
+	if !c.f.BorneOut(uint64(c.truth), c.now) || c.f.BorneOut(high, c.now) {
+		t.Error("what two agree on is not borne out, or more than that is")
+	}
+}
+
+func TestOneThatStandsStillContradictsNobody(t *testing.T) {
+	t.Parallel()
+	c := newClaims(t, 2, 2.5)
+	stuck := func(float64) float64 { return 999_000 }
+	if bad := c.pass(time.Minute, time.Second, stuck, honest); bad[0] > 0 || bad[1] > 11 {
+		t.Errorf("%v answers are impossible, want some of the second for no longer than ten seconds", bad)
+	}
+}
+
 // creep is ahead by ever more.
 func creep(each float64) func(float64) float64 {
 	lead := 0.0
@@ -187,11 +218,11 @@ func TestOneEndpointAloneIsHeldAgainstItself(t *testing.T) {
 func TestASlotThatSaysNothingOfItsEndpointIsHeldAgainstTheClock(t *testing.T) {
 	t.Parallel()
 	c := newClaims(t, 2, 2.5)
-	if !c.f.Possible(1<<60, c.now) {
+	if !c.f.Possible(0, 1<<60, c.now) {
 		t.Error("a slot is not possible before any is known")
 	}
 	c.pass(20*time.Second, time.Second, agree...)
-	if !c.f.Possible(uint64(c.truth)+40, c.now) || c.f.Possible(uint64(c.truth)+1000, c.now) {
+	if !c.f.Possible(0, uint64(c.truth)+40, c.now) || c.f.Possible(0, uint64(c.truth)+1000, c.now) {
 		t.Error("a processed slot a few ahead is possible, and one 1000 ahead is not")
 	}
 }

@@ -11,16 +11,21 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// several is a client of endpoints of the chain by those names, in their order.
-func (w *world) several(names ...string) *chain.Endpoints {
+// listen makes endpoints of the chain by those names, in their order.
+func (w *world) listen(names ...string) (all []chain.Endpoint) {
 	w.t.Helper()
-	var all []chain.Endpoint
 	for _, name := range names {
 		url, err := w.chain.ListenEndpoint(name, "127.0.0.1:0")
 		must(w.t, err)
 		all = append(all, chain.Endpoint{Name: name, URL: url, WebSocketURL: chain.NoWebSocket, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}})
 	}
-	e := w.endpoints(all...)
+	return all
+}
+
+// several is a client of endpoints of the chain by those names, in their order.
+func (w *world) several(names ...string) *chain.Endpoints {
+	w.t.Helper()
+	e := w.endpoints(w.listen(names...)...)
 	go e.Run(w.t.Context())
 	w.eventually("all endpoints have told where they are", func() bool {
 		for _, s := range e.Status() {
@@ -194,17 +199,35 @@ func TestALyingFailureFailsNothing(t *testing.T) {
 // ahead of the chain.
 func TestALiarAheadStopsNoSigning(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	e := w.several("liar", "honest")
-	w.faults("liar", fault.Rule{Ahead: 1000})
-	r := w.over(e)
-	w.run(r)
-	for range 3 {
-		req, _ := w.withdrawal(sol)
-		id := w.submit(r, req).ID
-		w.eventually("it is final", func() bool { return w.get(id).Finalized })
-		if s := w.get(id); s.State != submission.Completed {
-			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
-		}
+	tests := map[string]struct {
+		first, later uint64 // by how much it is ahead
+		lag          uint64 // of the honest one
+	}{
+		"once the relay runs": {later: 1000},
+		"from the relay's start, when the honest one lags by more than a few slots": {first: 1000, lag: 15},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			all := w.listen("liar", "honest")
+			if test.first > 0 {
+				w.faults("honest", fault.Rule{Lag: test.lag})
+				w.faults("liar", fault.Rule{Ahead: test.first})
+			}
+			e := w.endpoints(all...)
+			go e.Run(t.Context())
+			r := w.over(e)
+			w.run(r)
+			w.faults("liar", fault.Rule{Ahead: test.first + test.later})
+			for range 3 {
+				req, _ := w.withdrawal(sol)
+				id := w.submit(r, req).ID
+				w.eventually("it is final", func() bool { return w.get(id).Finalized })
+				if s := w.get(id); s.State != submission.Completed {
+					t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+				}
+			}
+		})
 	}
 }

@@ -116,7 +116,7 @@ func (s *state) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creat
 
 func (w *world) newState(rpc *chain.Endpoints) *state {
 	w.t.Helper()
-	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, MinInterval: slot})
+	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, BorneOut: rpc.BorneOut, MinInterval: slot})
 	must(w.t, err)
 	return &state{reader, rpc, w.pool}
 }
