@@ -216,15 +216,14 @@ func (e *Endpoints) askHeights(ctx context.Context, at asked) error {
 // slot nobody has borne out yet: a transaction that names the slot of a blockhash is sent
 // to no endpoint that has not reached it.
 func (e *Endpoints) askSlots(ctx context.Context, at asked) {
-	agreed := func() bool { return e.front.Agreed(e.now()) }
-	if agreed() {
+	if e.Agreed() {
 		return
 	}
 	others(ctx, e, query[uint64]{
 		method: "getSlot", urgency: judge.Read,
 		do:   func(ctx context.Context, at asked) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
 		slot: func(slot uint64) uint64 { return slot },
-	}, at.index, func(*endpoint, uint64) bool { return agreed() })
+	}, at.index, func(*endpoint, uint64) bool { return e.Agreed() })
 }
 
 // newest reads an endpoint's newest confirmed block, and holds it against what is
