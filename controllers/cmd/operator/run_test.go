@@ -31,7 +31,7 @@ import (
 
 const (
 	// patience is for what a busy machine does late.
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 	// lease is short, so that tests see it run out.
 	lease = 5 * time.Second
 	// stopWithin is far above what the end of a process takes.

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	patience = time.Minute
+	patience = 2 * time.Minute
 	canary   = "c4n4ryc4n4ry"
 )
 

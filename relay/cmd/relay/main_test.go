@@ -32,7 +32,7 @@ import (
 const (
 	canary       = "c4n4ryc4n4ry"
 	verifyingKey = "../../groth16/testdata/verification_key.json"
-	patience     = 30 * time.Second
+	patience     = 2 * time.Minute
 )
 
 func TestMain(m *testing.M) {

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 const (
 	slot     = 20 * time.Millisecond
 	sol      = 1_000_000_000
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 )
 
 // credential is a part of every URL that has any: no log and no metric may show it.

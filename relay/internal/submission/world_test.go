@@ -31,7 +31,7 @@ const (
 	slot   = 20 * time.Millisecond
 	sol    = 1_000_000_000
 	lease  = time.Second
-	patien = 60 * time.Second
+	patien = 2 * time.Minute
 )
 
 // world is a pool on a local chain, a database, and relays to come. Proofs are

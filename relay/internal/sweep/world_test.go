@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 const (
 	sol      = solana.LAMPORTS_PER_SOL
 	keep     = sol / 20
-	patience = time.Minute
+	patience = 2 * time.Minute
 	// fee of each sweep: no priority fee is asked for.
 	fee = 5000
 )

@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 // Stand is a namespace on a real API server, and a chain.
 type Stand struct {
