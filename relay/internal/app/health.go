@@ -144,7 +144,7 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionTold || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
 		return ""
 	case e.ContradictedBy == "":
-		return fmt.Sprintf("%s named a slot that no other endpoint comes near, %s ago, and such answers are not used: tell its provider, or remove it", e.Name, age(now, e.ContradictedAt))
+		return fmt.Sprintf("%s told of a slot or a height that nothing else bears out, %s ago, and such answers are not used: tell its provider, or remove it", e.Name, age(now, e.ContradictedAt))
 	default:
 		return fmt.Sprintf("%s and %s contradict each other, the last time %s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong",
 			e.Name, e.ContradictedBy, age(now, e.ContradictedAt))

@@ -40,6 +40,9 @@ func (a *App) openChain(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if endpointsNote(a.endpoints.Status()) != "ok" {
+		a.log.Warn("What landed, failed or is final is taken on trust from one RPC endpoint: add a second one, of another provider, to have it borne out")
+	}
 	shielded, err := c.Profile.Pool(c.Profile.Mints[0])
 	if err != nil {
 		return err

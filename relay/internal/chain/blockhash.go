@@ -183,6 +183,7 @@ func (e *Endpoints) possible(i int, h ledger.Blockhash, b block) error {
 	e.disputed(i, against)
 	switch {
 	case above > 0:
+		e.refuted(i, against)
 		return contradiction(methodBlockhash, "its blockhash is valid up to height %d, %d above what the chain can have reached", h.LastValidBlockHeight, above+e.heights.slack)
 	case below > 0:
 		return older(h, "its blockhash is valid up to height %d, %d below what the chain has reached", h.LastValidBlockHeight, below+e.heights.slack)
@@ -243,5 +244,6 @@ func (e *Endpoints) plausible(i int, b block) error {
 	if above == 0 && below == 0 {
 		return nil
 	}
+	e.refuted(i, against)
 	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has", b.slot, b.height, above, below)
 }

@@ -222,6 +222,13 @@ func contradiction(method, format string, args ...any) error {
 	return &ledger.Unavailable{Method: method, Kind: ledger.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
+// refuted counts that an endpoint's height is not used, unless disputed has.
+func (e *Endpoints) refuted(i, against int) {
+	if against < 0 {
+		e.contradicted(e.all[i], nil)
+	}
+}
+
 // disputed notes that two endpoints contradict each other, of which it is not known
 // who is wrong; against is -1 for none.
 func (e *Endpoints) disputed(i, against int) {

@@ -33,17 +33,23 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	if done || !e.another(by) {
 		return first, nil
 	}
-	others(ctx, e, q, by, func(ep *endpoint, look ledger.Look) bool {
-		looks, words = append(looks, look), append(words, word{ep, look.Statuses, look.Slot})
+	others(ctx, e, e.witnesses(signatures), by, func(ep *endpoint, w witness) bool {
+		words = append(words, word{ep, w.Statuses, w.Slot})
+		if w.horizon {
+			looks = append(looks, w.Look)
+		}
 		statuses, done, outvoted = conclude(words, true)
-		return done && look.FinalizedHeight+e.maxLag >= first.FinalizedHeight
+		return done && w.horizon && w.FinalizedHeight+e.maxLag >= first.FinalizedHeight
 	})
 	e.compareWords(words)
+	second := len(looks) > 1
 	if outvoted { // what is asked of the first is then nothing to go by
-		looks = looks[1:]
 		statuses, _, _ = conclude(words[1:], true)
+		if looks = looks[1:]; len(looks) == 0 {
+			return ledger.Look{Statuses: statuses}, nil
+		}
 	}
-	out := together(looks, e.heights.seconded(len(looks) > 1, e.now()))
+	out := together(looks, e.heights.seconded(second, e.now()))
 	out.Statuses = statuses
 	return out, nil
 }
@@ -64,6 +70,30 @@ func together(looks []ledger.Look, enough bool) ledger.Look {
 		out.ExpiredSlot, out.FinalizedHeight = 0, 0
 	}
 	return out
+}
+
+// witness is what a further endpoint says of signatures: that counts whatever it says
+// of slots and heights, which is its horizon when the chain can be there.
+type witness struct {
+	ledger.Look
+	horizon bool
+}
+
+// witnesses is Search at further endpoints.
+func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
+	const method = "getSignatureStatuses"
+	return query[witness]{method: method, urgency: judge.Read, do: func(ctx context.Context, at asked) (witness, error) {
+		look, err := e.search(ctx, at, signatures)
+		switch {
+		case err == nil:
+			possible := e.reached(e.all[at.index], method, look.Slot, at.best, true) == nil
+			return witness{look, possible}, nil
+		case kindOf(err) != ledger.KindContradiction:
+			return witness{}, err
+		}
+		statuses, slot, err := at.Statuses(ctx, signatures, true)
+		return witness{Look: ledger.Look{Statuses: statuses, Slot: slot}}, err
+	}}
 }
 
 // search is Search at one endpoint.

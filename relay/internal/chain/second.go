@@ -33,7 +33,7 @@ func (e *Endpoints) dispute(a, b *endpoint) {
 }
 
 // contradicted counts that the endpoint says what the other says otherwise, or,
-// without another, that it names a slot that no endpoint comes near.
+// without another, that it tells of a slot or a height that nothing bears out.
 func (e *Endpoints) contradicted(ep, by *endpoint) {
 	now, name := e.now(), ""
 	if by != nil {
@@ -48,7 +48,7 @@ func (e *Endpoints) contradicted(ep, by *endpoint) {
 	switch {
 	case !tell:
 	case by == nil:
-		e.log.Warn("RPC endpoint names slots that no other comes near; its answers are not used", "endpoint", ep.name)
+		e.log.Warn("RPC endpoint tells of slots or heights that nothing else bears out; these answers are not used", "endpoint", ep.name)
 	default:
 		e.log.Warn("RPC endpoints contradict each other; nothing is concluded from it", "endpoint", ep.name, "other", name)
 	}

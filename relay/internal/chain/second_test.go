@@ -69,7 +69,7 @@ func TestALiarAheadWinsNothing(t *testing.T) {
 					if liar := e.Status()[0]; ahead > 64 && (liar.Contradictions == 0 || liar.ContradictedBy != "" || liar.LastError != ledger.KindServerError && liar.LastError != ledger.KindContradiction) {
 						t.Errorf("nobody tells of the liar: %+v", liar)
 					}
-					if said := strings.Count(seen.logged(), "names slots that no other comes near"); ahead > 64 && said != 1 {
+					if said := strings.Count(seen.logged(), "slots or heights that nothing else bears out"); ahead > 64 && said != 1 {
 						t.Errorf("it is logged %d times, want once:\n%s", said, seen.logged())
 					}
 				})
@@ -226,4 +226,47 @@ func TestAFailedSimulationNeedsTwo(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhoseSlotIsALieIsAWitnessAllTheSame: of two endpoints one claims to be far ahead.
+// That it says the same of a signature and of a simulation counts; of where the chain is,
+// it says nothing.
+func TestWhoseSlotIsALieIsAWitnessAllTheSame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("honest", "liar")
+		n["honest"].at(200)
+		n["liar"].at(200)
+		e, _ := newEndpoints(t, n, of("honest", "liar"), nil)
+		if _, err := e.LatestBlockhash(t.Context()); err != nil || !e.Agreed() {
+			t.Fatalf("error is %v, and the two agree: %v", err, e.Agreed())
+		}
+		const ahead = 1_000_000
+		n["liar"].at(ahead)
+		status := func(slot int) reply {
+			return says(fmt.Sprintf(`{"context":{"slot":%d},"value":[{"confirmationStatus":"finalized","err":null,"slot":72}]}`, slot))
+		}
+		fails := func(slot int) reply {
+			return says(fmt.Sprintf(`{"context":{"slot":%d},"value":{"err":"AccountInUse","logs":[],"unitsConsumed":1}}`, slot))
+		}
+		n["honest"].set("getSignatureStatuses", status(200))
+		n["liar"].set("getSignatureStatuses", status(ahead))
+		n["honest"].set("simulateTransaction", fails(200))
+		n["liar"].set("simulateTransaction", fails(ahead))
+		want := []*ledger.Status{{Slot: 72, Confirmation: ledger.Finalized}}
+		look, err := e.Search(t.Context(), []solana.Signature{sigA})
+		if diff := cmp.Diff(want, look.Statuses); err != nil || diff != "" {
+			t.Errorf("error is %v, and a search differs (-want +got):\n%s", err, diff)
+		}
+		if look.FinalizedSlot > 200 || look.FinalizedHeight != 0 {
+			t.Errorf("the horizon is %+v, want one that nobody bears out", look)
+		}
+		statuses, _, err := e.Statuses(t.Context(), []solana.Signature{sigA})
+		if diff := cmp.Diff(want, statuses); err != nil || diff != "" {
+			t.Errorf("error is %v, and statuses differ (-want +got):\n%s", err, diff)
+		}
+		if sim, err := e.Simulate(t.Context(), []byte{1}, true, 0); err != nil || sim.Err == nil || sim.Unverified || sim.Slot != 200 {
+			t.Errorf("the simulation is %+v with error %v, want one that two fail, of slot 200", sim, err)
+		}
+	})
 }

@@ -119,14 +119,16 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 // vain costs a fee at most, and that it fails holds when both say so.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
 	simulate := func(least uint64) query[ledger.Simulation] {
-		q := query[ledger.Simulation]{method: "simulateTransaction", urgency: judge.Read, roles: []Role{RoleRead}}
-		q.do = func(ctx context.Context, at asked) (ledger.Simulation, error) {
-			return at.Simulate(ctx, raw, replaceBlockhash, least)
+		return query[ledger.Simulation]{
+			method: "simulateTransaction", urgency: judge.Read, roles: []Role{RoleRead},
+			do: func(ctx context.Context, at asked) (ledger.Simulation, error) {
+				return at.Simulate(ctx, raw, replaceBlockhash, least)
+			},
 		}
-		q.slot = func(s ledger.Simulation) uint64 { return s.Slot }
-		return q
 	}
-	out, by, err := askWhom(ctx, e, simulate(minContextSlot))
+	q := simulate(minContextSlot)
+	q.slot = func(s ledger.Simulation) uint64 { return s.Slot }
+	out, by, err := askWhom(ctx, e, q)
 	if err != nil || out.Err == nil || !e.another(by) {
 		return out, err
 	}
@@ -137,6 +139,7 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second ledger.Simulation) bool {
 		if second.Err == nil {
 			e.dispute(e.all[by], ep)
+			second.Slot = min(second.Slot, out.Slot) // its slot may be a lie
 			out = second
 			return true
 		}
