@@ -251,6 +251,7 @@ func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (ledger.
 }
 
 func (p *PoolReader) keep(s ledger.Snapshot, data []byte) ledger.Snapshot {
+	s.Doubtful = !p.borneOut(s.Slot)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.data = &s, data

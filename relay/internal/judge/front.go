@@ -39,6 +39,7 @@ type Front struct {
 	// the clock has come to since then. Zero before two have agreed.
 	slot      float64
 	at, heard time.Time
+	first     time.Time // when the first endpoint answered
 	// rate is how many slots a second the chain makes, measured since it stood at
 	// from at since.
 	rate     float64
@@ -96,6 +97,9 @@ func (f *Front) best(now time.Time) (best uint64) {
 func (f *Front) Saw(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.first.IsZero() {
+		f.first = now
+	}
 	possible = f.learn(i, float64(slot), now)
 	p := &f.all[i]
 	if again := p.refused && f.follows(p, float64(slot), now); possible || !again {
@@ -152,11 +156,19 @@ func (f *Front) Agreed(now time.Time) bool {
 }
 
 // BorneOut reports whether the chain has reached the slot by what two endpoints have
-// agreed on and the clock, or by the word of the only endpoint there is.
+// agreed on and the clock. Once none have agreed for a while, or with one endpoint, its
+// word is all there is.
 func (f *Front) BorneOut(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.all) == 1 || !f.at.IsZero() && float64(slot) <= f.expected(now)+f.near
+	switch {
+	case len(f.all) == 1:
+		return true
+	case f.known(now):
+		return float64(slot) <= f.expected(now)+f.near
+	default:
+		return !f.first.IsZero() && now.Sub(f.first) > recently
+	}
 }
 
 // learn holds a slot against the other endpoints and the clock.

@@ -192,6 +192,9 @@ type Snapshot struct {
 	Slot    uint64
 	At      time.Time
 	Checked bool
+	// Doubtful says that only the endpoint that answered tells that the chain has
+	// reached the slot: what is not there may have been there since long ago.
+	Doubtful bool
 }
 
 // Inspection is what the chain says of a submission before it is taken, all

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 // A node that stands still misses a root for ever, and the fleet knows that it
@@ -28,4 +29,25 @@ func TestANodeThatStandsStillFailsNothing(t *testing.T) {
 	if s := w.done(id); s.State != submission.Completed {
 		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
 	}
+}
+
+// A relay may start while one endpoint claims to be ahead, and nobody has said
+// otherwise yet: a root that the tree of that one does not hold is not called stale.
+func TestARootThatADoubtfulTreeDoesNotHoldIsNotStale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	w.deposit(10_000_000)
+	req, _ := w.withdrawal(sol)
+	doubtful := old
+	doubtful.Doubtful = true
+	still := &forkedState{PoolState: w.state}
+	r := w.assemble(parts{state: still})
+	still.old.Store(&doubtful)
+	_, err = r.Submit(t.Context(), req)
+	_ = wantCode(t, err, refusal.ChainUnavailable)
+	still.old.Store(&old)
+	_, err = r.Submit(t.Context(), req)
+	_ = wantCode(t, err, refusal.RootNotFound)
 }

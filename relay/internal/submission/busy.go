@@ -76,6 +76,11 @@ func (a *Admission) notInRing(ctx context.Context, root [32]byte, snap *ledger.S
 			"the node that this relay reads is behind: it stands at slot %d, and %d has been seen, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
 			Retry(retryBusy)
 	}
+	if snap.Doubtful {
+		return refusal.New(refusal.ChainUnavailable,
+			"the RPC endpoints of this relay do not agree on where the chain is, so that it cannot tell whether the proof's root is stale: send the same request again in a moment").
+			Retry(retryBusy)
+	}
 	return staleRoot(root, snap.Tree.Root)
 }
 
