@@ -48,3 +48,30 @@ func TestAComputeLimitThatWasTooLowIsRaised(t *testing.T) {
 		t.Errorf("raised for long, the limit is %d, want %d", got, maxComputeUnits)
 	}
 }
+
+// TestThePriceIsThePercentileWithinItsBounds: of what others paid lately.
+func TestThePriceIsThePercentileWithinItsBounds(t *testing.T) {
+	t.Parallel()
+	fees := []uint64{50, 10, 40, 20, 30} // in no order
+	tests := map[string]struct {
+		rule PriceRule
+		fees []uint64
+		want uint64
+	}{
+		"without fees it is the floor":           {PriceRule{Floor: 7, Cap: 100, Percentile: 50}, nil, 7},
+		"the least of all":                       {PriceRule{Cap: 100}, fees, 10},
+		"the one in the middle":                  {PriceRule{Cap: 100, Percentile: 50}, fees, 30},
+		"between two ranks the lower one":        {PriceRule{Cap: 100, Percentile: 74}, fees, 30},
+		"the next rank from its percentile on":   {PriceRule{Cap: 100, Percentile: 75}, fees, 40},
+		"the most of all":                        {PriceRule{Cap: 100, Percentile: 100}, fees, 50},
+		"of one it is that one at any rank":      {PriceRule{Cap: 100, Percentile: 50}, []uint64{9}, 9},
+		"the floor is not gone below":            {PriceRule{Floor: 35, Cap: 100, Percentile: 50}, fees, 35},
+		"the cap is not gone above":              {PriceRule{Cap: 25, Percentile: 50}, fees, 25},
+		"the cap holds for the floor of nothing": {PriceRule{Floor: 7, Cap: 5, Percentile: 50}, nil, 5},
+	}
+	for name, test := range tests {
+		if got := test.rule.Of(test.fees); got != test.want {
+			t.Errorf("%s: the price is %d, want %d", name, got, test.want)
+		}
+	}
+}

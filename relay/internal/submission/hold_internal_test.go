@@ -1,0 +1,142 @@
+package submission
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// purse is fee payers of which the best holds so much.
+type purse struct {
+	FeePayers
+	lamports uint64
+}
+
+func (p purse) Ready(_ context.Context, lamports uint64) error {
+	if lamports > p.lamports {
+		return refusal.New(refusal.FeePayerEmpty, "too little")
+	}
+	return nil
+}
+
+// TestAQueueGoesOnWhenAnyTransactionCanBePaid: one that resumed for less would be
+// held again by the first that makes two nullifiers.
+func TestAQueueGoesOnWhenAnyTransactionCanBePaid(t *testing.T) {
+	t.Parallel()
+	const dearest = 2*nullifierRent + signatureFee
+	for name, test := range map[string]struct {
+		lamports uint64
+		want     string
+	}{
+		"a payer that can make two nullifiers":   {dearest, ""},
+		"one that lacks a lamport for that":      {dearest - 1, string(refusal.FeePayerEmpty)},
+		"one that can make a single nullifier":   {nullifierRent + signatureFee, string(refusal.FeePayerEmpty)},
+		"one that has been emptied to the limit": {0, string(refusal.FeePayerEmpty)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &Engine{
+				EngineOptions: EngineOptions{Payers: purse{lamports: test.lamports}, Now: time.Now, Timing: DefaultTiming(), Log: slog.New(slog.DiscardHandler)},
+				nudged:        make(chan struct{}, 1),
+			}
+			e.hold.begin(string(refusal.FeePayerEmpty))
+			e.resume(t.Context())
+			if got := e.hold.reason(); got != test.want {
+				t.Errorf("the queue is held for %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// reaped counts the looks for dead workers.
+type reaped struct {
+	Store
+	looks int
+}
+
+func (r *reaped) Reap(context.Context) (int, error) {
+	r.looks++
+	return 0, nil
+}
+
+// TestWhoComesBackLetsTheOthersComeBack: after an outage of the database all leases
+// have lapsed, and nobody has died.
+func TestWhoComesBackLetsTheOthersComeBack(t *testing.T) {
+	t.Parallel()
+	const lease = time.Hour
+	for name, test := range map[string]struct {
+		alive func(*aliveness)
+		want  int
+	}{
+		"a process that never got through":          {func(*aliveness) {}, 0},
+		"one that has just got through":             {func(a *aliveness) { a.beat(time.Now(), true) }, 0},
+		"one whose last beat was missed":            {func(a *aliveness) { a.beat(time.Now().Add(-2*lease), true); a.missed() }, 0},
+		"one whose leases have been good for long":  {func(a *aliveness) { a.beat(time.Now().Add(-2*lease), true) }, 1},
+		"one that had lapsed, and came back lately": {func(a *aliveness) { a.beat(time.Now().Add(-2*lease), true); a.beat(time.Now(), true) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &reaped{}
+			e := &Engine{EngineOptions: EngineOptions{Store: db, Timing: Timing{Lease: lease}, Log: slog.New(slog.DiscardHandler)}}
+			test.alive(&e.alive)
+			e.reap(t.Context())
+			if db.looks != test.want {
+				t.Errorf("it looks for dead workers %d times, want %d", db.looks, test.want)
+			}
+		})
+	}
+}
+
+// phases keeps what is written of a swap.
+type phases struct {
+	Store
+	wrote []Swap
+}
+
+func (p *phases) NoteSwap(_ context.Context, _ Lease, phase Phase, timeout uint64) error {
+	p.wrote = append(p.wrote, Swap{Phase: phase, TimeoutSlot: timeout})
+	return nil
+}
+
+// TestWhatTheChainShowsOfASwapIsWrittenOnce, its timeout too: by that it is told
+// overdue, and its lamports go back.
+func TestWhatTheChainShowsOfASwapIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		order Order
+		want  bool
+	}{
+		"the same as before":                {Order{Phase: PhaseFunded, Timeout: 100}, false},
+		"another phase":                     {Order{Phase: PhaseQuoted, Timeout: 100}, true},
+		"another timeout of the same phase": {Order{Phase: PhaseFunded, Timeout: 101}, true},
+		"nothing, because it is not there":  {Order{}, false},
+		"its end, which its landing tells":  {Order{Phase: PhaseRefunded, Timeout: 101, Settled: &Outcome{Signature: solana.Signature{1}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &phases{}
+			e := &Engine{EngineOptions: EngineOptions{Store: db}}
+			c := &Claimed{Submission: &Submission{Kind: KindSettlement, Swap: &Swap{Phase: PhaseFunded, TimeoutSlot: 100}}}
+			for range 2 {
+				if err := e.noteSwap(t.Context(), c, &test.order); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 0
+			if test.want {
+				want = 1
+			}
+			if len(db.wrote) != want {
+				t.Fatalf("it is written %v, want %d times", db.wrote, want)
+			}
+			if test.want && (db.wrote[0] != Swap{Phase: test.order.Phase, TimeoutSlot: test.order.Timeout} || c.Swap.TimeoutSlot != test.order.Timeout) {
+				t.Errorf("written is %v, and known %v, want %v", db.wrote[0], c.Swap, test.order)
+			}
+		})
+	}
+}

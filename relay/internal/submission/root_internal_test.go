@@ -1,0 +1,173 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestARootHasLeftTheRingWithTheLeafThatTakesItsPlace: a submission that fails for
+// it one leaf early would have landed.
+func TestARootHasLeftTheRingWithTheLeafThatTakesItsPlace(t *testing.T) {
+	t.Parallel()
+	const seq = 10
+	for name, test := range map[string]struct {
+		leaves uint64
+		want   bool
+	}{
+		"the newest root":                     {seq, false},
+		"the oldest one that the ring holds":  {seq + 2, false},
+		"one whose place another has taken":   {seq + 3, true},
+		"one that left long ago":              {seq + 100, true},
+		"one that a node behind has not seen": {seq - 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := outlived(seq, &shieldpool.TreeAccount{NextIndex: test.leaves, History: make([][32]byte, 3)}); got != test.want {
+				t.Errorf("it has left the ring: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// rooted is a pool whose tree holds none of the roots that are asked for.
+type rooted struct {
+	PoolState
+	tree *shieldpool.TreeAccount
+}
+
+func (s rooted) Tree(context.Context, time.Duration) (ledger.Snapshot, error) {
+	return ledger.Snapshot{Tree: s.tree, Slot: 7, Checked: true}, nil
+}
+
+// ended keeps how submissions fail.
+type ended struct {
+	Store
+	codes []refusal.Code
+}
+
+func (*ended) Seen(context.Context, solana.PublicKey) (uint64, error) { return 7, nil }
+func (s *ended) Fail(_ context.Context, _ Lease, why *refusal.Refusal) error {
+	s.codes = append(s.codes, why.Code)
+	return nil
+}
+
+func (p *till) Keys() []solana.PublicKey { return []solana.PublicKey{p.PublicKey()} }
+
+// aTransfer is a claim of a transfer, and an engine that works on it.
+func aTransfer(t *testing.T, chain Chain) (*Engine, *entry, *ended) {
+	t.Helper()
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := &ended{}
+	e := &Engine{
+		EngineOptions: EngineOptions{
+			Chain: chain, Store: db, Payers: &till{key: solana.NewWallet().PrivateKey}, Pool: pool,
+			State: rooted{tree: profile.NewTree(solana.PublicKey{})}, Observer: quiet{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
+		},
+		compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
+	}
+	in := &shieldpool.PublicInputs{Root: [32]byte{31: 1}, MintAddress: profile.Mints[0].Field, Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
+	call := &shieldpool.Call{Proof: make([]byte, shieldpool.ProofLength), Inputs: in}
+	c := &Claimed{Submission: &Submission{ID: uuid.New(), Kind: shieldpool.KindTransfer, Call: call, RootSeq: 5}, fresh: true}
+	return e, &entry{c: c, phase: working}, db
+}
+
+// TestARootThatDoesNotComeIsGivenUpAfterTenTries: it was of a fork that died. Until
+// then the node may lag, and the submission is not failed.
+func TestARootThatDoesNotComeIsGivenUpAfterTenTries(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		tries int
+		want  []refusal.Code
+	}{
+		"on the first try":     {0, nil},
+		"after nine tries":     {lagTries - 1, nil},
+		"after the tenth":      {lagTries, []refusal.Code{refusal.RootNotFound}},
+		"after ever more ones": {10 * lagTries, []refusal.Code{refusal.RootNotFound}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, w, db := aTransfer(t, rehearsed{fails: &shieldpool.TransactionError{
+				Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: shieldpool.CodeRootNotFound,
+			}})
+			w.c.Tries = test.tries
+			if _, err := e.advance(t.Context(), w); errors.Is(err, errUnseen) != (test.want == nil) {
+				t.Errorf("the step ends with %v", err)
+			}
+			if diff := cmp.Diff(test.want, db.codes); diff != "" {
+				t.Errorf("it fails by (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// crowd is fee payers with so many keys.
+type crowd struct {
+	FeePayers
+	keys []solana.PublicKey
+}
+
+func (p crowd) Keys() []solana.PublicKey { return p.keys }
+
+var errNotAsked = errors.New("nobody was to ask with this payer")
+
+// byPayer is a chain that has an answer for each fee payer.
+type byPayer struct {
+	Chain
+	fails map[solana.PublicKey]*shieldpool.TransactionError
+}
+
+func (c byPayer) Simulate(_ context.Context, raw []byte, _ bool, _ uint64) (ledger.Simulation, error) {
+	tx, err := solana.TransactionFromBytes(raw)
+	if err != nil {
+		return ledger.Simulation{}, err
+	}
+	fails, known := c.fails[tx.Message.AccountKeys[0]]
+	if !known {
+		return ledger.Simulation{}, errNotAsked
+	}
+	return ledger.Simulation{Err: fails}, nil
+}
+
+// TestAProofIsTriedWithAPayerThatCanPay: that one of them is empty says nothing of
+// the proof, which would be turned away.
+func TestAProofIsTriedWithAPayerThatCanPay(t *testing.T) {
+	t.Parallel()
+	one, other := solana.NewWallet().PublicKey(), solana.NewWallet().PublicKey()
+	empty := &shieldpool.TransactionError{Kind: "InsufficientFundsForFee"}
+	wrong := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: shieldpool.CodeProofInvalid}
+	for name, test := range map[string]struct {
+		fails map[solana.PublicKey]*shieldpool.TransactionError
+		want  *shieldpool.TransactionError
+	}{
+		"the first payer is empty, and the second not": {map[solana.PublicKey]*shieldpool.TransactionError{one: empty, other: nil}, nil},
+		"the program refuses it to the second":         {map[solana.PublicKey]*shieldpool.TransactionError{one: empty, other: wrong}, wrong},
+		"the program refuses it to the first":          {map[solana.PublicKey]*shieldpool.TransactionError{one: wrong}, wrong},
+		"it would land with the first":                 {map[solana.PublicKey]*shieldpool.TransactionError{one: nil}, nil},
+		"all are empty":                                {map[solana.PublicKey]*shieldpool.TransactionError{one: empty, other: empty}, empty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, w, _ := aTransfer(t, byPayer{fails: test.fails})
+			e.Payers = crowd{keys: []solana.PublicKey{one, other}}
+			got, err := e.Try(t.Context(), w.c.Call)
+			if err != nil || got != test.want {
+				t.Errorf("the try ends with %v (%v), want %v", got, err, test.want)
+			}
+		})
+	}
+}
