@@ -27,6 +27,7 @@ func truth(_, height uint64) uint64        { return height }
 func slotAsHeight(slot, _ uint64) uint64   { return slot }
 func tooHigh(_, height uint64) uint64      { return height + 5000 }
 func tooLow(_, height uint64) uint64       { return height - 5000 }
+func littleTooLow(_, h uint64) uint64      { return h - 9 }
 func kindText(err error) string            { return strings.TrimSpace(kindOf(err)) }
 func blockAt(slot uint64) (height uint64)  { return slot - skippedSlots }
 func lastOf(slot uint64) (last uint64)     { return blockAt(slot) + 150 }
@@ -56,6 +57,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 		"one of two whose other is away, too low":              {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, down: true, wantLast: noHigher, wantLiars: true},
 		"one of two that agreed before, too high":              {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, wantLast: lastOf},
 		"one of two that agreed before, too low":               {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, agreed: true, wantLast: lastOf},
+		"one of two that agreed before, a little too low":      {hosts: []string{"liar", "b"}, blockhash: littleTooLow, epochInfo: truth, agreed: true, wantLast: lastOf, wantLiars: true},
 		"one of two that agreed before, the other away":        {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, down: true, wantKind: ledger.KindContradiction},
 		"one of three, too high":                               {hosts: []string{"liar", "b", "c"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: lastOf},
 		"one of three, too low":                                {hosts: []string{"liar", "b", "c"}, blockhash: tooLow, epochInfo: tooLow, wantLast: lastOf},

@@ -155,3 +155,27 @@ func instructionData(t *testing.T, raw []byte) []byte {
 	}
 	return tx.Message.Instructions[0].Data
 }
+
+// TestLitterAtANullifiersAddressCostsNothing: whoever sends there sends after the
+// landing that made the address known, and that is looked at first.
+func TestLitterAtANullifiersAddressCostsNothing(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	maker := transact(t, pool, 5)
+	n := newNetwork("a")
+	n["a"].set("getTransaction", says(landed(maker, balances(accountsOf(t, maker)))))
+	n["a"].page = func(params string) reply {
+		if strings.Contains(params, `"before"`) {
+			return says("[]")
+		}
+		return says(fmt.Sprintf(`[{"signature":%q,"slot":10,"err":null},{"signature":%q,"slot":9,"err":null},{"signature":%q,"slot":7,"err":null,"confirmationStatus":"finalized"}]`, sigC, sigB, sigA))
+	}
+	e, _ := newEndpoints(t, n, of("a"), nil)
+	got, err := e.Creation(t.Context(), pool, [32]byte{31: 5})
+	if err != nil || got == nil || got.Signature != sigA {
+		t.Fatalf("creation is %+v (%v), want the oldest transaction", got, err)
+	}
+	if reads := n["a"].count("getTransaction"); reads != 1 {
+		t.Errorf("%d transactions are read, want the one that made it", reads)
+	}
+}

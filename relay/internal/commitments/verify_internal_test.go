@@ -1,6 +1,7 @@
 package commitments
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -94,5 +95,25 @@ func TestAnEndThatDoesNotComeIsWaitedForFromWhereItStands(t *testing.T) {
 	f.strikes, f.stuckSince = 1, time.Time{}
 	if !f.stuck(behind(5)) {
 		t.Error("what a rewind did not help is waited for once more")
+	}
+}
+
+// TestTheRestBetweenRewindsIsBounded: an endpoint that has its history again is
+// found within that time.
+func TestTheRestBetweenRewindsIsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f := &Follower{Options: Options{Now: func() time.Time { return now }}}
+	for n := range 40 {
+		if err := f.rest(errShort); !errors.Is(err, errShort) {
+			t.Fatal(err)
+		}
+		want := longestRest
+		if n < 10 { // 512 seconds are the last that is shorter
+			want = firstRest << n
+		}
+		if got := f.retryAt.Sub(now); got != want {
+			t.Errorf("rest %d lasts %s, want %s", n+1, got, want)
+		}
 	}
 }

@@ -189,6 +189,25 @@ func TestListOfAnIndexThatMoves(t *testing.T) {
 			t.Errorf("answered %d with %.100s", resp.StatusCode, body)
 		}
 	})
+	t.Run("a chunk that is short is not told as whole, nor kept", func(t *testing.T) {
+		t.Parallel()
+		d := publishes(5000)
+		inner, short := d.read, true
+		d.read = func(of, from uint64, limit int) ([]commitments.Placed, error) {
+			out, err := inner(of, from, limit)
+			if short && len(out) > 1 { // the rest was taken back after the position was read
+				short, out = false, out[:len(out)-1]
+			}
+			return out, err
+		}
+		f := newFixture(t, d)
+		for range 2 {
+			resp, body := f.do(t, get("/commitments?limit=1024"))
+			if leaves, ok := object(t, body)["commitments"].([]any); resp.StatusCode != http.StatusOK || !ok || len(leaves) != 1024 {
+				t.Errorf("answered %d with %d leaves, want 1024", resp.StatusCode, len(leaves))
+			}
+		}
+	})
 	t.Run("once something is sent, the answer breaks off", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, generations(func(read int) bool { return read == 4 }))

@@ -192,6 +192,10 @@ func TestStatusOfSwaps(t *testing.T) {
 			asSwap(completed(), leg(submission.PhaseExecuted, true)),
 			confirmed(map[string]any{"status": "completed", "swap_phase": "executed", "swap_signature": second.String(), "completed_at": "2026-11-21T11:01:30Z"}),
 		},
+		"executed, and for good in its first leg alone": {
+			final(asSwap(completed(), leg(submission.PhaseExecuted, false))),
+			confirmed(map[string]any{"status": "completed", "swap_phase": "executed", "swap_signature": second.String(), "completed_at": "2026-11-21T11:01:30Z"}),
+		},
 		"executed for good in both, and waiting for nothing": {
 			final(asSwap(completed(), stale)),
 			confirmed(map[string]any{"status": "completed", "swap_phase": "executed", "swap_signature": second.String(), "completed_at": "2026-11-21T11:01:30Z", "finalized": true}),

@@ -175,3 +175,20 @@ func TestWhatWaitsForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 		t.Errorf("backlog is %+v (%v), want none held after an outcome and a release", b, err)
 	}
 }
+
+// TestTheBacklogsAgesAreThoseOfTheOldestGroup: groups come in no order.
+func TestTheBacklogsAgesAreThoseOfTheOldestGroup(t *testing.T) {
+	t.Parallel()
+	groups := []group{
+		{State: submission.Pending, Free: true, Count: 1, Age: 90, Wait: 60},
+		{State: submission.Pending, Hold: submission.HoldHistory, Count: 1, Age: 300, Wait: -30},
+		{State: submission.Pending, Count: 1, Age: 10, Wait: -30},
+		{State: submission.Processing, Free: true, Count: 1, Age: 900, Wait: 20},
+	}
+	for range groups {
+		groups = append(groups[1:], groups[0])
+		if b := tally(groups, nil, nil); b.OldestAge != 5*time.Minute || b.OldestDue != time.Minute {
+			t.Errorf("of the groups %+v the oldest is pending for %s and due for %s, want 5 minutes and one", groups, b.OldestAge, b.OldestDue)
+		}
+	}
+}

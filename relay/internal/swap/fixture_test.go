@@ -45,8 +45,9 @@ type fakeChain struct {
 	// err fails every call; tables only those for other accounts than the swap's.
 	err, tables error
 	floor       uint64
-	// searched counts the looks into the history.
-	searched int
+	// searched counts the looks into the history; first and last bound the newest.
+	searched    int
+	first, last uint64
 }
 
 func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitment ledger.Commitment, floor uint64) ([]*ledger.Account, uint64, error) {
@@ -67,8 +68,9 @@ func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitm
 	return out, c.slot, nil
 }
 
-func (c *fakeChain) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.Settled, error) {
+func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
 	c.searched++
+	c.first, c.last = first, last
 	return c.settled, c.err
 }
 

@@ -1,0 +1,31 @@
+package feepayer
+
+import (
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold: below that the network refuses
+// the transaction, and the payer ends nothing.
+func TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold(t *testing.T) {
+	t.Parallel()
+	const cost = 5000
+	tests := map[string]struct {
+		holds uint64
+		want  refusal.Code
+	}{
+		"the cost and what an account has to hold": {cost + leastBalance, ""},
+		"a lamport less": {cost + leastBalance - 1, refusal.FeePayerEmpty},
+		"the cost alone": {cost, refusal.FeePayerEmpty},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPayers(t, &wallets{lamports: []uint64{test.holds}, slot: 1}, func(o *Options) { o.MinBalance = 1 << 40 })
+			refresh(t, p)
+			_, err := p.Pick(t.Context(), cost, true)
+			checkCode(t, err, test.want)
+		})
+	}
+}
