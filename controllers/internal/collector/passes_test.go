@@ -46,6 +46,7 @@ func TestPassesAreCountedByWhatTheyDid(t *testing.T) {
 		{result: apply.Result{Repaired: []apply.Ref{deployment}, Pruned: []apply.Ref{service}}},
 		{result: apply.Result{Refused: []apply.Refusal{{Ref: deployment}}, Applied: []apply.Ref{service}}},
 		{result: apply.Result{Foreign: []apply.Ref{service}, Contested: []apply.Ref{deployment}}},
+		{result: apply.Result{Waiting: []apply.Ref{deployment}}},
 		{err: fmt.Errorf("apply: %w", conflict)},
 		{err: errors.New("no answer")},
 	} {
@@ -56,7 +57,7 @@ func TestPassesAreCountedByWhatTheyDid(t *testing.T) {
 		}
 	}
 	compare(t, p, contract.MetricOperatorPasses,
-		`{outcome="changed"} 2`, `{outcome="conflict"} 1`, `{outcome="failed"} 1`, `{outcome="held"} 2`, `{outcome="steady"} 2`)
+		`{outcome="changed"} 2`, `{outcome="conflict"} 1`, `{outcome="failed"} 1`, `{outcome="held"} 3`, `{outcome="steady"} 2`)
 	compare(t, p, contract.MetricOperatorObjects,
 		`{event="applied",kind="Deployment"} 1`, `{event="applied",kind="Service"} 2`, `{event="contested",kind="Deployment"} 1`,
 		`{event="foreign",kind="Service"} 1`, `{event="pruned",kind="Service"} 1`, `{event="refused",kind="Deployment"} 1`,

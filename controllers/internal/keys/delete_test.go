@@ -1,0 +1,57 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// TestAJobIsDeletedByItsIdentity: under its name another may stand by now, which has
+// begun to move lamports.
+func TestAJobIsDeletedByItsIdentity(t *testing.T) {
+	t.Parallel()
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	refused := apierrors.NewForbidden(jobs, "demo-payer-2-fund", errors.New("not allowed"))
+	tests := map[string]struct{ answer, want error }{
+		"it is there":                {nil, nil},
+		"it is gone":                 {apierrors.NewNotFound(jobs, "demo-payer-2-fund"), nil},
+		"another one has its name":   {apierrors.NewConflict(jobs, "demo-payer-2-fund", errors.New("uid")), nil},
+		"the operator may not do so": {refused, refused},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked client.DeleteOptions
+			w := &Writer{WriterOptions{Log: slog.New(slog.DiscardHandler), Client: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+				Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
+					asked.ApplyOptions(options)
+					return test.answer
+				},
+			})}}
+			pool := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: "relays", Name: "demo"}}
+			if err := w.deleteJob(t.Context(), pool, Job{Name: "demo-payer-2-fund", UID: "first"}); !errors.Is(err, test.want) {
+				t.Errorf("error is %v, want %v", err, test.want)
+			}
+			want := client.DeleteOptions{
+				Preconditions:     &metav1.Preconditions{UID: ptr.To[types.UID]("first")},
+				PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+			}
+			if diff := cmp.Diff(want, asked); diff != "" {
+				t.Errorf("it is deleted with (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
