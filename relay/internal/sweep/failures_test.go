@@ -1,0 +1,60 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// failing is a chain on which everything that is sent fails for good, although its
+// simulation does not. Its blockhashes are new each time.
+type failing struct {
+	sweep.Chain
+	mu   sync.Mutex
+	sent int
+}
+
+func (f *failing) Send(context.Context, []byte, bool, uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent++
+	return nil
+}
+
+func (f *failing) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
+	hash, err := f.Chain.LatestBlockhash(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	hash.Hash[0], hash.Hash[1] = byte(f.sent), byte(f.sent>>8)
+	return hash, err
+}
+
+func (*failing) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures)), Slot: 1}
+	for i := range look.Statuses {
+		look.Statuses[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}
+	}
+	return look, nil
+}
+
+// TestASweepThatKeepsFailingGivesUp: each failure costs a fee, and a person has to look.
+func TestASweepThatKeepsFailingGivesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, to := w.key("old", 2*sol), w.key("new", sol)
+	c := &failing{Chain: w.endpoints()}
+	r, err := w.sweeper(c).All(w.context(), signers(old), to.PublicKey())
+	if unfinished := (*sweep.Unfinished)(nil); err == nil || errors.As(err, &unfinished) {
+		t.Errorf("it ends with %v, want that it gave up", err)
+	}
+	if r.Failed != 5 || r.Fees != 5*fee || c.sent != 5 {
+		t.Errorf("it did %+v with %d transactions, want 5 that failed", r, c.sent)
+	}
+}
