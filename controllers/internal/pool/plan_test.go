@@ -124,6 +124,24 @@ func TestNothingIsDeployedOnWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// TestPodsThatCouldNotBeReadMayHaveAnyKey: taken for none, the keys that they sign
+// with would be drained and swept under them.
+func TestPodsThatCouldNotBeReadMayHaveAnyKey(t *testing.T) {
+	t.Parallel()
+	f := running()
+	if !keysInput(f, nil).Rollout.Known {
+		t.Error("a fleet that was read is not known")
+	}
+	f.Fleet = Fleet{}
+	if r := keysInput(f, nil).Rollout; !r.Known || !r.Complete {
+		t.Errorf("a fleet that is not there is %+v, want it known, and nothing under way", r)
+	}
+	f.Unread[PartFleet] = errors.New("boom")
+	if r := keysInput(f, nil).Rollout; r.Known || r.Complete {
+		t.Errorf("a fleet that could not be read is %+v, want it not known", r)
+	}
+}
+
 func TestTheChainIsAskedForWhatIsDeclared(t *testing.T) {
 	t.Parallel()
 	f := running()
