@@ -124,6 +124,12 @@ func TestEvaluate(t *testing.T) {
 			},
 			poolcheck.Failed, poolcheck.ReasonAccountMissing, []string{"treasury"}, []string{"lamports that somebody sent there"},
 		},
+		"a treasury that the system program keeps data in": {
+			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
+				l.accounts[p.Treasury] = &poolcheck.Account{Owner: solana.SystemProgramID, Lamports: 5, Data: make([]byte, 80)} // a nonce account
+			},
+			poolcheck.Failed, poolcheck.ReasonAccountForeign, []string{"treasury"}, []string{"found an account of program " + solana.SystemProgramID.String()},
+		},
 		"a tree of another program": {
 			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
 				l.accounts[p.MerkleTree].Owner = solana.TokenProgramID

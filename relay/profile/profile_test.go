@@ -100,6 +100,7 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 		"an account without role":  {base + "accounts: {transact: [{writable: true}]}", []string{"accounts.transact[0] (line 2): role is missing"}},
 		"an order without a tree":  {base + "accounts: {initialize: [{role: payer, signer: true}]}", []string{"accounts.initialize: expected the role merkle_tree once, received it 0 times"}},
 		"a signer that is not us":  {base + "accounts: {closeWrapped: [{role: swap_wsol_ata, signer: true}]}", []string{"accounts.closeWrapped[0]: expected the payer, and nobody else, as signer"}},
+		"a payer that signs not":   {base + "accounts: {closeSwapState: [{role: payer, writable: true}, {role: swap_state, writable: true}, {role: recipient, writable: true}]}", []string{"accounts.closeSwapState[0]: expected the payer, and nobody else, as signer"}},
 		"a seed of both":           {base + "seeds: {pool: [{literal: a, value: mint}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 2 keys"}},
 		"a seed of neither":        {base + "seeds: {pool: [{}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 0 keys"}},
 		"a literal too long":       {base + "seeds: {pool: [{literal: " + strings.Repeat("x", 33) + "}]}", []string{"seeds.pool[0].literal (line 2): expected a text of 1 to 32 characters, received 33 characters"}},

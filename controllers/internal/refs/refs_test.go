@@ -433,6 +433,9 @@ func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 				if len(facts.Problems) > 0 || !facts.Complete() {
 					t.Errorf("problems are %v, want none", facts.Problems)
 				}
+				if slices.ContainsFunc(facts.Resolved, func(o Object) bool { return o.Name == "pull" }) {
+					t.Error("the fleet is rolled out for a pull secret, which its pods do not read")
+				}
 				return
 			}
 			if facts.Complete() || len(facts.Problems) == 0 {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// migrated is a database of the test's own.
+func migrated(t *testing.T) *store.Store {
+	t.Helper()
+	db := pgtest.Pool(t)
+	noError(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
+	s, err := store.New(db)
+	noError(t, err)
+	return s
+}
+
+// TestWhatIsEndedPassByPassIsToldInSum: of two attempts one can land for longer.
+func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
+	t.Parallel()
+	s, ctx, w := migrated(t), t.Context(), uuid.New()
+	_, err := s.Beat(ctx, submission.Worker{ID: w}, time.Minute)
+	noError(t, err)
+	for n := range byte(2) {
+		call := &shieldpool.Call{
+			Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: n + 1}}},
+			Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
+		}
+		sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &w)
+		noError(t, err)
+		noError(t, s.RecordAttempt(ctx, sub.Lease(), submission.Attempt{
+			Signature: solana.Signature{n + 1}, Raw: []byte{1}, BlockhashSlot: 3, LastValidBlockHeight: 100 + 900*uint64(n), Purpose: submission.PurposeTransact, Cost: 5, Fee: 5,
+		}))
+		noError(t, s.Release(ctx, sub.Lease(), time.Hour, submission.HoldExpiry))
+	}
+	height := uint64(50)
+	search := func(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
+		height += 50 // past the first attempt soon, and past the other many looks later
+		return ledger.Look{Statuses: make([]*ledger.Status, len(signatures)), Slot: height, FinalizedSlot: height, FinalizedHeight: height, FirstAvailable: 1}, nil
+	}
+	var out bytes.Buffer
+	c := &attemptsCmd{}
+	c.Wait = time.Minute
+	noError(t, c.end(&environment{Context: ctx, out: &out, pace: time.Millisecond}, s, search))
+	if !strings.HasPrefix(out.String(), "Ended: 2. No submission waits") {
+		t.Errorf("it says %q, want that it ended 2", out.String())
+	}
+}
+
+// TestBooksAreNotCompleteWhileABalanceIsUnexplained: an endpoint's history may come
+// later than its balances, and what it lacks would be in no ledger for ever.
+func TestBooksAreNotCompleteWhileABalanceIsUnexplained(t *testing.T) {
+	t.Parallel()
+	vk, err := trapdoor.New("books", shieldpool.SignalCount).VerifyingKey()
+	noError(t, err)
+	net, err := localnet.New(localnet.Options{VerifyingKey: vk, SlotDuration: 10 * time.Millisecond})
+	noError(t, err)
+	t.Cleanup(func() { noError(t, net.Close()) })
+	server := httptest.NewServer(net.Endpoint("late"))
+	t.Cleanup(server.Close)
+	net.Start(t.Context())
+	endpoints, err := chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: []chain.Endpoint{{Name: "late", URL: server.URL, WebSocketURL: chain.NoWebSocket, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit}}},
+		Genesis:   localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+	})
+	noError(t, err)
+	t.Cleanup(endpoints.Close)
+	db, payer := migrated(t).Ledger(), solana.NewWallet().PublicKey()
+	complete := func() bool {
+		b := &sweepBooks{ledger: db, endpoints: endpoints, log: slog.New(slog.DiscardHandler)}
+		whole, err := b.Complete(t.Context(), []solana.PublicKey{payer})
+		noError(t, err)
+		return whole
+	}
+	if !complete() {
+		t.Error("the books of a payer that nothing has ever happened to are not complete")
+	}
+	noError(t, net.Endpoint("late").SetFaults([]fault.Rule{{Method: "getSignaturesForAddress", Empty: true}}))
+	noError(t, net.Fund(payer, 7_000_000))
+	net.Finalize()
+	if complete() {
+		t.Error("the books are complete although no history tells of what the payer holds")
+	}
+	noError(t, net.Endpoint("late").SetFaults(nil))
+	if !complete() {
+		t.Error("the books are not complete although the history tells of everything")
+	}
+}

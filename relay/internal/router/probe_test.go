@@ -1,0 +1,36 @@
+package router
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/route"
+)
+
+// TestAProbeWithoutABudgetIsLeftToTheNextCall: one that is never made, and never given
+// back, would keep the breaker waiting for it for ever.
+func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := inMemory(t, Options{RequestsPerSecond: 0.1})
+		m.says(reply{status: 503})
+		for range 5 {
+			time.Sleep(11 * time.Second)
+			quoteKind(t, c)
+		}
+		if c.Breaker() != judge.Open {
+			t.Fatalf("breaker is %s after five failures, want open", c.Breaker())
+		}
+		time.Sleep(time.Second)
+		m.says(reply{body: goodQuote})
+		if got := quoteKind(t, c); got != route.KindBusy {
+			t.Errorf("the probe ends with %s, want busy: there is a request in ten seconds", got)
+		}
+		time.Sleep(11 * time.Second)
+		if got := quoteKind(t, c); got != "ok" || c.Breaker() != judge.Closed {
+			t.Errorf("the next call ends with %s, and the breaker is %s, want an answer and a closed one", got, c.Breaker())
+		}
+	})
+}

@@ -1,0 +1,41 @@
+package viewingkey
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// raced is a store in which another registration comes between the look and the write.
+type raced struct{ *memoryStore }
+
+func (raced) ViewingKey(context.Context, [32]byte) (*Record, error) { return nil, nil }
+
+// TestOfTwoRegistrationsAtOnceOneIsToldThatItsKeyWasNotKept: both would believe
+// otherwise that the officer can open what they registered.
+func TestOfTwoRegistrationsAtOnceOneIsToldThatItsKeyWasNotKept(t *testing.T) {
+	t.Parallel()
+	const message = "Sign in"
+	kept := &memoryStore{}
+	s, _ := officer(t, raced{kept}, message)
+	user, signature := walletOf(t, message)
+	identifier := strings.Repeat("01", 32)
+	register := func(key string) error {
+		_, err := s.Register(t.Context(), Registration{UserPubkey: user, ViewingKeyHex: strings.Repeat(key, 32), Signature: signature, Identifier: &identifier})
+		return err
+	}
+	if err := register("aa"); err != nil {
+		t.Fatal(err)
+	}
+	if err := register("aa"); err != nil {
+		t.Errorf("the same key once more is refused: %v", err)
+	}
+	if r, ok := refusal.As(register("bb")); !ok || r.Code != refusal.IdentifierConflict {
+		t.Errorf("another key under the same identifier is answered %v, want %s", r, refusal.IdentifierConflict)
+	}
+	if len(kept.records) != 1 {
+		t.Errorf("%d keys are kept, want the first", len(kept.records))
+	}
+}
