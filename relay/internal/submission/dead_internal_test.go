@@ -1,0 +1,87 @@
+package submission
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// graves keeps what is buried.
+type graves struct {
+	Store
+	buried []Burial
+}
+
+func (g *graves) BuryAttempts(_ context.Context, _ Lease, attempts []Burial) error {
+	g.buried = append(g.buried, attempts...)
+	return nil
+}
+
+// TestWhatADeadAttemptHasPaid: one that failed on the chain paid the network's fee,
+// and no rent of accounts that it has not made; one that never landed paid nothing.
+func TestWhatADeadAttemptHasPaid(t *testing.T) {
+	t.Parallel()
+	profile := shieldpool.Development()
+	db := &graves{}
+	e := &Engine{EngineOptions: EngineOptions{Store: db, Payers: &till{}, Observer: quiet{}, Now: time.Now, Pool: &shieldpool.Pool{Profile: profile}}}
+	failed, lost, alive := solana.Signature{1}, solana.Signature{2}, solana.Signature{3}
+	attempt := func(sig solana.Signature, last uint64) Attempt {
+		return Attempt{Signature: sig, Purpose: PurposeTransact, Cost: 1_786_760, Fee: 5000, BlockhashSlot: 10, LastValidBlockHeight: last}
+	}
+	c := &Claimed{Submission: &Submission{Kind: shieldpool.KindTransfer}, Live: []Attempt{attempt(failed, 160), attempt(lost, 160), attempt(alive, 400)}}
+	look := &ledger.Look{
+		Statuses:      []*ledger.Status{{Slot: 20, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}, nil, nil},
+		FinalizedSlot: 300, FinalizedHeight: 300, Slot: 300, FirstAvailable: 1,
+	}
+	if err := e.apply(t.Context(), c, &progress{}, look); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Burial{{Signature: failed, Paid: 5000}, {Signature: lost}}, db.buried); diff != "" {
+		t.Errorf("burials (-want +got):\n%s", diff)
+	}
+	if len(c.Live) != 1 || c.Live[0].Signature != alive || len(c.Dead) != 2 || c.Dead[0].Paid != 5000 || c.Dead[1].Paid != 0 {
+		t.Errorf("alive are %v and dead %v, want the last one, and the two others with what they paid", c.Live, c.Dead)
+	}
+}
+
+// unmade is a pool of whose nullifiers no history tells.
+type unmade struct{ PoolState }
+
+func (unmade) Creation(context.Context, [32]byte) (*ledger.Creation, error) { return nil, nil }
+
+// TestWhoSpentANoteIsLookedForAmongTheDeadToo: an attempt that was buried on the word
+// of endpoints that were wrong may have landed after all.
+func TestWhoSpentANoteIsLookedForAmongTheDeadToo(t *testing.T) {
+	t.Parallel()
+	live, dead := Attempt{Signature: solana.Signature{1}}, Attempt{Signature: solana.Signature{2}}
+	for name, test := range map[string]struct {
+		landed solana.Signature
+		want   noteFact
+	}{
+		"one that is alive":        {live.Signature, notesOurs},
+		"one that counts as dead":  {dead.Signature, notesOurs},
+		"none that is known of us": {solana.Signature{3}, notesUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &Engine{EngineOptions: EngineOptions{Chain: searched{landed: map[solana.Signature]uint64{test.landed: 9}}, State: unmade{}}}
+			c := &Claimed{
+				Submission: &Submission{Kind: shieldpool.KindTransfer, Call: &shieldpool.Call{Inputs: &shieldpool.PublicInputs{}}},
+				Live:       []Attempt{live}, Dead: []Attempt{dead},
+			}
+			p := &progress{}
+			if err := e.whose(t.Context(), c, p); err != nil || p.notes != test.want {
+				t.Fatalf("the notes are %d (%v), want %d", p.notes, err, test.want)
+			}
+			if test.want == notesOurs && (p.landing == nil || p.landing.Signature != test.landed) {
+				t.Errorf("the landing is %+v, want that of %s", p.landing, test.landed)
+			}
+		})
+	}
+}
