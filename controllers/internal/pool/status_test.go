@@ -355,3 +355,28 @@ func TestTransitionTimes(t *testing.T) {
 		t.Errorf("Available changed at %s: want %s", got, f.Now)
 	}
 }
+
+// TestAConditionsTimeIsThatOfItsStatus: a reason may stay, or change, beside it.
+func TestAConditionsTimeIsThatOfItsStatus(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		v    verdict
+		want bool // that it changed
+	}{
+		"nothing changed":                   {yes("Told", "as before"), false},
+		"another reason of the same status": {yes("Other", "as before"), false},
+		"another status for the same cause": {no("Told", "as before"), true},
+		"it is not known any more":          {maybe("Told", "as before"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := running()
+			f.Pool.Status.Conditions = []metav1.Condition{condition(f, v1alpha1.ConditionAvailable, yes("Told", "as before"))}
+			before := f.Now
+			f.Now = before.Add(time.Hour)
+			if got := condition(f, v1alpha1.ConditionAvailable, test.v).LastTransitionTime.Time; got.Equal(f.Now) != test.want || got.Equal(before) == test.want {
+				t.Errorf("it changed at %s: want a change to be told: %t", got, test.want)
+			}
+		})
+	}
+}
