@@ -123,6 +123,22 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// The same text is then no address that both would need.
+func TestListenersThatAreTurnedOffAreNoOneAddress(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{
+		"neither is served":        {"--metrics-listen=none", "--health-listen=none"},
+		"the system chooses ports": {"--metrics-listen=127.0.0.1:0", "--health-listen=127.0.0.1:0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := load(t, "", sound(t, flags...)...); err != nil {
+				t.Errorf("it is refused: %v", err)
+			}
+		})
+	}
+}
+
 func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ flag, want string }{
