@@ -82,27 +82,38 @@ func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
 }
 
 // TestBlockhashesAreOverAfterTheirLife: an endpoint's own finalized blocks tell which
-// slots' blockhashes can no longer be named, if it goes on from what it said before.
+// slots' blockhashes can no longer be named, and those of which time, if it goes on from
+// what it said before. It tells one a minute, when it has come 32 slots further.
 func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 	t.Parallel()
 	h := &heights{slack: 10, said: make([]saying, 1)}
+	began := time.Unix(1_800_000_000, 0)
 	for i, test := range []struct {
 		block block
 		want  uint64
+		// wantMinute is which of them it was, the first being 1; 0 for none.
+		wantMinute int
 	}{
-		{block{1000, 500}, 0},
-		{block{1100, 600}, 0},
-		{block{1150, 650}, 0},
-		{block{1151, 651}, 968},
-		{block{1149, 649}, 0}, // another node, a little behind
-		{block{1200, 700}, 968},
-		{block{1252, 751}, 1068},
-		{block{1300, 2000}, 0}, // another story, which begins anew
-		{block{1440, 2140}, 0},
-		{block{1460, 2151}, 1268},
+		{block{1000, 500}, 0, 0},
+		{block{1100, 600}, 0, 0},
+		{block{1150, 650}, 0, 0},
+		{block{1151, 651}, 968, 0},
+		{block{1149, 649}, 0, 0}, // another node, a little behind
+		{block{1200, 700}, 968, 0},
+		{block{1252, 751}, 1068, 1},
+		{block{1320, 814}, 1118, 1},
+		{block{1321, 815}, 1118, 2},
+		{block{1300, 2000}, 0, 0}, // another story, which begins anew
+		{block{1440, 2140}, 0, 0},
+		{block{1460, 2151}, 1268, 0},
 	} {
-		if got := h.finalized(0, test.block); got != test.want {
-			t.Errorf("after block %d, %+v, blockhashes are over up to slot %d, want %d", i, test.block, got, test.want)
+		var want time.Time
+		if test.wantMinute > 0 {
+			want = began.Add(time.Duration(test.wantMinute) * time.Minute)
+		}
+		slot, before := h.finalized(0, test.block, test.block.slot+32, began.Add(time.Duration(i+1)*time.Minute))
+		if slot != test.want || !before.Equal(want) {
+			t.Errorf("after block %d, %+v, blockhashes are over up to slot %d and of %s, want %d and %s", i, test.block, slot, before, test.want, want)
 		}
 	}
 }

@@ -87,7 +87,15 @@ type saying struct {
 		block block
 		at    time.Time
 	}
-	final []block // oldest first
+	final []finality // oldest first
+}
+
+// finality is a finalized block that an endpoint told at a time, when no block of it
+// was higher than most.
+type finality struct {
+	block
+	most uint64
+	at   time.Time
 }
 
 // heard takes into account what an endpoint says of a block, and tells by how much
@@ -176,11 +184,12 @@ func (h *heights) agreedOn() (agreement, bool) {
 	return h.agreed, h.known()
 }
 
-// finalized takes a finalized block into account, and gives the slot whose
-// blockhashes can no longer be named by what the endpoint alone has said: of none
-// of these can the block be higher than one that it has since left behind by more
-// than hashLife. What heights were recorded with the blockhashes does not matter.
-func (h *heights) finalized(i int, b block) (expired uint64) {
+// finalized takes a finalized block into account that the endpoint told when it had
+// come to the slot tip. It gives the slot and the time whose blockhashes can no longer be
+// named by what the endpoint alone has said: of none of these can the block be higher
+// than one that it has since left behind by more than hashLife. What was recorded with
+// the blockhashes does not matter.
+func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.said[i]
@@ -190,15 +199,19 @@ func (h *heights) finalized(i int, b block) (expired uint64) {
 		}
 	}
 	if n := len(s.final); n == 0 || b.height >= s.final[n-1].height+4 {
-		s.final = append(s.final, b)
+		s.final = append(s.final, finality{b, b.height + tip - min(tip, b.slot), now})
 	}
-	for len(s.final) > 1 && s.final[1].height+hashLife < b.height {
-		s.final = s.final[1:]
+	useful := 0 // what came before it says no more
+	for k, f := range s.final {
+		if f.height+hashLife < b.height {
+			expired = f.slot - min(f.slot, hashSlotDoubt)
+		}
+		if f.most+hashLife+hashSlotDoubt < b.height {
+			before, useful = f.at, k
+		}
 	}
-	if first := s.final[0]; first.height+hashLife < b.height {
-		return first.slot - min(first.slot, hashSlotDoubt)
-	}
-	return 0
+	s.final = s.final[useful:]
+	return expired, before
 }
 
 // seconded notes whether a second endpoint bore a search out, and reports whether

@@ -124,7 +124,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 // before it is.
 func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 	t.Parallel()
-	const slot, never = 100_000, 0
+	const slot, never, forEver = 100_000, 0, 1 << 40
 	tests := map[string]struct {
 		hosts     []string
 		epochInfo func(slot, height uint64) uint64 // of the first
@@ -133,26 +133,32 @@ func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 		// within is in how many slots after its blockhash's it is dead: what its life,
 		// finality and the first look take, and for wrong heights another look.
 		within uint64
+		// ahead is by how much the recorded slot of its blockhash was a lie.
+		ahead uint64
 	}{
-		"an only one":                   {[]string{"liar"}, truth, false, lastOf(slot), 190},
-		"an only one, wrongly recorded": {[]string{"liar"}, truth, false, noHigher(slot), 270},
-		"two":                           {[]string{"liar", "b"}, truth, false, lastOf(slot), 190},
-		"two, wrongly recorded":         {[]string{"liar", "b"}, truth, false, noHigher(slot), 270},
-		"one of two is too high":        {[]string{"liar", "b"}, tooHigh, false, lastOf(slot), 190},
-		"one of two is too high, wrongly recorded":     {[]string{"liar", "b"}, tooHigh, false, noHigher(slot), 270},
-		"one of two is too low, wrongly recorded":      {[]string{"liar", "b"}, tooLow, false, noHigher(slot), 270},
-		"one of two stands still":                      {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), never},
-		"one of three stands still":                    {[]string{"liar", "b", "c"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), 190},
-		"one of three is too high":                     {[]string{"liar", "b", "c"}, tooHigh, false, lastOf(slot), 190},
-		"one of three is too low, wrongly recorded":    {[]string{"liar", "b", "c"}, tooLow, false, noHigher(slot), 270},
-		"one of two, the other away for long":          {[]string{"liar", "b"}, truth, true, lastOf(slot), 400},
-		"one of two, too high, the other away a while": {[]string{"liar", "b"}, tooHigh, true, lastOf(slot), 400},
+		"an only one":                   {[]string{"liar"}, truth, false, lastOf(slot), 190, 0},
+		"an only one, wrongly recorded": {[]string{"liar"}, truth, false, noHigher(slot), 270, 0},
+		"two":                           {[]string{"liar", "b"}, truth, false, lastOf(slot), 190, 0},
+		"two, wrongly recorded":         {[]string{"liar", "b"}, truth, false, noHigher(slot), 270, 0},
+		"one of two is too high":        {[]string{"liar", "b"}, tooHigh, false, lastOf(slot), 190, 0},
+		"one of two is too high, wrongly recorded":     {[]string{"liar", "b"}, tooHigh, false, noHigher(slot), 270, 0},
+		"one of two is too low, wrongly recorded":      {[]string{"liar", "b"}, tooLow, false, noHigher(slot), 270, 0},
+		"one of two stands still":                      {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), never, 0},
+		"one of three stands still":                    {[]string{"liar", "b", "c"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, lastOf(slot), 190, 0},
+		"one of three is too high":                     {[]string{"liar", "b", "c"}, tooHigh, false, lastOf(slot), 190, 0},
+		"one of three is too low, wrongly recorded":    {[]string{"liar", "b", "c"}, tooLow, false, noHigher(slot), 270, 0},
+		"one of two, the other away for long":          {[]string{"liar", "b"}, truth, true, lastOf(slot), 400, 0},
+		"two, wrongly recorded, with its slot":         {[]string{"liar", "b"}, truth, false, forEver, 350, 1_000_000},
+		"an only one, wrongly recorded, with its slot": {[]string{"liar"}, truth, false, forEver, 350, 1_000_000},
+		"one of two stands still, with a wrong slot":   {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, forEver, never, 1_000_000},
+		"one of two, too high, the other away a while": {[]string{"liar", "b"}, tooHigh, true, lastOf(slot), 400, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(test.hosts...)
 				e, _ := newEndpoints(t, n, of(test.hosts...), nil)
+				signed := time.Now()
 				for at := uint64(slot + 10); ; at += 5 {
 					for _, name := range test.hosts {
 						n[name].tells(at, truth, truth)
@@ -165,7 +171,7 @@ func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 					if err != nil && kindText(err) != ledger.KindContradiction {
 						t.Fatal(err)
 					}
-					switch dead := err == nil && look.Fate(look.Statuses[0], slot, test.recorded) == ledger.Expired; {
+					switch dead := err == nil && look.Fate(look.Statuses[0], slot+test.ahead, test.recorded, signed) == ledger.Expired; {
 					case dead && blockAt(at-32) <= lastOf(slot) && !test.down:
 						t.Fatalf("dead at height %d although it may land up to %d: %+v", blockAt(at-32), lastOf(slot), look)
 					case dead && at-slot < 160 && test.down:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -63,11 +64,13 @@ func together(looks []ledger.Look, enough bool) ledger.Look {
 	case len(looks) > 1:
 		slices.SortFunc(looks, func(a, b ledger.Look) int { return cmp.Compare(b.ExpiredSlot, a.ExpiredSlot) })
 		out.ExpiredSlot = looks[1].ExpiredSlot
+		slices.SortFunc(looks, func(a, b ledger.Look) int { return b.ExpiredAt.Compare(a.ExpiredAt) })
+		out.ExpiredAt = looks[1].ExpiredAt
 		slices.SortFunc(looks, func(a, b ledger.Look) int { return cmp.Compare(b.FinalizedHeight, a.FinalizedHeight) })
 		out.FinalizedSlot, out.FinalizedHeight = looks[1].FinalizedSlot, looks[1].FinalizedHeight
 		out.Slot = max(out.Slot, out.FinalizedSlot)
 	case !enough:
-		out.ExpiredSlot, out.FinalizedHeight = 0, 0
+		out.ExpiredSlot, out.ExpiredAt, out.FinalizedHeight = 0, time.Time{}, 0
 	}
 	return out
 }
@@ -118,8 +121,7 @@ func (e *Endpoints) search(ctx context.Context, at asked, signatures []solana.Si
 	if err != nil {
 		return ledger.Look{}, err
 	}
-	return ledger.Look{
-		Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height,
-		ExpiredSlot: e.heights.finalized(at.index, final), FirstAvailable: first,
-	}, nil
+	look := ledger.Look{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
+	look.ExpiredSlot, look.ExpiredAt = e.heights.finalized(at.index, final, slot, e.now())
+	return look, nil
 }

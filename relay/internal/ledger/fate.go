@@ -1,5 +1,11 @@
 package ledger
 
+import "time"
+
+// clockDoubt is how far the clocks may be apart by which a transaction was signed and
+// the chain was looked at.
+const clockDoubt = 30 * time.Second
+
 // Fate is what one look at the chain says about one signed transaction.
 type Fate int
 
@@ -23,8 +29,9 @@ const (
 // finalized, because the same bytes can succeed on another fork. Absence counts
 // only when the history reaches back to the transaction and the finalized height is
 // past its last one. The last height was recorded when it was signed; if that was
-// wrong, the transaction ends with the slot of its blockhash.
-func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64) Fate {
+// wrong, the transaction ends with the slot of its blockhash, and if that was wrong,
+// too, with the blockhashes that there were when it was signed.
+func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signed time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:
 		return MayLand
@@ -32,11 +39,16 @@ func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64) Fate
 		return Landed
 	case st != nil && st.Err != nil && st.Confirmation.AtLeast(Finalized):
 		return FailedOnChain
-	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1)):
+	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1) && !l.outlived(signed)):
 		return MayLand
 	case l.FirstAvailable > blockhashSlot:
 		return Forgotten
 	default:
 		return Expired
 	}
+}
+
+// outlived reports whether every blockhash is over that there was at the time.
+func (l *Look) outlived(at time.Time) bool {
+	return !at.IsZero() && at.Add(clockDoubt).Before(l.ExpiredAt)
 }

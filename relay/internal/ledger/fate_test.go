@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"testing"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -10,6 +11,7 @@ func TestFate(t *testing.T) {
 	t.Parallel()
 	const slot, height = 1000, 900
 	failure := &shieldpool.TransactionError{Kind: "InstructionError"}
+	signed := time.Unix(1000, 0)
 	past := Look{FinalizedHeight: height + 1, FirstAvailable: slot}
 	tests := map[string]struct {
 		status   *Status
@@ -29,9 +31,12 @@ func TestFate(t *testing.T) {
 		"unknown, of a shorter history":         {nil, Look{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
 		"unknown when its slot's are over":      {nil, Look{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
 		"unknown a slot before that":            {nil, Look{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
+		"unknown when all of its time are over": {nil, Look{ExpiredAt: signed.Add(clockDoubt + 1), FirstAvailable: slot}, Expired, false},
+		"unknown a little before that":          {nil, Look{ExpiredAt: signed.Add(clockDoubt), FirstAvailable: slot}, MayLand, false},
+		"processed when all are over":           {&Status{Confirmation: Processed}, Look{ExpiredAt: signed.Add(time.Hour)}, MayLand, false},
 	}
 	for name, test := range tests {
-		if got := test.look.Fate(test.status, slot, height); got != test.want {
+		if got := test.look.Fate(test.status, slot, height, signed); got != test.want {
 			t.Errorf("%s: the fate is %d, want %d", name, got, test.want)
 		}
 		if got := test.status.Decisive(); got != test.decisive {
@@ -39,7 +44,7 @@ func TestFate(t *testing.T) {
 		}
 	}
 	// A blockhash of slot 0 is of no known slot: no slot ends it.
-	if got := (&Look{}).Fate(nil, 0, height); got != MayLand {
+	if got := (&Look{ExpiredAt: signed}).Fate(nil, 0, height, time.Time{}); got != MayLand {
 		t.Errorf("without any slot the fate is %d, want that it may land", got)
 	}
 }

@@ -89,6 +89,9 @@ type Look struct {
 	// last height was recorded with it, as two endpoints have told of more than 150
 	// finalized blocks after it. 0 when none is known.
 	ExpiredSlot uint64
+	// ExpiredAt is before when no blockhash was there that can still be named, by the
+	// relay's clock and whatever slot was told with one; zero when that is not known.
+	ExpiredAt time.Time
 	// FirstAvailable is the first slot whose history the endpoint can search.
 	FirstAvailable uint64
 }

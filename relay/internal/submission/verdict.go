@@ -17,7 +17,7 @@ const (
 )
 
 func judge(a *Attempt, st *ledger.Status, l *ledger.Look) verdict {
-	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight)
+	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
 // noteFact is what is known of a submission's nullifiers.

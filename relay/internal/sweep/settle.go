@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -61,7 +62,7 @@ func (r *run) look(ctx context.Context, open []Attempt) (waits string, err error
 
 // judge acts on what a look says of one attempt, and gives what is waited for.
 func (r *run) judge(ctx context.Context, a *Attempt, l *ledger.Look, st *ledger.Status) (waits string, err error) {
-	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight); {
+	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == ledger.Landed && st.Confirmation.AtLeast(ledger.Finalized):
 		r.result.Transactions++
 		r.result.Lamports += a.Lamports()
