@@ -76,9 +76,12 @@ func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
 	wants(1, false, true)
 	wants(time.Second, true, true)
 	wants(time.Second, false, false) // one has answered since
-	wants(30*time.Second+1, false, false)
+	wants(90*time.Second+1, false, false)
 	wants(30*time.Second, false, false) // nobody asked for a while: it begins anew
 	wants(30*time.Second, false, true)
+	wants(time.Second, true, true)
+	wants(time.Second, false, false)
+	wants(time.Minute, false, true) // what is held is looked up so often
 }
 
 // TestBlockhashesAreOverAfterTheirLife: an endpoint's own finalized blocks tell which

@@ -20,6 +20,9 @@ const (
 	// alone is for how long no second endpoint may bear anything out before one is
 	// believed by itself: the others are away.
 	alone = time.Minute
+	// unwanted is from when on a second one counts as no longer wanted: what is held is
+	// looked up once a minute.
+	unwanted = 90 * time.Second
 	// hashSlotDoubt is by how many slots a blockhash may be newer than the endpoint
 	// said that gave it.
 	hashSlotDoubt = 32
@@ -223,7 +226,7 @@ func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
 		h.alone = time.Time{}
 		return true
 	}
-	if h.alone.IsZero() || now.Sub(h.wanted) > sayingAge {
+	if h.alone.IsZero() || now.Sub(h.wanted) > unwanted {
 		h.alone = now
 	}
 	h.wanted = now
