@@ -165,7 +165,8 @@ func TestTheRecipientsAccountIsClosedInBetween(t *testing.T) {
 // TestTheRecipientsAccountBecomesUnfit: frozen, and thawed or not; or given away.
 func TestTheRecipientsAccountBecomesUnfit(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
+	// All four are accepted before the first one times out, however slow the machine is.
+	s := newSwapStand(t, standOptions{slot: slow, timeout: 600})
 	s.down(fault.Rule{Status: http.StatusServiceUnavailable})
 	thawed, frozen, given, output := s.begin(s.owned(true)), s.begin(s.owned(true)), s.begin(s.owned(true)), s.begin(nil)
 	for _, w := range []*swapping{thawed, frozen} {

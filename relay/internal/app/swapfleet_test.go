@@ -20,7 +20,8 @@ import (
 // has one execution of each.
 func TestTwoRelaysOnOneDatabase(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{slot: slow})
+	// Eight swaps are accepted before the first is executed, however slow the machine is.
+	s := newSwapStand(t, standOptions{slot: slow, timeout: 3000})
 	other := s.beside(s.endpointsOf(oneEndpoint))
 	other.ready()
 	const n = 8
