@@ -181,8 +181,8 @@ func allowOrigins(origins []string) func(http.Handler) http.Handler {
 	return cors.Handler(cors.Options{
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},
-		AllowedHeaders: []string{"Authorization", "Content-Type", "Prefer", "Idempotency-Key", requestIDHeader},
-		ExposedHeaders: []string{"Location", "Retry-After", "Preference-Applied", requestIDHeader},
+		AllowedHeaders: []string{"Authorization", "Content-Type", "Prefer", "Idempotency-Key", "If-None-Match", requestIDHeader},
+		ExposedHeaders: []string{"Location", "Retry-After", "ETag", "Preference-Applied", requestIDHeader},
 		MaxAge:         corsMaxAge,
 	})
 }
@@ -195,7 +195,7 @@ func (a *api) limitRate() func(http.Handler) http.Handler {
 			"too many requests from your address: expected at most %d a minute; wait for Retry-After, and poll /status every 2 to 5 seconds", a.RatePerMinute).Retry(window))
 	}
 	byAddress := func(r *http.Request) (string, error) {
-		return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader)), nil
+		return a.clientAddress(r), nil
 	}
 	return httprate.LimitBy(a.RatePerMinute, window, byAddress,
 		httprate.WithLimitHandler(refuse), httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
@@ -248,6 +248,12 @@ func authorizationKind(h http.Header) string {
 	default:
 		return "a key that it does not know"
 	}
+}
+
+// clientAddress is what a client is counted by: of IPv6 the network, since a client
+// has all addresses in it.
+func (a *api) clientAddress(r *http.Request) string {
+	return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader))
 }
 
 // clientIP is the last address in the header, the one that the nearest proxy

@@ -8,38 +8,58 @@ import (
 )
 
 const (
-	// newPerHour is how many new keys one process takes in an hour, and newPerWallet
-	// how many of them for one wallet. Rows are never deleted, and whoever makes
-	// wallets can register keys without end: this bounds what the table grows by.
-	newPerHour   = 3600
-	newPerWallet = 8
+	// newPerHour is how many new keys one process takes in an hour, newPerAddress how
+	// many of them from one client address and newPerWallet for one wallet. Rows are
+	// never deleted, and whoever makes wallets can register keys without end: this
+	// bounds what the table grows by, and leaves others their part of it.
+	newPerHour    = 3600
+	newPerAddress = 60
+	newPerWallet  = 8
 )
 
 // allowance counts the new keys of the hour, in memory alone: what is stored
 // tells no wallet. The zero value is ready.
 type allowance struct {
-	mu      sync.Mutex
-	until   time.Time
-	all     int
-	wallets map[[32]byte]int
+	mu        sync.Mutex
+	until     time.Time
+	all       int
+	wallets   map[[32]byte]int
+	addresses map[string]int
 }
 
-// take counts a new key of the wallet, or refuses it until the hour is over.
-func (a *allowance) take(wallet [32]byte, now time.Time) error {
+// take counts a new key of the wallet from the address, or refuses it until the
+// hour is over. What was not registered after all is given back.
+func (a *allowance) take(wallet [32]byte, address string, now time.Time) (giveBack func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !now.Before(a.until) {
-		a.until, a.all, a.wallets = now.Add(time.Hour), 0, map[[32]byte]int{}
+		a.until, a.all, a.wallets, a.addresses = now.Add(time.Hour), 0, map[[32]byte]int{}, map[string]int{}
 	}
 	switch {
 	case a.wallets[wallet] >= newPerWallet:
-		return refusal.New(refusal.RateLimited,
+		return nil, refusal.New(refusal.RateLimited,
 			"user_pubkey: this wallet has registered %d new viewing keys within an hour: expected at most so many; use one that is registered, or come back after Retry-After", newPerWallet).Retry(a.until.Sub(now))
+	case a.addresses[address] >= newPerAddress:
+		return nil, refusal.New(refusal.RateLimited,
+			"your address has registered %d new viewing keys within an hour: expected at most so many; one that is registered already is answered as ever, a new one after Retry-After", newPerAddress).Retry(a.until.Sub(now))
 	case a.all >= newPerHour:
-		return refusal.New(refusal.RateLimited,
+		return nil, refusal.New(refusal.RateLimited,
 			"this relay has registered %d new viewing keys within an hour: expected at most so many; one that is registered already is answered as ever, a new one after Retry-After", newPerHour).Retry(a.until.Sub(now))
 	}
 	a.all++
 	a.wallets[wallet]++
-	return nil
+	a.addresses[address]++
+	hour := a.until
+	return func() { a.giveBack(wallet, address, hour) }, nil
+}
+
+// giveBack takes a key off the hour in which it was counted.
+func (a *allowance) giveBack(wallet [32]byte, address string, hour time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.until.Equal(hour) {
+		a.all--
+		a.wallets[wallet]--
+		a.addresses[address]--
+	}
 }

@@ -1,11 +1,15 @@
 package viewingkey
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,10 +43,10 @@ func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var made uint64
-	register := func(user, signature, key string) (wait time.Duration, refused bool) {
+	var made, clients uint64
+	register := func(address, user, signature, key string) (wait time.Duration, refused bool) {
 		t.Helper()
-		_, err := s.Register(t.Context(), Registration{UserPubkey: user, ViewingKeyHex: key, Signature: signature})
+		_, err := s.Register(t.Context(), Registration{UserPubkey: user, ViewingKeyHex: key, Signature: signature, Address: address})
 		r, refused := refusal.As(err)
 		if err != nil && (!refused || r.Code != refusal.RateLimited) {
 			t.Fatal(err)
@@ -58,34 +62,93 @@ func TestNewKeysOfAnHourAreBounded(t *testing.T) {
 		binary.BigEndian.PutUint64(key[:], made)
 		return hex.EncodeToString(key[:])
 	}
+	// full uses up what one address may register.
+	full := func() (address string) {
+		clients++
+		address = fmt.Sprint("client ", clients)
+		for range newPerAddress/newPerWallet + 1 {
+			user, signature := walletOf(t, message)
+			for range newPerWallet {
+				register(address, user, signature, newKey())
+			}
+		}
+		return address
+	}
 	user, signature := walletOf(t, message)
 	first := newKey()
-	register(user, signature, first)
+	register("", user, signature, first)
 	for range newPerWallet + 5 {
-		register(user, signature, newKey())
+		register("", user, signature, newKey())
 	}
 	if n := len(kept.records); n != newPerWallet {
 		t.Errorf("one wallet registered %d keys within an hour, want %d", n, newPerWallet)
 	}
-	for range newPerHour/newPerWallet + 1 {
-		user, signature := walletOf(t, message)
-		for range newPerWallet {
-			register(user, signature, newKey())
-		}
+	exhausted := full()
+	if n := len(kept.records); n != newPerWallet+newPerAddress {
+		t.Errorf("one address registered %d keys within an hour, want %d", n-newPerWallet, newPerAddress)
+	}
+	for range newPerHour / newPerAddress {
+		full()
 	}
 	if n := len(kept.records); n != newPerHour {
 		t.Errorf("%d keys were registered within an hour, want %d", n, newPerHour)
 	}
 	clock = clock.Add(45 * time.Minute)
-	if _, refused := register(user, signature, first); refused {
+	if _, refused := register(exhausted, user, signature, first); refused {
 		t.Error("a key that is registered is refused")
 	}
 	another, its := walletOf(t, message)
-	if wait, refused := register(another, its, newKey()); !refused || wait != 15*time.Minute {
+	if wait, refused := register("new", another, its, newKey()); !refused || wait != 15*time.Minute {
 		t.Errorf("a new key is refused %t until %v later, want the rest of the hour", refused, wait)
 	}
 	clock = clock.Add(15 * time.Minute)
-	if _, refused := register(another, its, newKey()); refused {
+	if _, refused := register(exhausted, another, its, newKey()); refused {
 		t.Error("a new key is refused in the next hour")
+	}
+}
+
+// failingStore fails its first inserts; leave is called meanwhile.
+type failingStore struct {
+	memoryStore
+	failures int
+	leave    func()
+}
+
+func (f *failingStore) PutViewingKey(ctx context.Context, r Record) (*Record, error) {
+	if f.failures--; f.failures >= 0 {
+		f.leave()
+		return nil, errors.New("the database is away")
+	}
+	return f.memoryStore.PutViewingKey(ctx, r)
+}
+
+// TestKeysThatWereNotStoredAreNotCounted: who tries again after a fault of the
+// database has lost nothing by it, but for what may have been stored all the same.
+func TestKeysThatWereNotStoredAreNotCounted(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ leaves, refused bool }{
+		"an insert that failed is given back":             {},
+		"one whose client did not wait for it is counted": {leaves: true, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kept := &failingStore{failures: newPerWallet}
+			s, _ := officer(t, kept, "Sign in")
+			user, signature := walletOf(t, "Sign in")
+			var err error
+			for range newPerWallet + 1 {
+				ctx, leave := context.WithCancel(t.Context())
+				kept.leave = func() {
+					if tt.leaves {
+						leave()
+					}
+				}
+				_, err = s.Register(ctx, Registration{UserPubkey: user, ViewingKeyHex: strings.Repeat("7f", 32), Signature: signature})
+				leave()
+			}
+			if _, refused := refusal.As(err); refused != tt.refused || !refused && err != nil {
+				t.Errorf("after %d inserts that failed, the next is answered %v", newPerWallet, err)
+			}
+		})
 	}
 }

@@ -146,7 +146,7 @@ func TestParsePublicKey(t *testing.T) {
 func sealedRecord(t testing.TB, store *memoryStore, s *Service, id byte) Record {
 	t.Helper()
 	identifier, key := [32]byte{id}, [32]byte{7, id}
-	if err := s.put(t.Context(), [32]byte{}, identifier, key); err != nil {
+	if err := s.put(t.Context(), [32]byte{}, "", identifier, key); err != nil {
 		t.Fatal(err)
 	}
 	return store.records[identifier]

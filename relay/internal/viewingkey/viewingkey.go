@@ -39,6 +39,8 @@ type Registration struct {
 	// Identifier is 32 bytes in hexadecimal; nil for the default,
 	// sha256(UserPubkey ‖ lower-case ViewingKeyHex).
 	Identifier *string
+	// Address is the client's, which its new keys are counted by; it is not stored.
+	Address string
 }
 
 // Record is a registration as it is stored.
@@ -149,14 +151,14 @@ func (s *Service) Register(ctx context.Context, reg Registration) (identifier st
 	if err := s.checkSignature(wallet, reg.Signature); err != nil {
 		return "", err
 	}
-	if err := s.put(ctx, [32]byte(wallet), id, key); err != nil {
+	if err := s.put(ctx, [32]byte(wallet), reg.Address, id, key); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(id[:]), nil
 }
 
 // put stores a key that is new, as far as new ones are taken.
-func (s *Service) put(ctx context.Context, wallet, id, key [32]byte) error {
+func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, key [32]byte) error {
 	existing, err := s.store.ViewingKey(ctx, id)
 	if err != nil {
 		return fmt.Errorf("look for viewing key: %w", err)
@@ -164,15 +166,20 @@ func (s *Service) put(ctx context.Context, wallet, id, key [32]byte) error {
 	if existing != nil {
 		return same(existing, fingerprint(id, key))
 	}
-	if err := s.allowance.take(wallet, s.now()); err != nil {
-		return err
-	}
 	sealed, err := box.SealAnonymous(nil, key[:], &s.publicKey, s.random)
 	if err != nil {
 		return fmt.Errorf("seal viewing key: %w", err)
 	}
+	giveBack, err := s.allowance.take(wallet, address, s.now())
+	if err != nil {
+		return err
+	}
 	record := Record{Identifier: id, Sealed: sealed, Fingerprint: fingerprint(id, key), KeyID: s.keyID}
 	existing, err = s.store.PutViewingKey(ctx, record)
+	// What a client broke off may have been stored: giving it back would be a way around the bound.
+	if existing != nil || err != nil && ctx.Err() == nil {
+		giveBack()
+	}
 	if err != nil {
 		return fmt.Errorf("store viewing key: %w", err)
 	}

@@ -1,0 +1,118 @@
+package httpapi_test
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestALongFieldCostsNothing: base58 takes time by the square of a text's length, 40
+// ms for one that a body has room for. Each request is well-formed but for one text,
+// and goes to what decodes it in earnest. What counts is the least processor time of
+// ten, which no load of the machine makes longer.
+func TestALongFieldCostsNothing(t *testing.T) {
+	t.Parallel()
+	const most = 10 * time.Millisecond  // a refusal takes 0.3, and 1.5 with the race detector
+	long := strings.Repeat("z", 12_000) // ones are decoded for nothing
+	in := shieldpool.PublicInputs{PublicAmount: -1_000_000_000, MintAddress: shieldpool.Development().Mints[0].Field, Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
+	inputs := with("public_inputs", b64(in.Bytes()))
+	withdrawal := func(text string) string { return transactBody(inputs, with("recipient", text)) }
+	swap := func(name string) string { return swapBody(inputs, with(name, long)) }
+	key := func(name string) string {
+		return registerBody(with("user_pubkey", outputMint.String()), with("viewing_key", hex32), with(name, long))
+	}
+	tests := map[string]struct{ path, body string }{
+		"the recipient of a transaction":   {"/transact", withdrawal(long)},
+		"the recipient of a withdrawal":    {"/withdraw", withdrawal(long)},
+		"the recipient of a swap":          {"/transact_swap", swap("recipient")},
+		"the mint of a swap":               {"/transact_swap", swap("output_mint")},
+		"the token account of a swap":      {"/transact_swap", swap("recipient_ata")},
+		"the wallet of a viewing key":      {"/viewing-key/register", key("user_pubkey")},
+		"the signature over a viewing key": {"/viewing-key/register", key("signature")},
+	}
+	api := earnest(t)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			least := time.Hour
+			for range 10 {
+				rec, r := httptest.NewRecorder(), post(test.path, test.body)
+				began := processorTime(t)
+				api.ServeHTTP(rec, r)
+				least = min(least, processorTime(t)-began)
+				if rec.Code != http.StatusBadRequest && rec.Code != http.StatusUnauthorized {
+					t.Fatalf("the answer is %d %s, want a refusal", rec.Code, rec.Body)
+				}
+			}
+			if least > most {
+				t.Errorf("a refusal takes %s of a processor, want %s at most", least, most)
+			}
+		})
+	}
+}
+
+// processorTime is what this thread has had of a processor.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// earnest is an API before what judges bytes in a relay; nothing behind that is
+// there, as no refusal by bytes alone reaches it.
+func earnest(t *testing.T) http.Handler {
+	t.Helper()
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := struct{ submission.Store }{}
+	signs, err := submission.NewSignPolicy("plain", store, [32]byte{}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admission, err := submission.NewAdmission(submission.AdmissionOptions{
+		Store: store, Pool: pool, State: struct{ submission.PoolState }{}, Payers: noPayers{}, Spending: struct{ submission.Spending }{},
+		Key: new(groth16.Key), Signs: signs, Observer: struct{ submission.Observer }{}, Engine: new(submission.Engine), Now: time.Now, NewID: uuid.New,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	officer, _, err := viewingkey.GenerateComplianceKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := viewingkey.New(viewingkey.Options{
+		Store: struct{ viewingkey.Store }{}, Messages: []string{"sign in"}, CompliancePublicKey: officer, Random: rand.Reader, Now: time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &domains{submit: admission.Submit}
+	return newFixture(t, d, swapping, func(o *httpapi.Options) { o.ViewingKeys = keys }).handler
+}
+
+// noPayers are fee payers of which there are none.
+type noPayers struct{ submission.FeePayers }
+
+func (noPayers) Keys() []solana.PublicKey { return nil }
