@@ -48,9 +48,9 @@ ORDER BY `
 	// lastRootSeq is that of settlements.
 	lastRootSeq = `9223372036854775807`
 
-	// claimBegun is what was taken up before and is held by no reason: its attempts
-	// may be on the chain.
-	claimBegun = `(s.state = 'processing' AND s.hold_reason IS NULL)`
+	// claimBegun is what was taken up before and waits for nothing, or for a second
+	// endpoint to say what came of it: its attempts may be on the chain.
+	claimBegun = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + submission.HoldSecond + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
 	// probeSQL takes one of those that wait, in turn: each is due again later than

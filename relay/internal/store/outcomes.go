@@ -24,7 +24,8 @@ import (
 // The landing of a swap's first leg makes its settlement, which is nobody's
 // before the commit. When that is final, what it cost takes the place of what was
 // booked for it with the first leg, and what it gave back is taken off the caps,
-// after the pin: everywhere else, too, buckets are locked last.
+// after the pin: everywhere else, too, buckets are locked last. A pin that says the
+// same already is left alone: a conflict locks its row, on which all landings would wait.
 const (
 	landings = `
 WITH landing AS MATERIALIZED (
@@ -60,8 +61,10 @@ SELECT id, epoch, owner, ` + tellDone + ` FROM done`
 	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned, s.parent
 ), pinned AS (
 	INSERT INTO proof_signs (key_hash, sign, signature)
-	SELECT DISTINCT ON (p.key_hash) p.key_hash, p.sign, p.signature FROM unnest($11::bytea[], $12::text[], $13::bytea[]) AS p (key_hash, sign, signature)
-	WHERE p.signature IN (SELECT signature FROM done)
+	SELECT p.key_hash, p.sign, p.signature FROM (
+		SELECT DISTINCT ON (t.key_hash) t.* FROM unnest($11::bytea[], $12::text[], $13::bytea[]) WITH ORDINALITY AS t (key_hash, sign, signature, nth)
+		WHERE t.signature IN (SELECT signature FROM done) ORDER BY t.key_hash, t.nth
+	) p WHERE NOT EXISTS (SELECT FROM proof_signs q WHERE q.key_hash = p.key_hash AND q.sign = p.sign)
 	ON CONFLICT (key_hash) DO UPDATE SET sign = EXCLUDED.sign, signature = EXCLUDED.signature, created_at = now()
 	WHERE proof_signs.sign <> EXCLUDED.sign RETURNING 1
 ), ended AS (

@@ -663,6 +663,7 @@ func TestAccountsThatAnEarlierReleaseMadeApartAreOver(t *testing.T) {
 	ok(t, migrateTo(ctx, s.Pool, 5))
 	exec(t, s, `UPDATE attempts SET purpose = 'accounts'`)
 	exec(t, s, `UPDATE swaps SET phase = 'accounts_ready'`)
+	exec(t, s, `INSERT INTO swaps (id, phase, timeout_slot, ended) VALUES (gen_random_uuid(), 'accounts_ready', 0, true)`)
 	ok(t, Migrate(ctx, s.Pool, slog.New(slog.DiscardHandler)))
 	ok(t, s.Release(ctx, c.Lease(), 0, ""))
 	got := claimSettlements(t, s, w)[0]
@@ -671,5 +672,25 @@ func TestAccountsThatAnEarlierReleaseMadeApartAreOver(t *testing.T) {
 	}
 	if err := s.RecordAttempt(ctx, got.Lease(), attemptFor(2, "accounts")); err == nil {
 		t.Error("accounts are made apart again")
+	}
+	if n := one[int](t, s, `SELECT count(*) FROM swaps WHERE phase = 'accounts_ready'`); n != 1 {
+		t.Errorf("%d swaps that had ended were left as they are, want 1: an upgrade reads only what is open", n)
+	}
+}
+
+// TestAnUpgradeReadsNoTableFromEndToEnd: nobody could write to it meanwhile.
+func TestAnUpgradeReadsNoTableFromEndToEnd(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	s, err := New(pool)
+	ok(t, err)
+	ok(t, migrateTo(t.Context(), pool, 3))
+	exec(t, s, `CREATE TABLE before AS SELECT conrelid, conname FROM pg_constraint WHERE contype = 'c'`)
+	ok(t, Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
+	scanned := one[string](t, s, `SELECT COALESCE(string_agg(c.conname, ', '), '') FROM pg_constraint c
+		WHERE contype = 'c' AND convalidated AND conrelid IN (SELECT conrelid FROM before)
+		AND NOT EXISTS (SELECT FROM before b WHERE b.conrelid = c.conrelid AND b.conname = c.conname)`)
+	if scanned != "" {
+		t.Errorf("%s of tables that were there before are checked for all rows, want NOT VALID", scanned)
 	}
 }

@@ -14,12 +14,21 @@ import (
 
 // undecidedSQL takes what waits for the end of an attempt, due or not: it is for an
 // operator who does not want to wait.
-const undecidedSQL = claimHead + `s.state = 'processing' AND s.lease_owner IS NULL AND s.hold_reason = '` + submission.HoldExpiry + `'` +
-	claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
+const undecidedSQL = claimHead + undecided + ` AND s.lease_owner IS NULL` + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
+
+const undecided = `s.state = 'processing' AND s.hold_reason = '` + submission.HoldExpiry + `' AND s.kind IN (` + firstLegs + `, 'settlement')`
 
 // ClaimUndecided implements submission.UndecidedStore.
 func (s *Store) ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
 	return s.claim(ctx, undecidedSQL, worker, limit)
+}
+
+// CountUndecided implements submission.UndecidedStore. It reads every open row.
+func (s *Store) CountUndecided(ctx context.Context) (n int, err error) {
+	if err := s.Pool.QueryRow(ctx, `SELECT count(*) FROM submissions s WHERE `+undecided).Scan(&n); err != nil {
+		return 0, unavailable(fmt.Errorf("count undecided submissions: %w", err))
+	}
+	return n, nil
 }
 
 // LiveAttempt is an attempt that may still land, as its operator sees it: nothing of

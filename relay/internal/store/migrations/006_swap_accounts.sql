@@ -6,7 +6,7 @@ ALTER TABLE attempts DROP CONSTRAINT attempts_purpose_check;
 UPDATE attempts SET dead = true, paid = cost
 WHERE submission_id IN (SELECT id FROM swaps WHERE NOT ended) AND purpose = 'accounts' AND NOT dead;
 ALTER TABLE attempts ADD CONSTRAINT attempts_purpose_check CHECK (purpose IN ('transact', 'execute', 'refund')) NOT VALID;
-UPDATE swaps SET phase = 'funded' WHERE phase = 'accounts_ready';
+UPDATE swaps SET phase = 'funded' WHERE phase = 'accounts_ready' AND NOT ended;
 
 ---- create above / drop below ----
 

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+)
+
+// TestWhatARelayHoldsIsUndecidedToo: it is not to be claimed now, and still waits. Of a
+// later release's kinds this one ends none.
+func TestWhatARelayHoldsIsUndecidedToo(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	exec(t, s, `ALTER TABLE submissions DROP CONSTRAINT submissions_kind_check`)
+	free, leased, loan := held(t, s, withdrawal(1, 0)), held(t, s, withdrawal(2, 0)), held(t, s, withdrawal(3, 0))
+	for _, c := range []*submission.Claimed{free, leased, loan} {
+		ok(t, s.Release(ctx, c.Lease(), time.Hour, submission.HoldExpiry))
+	}
+	exec(t, s, `UPDATE submissions SET lease_owner = $2 WHERE id = $1`, leased.ID, worker(t, s))
+	exec(t, s, `UPDATE submissions SET kind = 'loan' WHERE id = $1`, loan.ID)
+	if n, err := s.CountUndecided(ctx); err != nil || n != 2 {
+		t.Errorf("%d are undecided (%v), want 2", n, err)
+	}
+	got, err := s.ClaimUndecided(ctx, worker(t, s), 10)
+	if err != nil || !slices.Equal(ids(got), []uuid.UUID{free.ID}) {
+		t.Errorf("claimed are %v (%v), want the one that nobody holds", ids(got), err)
+	}
+}
+
+// TestWhatWaitsForASecondEndpointIsProbedWithWhatWasBegun: its outcome may be on the
+// chain for long, and needs nothing of what the queue waits for.
+func TestWhatWaitsForASecondEndpointIsProbedWithWhatWasBegun(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	for n, reason := range []string{"", submission.HoldSecond, submission.HoldSecond, submission.HoldChain, submission.HoldChain} {
+		ok(t, s.Release(ctx, held(t, s, withdrawal(uint64(n)+1, 0)).Lease(), 0, reason))
+	}
+	if got, err := s.Probe(ctx, worker(t, s), 10); err != nil || len(got) != 4 {
+		t.Errorf("%d are probed (%v), want the 3 that may have landed, and one of the others", len(got), err)
+	}
+}
+
+// TestWhatIsPinnedAlreadyIsNotLocked: else all landings of the fleet would wait for each other.
+func TestWhatIsPinnedAlreadyIsNotLocked(t *testing.T) {
+	t.Parallel()
+	s, ctx := open(t), t.Context()
+	pin := func(n byte) submission.SignPin {
+		return submission.SignPin{Sign: "plain", Signature: attempt(n).Signature}
+	}
+	first, second := held(t, s, withdrawal(1, 0)).Lease(), held(t, s, withdrawal(2, 0)).Lease()
+	complete(t, s, landing(first, 1))
+	complete(t, s, landing(second, 2))
+	finalize(t, s, landing(first, 1), pin(1))
+	tx, err := s.Pool.Begin(ctx)
+	ok(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	_, err = tx.Exec(ctx, `SELECT FROM proof_signs FOR UPDATE`)
+	ok(t, err)
+	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := s.Finalize(soon, []submission.Landing{landing(second, 2)}, []submission.SignPin{pin(2)}); err != nil {
+		t.Errorf("a landing waits for whoever holds the pin: %v", err)
+	}
+}
