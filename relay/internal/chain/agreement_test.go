@@ -103,9 +103,11 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 		{block{1151, 651}, 968, 0},
 		{block{1149, 649}, 0, 0}, // another node, a little behind
 		{block{1200, 700}, 968, 0},
-		{block{1252, 751}, 1068, 1},
-		{block{1320, 814}, 1118, 1},
-		{block{1321, 815}, 1118, 2},
+		{block{1252, 751}, 1068, 0},
+		{block{1333, 832}, 1118, 0},
+		{block{1334, 833}, 1118, 1},
+		{block{1433, 932}, 1220, 1},
+		{block{1434, 933}, 1220, 2},
 		{block{1300, 2000}, 0, 0}, // another story, which begins anew
 		{block{1440, 2140}, 0, 0},
 		{block{1460, 2151}, 1268, 0},
@@ -118,5 +120,17 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 		if slot != test.want || !before.Equal(want) {
 			t.Errorf("after block %d, %+v, blockhashes are over up to slot %d and of %s, want %d and %s", i, test.block, slot, before, test.want, want)
 		}
+	}
+}
+
+// TestAFinalityThatStandsIsNotRemembered: the height of one slot rises for ever.
+func TestAFinalityThatStandsIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	h := &heights{slack: 10, said: make([]saying, 1)}
+	for height := range uint64(10_000) {
+		h.finalized(0, block{1000, height}, 1_000_000_000, time.Unix(int64(height), 0))
+	}
+	if n := len(h.said[0].final); n > mostFinal {
+		t.Errorf("%d blocks are remembered, want %d at most", n, mostFinal)
 	}
 }

@@ -231,7 +231,7 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit judg
 func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
 	now := e.now()
 	if unconfirmed {
-		if e.front.Possible(ep.index, slot, now) {
+		if e.front.Possible(slot, now) {
 			return nil
 		}
 	} else if e.front.Saw(ep.index, slot, best, now) {

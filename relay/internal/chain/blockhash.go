@@ -52,7 +52,8 @@ type hashFlight struct {
 // Its last valid block height is the most that it can be by what two endpoints
 // agree on; with a single one, what that says. While there are several and none
 // bears the other out it is what no height exceeds, the slot: a transaction must
-// not seem dead early on one endpoint's word.
+// not seem dead early on one endpoint's word. For the same reason the slot is the
+// highest that any of several tells while they do not agree.
 func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
 	b := &e.hashes
 	for {
@@ -100,6 +101,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 			if err == nil {
 				h.LastValidBlockHeight, err = e.lastValid(ctx, at, h)
 			}
+			h.Slot = max(h.Slot, e.front.Highest(e.now()))
 			return h, err
 		},
 	})
@@ -155,12 +157,7 @@ func (e *Endpoints) lastValid(ctx context.Context, at asked, h ledger.Blockhash)
 		if err := e.askHeights(ctx, at); err != nil {
 			return 0, err
 		}
-		e.askSlots(ctx, at)
-		// By what the others have said now.
-		if err := e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, true); err != nil {
-			return 0, err
-		}
-		if err := e.possible(at.index, h, b); err != nil {
+		if err := e.possible(at.index, h, b); err != nil { // by what the others have said now
 			return 0, err
 		}
 	case due:
@@ -168,11 +165,11 @@ func (e *Endpoints) lastValid(ctx context.Context, at asked, h ledger.Blockhash)
 	}
 	if a, ok := e.heights.agreedOn(); ok {
 		// The blockhash may be newer than the endpoint says, but not than the chain.
-		_, most := a.between(max(b.slot, at.best))
+		_, most := a.between(max(b.slot, at.best, e.front.Highest(e.now())))
 		return max(most+hashLife, h.LastValidBlockHeight), nil
 	}
 	if several {
-		return h.Slot + hashLife, nil
+		return max(h.Slot, e.front.Highest(e.now())) + hashLife, nil
 	}
 	return h.LastValidBlockHeight, nil
 }
@@ -211,20 +208,6 @@ func (e *Endpoints) askHeights(ctx context.Context, at asked) error {
 		return err
 	}
 	return nil
-}
-
-// askSlots asks other endpoints where they are until one agrees with an endpoint whose
-// slot nobody has borne out yet: a transaction that names the slot of a blockhash is sent
-// to no endpoint that has not reached it.
-func (e *Endpoints) askSlots(ctx context.Context, at asked) {
-	if e.Agreed() {
-		return
-	}
-	others(ctx, e, query[uint64]{
-		method: "getSlot", urgency: judge.Read,
-		do:   func(ctx context.Context, at asked) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
-		slot: func(slot uint64) uint64 { return slot },
-	}, at.index, func(*endpoint, uint64) bool { return e.Agreed() })
 }
 
 // newest reads an endpoint's newest confirmed block, and holds it against what is

@@ -330,10 +330,6 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to judge.State) {
 	e.turned.raise()
 }
 
-// Agreed reports whether it is known where the chain is by more than one endpoint's
-// word, or by that of the only one there is: then no answer is of a slot far ahead of it.
-func (e *Endpoints) Agreed() bool { return len(e.all) == 1 || e.front.Agreed(e.now()) }
-
 // BorneOut reports whether the chain has reached a slot by more than one endpoint's
 // word, or by that of the only one there is.
 func (e *Endpoints) BorneOut(slot uint64) bool { return e.front.BorneOut(slot, e.now()) }

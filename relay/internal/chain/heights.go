@@ -26,6 +26,9 @@ const (
 	// hashSlotDoubt is by how many slots a blockhash may be newer than the endpoint
 	// said that gave it.
 	hashSlotDoubt = 32
+	// mostFinal is how many finalized blocks of an endpoint are remembered: twice what is
+	// needed of one that does not lie.
+	mostFinal = 256
 )
 
 // agreement is that at a slot the block height is from low to high. From one slot
@@ -209,11 +212,12 @@ func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired 
 		if f.height+hashLife < b.height {
 			expired = f.slot - min(f.slot, hashSlotDoubt)
 		}
-		if f.most+hashLife+hashSlotDoubt < b.height {
+		// Twice its life: the endpoint that gave the blockhash may have been so far ahead.
+		if f.most+2*hashLife < b.height {
 			before, useful = f.at, k
 		}
 	}
-	s.final = s.final[useful:]
+	s.final = s.final[max(useful, len(s.final)-mostFinal):]
 	return expired, before
 }
 

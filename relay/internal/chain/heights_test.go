@@ -33,6 +33,36 @@ func blockAt(slot uint64) (height uint64)  { return slot - skippedSlots }
 func lastOf(slot uint64) (last uint64)     { return blockAt(slot) + 150 }
 func noHigher(slot uint64) (height uint64) { return slot + 150 }
 
+// TestALieOfAnOutageMakesNobodyBehind: while the honest endpoint is away the other one's
+// blockhashes are too high, and it goes when the honest one is back.
+func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("liar", "b")
+		e, _ := newEndpoints(t, n, of("liar", "b"), nil)
+		n["liar"].tells(100_000, tooHigh, tooHigh)
+		n["b"].fail(sick)
+		if h, err := e.LatestBlockhash(t.Context()); err != nil || h.Slot != 100_000 {
+			t.Fatalf("the blockhash is of slot %d, error %v, want that of the only one that answers", h.Slot, err)
+		}
+		time.Sleep(2 * time.Second)
+		n["b"].heal()
+		n["b"].tells(100_005, truth, truth)
+		n["liar"].fail(sick)
+		delete(n["liar"].said, "getLatestBlockhash")
+		delete(n["liar"].said, "getEpochInfo")
+		var h ledger.Blockhash
+		var err error
+		for range 10 { // its breaker is tried again in moments
+			if h, err = e.LatestBlockhash(t.Context()); err == nil && h.Slot == 100_005 {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+		t.Errorf("the blockhash is of slot %d, error %v, want the honest one's", h.Slot, err)
+	})
+}
+
 // TestABlockhashesHeightIsNoSingleEndpointsWord: the endpoint that is asked first
 // lies about block heights. What is recorded as the last valid height is never
 // below the truth, and the lie itself only of an only endpoint.
@@ -148,8 +178,8 @@ func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 		"one of three is too high":                     {[]string{"liar", "b", "c"}, tooHigh, false, lastOf(slot), 190, 0},
 		"one of three is too low, wrongly recorded":    {[]string{"liar", "b", "c"}, tooLow, false, noHigher(slot), 270, 0},
 		"one of two, the other away for long":          {[]string{"liar", "b"}, truth, true, lastOf(slot), 400, 0},
-		"two, wrongly recorded, with its slot":         {[]string{"liar", "b"}, truth, false, forEver, 350, 1_000_000},
-		"an only one, wrongly recorded, with its slot": {[]string{"liar"}, truth, false, forEver, 350, 1_000_000},
+		"two, wrongly recorded, with its slot":         {[]string{"liar", "b"}, truth, false, forEver, 450, 1_000_000},
+		"an only one, wrongly recorded, with its slot": {[]string{"liar"}, truth, false, forEver, 450, 1_000_000},
 		"one of two stands still, with a wrong slot":   {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return blockAt(slot) }, false, forEver, never, 1_000_000},
 		"one of two, too high, the other away a while": {[]string{"liar", "b"}, tooHigh, true, lastOf(slot), 400, 0},
 	}

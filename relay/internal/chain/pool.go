@@ -43,6 +43,8 @@ type PoolOptions struct {
 	// BorneOut reports whether more than one endpoint's word says that the chain has
 	// reached a slot: only then are answers of lower slots older. Nil for always.
 	BorneOut func(slot uint64) bool
+	// Everywhere reads an account at every endpoint; nil when there is only one.
+	Everywhere func(ctx context.Context, key solana.PublicKey) []Told
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
 	// Changed is told of every new state of the tree account, with the error of
@@ -65,15 +67,19 @@ type PoolReader struct {
 	interval time.Duration
 	changed  func(ledger.Snapshot, error)
 	mints    map[string]bool
+	// everywhere is nil when there is only one endpoint.
+	everywhere func(context.Context, solana.PublicKey) []Told
 
-	flight singleflight.Group
+	flight  singleflight.Group
+	started time.Time // the last read
 
-	mu      sync.Mutex
-	last    *ledger.Snapshot
-	data    []byte // the account's bytes behind last
-	started time.Time
-	// told is when the slot of last was last told by an endpoint.
-	told time.Time
+	taking sync.Mutex // held while an answer is taken into account
+	data   []byte     // the account's bytes behind last
+	told   time.Time  // when an endpoint last told last
+
+	mu     sync.Mutex
+	last   *ledger.Snapshot
+	around time.Time // when the last round of all endpoints began
 }
 
 // NewPool makes a reader of one pool. It makes no call.
@@ -84,7 +90,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, borneOut: o.BorneOut, interval: o.MinInterval, changed: o.Changed, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, borneOut: o.BorneOut, interval: o.MinInterval, changed: o.Changed, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
 	}
@@ -146,7 +152,7 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (ledger.Root, error)
 // Inspect reads, at one slot, which of the inputs' nullifiers are spent and
 // what the recipient holds; a zero recipient is not read. The slot is not
 // before minContextSlot: who knows of an event at that slot gets an answer that
-// knows of it too. A nullifier is spent when its account exists and the program
+// knows of it too. Nor is it one that a single endpoint alone claims. A nullifier is spent when its account exists and the program
 // owns it: anybody can put a lamport on the address.
 func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
 	var keys []solana.PublicKey
@@ -168,7 +174,10 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 	if err != nil {
 		return ledger.Inspection{}, unavailable(err)
 	}
-	out := ledger.Inspection{Slot: slot}
+	out := ledger.Inspection{Slot: minContextSlot}
+	if p.borneOut(slot) { // else what asks for it next would be asked of no honest node
+		out.Slot = slot
+	}
 	for k, i := range inputs {
 		out.Spent[i] = accounts[k] != nil && accounts[k].Owner.Equals(p.pool.Profile.ProgramID)
 	}
@@ -192,6 +201,7 @@ func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey)
 // reading is what one read of the tree account, begun at at, brought.
 type reading struct {
 	snapshot ledger.Snapshot
+	all      []ledger.Snapshot // of every endpoint, when all were asked
 	at       time.Time
 	err      error
 }
@@ -204,11 +214,7 @@ func (p *PoolReader) cached() *ledger.Snapshot {
 
 // refresh reads the tree account when the interval allows it. Only one runs at a time.
 func (p *PoolReader) refresh(ctx context.Context) reading {
-	if wait := p.interval - p.now().Sub(p.started); !p.started.IsZero() && wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		<-timer.C
-	}
+	p.pause(p.started)
 	p.started = p.now()
 	r := reading{at: p.started}
 	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{p.pool.MerkleTree}, ledger.Confirmed, 0)
@@ -216,46 +222,82 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 		r.err = unavailable(err)
 		return r
 	}
-	r.snapshot, r.err = p.take(accounts[0], slot, r.at)
+	var alone bool
+	if r.snapshot, alone, r.err = p.take(accounts[0], slot, r.at); alone {
+		if all, err := p.readEverywhere(ctx); err == nil && all.err == nil {
+			r.snapshot = all.snapshot
+		}
+		return r
+	}
+	p.lookAround(ctx)
 	return r
 }
 
-// take makes the account's state the newest one and returns it.
-func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (ledger.Snapshot, error) {
+// pause waits until the interval since the last read is over.
+func (p *PoolReader) pause(last time.Time) {
+	if wait := p.interval - p.now().Sub(last); !last.IsZero() && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		<-timer.C
+	}
+}
+
+// take makes the account's state the newest one and returns it. When it has fewer
+// leaves than are known it returns what is known, and that one endpoint alone says so.
+func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (s ledger.Snapshot, alone bool, err error) {
+	p.taking.Lock()
+	defer p.taking.Unlock()
 	last := p.cached()
 	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust && p.borneOut(last.Slot) {
 		// A node behind the one asked before: what we hold is newer than all it knows.
-		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: last.Slot, At: at, Checked: last.Checked}, p.data), nil
+		return p.repeat(at), false, nil
 	}
-	p.told = at
-	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
-		if last != nil {
-			// The program closes no pool: whoever answered has lost the account.
-			return ledger.Snapshot{}, unavailable(malformed("getMultipleAccounts", "the merkle_tree account, which was there, is not: the endpoint's state is incomplete"))
-		}
-		return ledger.Snapshot{}, p.notInitialised(a)
+	s, err = p.parse(a, slot, at)
+	switch {
+	case err != nil:
+		return ledger.Snapshot{}, false, err
+	case p.everywhere != nil && s.Checked && p.fewer(s):
+		return p.repeat(at), true, nil
+	default:
+		return p.keep(s, a.Data), false, nil
 	}
-	if last != nil && bytes.Equal(a.Data, p.data) {
-		return p.keep(ledger.Snapshot{Tree: last.Tree, Slot: slot, At: at, Checked: last.Checked}, p.data), nil
-	}
-	tree, err := p.pool.Profile.ParseTree(a.Data)
-	if err != nil {
-		return ledger.Snapshot{}, refusal.New(refusal.PoolNotInitialised,
-			"the pool's merkle_tree account %s is not laid out as profile %s says: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
-			Retry(retryPool).Because(err)
-	}
-	err = tree.SelfCheck()
-	s := p.keep(ledger.Snapshot{Tree: tree, Slot: slot, At: at, Checked: err == nil}, a.Data)
-	p.changed(s, err)
-	return s, nil
 }
 
+// repeat says again what is known, at another time.
+func (p *PoolReader) repeat(at time.Time) ledger.Snapshot {
+	s := *p.cached()
+	s.At = at
+	return p.note(s, p.data)
+}
+
+// keep makes the snapshot, which an endpoint has just told, the newest one.
 func (p *PoolReader) keep(s ledger.Snapshot, data []byte) ledger.Snapshot {
+	p.told = s.At
+	changed := !bytes.Equal(data, p.data)
+	s = p.note(s, data)
+	if changed {
+		var err error
+		if !s.Checked {
+			err = s.Tree.SelfCheck()
+		}
+		p.changed(s, err)
+	}
+	return s
+}
+
+func (p *PoolReader) note(s ledger.Snapshot, data []byte) ledger.Snapshot {
 	s.Doubtful = !p.borneOut(s.Slot)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.data = &s, data
 	return s
+}
+
+// misread is of an account that is not laid out as the profile says.
+func (p *PoolReader) misread(err error) error {
+	return refusal.New(refusal.PoolNotInitialised,
+		"the pool's merkle_tree account %s is not laid out as profile %s says: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
+		Retry(retryPool).Because(err)
 }
 
 // notInitialised guides to the command that mends it.

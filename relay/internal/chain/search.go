@@ -29,28 +29,31 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	if err != nil {
 		return first, err
 	}
-	looks, words := []ledger.Look{first}, []word{{e.all[by], first.Statuses, first.Slot}}
-	statuses, done, outvoted := conclude(words, true)
+	looks, words := []ledger.Look{first}, []word{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
+	statuses, done, outvoted := conclude(words, true, e.maxLag)
 	if done || !e.another(by) {
 		return first, nil
 	}
 	others(ctx, e, e.witnesses(signatures), by, func(ep *endpoint, w witness) bool {
-		words = append(words, word{ep, w.Statuses, w.Slot})
-		if w.horizon {
-			looks = append(looks, w.Look)
+		if !w.horizon {
+			w.FinalizedHeight = 0
 		}
-		statuses, done, outvoted = conclude(words, true)
-		return done && w.horizon && w.FinalizedHeight+e.maxLag >= first.FinalizedHeight
+		looks, words = append(looks, w.Look), append(words, word{ep, w.Statuses, w.Slot, w.FinalizedHeight})
+		statuses, done, outvoted = conclude(words, true, e.maxLag)
+		return done && w.horizon && apart(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
 	})
 	e.compareWords(words)
-	second := len(looks) > 1
-	if outvoted { // what is asked of the first is then nothing to go by
-		statuses, _, _ = conclude(words[1:], true)
-		if looks = looks[1:]; len(looks) == 0 {
-			return ledger.Look{Statuses: statuses}, nil
+	// A horizon is nothing to go by of one that is outvoted, or that the chain cannot have.
+	useful := looks[:0]
+	for k, look := range looks {
+		if !outvoted[k] && words[k].height > 0 {
+			useful = append(useful, look)
 		}
 	}
-	out := together(looks, e.heights.seconded(second, e.now()))
+	if looks = useful; len(looks) == 0 {
+		return ledger.Look{Statuses: statuses}, nil
+	}
+	out := together(looks, e.heights.seconded(len(looks) > 1, e.now()))
 	out.Statuses = statuses
 	return out, nil
 }
@@ -122,6 +125,6 @@ func (e *Endpoints) search(ctx context.Context, at asked, signatures []solana.Si
 		return ledger.Look{}, err
 	}
 	look := ledger.Look{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
-	look.ExpiredSlot, look.ExpiredAt = e.heights.finalized(at.index, final, slot, e.now())
+	look.ExpiredSlot, look.ExpiredAt = e.heights.finalized(at.index, final, max(slot, at.best), e.now())
 	return look, nil
 }

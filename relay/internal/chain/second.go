@@ -81,69 +81,109 @@ func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough
 	}
 }
 
-// word is what one endpoint says of signatures, standing at a slot.
+// word is what one endpoint says of signatures, standing at a slot. height is that of
+// its finalized block, which tells whether its not knowing one means anything; 0 when that
+// is not known.
 type word struct {
 	by       *endpoint
 	statuses []*ledger.Status
 	slot     uint64
+	height   uint64
 }
 
-// conclude gives what follows from the words of endpoints, the first of which says
-// most. What is Decisive has to be in two of them, else it is not verified; with
-// absence, that a signature is not known, too. done says that no further word is
-// needed, and outvoted that two do not know what the first says is over.
-func conclude(words []word, absence bool) (statuses []*ledger.Status, done, outvoted bool) {
-	statuses, done = make([]*ledger.Status, len(words[0].statuses)), true
-	for i, first := range words[0].statuses {
-		if !first.Decisive() && (first != nil || !absence) {
-			statuses[i] = first
-			continue
+// conclude gives what follows from the words of endpoints. What is Decisive has to be in
+// two of them, else it is not verified; with absence, that a signature is not known, too.
+// done says that no further word is needed, and outvoted which words tell of a signature
+// that two others do not know.
+func conclude(words []word, absence bool, maxLag uint64) (statuses []*ledger.Status, done bool, outvoted []bool) {
+	current, said := upToDate(words, maxLag), make([]*ledger.Status, len(words))
+	statuses, done, outvoted = make([]*ledger.Status, len(words[0].statuses)), true, make([]bool, len(words))
+	for i := range statuses {
+		for k, w := range words {
+			said[k] = w.statuses[i]
 		}
-		settled, unknown := false, 0
-		statuses[i], settled, unknown = settle(first, words[1:], i)
+		settled, voted := false, false
+		statuses[i], settled, voted = settle(said, current, absence)
 		done = done && settled
-		outvoted = outvoted || unknown > 1
+		for k := range words {
+			outvoted[k] = outvoted[k] || voted && said[k] != nil
+		}
 	}
 	return statuses, done, outvoted
 }
 
-// settle finds what two endpoints say of one signature. unknown counts those that do
-// not know what the first says.
-func settle(first *ledger.Status, others []word, i int) (status *ledger.Status, settled bool, unknown int) {
-	claim := first // by the endpoint that says most
-	for _, w := range others {
-		second := w.statuses[i]
-		switch {
-		case second == nil && first == nil:
-			return nil, true, 0
-		case second == nil:
-			unknown++
-		case claim == nil && !second.Decisive():
-			return second, true, 0
-		case claim == nil:
-			claim = second
-		case sameEnd(claim, second):
-			agreed := *claim
-			agreed.Slot = min(claim.Slot, second.Slot)
-			if !second.Confirmation.AtLeast(claim.Confirmation) {
-				agreed.Confirmation = second.Confirmation
+// upToDate tells of which words it means something that they do not know a signature: of
+// those that are not behind the second highest one.
+func upToDate(words []word, maxLag uint64) []bool {
+	var first, second uint64
+	for _, w := range words {
+		second = max(second, min(first, w.height))
+		first = max(first, w.height)
+	}
+	out := make([]bool, len(words))
+	for k, w := range words {
+		out[k] = w.height > 0 && w.height+maxLag >= second
+	}
+	return out
+}
+
+// settle finds what two endpoints say of one signature. settled says that no further one
+// is needed, and outvoted that two do not know what another tells. current are those
+// whose not knowing it counts.
+func settle(said []*ledger.Status, current []bool, absence bool) (status *ledger.Status, settled, outvoted bool) {
+	var borne, most *ledger.Status // what two say, and what one says that says most
+	missing := 0
+	for k, a := range said {
+		if a == nil {
+			if current[k] {
+				missing++
 			}
-			return &agreed, true, unknown
+			continue
+		}
+		if most == nil || a.Decisive() && !most.Decisive() {
+			most = a
+		}
+		for _, b := range said[:k] {
+			if b == nil || !sameEnd(a, b) {
+				continue
+			}
+			if both := common(a, b); borne == nil || !borne.Confirmation.AtLeast(both.Confirmation) {
+				borne = both
+			}
 		}
 	}
-	if claim == nil {
-		return nil, false, unknown
+	switch {
+	case most == nil:
+		return nil, !absence || missing > 1, false
+	case borne != nil:
+		more := slices.ContainsFunc(said, func(s *ledger.Status) bool { return s != nil && !borne.Confirmation.AtLeast(s.Confirmation) })
+		return borne, !more, false
+	case absence && missing > 1:
+		return nil, true, true
+	case most.Decisive():
+		alone := *most
+		alone.Unverified = true
+		return &alone, false, false
+	default:
+		return most, !absence, false
 	}
-	alone := *claim
-	alone.Unverified = true
-	return &alone, false, unknown
+}
+
+// common is what two statuses of the same end say both.
+func common(a, b *ledger.Status) *ledger.Status {
+	both := *a
+	both.Slot = min(a.Slot, b.Slot)
+	if !b.Confirmation.AtLeast(a.Confirmation) {
+		both.Confirmation = b.Confirmation
+	}
+	return &both
 }
 
 // bearOut asks other endpoints for the statuses that endpoint by gave and from
 // which something follows, in one call for all.
 func (e *Endpoints) bearOut(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*ledger.Status]) []*ledger.Status {
-	words := []word{{e.all[by], first.value, first.slot}}
-	statuses, done, _ := conclude(words, false)
+	words := []word{{e.all[by], first.value, first.slot, 0}}
+	statuses, done, _ := conclude(words, false, e.maxLag)
 	if done || !e.another(by) {
 		return first.value
 	}
@@ -159,12 +199,12 @@ func (e *Endpoints) bearOut(ctx context.Context, by int, signatures []solana.Sig
 			return pair(at.Statuses(ctx, wanted, true))
 		},
 	}, by, func(ep *endpoint, said slotted[[]*ledger.Status]) bool {
-		w := word{ep, make([]*ledger.Status, len(signatures)), said.slot}
+		w := word{ep, make([]*ledger.Status, len(signatures)), said.slot, 0}
 		for k, i := range open {
 			w.statuses[i] = said.value[k]
 		}
 		words = append(words, w)
-		statuses, done, _ = conclude(words, false)
+		statuses, done, _ = conclude(words, false, e.maxLag)
 		return done
 	})
 	e.compareWords(words)

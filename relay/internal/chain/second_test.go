@@ -134,7 +134,8 @@ func TestOutcomesNeedTwo(t *testing.T) {
 		"two say so of different slots":                {say: []string{lie, status(70, "finalized", "null")}, want: ledger.Status{Slot: 70, Confirmation: ledger.Finalized}, disputes: true},
 		"two of three say so, after one who does not":  {say: []string{lie, "null", lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}, disputes: true},
 		"two of three say so, and one is down":         {say: []string{lie, "", lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
-		"one of three lies that it failed":             {say: []string{fails, lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Err: accountInUse, Unverified: true}, disputes: true},
+		"one of three lies that it failed":             {say: []string{fails, lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}, disputes: true},
+		"one of three says for ever that it is new":    {say: []string{status(90, "confirmed", "null"), lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
 		"one of three lies, and two know it is not so": {say: []string{lie, "null", "null"}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}, disputes: true},
 	}
 	for name, test := range tests {
@@ -186,6 +187,95 @@ func TestALiarBetweenTwoHonestOnesHidesNoDeath(t *testing.T) {
 	})
 }
 
+// TestOneOfThreeDecidesNoFate: whatever one of three endpoints says of a signature, and
+// whichever is asked first, two that agree are believed.
+func TestOneOfThreeDecidesNoFate(t *testing.T) {
+	t.Parallel()
+	status := func(confirmation, err string) string {
+		return fmt.Sprintf(`{"confirmationStatus":%q,"err":%s,"slot":90}`, confirmation, err)
+	}
+	landed, none := status("finalized", "null"), "null"
+	final, unsure := &ledger.Status{Slot: 90, Confirmation: ledger.Finalized}, &ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}
+	tests := map[string]struct {
+		lie, truth string
+		behind     bool // one of the honest ones does not know yet what the other one does
+		want       *ledger.Status
+	}{
+		"it hides a landing":                        {lie: none, truth: landed, want: final},
+		"it calls a landing a failure":              {lie: status("finalized", `"AccountInUse"`), truth: landed, want: final},
+		"it calls a landing new":                    {lie: status("processed", "null"), truth: landed, want: final},
+		"it makes up a landing":                     {lie: landed, truth: none},
+		"it makes up that something is under way":   {lie: status("processed", "null"), truth: none},
+		"it hides a landing, and one is far behind": {lie: none, truth: landed, behind: true, want: unsure},
+	}
+	for name, test := range tests {
+		for place := range 3 {
+			t.Run(fmt.Sprint(name, ", asked as number ", place+1), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					names := []string{"a", "b", "c"}
+					n := newNetwork(names...)
+					say := []string{test.truth, test.truth, test.truth}
+					say[place] = test.lie
+					for i, name := range names {
+						n[name].at(330)
+						if test.behind && i == (place+1)%3 {
+							n[name].at(250)
+							say[i] = none
+						}
+						n[name].set("getSignatureStatuses", says(fmt.Sprintf(`{"context":{"slot":%d},"value":[%s]}`, n[name].slot, say[i])))
+					}
+					e, _ := newEndpoints(t, n, of(names...), nil)
+					look, err := e.Search(t.Context(), []solana.Signature{sigA})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(test.want, look.Statuses[0]); diff != "" {
+						t.Errorf("status differs (-want +got):\n%s", diff)
+					}
+					if look.FinalizedHeight != 290 {
+						t.Errorf("the horizon is %d, want 290, where two are", look.FinalizedHeight)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOneFrozenFinalityHoldsUpNoDeath: of three endpoints the first one tells of the same
+// finalized block for ever.
+func TestOneFrozenFinalityHoldsUpNoDeath(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("a", "b", "c")
+		for _, h := range n {
+			h.at(5000)
+		}
+		n["a"].set("getEpochInfo", says(`{"absoluteSlot":1000,"blockHeight":1000}`))
+		e, _ := newEndpoints(t, n, archives("a", "b", "c"), nil)
+		look, err := e.Search(t.Context(), []solana.Signature{sigA})
+		if err != nil || look.FinalizedHeight != 4960 {
+			t.Errorf("the horizon is %d, error %v, want 4960, where two are", look.FinalizedHeight, err)
+		}
+	})
+}
+
+// TestASlotThatNobodyBearsOutMakesNothingDieEarly: of two endpoints that do not agree the
+// one that is asked tells a slot that is too low, with a blockhash that is new.
+func TestASlotThatNobodyBearsOutMakesNothingDieEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("liar", "honest")
+		n["liar"].at(4000)
+		n["honest"].at(5000)
+		e, _ := newEndpoints(t, n, of("liar", "honest"), nil)
+		known(t, e, n, "liar", "honest")
+		h, err := e.LatestBlockhash(t.Context())
+		if least := n["honest"].standing() - 5; err != nil || h.Slot < least || h.LastValidBlockHeight < least+hashLife {
+			t.Errorf("the blockhash is of slot %d and lives to %d, error %v, want %d or more, and its life", h.Slot, h.LastValidBlockHeight, err, least)
+		}
+	})
+}
+
 // TestAFailedSimulationNeedsTwo: one endpoint fails nothing for good, and stops no
 // signing either.
 func TestAFailedSimulationNeedsTwo(t *testing.T) {
@@ -228,6 +318,38 @@ func TestAFailedSimulationNeedsTwo(t *testing.T) {
 	}
 }
 
+// TestALeadOfOneRaisesNoFloor: the slot of an answer is what the next one must have
+// reached, so that no honest endpoint could give it.
+func TestALeadOfOneRaisesNoFloor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork("liar", "honest")
+		n["honest"].at(1000)
+		n["liar"].at(1000)
+		e, _ := newEndpoints(t, n, of("liar", "honest"), nil)
+		known(t, e, n, "liar", "honest")
+		pool := testPool(t)
+		reader, err := NewPool(PoolOptions{Accounts: e, Pool: pool, Now: time.Now, BorneOut: e.BorneOut})
+		if err != nil {
+			t.Fatal(err)
+		}
+		floor := n["honest"].standing() - 5
+		for ahead, wantMore := range map[uint64]bool{3: true, 50: false} {
+			slot := n["honest"].standing() + ahead
+			n["liar"].set("simulateTransaction", says(fmt.Sprintf(`{"context":{"slot":%d},"value":{"err":null,"unitsConsumed":7}}`, slot)))
+			n["liar"].set("getMultipleAccounts", says(fmt.Sprintf(`{"context":{"slot":%d},"value":[null]}`, slot)))
+			simulated, err := e.Simulate(t.Context(), raw, true, floor)
+			if err != nil || (simulated.Slot == slot) != wantMore || simulated.Slot < floor {
+				t.Errorf("%d ahead: the simulation is of slot %d, error %v", ahead, simulated.Slot, err)
+			}
+			seen, err := reader.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: [2][32]byte{{31: 1}}}, solana.PublicKey{}, floor)
+			if err != nil || (seen.Slot == slot) != wantMore || seen.Slot < floor {
+				t.Errorf("%d ahead: the notes are of slot %d, error %v", ahead, seen.Slot, err)
+			}
+		}
+	})
+}
+
 // TestWhoseSlotIsALieIsAWitnessAllTheSame: of two endpoints one claims to be far ahead.
 // That it says the same of a signature and of a simulation counts; of where the chain is,
 // it says nothing.
@@ -238,8 +360,9 @@ func TestWhoseSlotIsALieIsAWitnessAllTheSame(t *testing.T) {
 		n["honest"].at(200)
 		n["liar"].at(200)
 		e, _ := newEndpoints(t, n, of("honest", "liar"), nil)
-		if _, err := e.LatestBlockhash(t.Context()); err != nil || !e.Agreed() {
-			t.Fatalf("error is %v, and the two agree: %v", err, e.Agreed())
+		known(t, e, n, "honest", "liar")
+		if !e.BorneOut(n["honest"].standing()) {
+			t.Fatal("the two do not agree")
 		}
 		const ahead = 1_000_000
 		n["liar"].at(ahead)

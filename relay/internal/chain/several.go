@@ -116,7 +116,8 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 // Simulate runs a transaction on the newest confirmed state, not before
 // minContextSlot, without sending it; see Client.Simulate. One that fails is run at
 // a second endpoint, too: it succeeds when it does there, since what is sent in
-// vain costs a fee at most, and that it fails holds when both say so.
+// vain costs a fee at most, and that it fails holds when both say so. The slot of the
+// result is minContextSlot where a single endpoint alone claims a later one.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
 	simulate := func(least uint64) query[ledger.Simulation] {
 		return query[ledger.Simulation]{
@@ -129,13 +130,17 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	q := simulate(minContextSlot)
 	q.slot = func(s ledger.Simulation) uint64 { return s.Slot }
 	out, by, err := askWhom(ctx, e, q)
+	at := out.Slot
+	if err == nil && !e.BorneOut(at) { // what asks for it next would be asked of no honest node
+		out.Slot = minContextSlot
+	}
 	if err != nil || out.Err == nil || !e.another(by) {
 		return out, err
 	}
 	// A second one that is a little behind may tell, one far behind may not.
 	failed := []ledger.Simulation{out}
 	out.Unverified = true
-	least := min(failed[0].Slot, e.front.Best(e.now()))
+	least := min(at, e.front.Best(e.now()))
 	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second ledger.Simulation) bool {
 		if second.Err == nil {
 			e.dispute(e.all[by], ep)
@@ -244,22 +249,15 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 	if err != nil {
 		return nil, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	verified := false
-	others(ctx, e, q, by, func(ep *endpoint, second *ledger.Creation) bool {
-		if second != nil && second.Signature != first.Signature {
-			e.dispute(e.all[by], ep)
+	return corroborate(ctx, e, q, first, by, func(a, b *ledger.Creation) bool {
+		if a.Signature != b.Signature {
 			return false
 		}
-		if second != nil && !second.Confirmation.AtLeast(first.Confirmation) {
-			first.Confirmation = second.Confirmation
+		if !b.Confirmation.AtLeast(a.Confirmation) {
+			a.Confirmation = b.Confirmation
 		}
-		verified = second != nil || e.owns(ctx, ep, pool.Profile.ProgramID, address) == exists
-		return verified
-	})
-	if !verified {
-		return nil, unverified(q.method)
-	}
-	return first, nil
+		return true
+	}, func(ep *endpoint) bool { return e.owns(ctx, ep, pool.Profile.ProgramID, address) == exists })
 }
 
 // Settlement finds the transaction that ended the swap, whoever sent it, in the
@@ -278,22 +276,45 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 	if err != nil || end == nil || !e.another(by) {
 		return end, err
 	}
-	verified := false
-	others(ctx, e, q, by, func(ep *endpoint, second *ledger.Settled) bool {
-		if second != nil && (second.Signature != end.Signature || second.How != end.How) {
-			e.dispute(e.all[by], ep)
+	return corroborate(ctx, e, q, end, by, func(a, b *ledger.Settled) bool {
+		if a.Signature != b.Signature || a.How != b.How {
 			return false
 		}
-		if second != nil && !second.Confirmation.AtLeast(end.Confirmation) {
-			end.Confirmation = second.Confirmation
+		if !b.Confirmation.AtLeast(a.Confirmation) {
+			a.Confirmation = b.Confirmation
 		}
-		verified = second != nil || e.owns(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == missing
-		return verified
+		return true
+	}, func(ep *endpoint) bool { return e.owns(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == missing })
+}
+
+// corroborate gives what two endpoints find in their histories, of which by has found
+// first. alike reports whether two findings are the same, and leaves in the one what both
+// say. One that finds nothing bears the first out when it has forgotten it, as the state
+// that it shows tells.
+func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
+	found := []*T{first}
+	var agreed *T
+	others(ctx, e, q, by, func(ep *endpoint, second *T) bool {
+		if second == nil {
+			if forgotten(ep) {
+				agreed = first
+			}
+			return agreed != nil
+		}
+		for _, f := range found {
+			if alike(f, second) {
+				agreed = f
+				return true
+			}
+		}
+		e.dispute(e.all[by], ep)
+		found = append(found, second)
+		return false
 	})
-	if !verified {
+	if agreed == nil {
 		return nil, unverified(q.method)
 	}
-	return end, nil
+	return agreed, nil
 }
 
 func isNil[T any](v *T) bool { return v == nil }

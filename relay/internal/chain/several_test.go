@@ -98,7 +98,7 @@ func TestSearchAsksAnother(t *testing.T) {
 		"the other has not come so far":          {says2(confirmed, known), says2(processed, confirmed), []*ledger.Status{{Slot: 72, Confirmation: ledger.Processed}, {Slot: 72, Confirmation: ledger.Confirmed}}, 60, 1},
 		"the other is down: nothing is known":    {says2("null", known), sick, []*ledger.Status{nil, oneSays(landed)}, 0, 1},
 		"the other hangs, and is left":           {says2("null", known), reply{hang: true}, []*ledger.Status{nil, oneSays(landed)}, 0, 1},
-		"what is under way needs no second word": {says2(processed, processed), sick, []*ledger.Status{{Slot: 72, Confirmation: ledger.Processed}, {Slot: 72, Confirmation: ledger.Processed}}, 60, 0},
+		"what is said to be under way is asked":  {says2(processed, processed), says2(known, "null"), []*ledger.Status{{Slot: 72, Confirmation: ledger.Processed}, {Slot: 72, Confirmation: ledger.Processed}}, 60, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

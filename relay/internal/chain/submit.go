@@ -81,6 +81,9 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	defer cancel()
 	start := e.now()
 	best := e.front.Best(start)
+	if best > 0 && !e.front.BorneOut(minContextSlot, start) { // it may be a lie, and no honest node would reach it
+		minContextSlot = min(minContextSlot, best)
+	}
 	err := e.verify(limited, t.endpoint)
 	if err == nil {
 		urgency := judge.Rebroadcast

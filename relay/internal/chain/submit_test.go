@@ -51,6 +51,41 @@ func TestSendGoesToAllSubmitEndpoints(t *testing.T) {
 	})
 }
 
+// TestALiedSlotKeepsNoHonestNodeFromATransaction: the slot of a blockhash that nothing
+// else bears out is not one that a node must have reached.
+func TestALiedSlotKeepsNoHonestNodeFromATransaction(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		liar uint64 // its slot
+		slot uint64 // of the blockhash
+		want string // the node must have reached
+	}{
+		"the two never agreed":                 {1_000_000, 1_000_000, `"minContextSlot":126,`}, // its newest answer,
+		"the two never agreed, and a true one": {1_000_000, 90, `"minContextSlot":90,`},
+		"the two agree":                        {101, 134, `"minContextSlot":134,`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork("honest", "liar")
+				n["honest"].at(100)
+				n["liar"].at(test.liar)
+				e, _ := newEndpoints(t, n, of("honest", "liar"), nil)
+				known(t, e, n, "honest", "liar")
+				if err := e.Send(t.Context(), raw, true, test.slot); err != nil {
+					t.Fatal(err)
+				}
+				if err := e.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := n["honest"].params("sendTransaction"); !strings.Contains(got, test.want) {
+					t.Errorf("the honest node received %s, want %s", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 func TestOutcomeOfASend(t *testing.T) {
 	t.Parallel()
 	stale, dead := preflight(`{"InstructionError":[2,{"Custom":4097}]}`), preflight(`"BlockhashNotFound"`)

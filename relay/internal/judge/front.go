@@ -20,8 +20,6 @@ const (
 	// aWhile is for how long an only endpoint has to keep to a slot that the clock
 	// says is not possible.
 	aWhile = 2 * time.Second
-	// standing is from when on an endpoint that tells no higher slot stands still.
-	standing = 10 * time.Second
 )
 
 // Front is the newest confirmed slot of a chain that several endpoints tell of,
@@ -40,6 +38,10 @@ type Front struct {
 	slot      float64
 	at, heard time.Time
 	first     time.Time // when the first endpoint answered
+	// pair is the slot that two were at at the time pairAt: one that goes on by itself
+	// may have slowed the clock down since then.
+	pair   float64
+	pairAt time.Time
 	// rate is how many slots a second the chain makes, measured since it stood at
 	// from at since.
 	rate     float64
@@ -57,8 +59,7 @@ type position struct {
 	// refused says that it was not possible: then said is the first of those since
 	// when they follow one another.
 	refused bool
-	moved   time.Time // when it last told a higher slot than before
-	last    uint64    // of the newest answer that was possible
+	last    uint64 // of the newest answer that was possible
 	lag     uint64
 	at      time.Time
 }
@@ -103,9 +104,6 @@ func (f *Front) Saw(i int, slot, best uint64, now time.Time) (possible bool) {
 	possible = f.learn(i, float64(slot), now)
 	p := &f.all[i]
 	if again := p.refused && f.follows(p, float64(slot), now); possible || !again {
-		if slot > p.said {
-			p.moved = now
-		}
 		p.said, p.saidAt = slot, now
 	}
 	if p.refused = !possible; p.refused {
@@ -133,31 +131,38 @@ func (p *position) stands(slot, best uint64, now time.Time) {
 	}
 }
 
-// Possible reports whether the chain may have reached the slot that endpoint i tells;
-// of a slot that says nothing about how far it has come, such as a processed one.
-func (f *Front) Possible(i int, slot uint64, now time.Time) bool {
+// Possible reports whether the chain may have reached the slot; of a slot that
+// says nothing about how far the endpoint has come, such as a processed one.
+func (f *Front) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case len(f.all) == 1:
-		return true
-	case !f.known(now):
-		return !f.above(i, float64(slot)-leeway, now)
-	}
-	return float64(slot) <= f.limit(now)
+	return len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now)
 }
 
-// Agreed reports whether two endpoints, or the only one with itself, have agreed on
-// where the chain is, not long ago.
-func (f *Front) Agreed(now time.Time) bool {
+// Highest is the highest slot that an endpoint has told not long ago, or that the clock
+// says since two last agreed, while it is not known where the chain is; 0 while it is.
+func (f *Front) Highest(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known(now)
+	if len(f.all) == 1 || f.known(now) {
+		return 0
+	}
+	var highest uint64
+	if !f.heard.IsZero() {
+		highest = uint64(max(f.expected(now), 0))
+	}
+	for _, p := range f.all {
+		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= recently {
+			highest = max(highest, p.said)
+		}
+	}
+	return highest
 }
 
 // BorneOut reports whether the chain has reached the slot by what two endpoints have
-// agreed on and the clock. Once none have agreed for a while, or with one endpoint, its
-// word is all there is.
+// agreed on and the clock. Of an endpoint that is the only one, or the only one to
+// answer for a while, the word is all there is. Two that never agreed bear nothing out:
+// one may lag, and one may lie.
 func (f *Front) BorneOut(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,9 +171,14 @@ func (f *Front) BorneOut(slot uint64, now time.Time) bool {
 		return true
 	case f.known(now):
 		return float64(slot) <= f.expected(now)+f.near
-	default:
-		return !f.first.IsZero() && now.Sub(f.first) > recently
 	}
+	answering := 0
+	for _, p := range f.all {
+		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= recently {
+			answering++
+		}
+	}
+	return answering == 1 && now.Sub(f.first) > recently
 }
 
 // learn holds a slot against the other endpoints and the clock.
@@ -187,7 +197,7 @@ func (f *Front) learn(i int, slot float64, now time.Time) (possible bool) {
 		}
 		return true
 	case !f.known(now):
-		return !f.above(i, slot, now)
+		return true
 	case slot >= expected-f.near && slot <= expected+f.near:
 		// One alone may slow the clock down a little, and never makes it faster.
 		slowest := f.slot + 0.8*f.rate*now.Sub(f.at).Seconds()
@@ -196,22 +206,6 @@ func (f *Front) learn(i int, slot float64, now time.Time) (possible bool) {
 	default:
 		return slot <= f.limit(now)
 	}
-}
-
-// above reports whether the slot is further above another endpoint's than those may be
-// apart that agree. While no two agree, it is not known which of them is wrong: the
-// chain has been where the lower one is, unless that stands still.
-func (f *Front) above(i int, slot float64, now time.Time) bool {
-	rate := f.rate
-	if !f.measured {
-		rate = mostRate
-	}
-	for j, p := range f.all {
-		if j != i && !p.moved.IsZero() && now.Sub(p.moved) <= standing && slot > float64(p.said)+rate*now.Sub(p.saidAt).Seconds()+f.near {
-			return true
-		}
-	}
-	return false
 }
 
 // agreed looks for another endpoint that is near the slot, and gives where it is
@@ -240,7 +234,7 @@ func (f *Front) follows(p *position, slot float64, now time.Time) bool {
 
 // agree notes where two endpoints are, and how fast the chain came there.
 func (f *Front) agree(slot float64, now time.Time) {
-	f.slot, f.at, f.heard = slot, now, now
+	f.slot, f.at, f.heard, f.pair, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.since)
 	switch {
 	case f.since.IsZero() || took > 2*recently || slot < f.from:
@@ -270,7 +264,8 @@ func (f *Front) limit(now time.Time) float64 {
 	if !f.measured {
 		faster = mostRate
 	}
-	most := f.expected(now) + faster*now.Sub(f.at).Seconds() + f.near
+	// Since two were there, the chain may have been faster than when it was measured.
+	most := max(f.expected(now)+faster*now.Sub(f.at).Seconds(), f.pair+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.near
 	if len(f.all) == 1 {
 		return most + leewayAlone
 	}

@@ -1,0 +1,227 @@
+package chain
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// An endpoint may answer with the past as if it were now: its slot is right, and the
+// tree is one of a minute ago. So the tree account is read at every endpoint from time
+// to time, and before a root counts as stale.
+
+const (
+	// everywhereEvery is how often that is, while somebody asks for the tree.
+	everywhereEvery = 2 * time.Second
+	// backAfter is for how long no endpoint may have told as many leaves as are known
+	// until a single one is believed that tells fewer. A fork takes leaves back, and so
+	// does an endpoint that lies.
+	backAfter = 10 * time.Second
+)
+
+// Told is what one endpoint tells of an account, and of which slot; the account is nil
+// when it does not exist.
+type Told struct {
+	Account *ledger.Account
+	Slot    uint64
+}
+
+// Everywhere reads a confirmed account at every endpoint at once. Those that do not
+// answer soon, or tell a slot that the chain cannot have reached, are left out. An open
+// breaker leaves none out: sends that failed may have opened it, and the one endpoint that
+// is left may be behind.
+func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []Told) {
+	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at asked) (slotted[[]*ledger.Account], error) {
+		return pair(at.Accounts(ctx, []solana.PublicKey{key}, ledger.Confirmed, 0))
+	})
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
+		permit := ep.breaker.Force()
+		running.Go(func() {
+			s, err := attempt(ctx, e, ep, permit, q, 2)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, Told{s.value[0], s.slot})
+		})
+	}
+	running.Wait()
+	return all
+}
+
+// errNobody says that no endpoint gave the tree account when all were asked.
+var errNobody = errors.New("no endpoint gave the tree account when all were asked")
+
+// TreeWith gives the tree account that has the root in its ring: the one that Tree
+// gives, or else any endpoint's. When all lack the root it gives the newest one, read
+// after the call.
+func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+	s, err := p.Tree(ctx, maxAge)
+	if err != nil || !s.Checked || s.Tree.Headroom(root) >= 0 {
+		return s, err
+	}
+	if p.everywhere == nil {
+		return p.Tree(ctx, 0)
+	}
+	r, err := p.readEverywhere(ctx)
+	if err != nil {
+		return ledger.Snapshot{}, err
+	}
+	for _, other := range r.all {
+		if other.Checked && other.Tree.Headroom(root) >= 0 {
+			return other, nil
+		}
+	}
+	return r.snapshot, r.err
+}
+
+// readEverywhere reads the tree at every endpoint after the call, in one round for all
+// who wait for it.
+func (p *PoolReader) readEverywhere(ctx context.Context) (reading, error) {
+	since := p.now()
+	for {
+		done := p.flight.DoChan("everywhere", func() (any, error) { return p.round(context.WithoutCancel(ctx)), nil })
+		select {
+		case <-ctx.Done():
+			return reading{}, unavailable(ctx.Err())
+		case r := <-done:
+			if got, ok := r.Val.(reading); ok && !got.at.Before(since) {
+				return got, nil
+			}
+		}
+	}
+}
+
+// Spent reports whether a nullifier of which one endpoint says that it is spent is so by
+// the word of all that answer: its account exists, and the program owns it. One that has
+// not come so far yet says otherwise, and so does one that has lost the account.
+func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
+	if p.everywhere == nil {
+		return true, nil
+	}
+	key, _, err := p.pool.Nullifier(nullifier)
+	if err != nil {
+		return false, fmt.Errorf("derive nullifier address: %w", err)
+	}
+	for _, t := range p.everywhere(ctx, key) {
+		if t.Account == nil || !t.Account.Owner.Equals(p.pool.Profile.ProgramID) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// lookAround starts a round when the last one is long ago.
+func (p *PoolReader) lookAround(ctx context.Context) {
+	p.mu.Lock()
+	due := p.everywhere != nil && p.now().Sub(p.around) >= everywhereEvery
+	p.mu.Unlock()
+	if due {
+		p.flight.DoChan("everywhere", func() (any, error) { return p.round(context.WithoutCancel(ctx)), nil })
+	}
+}
+
+// round reads the tree account at every endpoint when the interval allows it, and keeps
+// the one with the most leaves. Only one runs at a time.
+func (p *PoolReader) round(ctx context.Context) reading {
+	p.mu.Lock()
+	last := p.around
+	p.mu.Unlock()
+	p.pause(last)
+	r := reading{at: p.now()}
+	p.mu.Lock()
+	p.around = r.at
+	p.mu.Unlock()
+	told := p.everywhere(ctx, p.pool.MerkleTree)
+
+	p.taking.Lock()
+	defer p.taking.Unlock()
+	var best Told
+	var newest ledger.Snapshot
+	for _, t := range told {
+		s, err := p.parse(t.Account, t.Slot, r.at)
+		if err != nil {
+			continue
+		}
+		r.all = append(r.all, s)
+		if newest.Tree == nil || newer(s, newest) {
+			best, newest = t, s
+		}
+	}
+	switch {
+	case newest.Tree == nil:
+		r.err = unavailable(errNobody)
+	case p.passes(newest, r.all, r.at):
+		r.snapshot = p.keep(newest, best.Account.Data)
+	default:
+		r.snapshot = p.repeat(r.at)
+	}
+	return r
+}
+
+// passes reports whether the newest of what all endpoints tell takes the place of the
+// tree that is known.
+func (p *PoolReader) passes(newest ledger.Snapshot, all []ledger.Snapshot, at time.Time) bool {
+	last := p.cached()
+	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
+		return true
+	}
+	late := 0 // those that are not just behind
+	for _, s := range all {
+		if s.Slot >= last.Slot || !p.borneOut(last.Slot) {
+			late++
+		}
+	}
+	silence := at.Sub(p.told)
+	switch {
+	case silence >= slotTrust:
+		return true
+	case newest.Tree.NextIndex == last.Tree.NextIndex:
+		return late > 0
+	default:
+		return late > 1 || late == 1 && silence >= backAfter
+	}
+}
+
+// newer reports whether a has more leaves than b, or as many at a later slot.
+func newer(a, b ledger.Snapshot) bool {
+	return a.Checked && (!b.Checked || cmp.Or(cmp.Compare(a.Tree.NextIndex, b.Tree.NextIndex), cmp.Compare(a.Slot, b.Slot)) > 0)
+}
+
+// fewer reports whether the tree has fewer leaves than the one that is known.
+func (p *PoolReader) fewer(s ledger.Snapshot) bool {
+	last := p.cached()
+	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
+}
+
+// parse makes a snapshot of what an endpoint tells. A tree that is known is not checked again.
+func (p *PoolReader) parse(a *ledger.Account, slot uint64, at time.Time) (ledger.Snapshot, error) {
+	last := p.cached()
+	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
+		if last != nil {
+			// The program closes no pool: whoever answered has lost the account.
+			return ledger.Snapshot{}, unavailable(malformed("getMultipleAccounts", "the merkle_tree account, which was there, is not: the endpoint's state is incomplete"))
+		}
+		return ledger.Snapshot{}, p.notInitialised(a)
+	}
+	if last != nil && bytes.Equal(a.Data, p.data) {
+		return ledger.Snapshot{Tree: last.Tree, Slot: slot, At: at, Checked: last.Checked}, nil
+	}
+	tree, err := p.pool.Profile.ParseTree(a.Data)
+	if err != nil {
+		return ledger.Snapshot{}, p.misread(err)
+	}
+	return ledger.Snapshot{Tree: tree, Slot: slot, At: at, Checked: tree.SelfCheck() == nil}, nil
+}
