@@ -265,23 +265,57 @@ func TestADatabaseThatDoesNotAnswerEndsWithOne(t *testing.T) {
 	}
 }
 
+// serving is a command line of relay serve, and the file of its fee payer.
+func serving(t *testing.T, database, rpc string) (args []string, payer string) {
+	t.Helper()
+	payer = filepath.Join(t.TempDir(), "payer.json")
+	succeed(t, "", "keygen", payer)
+	public := strings.TrimSpace(succeed(t, "", "compliance", "keygen", filepath.Join(t.TempDir(), "officer")))
+	return []string{
+		"serve", "--listen=127.0.0.1:0", "--operations-listen=127.0.0.1:0", "--database-url-file=" + file(t, database),
+		"--rpc-url-file=" + file(t, rpc), "--verifying-key=" + verifyingKey, "--fee-payer-key-file=" + payer,
+		"--compliance-public-key=" + public, "--log-level=debug",
+	}, payer
+}
+
+// TestServeStopsBeforeItHasServed: a relay that is told to stop while it waits for its
+// database ends as one that has served.
+func TestServeStopsBeforeItHasServed(t *testing.T) {
+	t.Parallel()
+	args, _ := serving(t, "postgres://relay@127.0.0.1:1/relay?connect_timeout=2", "http://127.0.0.1:1")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var stderr buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(&environment{Context: ctx, in: strings.NewReader(""), out: io.Discard, err: &stderr}, args)
+	}()
+	for deadline := time.Now().Add(patience); !strings.Contains(stderr.String(), "Could not reach the database"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the relay does not wait for its database: %s", stderr.String())
+		}
+	}
+	stop()
+	select {
+	case code := <-ended:
+		if code != 0 {
+			t.Errorf("ends with %d, want 0: %s", code, stderr.String())
+		}
+	case <-time.After(patience):
+		t.Fatalf("the relay does not stop: %s", stderr.String())
+	}
+}
+
 func TestServeIsReadyAndDrainsWhenTold(t *testing.T) {
 	t.Parallel()
 	chain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer chain.Close()
-	payer := filepath.Join(t.TempDir(), "payer.json")
-	succeed(t, "", "keygen", payer)
-	public := strings.TrimSpace(succeed(t, "", "compliance", "keygen", filepath.Join(t.TempDir(), "officer")))
+	args, payer := serving(t, pgtest.URL(t), chain.URL+"/"+canary)
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var out, stderr buffer
 	ended := make(chan int, 1)
-	args := []string{
-		"serve", "--listen=127.0.0.1:0", "--operations-listen=127.0.0.1:0", "--database-url-file=" + file(t, pgtest.URL(t)),
-		"--rpc-url-file=" + file(t, chain.URL+"/"+canary), "--verifying-key=" + verifyingKey, "--fee-payer-key-file=" + payer,
-		"--compliance-public-key=" + public, "--log-level=debug",
-	}
 	go func() {
 		ended <- run(&environment{Context: ctx, in: strings.NewReader(""), out: &out, err: &stderr}, args)
 	}()

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -161,10 +160,10 @@ func TestAStoppedSweepSaysSo(t *testing.T) {
 	net.Finalize() // and from here on time stands still: nothing is ever finalized
 	urlFile := file(t, database)
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
-	began := time.Now()
 	code, _, stderr := command(t, "", "sweep", "all", "--from="+files[0], "--to="+files[1], "--database-url-file="+urlFile, "--rpc-url="+rpc,
 		"--genesis-hash="+localnet.GenesisHash.String(), "--timeout=1500ms", "--termination-log="+filepath.Join(t.TempDir(), "last"), "--log-level=warn")
-	if code != exitUnfinished || !strings.Contains(stderr, "the time is over: transactions to ") {
-		t.Errorf("ends with %d after %s: %s", code, time.Since(began), stderr)
+	// On a busy machine the time may be over in the middle of a question.
+	if code != exitUnfinished || !strings.Contains(stderr, "the time is over: transactions to ") && !strings.Contains(stderr, "the time is over: the chain, to tell of 1 transactions") {
+		t.Errorf("ends with %d: %s", code, stderr)
 	}
 }

@@ -53,7 +53,7 @@ func (a *App) checkIndex(context.Context) error {
 
 func (a *App) treeChanged(s ledger.Snapshot, selfCheck error) {
 	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
-	if a.endpoints.Agreed() { // else it may be anything, and the whole fleet goes by it
+	if !s.Doubtful { // else it may be anything, and the whole fleet goes by it
 		a.engine.Saw(s.Slot)
 	}
 	if selfCheck != nil {

@@ -40,6 +40,9 @@ func (a *App) openChain(context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, e := range a.endpoints.Status() {
+		a.metrics.Endpoint(e.Name)
+	}
 	if endpointsNote(a.endpoints.Status()) != "ok" {
 		a.log.Warn("What landed, failed or is final is taken on trust from one RPC endpoint: add a second one, of another provider, to have it borne out")
 	}
@@ -48,7 +51,11 @@ func (a *App) openChain(context.Context) error {
 		return err
 	}
 	a.shielded = shielded
-	a.pool, err = chain.NewPool(chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, BorneOut: a.endpoints.BorneOut, Changed: a.treeChanged})
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, BorneOut: a.endpoints.BorneOut, Changed: a.treeChanged}
+	if len(c.Endpoints) > 1 {
+		o.Everywhere = a.endpoints.Everywhere
+	}
+	a.pool, err = chain.NewPool(o)
 	if err != nil {
 		return err
 	}

@@ -86,6 +86,9 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 	if earlier, err := a.Store.Repeat(ctx, s, key); err != nil || earlier != nil {
 		return earlier, err
 	}
+	if err := a.Engine.failures.rests(call.Inputs, a.Now()); err != nil {
+		return nil, err
+	}
 	place, err := a.placeOf(ctx, call.Inputs.Root)
 	if err != nil {
 		return nil, err
@@ -106,7 +109,7 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 		return nil, err
 	}
 	if !unseen {
-		if err := a.tried(ctx, call, sign); err != nil {
+		if err := a.tried(ctx, s, sign); err != nil {
 			return nil, err
 		}
 	}
@@ -267,16 +270,23 @@ func wrongSign(s groth16.Sign) error {
 }
 
 // tried runs a call whose proof has another sign than those that have landed: the
-// pin may be wrong, and the program says which it takes.
-func (a *Admission) tried(ctx context.Context, c *shieldpool.Call, s groth16.Sign) error {
-	failure, err := a.Engine.Try(ctx, c)
-	switch {
-	case err == nil && failure == nil:
+// pin may be wrong, and the program says which it takes. What it says of notes and
+// root is left to those who look at them.
+func (a *Admission) tried(ctx context.Context, s *Submission, sign groth16.Sign) error {
+	failure, err := a.Engine.Try(ctx, s.Call)
+	if err == nil && failure == nil {
 		return nil
-	case err == nil && permanent(a.Engine.classOf(PurposeTransact, failure)):
-		return wrongSign(s)
-	case err == nil:
-		err = failure
+	}
+	if err == nil {
+		p := &progress{facts: facts{class: a.Engine.classOf(PurposeTransact, failure)}, failure: failure}
+		switch {
+		case p.class == shieldpool.ClassSpent, p.class == shieldpool.ClassStaleProof, !permanent(p.class):
+			err = failure
+		case refusesProof(failure):
+			return wrongSign(sign)
+		default:
+			return a.Engine.classRefusal(ctx, &Claimed{Submission: s}, p)
+		}
 	}
 	return refusal.New(refusal.ChainUnavailable,
 		"the proof's A has another sign than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
@@ -298,6 +308,14 @@ func (a *Admission) spendable(ctx context.Context, c *shieldpool.Call) error {
 		return err
 	}
 	for i, spent := range seen.Spent {
+		if !spent {
+			continue
+		}
+		// Whose note is called spent by mistake takes it for lost. Where the endpoints
+		// contradict each other, two simulations tell once it is accepted.
+		if spent, err = a.State.Spent(ctx, c.Inputs.Nullifiers[i]); err != nil {
+			return err
+		}
 		if spent {
 			return nullifierSpent(i)
 		}

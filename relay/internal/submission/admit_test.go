@@ -38,6 +38,35 @@ func (s *walletState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, 
 	return seen, err
 }
 
+// spentState calls the first note spent at the endpoint that inspects it; all says
+// what the others do.
+type spentState struct {
+	submission.PoolState
+	all bool
+}
+
+func (s *spentState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+	seen, err := s.PoolState.Inspect(ctx, in, recipient, minContextSlot)
+	seen.Spent[0] = true
+	return seen, err
+}
+
+func (s *spentState) Spent(context.Context, [32]byte) (bool, error) { return s.all, nil }
+
+// TestOneEndpointRefusesNoNote: whose note is refused as spent takes it for lost.
+func TestOneEndpointRefusesNoNote(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	req, _ := w.withdrawal(sol)
+	_, err := w.assemble(parts{state: &spentState{w.state, true}}).Submit(t.Context(), req)
+	if why := wantCode(t, err, refusal.NullifierSpent); why.Fields["nullifier_index"] != 0 {
+		t.Errorf("the refusal tells %v, want index 0", why.Fields)
+	}
+	if s := w.submit(w.assemble(parts{state: &spentState{w.state, false}}), req); s.State != submission.Pending {
+		t.Errorf("the submission is %+v, want it accepted", s)
+	}
+}
+
 func TestARecipientHoldsTheLeastThatTheNetworkAllows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

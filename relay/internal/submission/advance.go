@@ -43,7 +43,7 @@ func (e *Engine) undecided(c *Claimed) error {
 	if len(c.Live) == 0 || (c.Hold != HoldExpiry && e.Now().Sub(c.since) <= undecidedAfter) {
 		return nil
 	}
-	return &held{reason: HoldExpiry, pause: undecidedPause, cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts says what each tells")}
+	return &held{reason: HoldExpiry, pause: undecidedPause, cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts lists such, and with --end asks endpoints that you name")}
 }
 
 // lagTries is how many steps a root that the ring holds may be unknown to the
@@ -154,7 +154,7 @@ func (e *Engine) tryRoot(ctx context.Context, c *Claimed, p *progress) error {
 			return err
 		case runs:
 			return errRuns
-		case permanent(p.class):
+		case permanent(p.class) && p.class != shieldpool.ClassSpent: // who spent the notes is looked at anew
 			return nil
 		case p.class != shieldpool.ClassFeePayerEmpty:
 			return fmt.Errorf("try transaction: %w", p.failure)
@@ -337,36 +337,34 @@ func (e *Engine) ownLanding(ctx context.Context, c *Claimed, attempts []Attempt)
 	return nil, nil //nolint:nilnil // nil is "none of ours", as documented
 }
 
-// readRoot looks the root up in the cached ring and, when it is not there, in a
-// fresh one.
+// readRoot looks the root up in the ring, which is read anew when the program did not
+// know the root.
 func (e *Engine) readRoot(ctx context.Context, c *Claimed, p *progress) error {
 	age := e.Timing.Poll
 	if p.class == shieldpool.ClassStaleProof {
 		age = 0
 	}
-	for {
-		snap, err := e.State.Tree(ctx, age)
-		if err != nil {
-			return holdUnready(c, err)
-		}
-		p.tree, p.floor = snap.Tree, max(p.floor, snap.Slot)
-		switch {
-		case !snap.Checked:
-			p.root = rootUntold
-		case snap.Tree.Headroom(c.Call.Inputs.Root) >= 0:
-			p.root = rootInRing
-		case age > 0:
-			age = 0
-			continue
-		case outlived(c.RootSeq, snap.Tree):
-			p.root = rootGone
-		case p.lagged:
-			return e.giveUp(ctx, p, snap.Slot)
-		default:
-			p.root = rootUnseen
-		}
-		return nil
+	snap, err := e.State.TreeWith(ctx, c.Call.Inputs.Root, age)
+	if err != nil {
+		return holdUnready(c, err)
 	}
+	p.tree = snap.Tree
+	if !snap.Doubtful {
+		p.floor = max(p.floor, snap.Slot)
+	}
+	switch {
+	case !snap.Checked:
+		p.root = rootUntold
+	case snap.Tree.Headroom(c.Call.Inputs.Root) >= 0:
+		p.root = rootInRing
+	case outlived(c.RootSeq, snap.Tree):
+		p.root = rootGone
+	case p.lagged:
+		return e.giveUp(ctx, p, snap.Slot)
+	default:
+		p.root = rootUnseen
+	}
+	return nil
 }
 
 // giveUp takes a root for gone that has not come in so many tries: it was of a

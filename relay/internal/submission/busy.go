@@ -36,28 +36,20 @@ type place struct {
 	known  bool
 }
 
-// placeOf looks the root up in the cached ring and, when it is not there, in
-// a fresh one. Without a self-checked tree nothing is known, and the
-// simulation before signing decides.
+// placeOf looks the root up in the ring. Without a self-checked tree nothing is
+// known, and the simulation before signing decides.
 func (a *Admission) placeOf(ctx context.Context, root [32]byte) (place, error) {
-	for _, age := range []time.Duration{treeAge, 0} {
-		snap, err := a.State.Tree(ctx, age)
-		if err != nil {
-			return place{}, err
-		}
-		if !snap.Checked {
-			return place{}, nil
-		}
-		if headroom := snap.Tree.Headroom(root); headroom >= 0 {
-			newest, most := snap.Tree.NextIndex, len(snap.Tree.History)-1
-			seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // the headroom is below the ring's length
-			return place{seq: seqAt(most - headroom), headroom: headroom, oldest: seqAt(most), known: true}, nil
-		}
-		if age == 0 {
-			return place{}, a.notInRing(ctx, root, &snap)
-		}
+	snap, err := a.State.TreeWith(ctx, root, treeAge)
+	if err != nil || !snap.Checked {
+		return place{}, err
 	}
-	return place{}, nil
+	headroom := snap.Tree.Headroom(root)
+	if headroom < 0 {
+		return place{}, a.notInRing(ctx, root, &snap)
+	}
+	newest, most := snap.Tree.NextIndex, len(snap.Tree.History)-1
+	seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // the headroom is below the ring's length
+	return place{seq: seqAt(most - headroom), headroom: headroom, oldest: seqAt(most), known: true}, nil
 }
 
 // notInRing tells a root that has left the ring from one that the node has not

@@ -6,8 +6,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -98,6 +100,9 @@ func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 	if s := w.get(id); s.Done() || s.Finalized {
 		t.Fatalf("the submission is %+v on the word of one endpoint", s)
 	}
+	if pin := w.pin(); pin != "" {
+		t.Errorf("proof A is pinned as %s on the word of one endpoint", pin)
+	}
 	if s := e.Status(); s[0].Contradictions == 0 {
 		t.Errorf("nobody tells of the contradiction: %+v", s)
 	}
@@ -106,6 +111,36 @@ func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 	w.eventually("it is final", func() bool { w.clock.advance(time.Second); return w.get(id).Finalized })
 	if w.balance(to) == 0 || w.heldBy(submission.HoldSecond) != 0 {
 		t.Errorf("the recipient holds %d, and %d submissions wait", w.balance(to), w.heldBy(submission.HoldSecond))
+	}
+}
+
+// pin is the sign of a proof's A that is taken unseen; "" before one has landed for good.
+func (w *world) pin() string {
+	w.t.Helper()
+	sign, err := w.store.PinnedSign(w.t.Context(), w.key.Hash())
+	must(w.t, err)
+	return sign
+}
+
+// TestNothingIsFinalOnTheWordOfOne: a landing that both know and one of them calls
+// final is an outcome, which a fork may still undo, and teaches nothing.
+func TestNothingIsFinalOnTheWordOfOne(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, slot, func(o *localnet.Options) { o.FinalizeAfter = 100_000 }) // half an hour
+	e := w.several("liar", "honest")
+	w.faults("liar", lies[0])
+	r := w.over(e)
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	if s := w.done(id); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v, failure %v", s, s.Failure)
+	}
+	asked := func() uint64 { return w.chain.Stats()["getSignatureStatuses"] }
+	before := asked()
+	w.eventually("its finality is asked for", func() bool { w.clock.advance(time.Second); return asked() > before+20 || w.get(id).Finalized })
+	if s, pin := w.get(id), w.pin(); s.State != submission.Completed || s.Finalized || pin != "" {
+		t.Errorf("the submission is %+v and proof A pinned as %q: want it completed, not final and no pin", s, pin)
 	}
 }
 
@@ -196,31 +231,32 @@ func TestALyingFailureFailsNothing(t *testing.T) {
 }
 
 // TestALiarAheadStopsNoSigning: the endpoint that is asked first claims to be far
-// ahead of the chain.
+// ahead of the chain, or answers with the past as if it were now.
 func TestALiarAheadStopsNoSigning(t *testing.T) {
 	t.Parallel()
+	behind, ahead, past := []fault.Rule{{Lag: 15}}, []fault.Rule{{Ahead: 1000}}, []fault.Rule{{Lag: 140, Ahead: 140}}
 	tests := map[string]struct {
-		first, later uint64 // by how much it is ahead
-		lag          uint64 // of the honest one
+		honest, first, later []fault.Rule // what the honest one does, and the liar
 	}{
-		"once the relay runs": {later: 1000},
-		"from the relay's start, when the honest one lags by more than a few slots": {first: 1000, lag: 15},
+		"once the relay runs": {later: ahead},
+		"from the relay's start, when the honest one lags by more than a few slots": {honest: behind, first: ahead, later: ahead},
+		"with the past, once the relay runs":                                        {later: past},
+		"with the past, from the relay's start":                                     {first: past, later: past},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			all := w.listen("liar", "honest")
-			if test.first > 0 {
-				w.faults("honest", fault.Rule{Lag: test.lag})
-				w.faults("liar", fault.Rule{Ahead: test.first})
-			}
+			w.faults("honest", test.honest...)
+			w.faults("liar", test.first...)
 			e := w.endpoints(all...)
 			go e.Run(t.Context())
 			r := w.over(e)
 			w.run(r)
-			w.faults("liar", fault.Rule{Ahead: test.first + test.later})
+			w.faults("liar", test.later...)
 			for range 3 {
+				w.deposit(10_000_000) // the past does not know the root
 				req, _ := w.withdrawal(sol)
 				id := w.submit(r, req).ID
 				w.eventually("it is final", func() bool { return w.get(id).Finalized })
@@ -229,5 +265,27 @@ func TestALiarAheadStopsNoSigning(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhatIsSaidToBeProcessedIsSentAgain: an endpoint takes the transaction, drops it, and
+// says from then on that it is processed.
+func TestWhatIsSaidToBeProcessedIsSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 200*time.Millisecond) // it does not expire meanwhile
+	r := w.relay(func(c submission.Chain) submission.Chain {
+		says := &distorted{Chain: c, statuses: func(_ bool, all []*ledger.Status) {
+			for i, s := range all {
+				if s == nil {
+					all[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Processed}
+				}
+			}
+		}}
+		return &lossy{Chain: says, fate: func(n int64) (bool, bool) { return n > 1, true }}
+	})
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed || r.of("signed") != 1 {
+		t.Errorf("the submission ended as %+v, after %d signatures", s, r.of("signed"))
 	}
 }

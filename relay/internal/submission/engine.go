@@ -86,6 +86,7 @@ type Engine struct {
 	settlements slots
 	settling    chan struct{}
 	hold        holding
+	failures    failures
 	// deaf is about transactions that no endpoint takes.
 	deaf deafness
 	// alive is since when this process's leases have not lapsed.
@@ -308,6 +309,10 @@ func (e *Engine) fail(ctx context.Context, c *Claimed, why *refusal.Refusal) err
 	if c.RolledBack {
 		why = why.With("rolled_back", true)
 	}
+	// Noted before a client can see the outcome and post again. When the write fails
+	// and is tried again, the notes only rest longer.
+	_, paid := restsUntil(c.Dead)
+	e.failures.add(c.Call.Inputs, paid, e.Now())
 	if err := e.Store.Fail(ctx, c.Lease(), why); err != nil {
 		return err
 	}

@@ -24,9 +24,14 @@ func (e *Engine) classRefusal(ctx context.Context, c *Claimed, p *progress) *ref
 // programRefusal is what the client hears of a permanent refusal by the program.
 func (e *Engine) programRefusal(txErr *shieldpool.TransactionError) *refusal.Refusal {
 	name := e.Pool.Profile.ErrorName(txErr.Custom)
-	if txErr.Custom == shieldpool.CodeProofInvalid || txErr.Custom == shieldpool.CodeProofVerificationFailed {
+	if refusesProof(txErr) {
 		return refusal.New(refusal.ProofInvalid, "the pool's program does not take the proof (%s): prove again with the pool's circuit and key", name).Because(txErr)
 	}
 	return refusal.New(refusal.ProgramError, "the pool's program refuses the transaction for good with error 0x%x %s: see the program's documentation for this code; sending it again does not help", txErr.Custom, name).
 		With("program_code", fmt.Sprintf("0x%x", txErr.Custom)).With("program_error", name).Because(txErr)
+}
+
+// refusesProof reports whether the program's refusal is one of the proof itself.
+func refusesProof(txErr *shieldpool.TransactionError) bool {
+	return txErr.Custom == shieldpool.CodeProofInvalid || txErr.Custom == shieldpool.CodeProofVerificationFailed
 }

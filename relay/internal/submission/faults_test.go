@@ -207,6 +207,13 @@ func (f *forkedState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Sn
 	return f.PoolState.Tree(ctx, maxAge)
 }
 
+func (f *forkedState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+	if old := f.old.Load(); old != nil {
+		return *old, nil
+	}
+	return f.PoolState.TreeWith(ctx, root, maxAge)
+}
+
 func TestANodeThatHasNotSeenTheRootFailsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -252,6 +259,13 @@ func (s *stuckTree) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snap
 		return ledger.Snapshot{}, ctx.Err()
 	}
 	return s.PoolState.Tree(ctx, maxAge)
+}
+
+func (s *stuckTree) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+	if s.stuck.Load() {
+		return s.Tree(ctx, maxAge)
+	}
+	return s.PoolState.TreeWith(ctx, root, maxAge)
 }
 
 func TestATreeThatHangsDoesNotHoldAnOutcomeUp(t *testing.T) {

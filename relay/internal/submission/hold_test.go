@@ -105,6 +105,10 @@ func (s *awayState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snap
 	return s.PoolState.Tree(ctx, maxAge)
 }
 
+func (s *awayState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+	return s.Tree(ctx, maxAge)
+}
+
 // What scales the fleet goes by what is due: a queue that nobody can work off
 // must not be among that.
 func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
@@ -222,6 +226,10 @@ func (s *flakyState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Sna
 		return ledger.Snapshot{}, refusal.New(refusal.ChainUnavailable, "one answer is lost")
 	}
 	return s.PoolState.Tree(ctx, maxAge)
+}
+
+func (s *flakyState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+	return s.Tree(ctx, maxAge)
 }
 
 func TestOneLostAnswerHoldsNoQueue(t *testing.T) {

@@ -197,6 +197,9 @@ func (e *Engine) Try(ctx context.Context, call *shieldpool.Call) (failure *shiel
 		if err != nil {
 			return nil, err
 		}
+		if sim.Unverified {
+			return nil, errUnverified("simulateTransaction")
+		}
 		if failure = sim.Err; failure == nil || e.classOf(PurposeTransact, failure) != shieldpool.ClassFeePayerEmpty {
 			break
 		}

@@ -32,11 +32,11 @@ func (w *modelWorld) row(id uuid.UUID) (r modelRow) {
 
 // accepted follows a submission from its commit on. One live submission a
 // nullifier: that is checked after each operation, by compare.
-func (w *modelWorld) accepted(p *modelProcess, s *submission.Submission) {
+func (w *modelWorld) accepted(p *modelProcess, from modelSender, s *submission.Submission) {
 	w.note("%s accepts %s, %s, leaves at its root %d", p.name, w.short(s.ID), s.Kind, s.RootSeq)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.taken = append(w.taken, &modelTaken{id: s.ID, call: s.Call, hash: submission.ContentHash(s.Call)})
+	w.taken = append(w.taken, &modelTaken{id: s.ID, call: s.Call, hash: submission.ContentHash(s.Call), from: from, made: s})
 }
 
 // find is an accepted submission; nil when the fleet never took it.
@@ -51,7 +51,7 @@ func (w *modelWorld) find(id uuid.UUID) *modelTaken {
 
 // answered checks what a client is told: an earlier submission only if it does
 // the same and has not failed, a conflict only if there is one.
-func (w *modelWorld) answered(p *modelProcess, c *shieldpool.Call, s *submission.Submission, err error) {
+func (w *modelWorld) answered(p *modelProcess, c *shieldpool.Call, from modelSender, s *submission.Submission, err error) {
 	r, refused := refusal.As(err)
 	switch {
 	case refused:
@@ -59,14 +59,17 @@ func (w *modelWorld) answered(p *modelProcess, c *shieldpool.Call, s *submission
 		if r.Code == refusal.NullifierReserved && !w.reserved(c) {
 			w.violated("a request was refused for notes that no submission has")
 		}
+		w.refused(c, from, r.Code)
 	case err != nil:
 		w.violated("%s answered a request with %v", p.name, err)
 	case submission.ContentHash(s.Call) != submission.ContentHash(c):
 		w.violated("a request was answered with %s, which does something else", w.short(s.ID))
-	case s.State == submission.Failed:
-		w.violated("a request was answered with %s, which has failed: its notes were free", w.short(s.ID))
 	case w.find(s.ID) == nil:
 		w.violated("a request was answered with %s, which was never committed", w.short(s.ID))
+	case s.State == submission.Failed && !w.find(s.ID).names(c, from):
+		w.violated("a request was answered with %s, which has failed: its notes were free", w.short(s.ID))
+	default:
+		w.told(c, from, s)
 	}
 }
 
@@ -104,6 +107,9 @@ func (w *modelWorld) recorded(p *modelProcess, l submission.Lease, a *submission
 		w.violated("attempt of %s is not what its row says", w.short(l.ID))
 	case submission.ContentHash(tx.call) != taken.hash:
 		w.violated("attempt of %s does not do what was asked", w.short(l.ID))
+	}
+	if n := w.paid(taken); n >= modelPaid {
+		w.violated("%s was signed anew after %d failures on the chain, each of which was paid for", w.short(l.ID), n)
 	}
 	for _, earlier := range w.attemptsOf(taken) {
 		if !earlier.lost && !w.chain.dead(earlier) {
@@ -194,6 +200,14 @@ func (w *modelWorld) failed(p *modelProcess, id uuid.UUID, code refusal.Code) {
 	case refusal.NullifierSpent:
 		if !w.spentByOthers(taken) {
 			w.violated("%s failed with nullifier_spent, and nobody else has finally spent its notes", w.short(id))
+		}
+	case refusal.ProofInvalid:
+		if !isTurned(taken.call) {
+			w.violated("%s failed with proof_invalid, and its proof is honest", w.short(id))
+		}
+	case refusal.ProgramError:
+		if n := w.paid(taken); n < modelPaid {
+			w.violated("%s failed with program_error after %d failures on the chain", w.short(id), n)
 		}
 	default:
 		w.violated("%s failed with %s, for which the model gives no reason", w.short(id), code)

@@ -71,7 +71,7 @@ func (p *modelProcess) draw(method, key string) *rand.Rand {
 // modelProgramError is what a lie says that a transaction failed with: for good.
 func modelProgramError(r *rand.Rand) *shieldpool.TransactionError {
 	codes := []uint32{shieldpool.CodeProofInvalid, shieldpool.CodeRootNotFound, shieldpool.CodeDoubleSpend, shieldpool.CodeConservation}
-	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: codes[r.IntN(len(codes))]}
+	return programError(codes[r.IntN(len(codes))])
 }
 
 // contest gives the statuses as they come out when the hostile endpoint has a say.

@@ -182,6 +182,18 @@ func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snaps
 	})
 }
 
+// TreeWith implements submission.PoolState.
+func (n modelNode) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+	s, err := n.Tree(ctx, maxAge)
+	if err != nil || maxAge == 0 || s.Tree.Headroom(root) >= 0 {
+		return s, err
+	}
+	return n.Tree(ctx, 0)
+}
+
+// Spent implements submission.PoolState.
+func (n modelNode) Spent(context.Context, [32]byte) (bool, error) { return true, nil }
+
 // Inspect implements submission.PoolState.
 func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
 	return ask(ctx, n.modelProcess, "inspect", string(in.Nullifiers[0][:]), noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Inspection, error) {

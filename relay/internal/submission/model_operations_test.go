@@ -14,14 +14,18 @@ func (m *model) ofClients() []modelOperation {
 	return []modelOperation{
 		{"submit", 14, func(p *modelProcess) {
 			for range 1 + m.rand.IntN(3) {
-				m.try(p, m.call(m.rand.IntN(4), 1+m.rand.IntN(2)))
+				from := modelSender{client: m.client()}
+				if m.rand.IntN(2) == 0 {
+					from.key = "a client's"
+				}
+				_, _ = m.post(p, m.call(m.rand.IntN(4), 1+m.rand.IntN(2)), from)
 			}
 		}},
 		{"submit over an old root", 3, func(p *modelProcess) { m.try(p, m.call(m.rand.IntN(m.chain.ring), 1)) }},
 		{"submit overlapping notes at once", 4, m.overlap},
 		{"repeat a request", 3, func(p *modelProcess) {
 			if s := m.some(func(*modelTaken) bool { return true }); s != nil {
-				m.try(p, s.call)
+				_, _ = m.post(p, s.call, s.from)
 			}
 		}},
 		{"prove again what failed", 4, func(p *modelProcess) {
@@ -52,12 +56,12 @@ func (m *model) overlap(p *modelProcess) {
 		first, err = p.admission.AcceptJudged(m.step(), first)
 		p.settle()
 	}
-	m.answered(p, one, first, err)
+	m.answered(p, one, modelSender{}, first, err)
 	if err2 == nil {
 		second, err2 = q.admission.AcceptJudged(m.step(), second)
 		q.settle()
 	}
-	m.answered(q, two, second, err2)
+	m.answered(q, two, modelSender{}, second, err2)
 }
 
 // some chooses one of the submissions that fit; nil when there is none.
@@ -133,7 +137,11 @@ func (m *model) ofChain() []modelOperation {
 					in.Commitments = [2][32]byte{m.element(6), m.element(6)}
 				}
 				call.Inputs = &in
-				m.chain.produce(0, []*modelTx{m.foreign(&call)})
+				txs := []*modelTx{m.foreign(&call)}
+				if m.rand.IntN(2) == 0 { // and which of the two comes first is the leader's choice
+					txs = append(txs, m.chain.waiting()...)
+				}
+				m.chain.produce(0, txs)
 				m.pass(modelSlot)
 			}
 		}},

@@ -96,6 +96,9 @@ func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpo
 	if err := c.refuses(s, tx); err != nil {
 		return next, err
 	}
+	if failsOnChain(tx.call) && !tx.foreign {
+		return next, programError(shieldpool.CodeSwapNotReady) // which does not last, so it may be tried anew
+	}
 	if !tx.foreign {
 		next.lamports[tx.payer] -= tx.rent
 	}
@@ -115,26 +118,31 @@ func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpo
 
 // refuses is why the network would fail a transaction whose fee is paid; nil when it would not.
 func (c *modelChain) refuses(s *modelState, tx *modelTx) *shieldpool.TransactionError {
-	code := func(n uint32) *shieldpool.TransactionError {
-		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: n}
-	}
-	if tx.foreign {
-		return nil // the model makes none that fails
-	}
 	spent := slices.ContainsFunc(tx.call.Inputs.Nullifiers[:], func(n [32]byte) bool { return s.spent[n] != nil })
 	known := slices.Contains(s.roots, tx.call.Inputs.Root)
 	switch {
+	case tx.foreign && !spent:
+		return nil
+	case tx.foreign:
+		return programError(shieldpool.CodeDoubleSpend)
 	case tx.limit < tx.units():
 		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "ComputationalBudgetExceeded"}
 	case !known && (c.rootFirst || !spent):
-		return code(shieldpool.CodeRootNotFound)
+		return programError(shieldpool.CodeRootNotFound)
 	case spent:
-		return code(shieldpool.CodeDoubleSpend)
+		return programError(shieldpool.CodeDoubleSpend)
+	case isTurned(tx.call):
+		return programError(shieldpool.CodeProofInvalid)
 	case s.lamports[tx.payer] < tx.fee+tx.rent:
-		return code(1) // the system program's, passed through
+		return programError(1) // the system program's, passed through
 	default:
 		return nil
 	}
+}
+
+// programError is what the program, or one that it calls, fails a transaction with.
+func programError(code uint32) *shieldpool.TransactionError {
+	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: code}
 }
 
 // tree is the tree account as a node reads it.

@@ -299,7 +299,7 @@ func TestRuleUniqueIndex(t *testing.T) {
 			s := &submission.Submission{ID: uuid.New(), Pool: w.pool.Address, Kind: c.Kind(), State: submission.Pending, Call: c, ProofSign: "plain"}
 			at.Go(func() {
 				if _, errs[i] = w.store.Accept(t.Context(), s, nil, nil); errs[i] == nil {
-					w.accepted(w.processes[0], s)
+					w.accepted(w.processes[0], modelSender{}, s)
 				}
 			})
 		}

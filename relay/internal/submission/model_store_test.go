@@ -19,6 +19,9 @@ const (
 	modelLease = time.Hour
 	// modelLater is when a row is due that is put off: the driver alone brings it forward.
 	modelLater = 24 * time.Hour
+	// modelRest is how long what the chain keeps failing rests at most: how the real
+	// rests grow is another test's, and the model would last as long as they do.
+	modelRest = modelSlot
 )
 
 // modelStore is the real store as a process reaches it. It watches every write:
@@ -82,11 +85,13 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 	})
 }
 
-func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, keyHash []byte, worker *uuid.UUID) (*submission.Submission, error) {
+// Accept has the key of who sent the request: the driver's judgements know of none.
+func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []byte, worker *uuid.UUID) (*submission.Submission, error) {
 	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
-		got, err := s.Store.Accept(ctx, sub, keyHash, worker)
+		from := sender(ctx)
+		got, err := s.Store.Accept(ctx, sub, submission.KeyHash(from.key, from.client, sub.Call), worker)
 		if err == nil && got == sub {
-			s.w.accepted(s.modelProcess, sub)
+			s.w.accepted(s.modelProcess, from, sub)
 			if lease, ok := ctx.Value(stepKey{}).(*submission.Lease); ok {
 				*lease = sub.Lease()
 			}
@@ -95,9 +100,10 @@ func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, keyH
 	})
 }
 
-func (s modelStore) Repeat(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
+func (s modelStore) Repeat(ctx context.Context, sub *submission.Submission, _ []byte) (*submission.Submission, error) {
 	return ask(ctx, s.modelProcess, "repeat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
-		return s.Store.Repeat(ctx, sub, keyHash)
+		from := sender(ctx)
+		return s.Store.Repeat(ctx, sub, submission.KeyHash(from.key, from.client, sub.Call))
 	})
 }
 
@@ -158,6 +164,9 @@ func (s modelStore) Release(ctx context.Context, l submission.Lease, delay time.
 		err := s.Store.Release(ctx, l, later, hold)
 		if err == nil {
 			s.w.note("%s puts %s off by %s, held %q", s.name, s.w.short(l.ID), delay, hold)
+			if hold == submission.HoldFailing {
+				delay = min(delay, modelRest)
+			}
 			s.w.delayed(l.ID, delay)
 		}
 		return err
@@ -197,6 +206,11 @@ func (s modelStore) Complete(ctx context.Context, ls []submission.Landing) ([]su
 
 func (s modelStore) Finalize(ctx context.Context, ls []submission.Landing, pins []submission.SignPin) ([]submission.Lease, error) {
 	slices.SortFunc(ls, func(x, y submission.Landing) int { return bytes.Compare(x.ID[:], y.ID[:]) })
+	for _, pin := range pins {
+		if pin.Sign != "plain" {
+			s.w.violated("%s pins the sign of proofs that the program does not take, by %.4x", s.name, pin.Signature[:])
+		}
+	}
 	return s.underMany(ctx, "finalize", ls, func(ctx context.Context) ([]submission.Lease, error) { return s.Store.Finalize(ctx, ls, pins) })
 }
 

@@ -80,8 +80,9 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	}
 	m := &model{concurrency: 2 + r.IntN(6)}
 	m.modelWorld = newModelWorld(t, db, seed, rules, 2+r.IntN(2), m.concurrency, log)
+	m.clients = seed%2 == 0
 	m.repeat = fmt.Sprintf("seed %d; repeat it with: go test ./relay/internal/submission -run 'TestModel$' -model.seed=%d -model.ops=%d", seed, seed, *modelOps)
-	m.operations = slices.Concat(m.ofClients(), m.ofProcesses(), m.ofChain(), m.ofFate())
+	m.operations = slices.Concat(m.ofClients(), m.ofStrangers(), m.ofProcesses(), m.ofChain(), m.ofFate())
 	return m
 }
 

@@ -53,6 +53,8 @@ type modelWorld struct {
 	// faults is the percentage of calls that go wrong; tick tells operations apart.
 	faults, tick int
 	serial       uint64
+	// clients says that requests show API keys, by which clients are told apart.
+	clients bool
 	// hostile is one of the endpoints, and lied says that it ever had a say.
 	hostile modelLies
 	lied    bool
@@ -73,6 +75,9 @@ type modelTaken struct {
 	id   uuid.UUID
 	call *shieldpool.Call
 	hash [32]byte
+	// from is who sent it, and made what was committed.
+	from modelSender
+	made *submission.Submission
 	// last is what the database said last; told that it has said completed.
 	last modelRow
 	told bool
@@ -236,18 +241,28 @@ func (w *modelWorld) element(kind byte) (e [32]byte) {
 	return e
 }
 
-// submit brings a request to a process, and waits until nothing of it runs.
+// submit brings a request without a key to a process, and waits until nothing of it runs.
 func (w *modelWorld) submit(p *modelProcess, c *shieldpool.Call) (*submission.Submission, error) {
 	w.t.Helper()
-	s, earlier, err := p.admission.Judge(w.t.Context(), c)
+	return w.post(p, c, modelSender{})
+}
+
+// post is submit for any sender.
+func (w *modelWorld) post(p *modelProcess, c *shieldpool.Call, from modelSender) (*submission.Submission, error) {
+	w.t.Helper()
+	ctx := context.WithValue(w.t.Context(), senderKey{}, from)
+	s, earlier, err := p.admission.Judge(ctx, c)
+	if err == nil && earlier == nil && isTurned(c) {
+		err = p.admission.Turn(ctx, s)
+	}
 	if err == nil && earlier == nil {
-		s, err = p.admission.AcceptJudged(w.step(), s)
+		s, err = p.admission.AcceptJudged(context.WithValue(w.step(), senderKey{}, from), s)
 		p.settle()
 	}
 	if earlier != nil {
 		s = earlier
 	}
-	w.answered(p, c, s, err)
+	w.answered(p, c, from, s, err)
 	return s, err
 }
 

@@ -3,11 +3,16 @@ package submission
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
+
+// processedPatience is for how long a transaction that is said to be processed, and no
+// more, is not sent again.
+const processedPatience = 3 * time.Second
 
 // poll looks at everything that is due a look, and acts on what it finds.
 func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
@@ -90,7 +95,8 @@ func (t *tracker) take(ctx context.Context, w *entry, statuses []*ledger.Status)
 			t.stepOn(ctx, w) // it failed for good: the step finds out what that means
 			return
 		}
-		known = true
+		// One that is processed is confirmed in moments, or the endpoint lies.
+		known = known || st.Confirmation.AtLeast(ledger.Confirmed) || t.e.Now().Before(w.next.Add(processedPatience))
 	}
 	if !known && !t.e.Now().Before(w.next) {
 		t.rebroadcast(ctx, w)

@@ -34,3 +34,26 @@ func TestWhenAttemptsAreLookedUpInAllHistory(t *testing.T) {
 		})
 	}
 }
+
+// TestADoubtIsOverWithTheAttemptThatItWasOf: what is signed anew is told of anew.
+func TestADoubtIsOverWithTheAttemptThatItWasOf(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		signed time.Time
+		kept   bool
+	}{
+		"the attempt that is doubted may still land": {at.Add(-time.Second), true},
+		"another was signed since":                   {at.Add(time.Minute), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := &tracker{e: &Engine{EngineOptions: EngineOptions{Now: time.Now}}}
+			w := &entry{c: &Claimed{Submission: &Submission{}, since: test.signed}, doubted: at, noted: true}
+			tr.follow(w)
+			if kept := !w.doubted.IsZero(); kept != test.kept || w.noted != test.kept {
+				t.Errorf("it is doubted: %t, and noted: %t, want %t", kept, w.noted, test.kept)
+			}
+		})
+	}
+}

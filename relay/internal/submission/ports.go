@@ -35,8 +35,14 @@ type Chain interface {
 type PoolState interface {
 	// Tree is the tree account, not older than maxAge if the chain answers.
 	Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error)
+	// TreeWith is the tree account that has the root in its ring: the one that Tree
+	// gives, or any endpoint's. When all lack it, it is the newest one, read after the call.
+	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error)
+	// Spent reports whether a nullifier of which one endpoint says so is spent by all
+	// that answer.
+	Spent(ctx context.Context, nullifier [32]byte) (bool, error)
 	// Tokens reads a mint and a token account at one slot.
 	Tokens(ctx context.Context, mint, account solana.PublicKey) (ledger.Tokens, error)
 	// Creation is the transaction that made the nullifier's account; nil when no

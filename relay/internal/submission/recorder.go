@@ -226,24 +226,18 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 	e := r.e
 	r.leaves(ctx, batch)
 	landings := make([]Landing, len(batch))
-	pins := map[string]SignPin{}
+	var pins []SignPin // in the order of the batch: the first to be final pins
+	taught := map[string]bool{}
 	for i, w := range batch {
 		landings[i] = Landing{Lease: w.lease, Outcome: Outcome{
 			Signature: w.signature, Slot: w.slot, LeafIndices: w.leaves, Phase: w.phase, Returned: w.returned,
 		}}
-		if w.sign == "" {
-			continue
-		}
-		pins[w.sign] = SignPin{KeyHash: e.Signs.KeyHash(), Sign: w.sign, Signature: w.signature}
-	}
-	var list []SignPin
-	for _, w := range batch { // in the order of the batch: the first to be final pins
-		if pin, ok := pins[w.sign]; ok {
-			list = append(list, pin)
-			delete(pins, w.sign)
+		if w.sign != "" && !taught[w.sign] {
+			taught[w.sign] = true
+			pins = append(pins, SignPin{KeyHash: e.Signs.KeyHash(), Sign: w.sign, Signature: w.signature})
 		}
 	}
-	lost, err := e.Store.Finalize(ctx, landings, list)
+	lost, err := e.Store.Finalize(ctx, landings, pins)
 	if err != nil {
 		r.failed(ctx, len(batch), err)
 		return false

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 )
 
@@ -37,4 +39,32 @@ func TestTheLastWritesTakeNoLongerThanOne(t *testing.T) {
 			t.Errorf("the recorder ended after %s, want %s at most", took, e.Timing.Lease)
 		}
 	})
+}
+
+// taught keeps the pins that come with the ends of watches.
+type taught struct {
+	Store
+	pins []SignPin
+}
+
+func (s *taught) Finalize(_ context.Context, _ []Landing, pins []SignPin) ([]Lease, error) {
+	s.pins = pins
+	return nil, nil
+}
+
+// TestTheFirstOfABatchPinsItsSign: of each sign one, in the order in which they ended.
+func TestTheFirstOfABatchPinsItsSign(t *testing.T) {
+	t.Parallel()
+	db := &taught{}
+	e := &Engine{EngineOptions: EngineOptions{Store: db, Signs: new(SignPolicy), Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(), Observer: quiet{}, Now: time.Now}}
+	e.tracker = newTracker(e)
+	var batch []*watched
+	for n, sign := range []string{"", "negated", "plain", "negated", "plain"} {
+		batch = append(batch, &watched{lease: Lease{ID: uuid.New()}, sign: sign, signature: solana.Signature{byte(n)}})
+	}
+	newRecorder(e).end(t.Context(), batch)
+	want := []SignPin{{Sign: "negated", Signature: solana.Signature{1}}, {Sign: "plain", Signature: solana.Signature{2}}}
+	if diff := cmp.Diff(want, db.pins); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
 }

@@ -3,9 +3,12 @@ package submission
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // HoldFailing is the reason while a submission rests that the chain keeps failing.
@@ -33,10 +36,76 @@ func restsUntil(dead []Attempt) (until time.Time, paid int) {
 			}
 		}
 	}
+	return last.Add(restAfter(paid)), paid
+}
+
+// restAfter is how long a rest follows the failure that is the paid-th one.
+func restAfter(paid int) time.Duration {
 	if paid < promptly {
-		return time.Time{}, paid
+		return 0
 	}
-	return last.Add(min(firstRest<<(paid-promptly), longestRest)), paid
+	return min(firstRest<<min(paid-promptly, mostPaid), longestRest)
+}
+
+// mostFailing is how many notes are remembered that keep failing.
+const mostFailing = 10_000
+
+// failures are the notes of submissions that have ended after the chain failed them, for
+// a fee each time: posted again at once, in a submission anew, they rest as well. Each
+// process remembers its own. The zero value is ready.
+type failures struct {
+	mu    sync.Mutex
+	notes map[[32]byte]failing
+}
+
+// failing is a note, how often it has been paid for in vain, and until when it rests.
+type failing struct {
+	paid  int
+	until time.Time
+}
+
+// forgotten reports whether the note has been left in peace for as long as it ever rests.
+func (f failing) forgotten(now time.Time) bool { return now.Sub(f.until) > longestRest }
+
+// add notes that so many transactions with the notes were paid for in vain.
+func (f *failures) add(in *shieldpool.PublicInputs, paid int, now time.Time) {
+	if paid == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.notes == nil {
+		f.notes = map[[32]byte]failing{}
+	}
+	if len(f.notes) >= mostFailing {
+		maps.DeleteFunc(f.notes, func(_ [32]byte, n failing) bool { return n.forgotten(now) })
+	}
+	for i, key := range in.Nullifiers {
+		n, known := f.notes[key]
+		if !in.HasNullifier(i) || !known && len(f.notes) >= mostFailing {
+			continue
+		}
+		if n.forgotten(now) {
+			n.paid = 0
+		}
+		n.paid += paid
+		n.until = now.Add(restAfter(n.paid))
+		f.notes[key] = n
+	}
+}
+
+// rests refuses a submission of a note that rests.
+func (f *failures) rests(in *shieldpool.PublicInputs, now time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, key := range in.Nullifiers {
+		if n := f.notes[key]; in.HasNullifier(i) && now.Before(n.until) {
+			return refusal.New(refusal.RateLimited,
+				"nullifier %d: transactions with it have failed on the chain %d times, each time for a fee, although they had just been simulated without a fault: it is taken again after Retry-After", i, n.paid).
+				Retry(n.until.Sub(now))
+		}
+	}
+	return nil
 }
 
 // resign signs the client's call, unless its attempts have failed on the chain: then

@@ -92,4 +92,6 @@ func TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver(t *testing
 	if s.State != submission.Failed || s.Failure.Code != refusal.ProgramError || r.of("signed") != 8 {
 		t.Errorf("after %d signatures the submission is %+v, failure %v; want 8, and that it failed by %s", r.of("signed"), s, s.Failure, refusal.ProgramError)
 	}
+	_, err := r.Submit(t.Context(), req)
+	_ = wantCode(t, err, refusal.RateLimited) // its note rests, whatever it comes with
 }

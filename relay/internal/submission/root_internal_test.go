@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -46,7 +47,7 @@ type rooted struct {
 	tree *shieldpool.TreeAccount
 }
 
-func (s rooted) Tree(context.Context, time.Duration) (ledger.Snapshot, error) {
+func (s rooted) TreeWith(context.Context, [32]byte, time.Duration) (ledger.Snapshot, error) {
 	return ledger.Snapshot{Tree: s.tree, Slot: 7, Checked: true}, nil
 }
 
@@ -167,6 +168,72 @@ func TestAProofIsTriedWithAPayerThatCanPay(t *testing.T) {
 			got, err := e.Try(t.Context(), w.c.Call)
 			if err != nil || got != test.want {
 				t.Errorf("the try ends with %v (%v), want %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// simulated is a chain that simulates all alike.
+type simulated struct {
+	rehearsed
+	answer ledger.Simulation
+}
+
+func (c simulated) Simulate(context.Context, []byte, bool, uint64) (ledger.Simulation, error) {
+	return c.answer, nil
+}
+
+func custom(code uint32) *shieldpool.TransactionError {
+	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: code}
+}
+
+// TestWhatTheProgramSaysOfAProofOfAnotherSign: a proof is called wrong by the program
+// alone, and by more than one endpoint's word for it.
+func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answer ledger.Simulation
+		want   refusal.Code // "" when it is taken
+	}{
+		"it takes it":                        {ledger.Simulation{}, ""},
+		"it refuses the proof":               {ledger.Simulation{Err: custom(shieldpool.CodeProofInvalid)}, refusal.ProofInvalid},
+		"one endpoint alone says so":         {ledger.Simulation{Err: custom(shieldpool.CodeProofInvalid), Unverified: true}, refusal.ChainUnavailable},
+		"the notes are spent meanwhile":      {ledger.Simulation{Err: custom(shieldpool.CodeDoubleSpend)}, refusal.ChainUnavailable},
+		"the node lags behind the root":      {ledger.Simulation{Err: custom(shieldpool.CodeRootNotFound)}, refusal.ChainUnavailable},
+		"it refuses something else for good": {ledger.Simulation{Err: custom(shieldpool.CodeConservation)}, refusal.ProgramError},
+		"it would pay too little rent":       {ledger.Simulation{Err: &shieldpool.TransactionError{Kind: "InsufficientFundsForRent", Account: 1}}, refusal.RecipientBelowRent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, w, _ := aTransfer(t, simulated{answer: test.answer})
+			a := &Admission{AdmissionOptions: AdmissionOptions{Engine: e}}
+			var got refusal.Code
+			if why, refused := refusal.As(a.tried(t.Context(), w.c.Submission, groth16.Plain)); refused {
+				got = why.Code
+			}
+			if got != test.want {
+				t.Errorf("it is answered %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestARootIsNotGoneBecauseTheNotesAreSpent: by whom is looked at anew.
+func TestARootIsNotGoneBecauseTheNotesAreSpent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		code uint32
+		gone bool
+	}{
+		"the program does not know the root": {shieldpool.CodeRootNotFound, true},
+		"the program says double spend":      {shieldpool.CodeDoubleSpend, false},
+		"the program says nullifier used":    {shieldpool.CodeNullifierAlreadyUsed, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, w, _ := aTransfer(t, rehearsed{fails: custom(test.code)})
+			if err := e.tryRoot(t.Context(), w.c, &progress{}); (err == nil) != test.gone {
+				t.Errorf("the root is gone: %t (%v), want %t", err == nil, err, test.gone)
 			}
 		})
 	}

@@ -98,7 +98,9 @@ func (e *Engine) ownSettlement(ctx context.Context, c *Claimed, w *Wait) (*Outco
 	if w.Reason != HoldHistory {
 		return nil, nil //nolint:nilnil // nil is "none of ours", as ownLanding's
 	}
-	return e.ownLanding(ctx, c, slices.Concat(c.Live, c.Dead))
+	// An earlier release made token accounts apart: such an attempt ended nothing.
+	ends := slices.DeleteFunc(slices.Concat(c.Live, c.Dead), func(a Attempt) bool { return a.Purpose.ends() == "" })
+	return e.ownLanding(ctx, c, ends)
 }
 
 // returned is what our payers got back, in lamports, with a landing: our execution

@@ -26,13 +26,14 @@ func (s searched) Search(_ context.Context, signatures []solana.Signature) (ledg
 	return look, nil
 }
 
-// TestAnExecutionThatCountsAsDeadIsFound: it landed although it was buried.
+// TestAnExecutionThatCountsAsDeadIsFound: it landed although it was buried. What an
+// earlier release made token accounts with has landed too, and settled nothing.
 func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
 	t.Parallel()
-	refund, execution := solana.Signature{1}, solana.Signature{2}
-	e := &Engine{EngineOptions: EngineOptions{Chain: searched{landed: map[solana.Signature]uint64{execution: 9}}}}
+	refund, execution, accounts := solana.Signature{1}, solana.Signature{2}, solana.Signature{3}
+	e := &Engine{EngineOptions: EngineOptions{Chain: searched{landed: map[solana.Signature]uint64{accounts: 8, execution: 9}}}}
 	c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Dead: []Attempt{
-		{Signature: refund, Purpose: PurposeRefund}, {Signature: execution, Purpose: PurposeExecute},
+		{Signature: accounts, Purpose: "accounts"}, {Signature: refund, Purpose: PurposeRefund}, {Signature: execution, Purpose: PurposeExecute},
 	}}
 	own, err := e.ownSettlement(t.Context(), c, &Wait{Reason: HoldHistory, Cause: errors.New("too short")})
 	if err != nil || own == nil || own.Signature != execution || own.Phase != PhaseExecuted {

@@ -137,6 +137,9 @@ func (t *tracker) follow(w *entry) {
 		return
 	}
 	w.phase = following
+	if w.c.since.After(w.doubted) { // signed anew: the doubt was of another attempt
+		w.doubted, w.noted = time.Time{}, false
+	}
 	if w.c.Kind == KindSettlement && !w.freed {
 		// One that only has to die takes a minute: others' refunds must not wait for its place.
 		w.freed = true

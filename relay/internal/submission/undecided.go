@@ -15,6 +15,8 @@ import (
 type UndecidedStore interface {
 	// ClaimUndecided takes up to limit submissions that are held by HoldExpiry, due or not.
 	ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
+	// CountUndecided counts all of them, those too that a relay holds at this moment.
+	CountUndecided(ctx context.Context) (n int, err error)
 	Beat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
 	BuryAttempts(ctx context.Context, l Lease, attempts []Burial) error
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
@@ -24,14 +26,14 @@ type UndecidedStore interface {
 // Search is Chain's.
 type Search func(ctx context.Context, sigs []solana.Signature) (ledger.Look, error)
 
-// decideLease is how long the submissions of one pass are held.
+// decideLease is how long the submissions of a pass are held without a beat.
 const decideLease = time.Minute
 
 // DecideUndecided judges once, by the search that it is given, the attempts of all
 // submissions that wait for the end of one. Those that are dead by the rule by which
 // the engine goes are marked as dead, and their submissions are due at once, as are
 // those of which one has landed: the relays do the rest. It gives how many were
-// ended and how many still wait.
+// ended, and how many still wait, those too that a relay held meanwhile.
 func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (ended, waiting int, err error) {
 	worker := Worker{ID: uuid.New()}
 	if _, err := store.Beat(ctx, worker, decideLease); err != nil {
@@ -44,25 +46,48 @@ func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (
 			err = retireErr
 		}
 	}()
-	claimed, err := store.ClaimUndecided(ctx, worker.ID, statusBatch)
-	if err != nil {
-		return 0, 0, err
+	if ended, err = decideAll(ctx, store, search, worker); err != nil {
+		return ended, 0, err
 	}
-	for _, c := range claimed {
-		over, err := decideOne(ctx, store, search, c)
+	waiting, err = store.CountUndecided(ctx)
+	return ended, waiting, err
+}
+
+// decideAll goes on until there is no more to claim. What it cannot end it keeps until
+// then, or it would claim it again.
+func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (ended int, err error) {
+	var undecided []*Claimed
+	for more := true; more; {
+		claimed, err := store.ClaimUndecided(ctx, worker.ID, statusBatch)
 		if err != nil {
-			return ended, waiting, err
+			return ended, err
 		}
-		delay, hold := time.Duration(0), ""
-		if ended++; !over {
-			ended, waiting = ended-1, waiting+1
-			delay, hold = undecidedPause, HoldExpiry
-		}
-		if err := store.Release(ctx, c.Lease(), delay, hold); err != nil {
-			return ended, waiting, err
+		more = len(claimed) == statusBatch
+		for _, c := range claimed {
+			// Searches may take longer, all together, than the lease.
+			if _, err := store.Beat(ctx, worker, decideLease); err != nil {
+				return ended, err
+			}
+			over, err := decideOne(ctx, store, search, c)
+			if err != nil {
+				return ended, err
+			}
+			if !over {
+				undecided = append(undecided, c)
+				continue
+			}
+			if err := store.Release(ctx, c.Lease(), 0, ""); err != nil {
+				return ended, err
+			}
+			ended++
 		}
 	}
-	return ended, waiting, nil
+	for _, c := range undecided {
+		if err := store.Release(ctx, c.Lease(), undecidedPause, HoldExpiry); err != nil {
+			return ended, err
+		}
+	}
+	return ended, nil
 }
 
 // decideOne marks a submission's dead attempts as dead; over says that none is left

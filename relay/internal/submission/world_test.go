@@ -63,15 +63,19 @@ func newWorld(t *testing.T) *world {
 	return newWorldOf(t, slot)
 }
 
-// newWorldOf is a world whose slots last so long.
-func newWorldOf(t *testing.T, slot time.Duration) *world {
+// newWorldOf is a world whose slots last so long, and whose chain a test may change.
+func newWorldOf(t *testing.T, slot time.Duration, change ...func(*localnet.Options)) *world {
 	t.Helper()
 	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock), leaves: noLeaves{}}
 	raw, err := w.secrets.VerifyingKey()
 	must(t, err)
 	w.key, err = groth16.ParseKey(raw)
 	must(t, err)
-	w.chain, err = localnet.New(localnet.Options{VerifyingKey: raw, SlotDuration: slot, Initialised: true})
+	o := localnet.Options{VerifyingKey: raw, SlotDuration: slot, Initialised: true}
+	for _, c := range change {
+		c(&o)
+	}
+	w.chain, err = localnet.New(o)
 	must(t, err)
 	t.Cleanup(func() { must(t, w.chain.Close()) })
 	url, err := w.chain.Listen("127.0.0.1:0")
@@ -116,7 +120,7 @@ func (s *state) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creat
 
 func (w *world) newState(rpc *chain.Endpoints) *state {
 	w.t.Helper()
-	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, BorneOut: rpc.BorneOut, MinInterval: slot})
+	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, BorneOut: rpc.BorneOut, Everywhere: rpc.Everywhere, MinInterval: slot})
 	must(w.t, err)
 	return &state{reader, rpc, w.pool}
 }

@@ -60,17 +60,21 @@ func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
 			lease := w.signed(1, old.PublicKey())
 			w.signed(2, to.PublicKey()) // another payer's holds nothing up
 			s := w.sweeper(w.endpoints())
-			short := func() (context.Context, context.CancelFunc) {
-				return context.WithTimeout(t.Context(), 300*time.Millisecond)
+			// A run that ends before it has found anything out is given more time.
+			briefly := func(run func(context.Context) (sweep.Result, error)) (err error) {
+				for patience := 300 * time.Millisecond; ; patience *= 2 {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					_, err = run(ctx)
+					cancel()
+					if err == nil || !strings.Contains(err.Error(), "it had just begun") {
+						return err
+					}
+				}
 			}
 			end(w, lease, func(why string) {
 				t.Helper()
-				ctx, cancel := short()
-				defer cancel()
-				_, drainErr := s.Drain(ctx, addresses(old))
-				ctx, cancel = short()
-				defer cancel()
-				_, allErr := s.All(ctx, signers(old), to.PublicKey())
+				drainErr := briefly(func(ctx context.Context) (sweep.Result, error) { return s.Drain(ctx, addresses(old)) })
+				allErr := briefly(func(ctx context.Context) (sweep.Result, error) { return s.All(ctx, signers(old), to.PublicKey()) })
 				for what, err := range map[string]error{"drain": drainErr, "all": allErr} {
 					var unfinished *sweep.Unfinished
 					if !errors.As(err, &unfinished) || !strings.Contains(err.Error(), why) {

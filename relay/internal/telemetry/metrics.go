@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
@@ -214,6 +215,16 @@ func (m *Metrics) Poll(signatures int, nudged bool) {
 	}
 	m.polls.WithLabelValues(cause).Inc()
 	m.pollSize.WithLabelValues().Observe(float64(signatures))
+}
+
+// Endpoint makes the counters of an endpoint known at zero, as NewMetrics does others.
+func (m *Metrics) Endpoint(name string) {
+	for _, state := range []judge.State{judge.Closed, judge.HalfOpen, judge.Open} {
+		m.rpcBreaker.WithLabelValues(name, string(state))
+	}
+	m.rpcSkipped.WithLabelValues(name)
+	m.rpcDisputes.WithLabelValues(name)
+	m.rpcNudges.WithLabelValues(name)
 }
 
 // Called counts a call at an endpoint.

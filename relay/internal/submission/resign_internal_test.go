@@ -1,0 +1,53 @@
+package submission
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// TestANoteThatKeepsFailingRests whichever submission it comes in: what ends for good at
+// the first failure could be posted again at once, for a fee each time.
+func TestANoteThatKeepsFailingRests(t *testing.T) {
+	t.Parallel()
+	var f failures
+	now := time.Unix(1000, 0)
+	notes := &shieldpool.PublicInputs{Nullifiers: [2][32]byte{{31: 1}}}
+	other := &shieldpool.PublicInputs{Nullifiers: [2][32]byte{{31: 2}}}
+	for failed, want := range []time.Duration{0, 0, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 8 * time.Minute} {
+		if failed > 0 {
+			f.add(notes, 1, now)
+		}
+		if want > 0 {
+			why, refused := refusal.As(f.rests(notes, now.Add(want-time.Second)))
+			if !refused || why.Code != refusal.RateLimited || why.RetryAfter != time.Second {
+				t.Errorf("after %d failures, a second before the end of its rest, it is refused with %+v", failed, why)
+			}
+		}
+		now = now.Add(want)
+		if err := f.rests(notes, now); err != nil {
+			t.Errorf("after %d failures and a rest of %s: %v", failed, want, err)
+		}
+		if err := f.rests(other, now); err != nil {
+			t.Errorf("another note is refused: %v", err)
+		}
+	}
+	f.add(notes, 0, now)
+	if err := f.rests(notes, now); err != nil {
+		t.Errorf("what cost nothing makes it rest: %v", err)
+	}
+	now = now.Add(longestRest + time.Second)
+	f.add(notes, 1, now)
+	if err := f.rests(notes, now); err != nil {
+		t.Errorf("failures of long ago count: %v", err)
+	}
+	for i := range uint32(2 * mostFailing) {
+		f.add(&shieldpool.PublicInputs{Nullifiers: [2][32]byte{[32]byte(append(make([]byte, 28), binary.BigEndian.AppendUint32(nil, i+10)...))}}, 1, now)
+	}
+	if len(f.notes) > mostFailing {
+		t.Errorf("%d notes are remembered, want %d at most", len(f.notes), mostFailing)
+	}
+}
