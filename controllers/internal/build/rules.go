@@ -276,6 +276,11 @@ func chainAlerts() []alert {
 			"the RPC endpoint {{ $labels.endpoint }} is behind the others",
 		},
 		{
+			// A fork or a laggard makes a few; one that lies, or the one it contradicts, goes on.
+			"EndpointContradicts", "sum by (endpoint) (increase(" + contract.MetricRPCContradictions.Name + "{}[15m])) > 10", 5 * minute, severityWarning,
+			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
+		},
+		{
 			"RootMismatch", "min(" + contract.MetricTreeCheck.Name + "{}) == 0", 0, severityCritical,
 			"the pool's tree contradicts itself under the profile",
 		},

@@ -182,6 +182,10 @@ relaypool_rpc_endpoint_lag_slots{,pod="b",endpoint="x"} 301x430`, fires: only("E
 			nearly: `relaypool_rpc_endpoint_lag_slots{,pod="a",endpoint="x"} 900x430
 relaypool_rpc_endpoint_lag_slots{,pod="b",endpoint="x"} 300x430`,
 		},
+		"EndpointContradicts": {
+			sick: `relaypool_rpc_contradictions_total{,pod="a",endpoint="x"} 0+1x430`, fires: only("EndpointContradicts{endpoint=x}"),
+			nearly: `relaypool_rpc_contradictions_total{,pod="a",endpoint="x"} 0+0.6x430`,
+		},
 		"RootMismatch": {
 			sick: `relaypool_tree_self_check{,pod="b"} 0x430`, fires: only("RootMismatch"),
 			nearly: `relaypool_tree_self_check{,pod="b"} _x430`,

@@ -89,7 +89,9 @@ func Do(ctx context.Context, o Options) (_ *Run, err error) {
 	var ledgerErr error
 	keeping, stop := context.WithCancel(ctx)
 	ledger.Go(func() { ledgerErr = fleet.KeepLedger(keeping) })
-	r.Events, err = fleet.Play(ctx, o.Long)
+	r.Events, err = fleet.Play(ctx, o.Long, func(ctx context.Context, expr string, since time.Time) bool {
+		return r.seen(ctx, expr, since.Add(o.Scrape)) // what is found before then may have been scraped earlier
+	})
 	if err == nil {
 		r.settle(ctx, &o)
 	}
@@ -99,6 +101,16 @@ func Do(ctx context.Context, o Options) (_ *Run, err error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
+}
+
+// seen reports whether the query has had a value since then.
+func (r *Run) seen(ctx context.Context, expr string, since time.Time) bool {
+	now := time.Now()
+	if now.Before(since) {
+		return false
+	}
+	series, err := r.Prometheus.Range(ctx, expr, since, now, time.Second)
+	return err == nil && len(series) > 0
 }
 
 // settle ends the run when all is told that is to be.

@@ -17,6 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/router"
+	"github.com/relaypool/relaypool/relay/contract"
 )
 
 // Event is something that happened, for the pictures.
@@ -25,21 +26,32 @@ type Event struct {
 	What string
 }
 
-// scene is what happens at a share of the time.
+// scene is what happens, and lasts for a share of the time and until each expression of
+// until has had a value in Prometheus in the course of it: on a busy machine what it is for
+// may take longer to come about, and to be scraped.
 type scene struct {
-	at   float64
-	what string
-	do   func(context.Context) error
+	share float64
+	what  string
+	do    func(context.Context) error
+	until []string
 }
 
-// ledgerEvery is how often the ledger is brought up to the chain: relays do so
-// once a minute, and hardly ever in a short play.
-const ledgerEvery = 2 * time.Second
+const (
+	// ledgerEvery is how often the ledger is brought up to the chain: relays do so
+	// once a minute, and hardly ever in a short play.
+	ledgerEvery = 2 * time.Second
+	// patience bounds a scene, seenPoll is between two looks.
+	patience = 2 * time.Minute
+	seenPoll = 500 * time.Millisecond
+)
 
-// Play loads the relays for so long, while things go wrong and are mended.
-func (s *Stage) Play(ctx context.Context, long time.Duration) ([]Event, error) {
-	began := time.Now()
-	arrivals, stop := context.WithTimeout(ctx, long)
+// Seen reports whether an expression has had a value since then.
+type Seen func(ctx context.Context, expr string, since time.Time) bool
+
+// Play loads the relays for so long, while things go wrong and are mended, and for
+// longer where something is not seen in time.
+func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Event, error) {
+	arrivals, stop := context.WithCancel(ctx)
 	defer stop()
 	clients, leave := context.WithCancel(ctx)
 	defer leave()
@@ -48,19 +60,37 @@ func (s *Stage) Play(ctx context.Context, long time.Duration) ([]Event, error) {
 	var events []Event
 	var errs []error
 	for _, scene := range s.scenes() {
-		if !wait(ctx, time.Until(began.Add(time.Duration(scene.at*float64(long))))) {
-			break
-		}
 		s.say("%s", scene.what)
-		events = append(events, Event{time.Now(), scene.what})
+		began := time.Now()
+		events = append(events, Event{began, scene.what})
 		if err := scene.do(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", scene.what, err))
 		}
+		if !wait(ctx, time.Duration(scene.share*float64(long))) {
+			break
+		}
+		errs = append(errs, scene.last(ctx, seen, began))
 	}
-	<-arrivals.Done()
+	stop()
 	leave()
 	running.Wait()
 	return events, errors.Join(append(errs, ctx.Err())...)
+}
+
+// last waits until all is seen that the scene is for.
+func (s *scene) last(ctx context.Context, seen Seen, began time.Time) error {
+	limit := time.Now().Add(patience)
+	for _, expr := range s.until {
+		for !seen(ctx, expr, began) {
+			if time.Now().After(limit) {
+				return fmt.Errorf("%s: in %s nothing was seen of %s", s.what, patience, expr)
+			}
+			if !wait(ctx, seenPoll) {
+				return nil // Play tells that ctx has ended
+			}
+		}
+	}
+	return nil
 }
 
 // KeepLedger runs the relay's own command until ctx ends. Its code 1 is no failure
@@ -75,40 +105,49 @@ func (s *Stage) KeepLedger(ctx context.Context) error {
 	return nil
 }
 
-// scenes are in the order of their times.
+// scenes are in their order.
 func (s *Stage) scenes() []scene {
+	nothing := func(context.Context) error { return nil }
+	up, usable := contract.MetricRPCUp.Name, contract.MetricPayerUsable.Name
 	return []scene{
-		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }},
-		{0.28, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }},
-		{0.31, "a fork dies", func(context.Context) error {
+		{0.14, "the load begins", nothing, nil},
+		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }, nil},
+		{0.03, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }, nil},
+		{0.03, "a fork dies", func(context.Context) error {
 			_, err := s.chain.Fork(forked, bank.LandAgain)
 			return err
-		}},
-		{0.34, "endpoint 1 fails", func(context.Context) error { return s.faults(1, fault.Rule{Cut: true}) }},
-		{0.42, "no endpoint answers", func(context.Context) error {
+		}, nil},
+		{0.08, "endpoint 1 fails", func(context.Context) error { return s.faults(1, fault.Rule{Cut: true}) }, []string{"max by (endpoint) (" + up + ") == 0"}},
+		{0.08, "no endpoint answers", func(context.Context) error {
 			return errors.Join(s.faults(1, fault.Rule{Cut: true}), s.faults(2, fault.Rule{Cut: true}))
-		}},
-		{0.50, "both endpoints answer", func(context.Context) error { return errors.Join(s.faults(1), s.faults(2)) }},
-		{0.55, "endpoint 2 lags, and endpoint 1 loses sends", func(context.Context) error {
+		}, []string{"max(" + up + ") == 0", contract.MetricHolding.Name, contract.MetricHeld.Name + `{reason!~"(swap|router)_.+|no_route"} > 0`}},
+		{0.05, "both endpoints answer", func(context.Context) error { return errors.Join(s.faults(1), s.faults(2)) }, nil},
+		{0.03, "endpoint 2 lags, and endpoint 1 loses sends", func(context.Context) error {
 			return errors.Join(s.faults(1, fault.Rule{Method: "sendTransaction", Probability: 0.9, Drop: true}), s.faults(2, fault.Rule{Lag: 20}))
-		}},
-		{0.58, "the router fails", func(context.Context) error {
+		}, nil},
+		{0.08, "the router fails", func(context.Context) error {
 			return s.chain.Router().Set(router.Settings{Faults: []fault.Rule{{Status: http.StatusServiceUnavailable}}})
-		}},
-		{0.66, "the router lies", func(context.Context) error {
+		}, []string{contract.MetricRouterBreakerOpen.Name + " == 1"}},
+		{0.04, "the router lies", func(context.Context) error {
 			return s.chain.Router().Set(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
-		}},
-		{0.70, "all is well, but the price falls", func(context.Context) error {
+		}, []string{contract.MetricRouterHostile.Name + " > 0"}},
+		{0.06, "all is well, but the price falls", func(context.Context) error {
 			return errors.Join(s.faults(1), s.faults(2), s.chain.Router().Set(router.Settings{}), s.price(60))
+		}, []string{contract.MetricSwapWaits.Name + `{reason="swap_price"} > 0`}},
+		{0, "no send arrives", func(context.Context) error {
+			lost := fault.Rule{Method: "sendTransaction", Drop: true}
+			return errors.Join(s.faults(1, lost), s.faults(2, lost))
+		}, []string{contract.MetricInFlight.Name + `{pod=~".*` + s.relays[1].name + `"} > 0`}},
+		{0.04, "relay 2 is killed", func(context.Context) error { return s.relays[1].process.Kill() }, nil},
+		{0.04, "relay 2 is back, sends arrive, and the price is as before", func(ctx context.Context) error {
+			return errors.Join(s.faults(1), s.faults(2), s.price(100), s.startRelay(ctx, s.relays[1]))
+		}, []string{contract.MetricLeases.Name + `{event="reaped"} > 0`}},
+		{0.09, "somebody else empties the fee payer", s.steal, []string{
+			"max(" + usable + ") == 0", contract.MetricLedgerUnknown.Name + " > 0",
 		}},
-		{0.76, "relay 2 is killed", func(context.Context) error { return s.relays[1].process.Kill() }},
-		{0.80, "relay 2 is back, and the price too", func(ctx context.Context) error {
-			return errors.Join(s.price(100), s.startRelay(ctx, s.relays[1]))
-		}},
-		{0.84, "somebody else empties the fee payer", s.steal},
-		{0.93, "both payers are funded", func(context.Context) error {
+		{0.07, "both payers are funded", func(context.Context) error {
 			return errors.Join(s.chain.Fund(s.keys[0], plenty/5), s.chain.Fund(s.keys[1], plenty/10))
-		}},
+		}, []string{contract.MetricCapLeft.Name + " < 1000000"}},
 	}
 }
 
