@@ -65,7 +65,7 @@ func hostile(who, lies string, seed uint64) (endpoints int, lying, attacks []str
 	case "three":
 		return 3, lying, attacks, nil
 	default:
-		return 0, nil, nil, fmt.Errorf("hostility is %q, expected none, clients, two, three or seed", who)
+		return 0, nil, nil, fmt.Errorf("hostility is %q, expected seed, two, three, clients or none", who)
 	}
 }
 
@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string) error {
 	quiet := flags.Duration("quiet", 5*time.Minute, "how long to wait for every outcome to be final")
 	rate := flags.Float64("rate", 8, "new `spends` a second, on average")
 	swaps := flags.Float64("swaps", 0.25, "`share` of the spends that are swaps")
-	hostility := flags.String("hostility", "none", "`who` is hostile: none; two or three for one of so many endpoints, and clients; clients; or seed, by which the seed decides")
+	hostility := flags.String("hostility", "seed", "`who` is hostile: seed, by which the seed decides; two or three for one of so many endpoints, and clients; clients; or none")
 	lies := flags.String("lies", "", "`names` of the lies that a hostile endpoint tells, with commas between them; all when empty")
 	root := flags.String("root", ".", "`checkout` that the relay is built from, to drill another one's")
 	out := flags.String("out", filepath.Join("bin", "drill"), "`folder` for the report and its picture")

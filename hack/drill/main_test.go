@@ -15,7 +15,8 @@ import (
 // fork and faults on both endpoints.
 const shortSeed = 1206
 
-// TestShortDrill is make drill in little: faster slots, a few seconds of load.
+// TestShortDrill is make drill in little: faster slots, a few seconds of load, and
+// one endpoint and clients that are hostile, since no other test has all of it at once.
 func TestShortDrill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -30,7 +31,7 @@ func TestShortDrill(t *testing.T) {
 	const duration = 12 * time.Second
 	outcome, err := arena.Run(t.Context(), arena.Options{
 		Root: filepath.Join("..", ".."), State: state, Seed: shortSeed, Duration: duration, Quiet: 2 * time.Minute,
-		Relays: 3, Endpoints: 2, Payers: 2, Swaps: 0.25, Rate: 6, InFlight: 100, PollMin: 300 * time.Millisecond, PollMax: 900 * time.Millisecond, PauseMax: time.Second,
+		Relays: 3, Endpoints: 2, Lies: arena.LieNames(), Attacks: arena.AttackNames(), Payers: 2, Swaps: 0.25, Rate: 6, InFlight: 100, PollMin: 300 * time.Millisecond, PollMax: 900 * time.Millisecond, PauseMax: time.Second,
 		Slot: 40 * time.Millisecond, FinalizeAfter: 16, Progress: t.Output(),
 	})
 	if err != nil {
