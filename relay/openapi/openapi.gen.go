@@ -1435,8 +1435,8 @@ type ClientInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
-	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-	// 429 `rate_limited`; what is registered is answered as ever.
+	// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+	// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes any type of body and a specified content type.
@@ -1450,8 +1450,8 @@ type ClientInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
-	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-	// 429 `rate_limited`; what is registered is answered as ever.
+	// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+	// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes a body of the `application/json` content type.
@@ -1729,8 +1729,8 @@ func (c *Client) TransactSwap(ctx context.Context, params *TransactSwapParams, b
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
-// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-// 429 `rate_limited`; what is registered is answered as ever.
+// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes any type of body and a specified content type.
@@ -1754,8 +1754,8 @@ func (c *Client) RegisterViewingKeyWithBody(ctx context.Context, contentType str
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
-// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-// 429 `rate_limited`; what is registered is answered as ever.
+// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes a body of the `application/json` content type.
@@ -2538,8 +2538,8 @@ type ClientWithResponsesInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
-	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-	// 429 `rate_limited`; what is registered is answered as ever.
+	// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+	// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -2553,8 +2553,8 @@ type ClientWithResponsesInterface interface {
 	// is stored sealed to the compliance public key of `GET /compliance-key`.
 	// The same registration again is answered 200; the same identifier with
 	// another key is refused with `identifier_conflict` and overwrites nothing.
-	// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-	// 429 `rate_limited`; what is registered is answered as ever.
+	// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+	// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 	// This route does not depend on the chain.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -4313,8 +4313,8 @@ func (c *ClientWithResponses) TransactSwapWithResponse(ctx context.Context, para
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
-// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-// 429 `rate_limited`; what is registered is answered as ever.
+// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -4334,8 +4334,8 @@ func (c *ClientWithResponses) RegisterViewingKeyWithBodyWithResponse(ctx context
 // is stored sealed to the compliance public key of `GET /compliance-key`.
 // The same registration again is answered 200; the same identifier with
 // another key is refused with `identifier_conflict` and overwrites nothing.
-// A relay takes 3600 new keys an hour, 8 of one wallet, and refuses more with
-// 429 `rate_limited`; what is registered is answered as ever.
+// A relay takes 3600 new keys an hour, 60 from one client address and 8 of one
+// wallet, and refuses more with 429 `rate_limited`; what is registered is answered as ever.
 // This route does not depend on the chain.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

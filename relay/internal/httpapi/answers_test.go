@@ -359,7 +359,7 @@ func TestHandedOn(t *testing.T) {
 		}}
 		newFixture(t, d).do(t, post("/viewing-key/register", registerBody(with("identifier", "id"))))
 		id := "id"
-		if diff := cmp.Diff(viewingkey.Registration{UserPubkey: "wallet", ViewingKeyHex: "key", Signature: "signature", Identifier: &id}, got); diff != "" {
+		if diff := cmp.Diff(viewingkey.Registration{UserPubkey: "wallet", ViewingKeyHex: "key", Signature: "signature", Identifier: &id, Address: "192.0.2.1"}, got); diff != "" {
 			t.Errorf("registration (-want +got):\n%s", diff)
 		}
 	})

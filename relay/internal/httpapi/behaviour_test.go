@@ -328,7 +328,7 @@ func TestCORS(t *testing.T) {
 		r := httptest.NewRequest(http.MethodOptions, "/transact", nil)
 		r.Header.Set("Origin", "https://app.example")
 		r.Header.Set("Access-Control-Request-Method", "POST")
-		r.Header.Set("Access-Control-Request-Headers", "content-type,idempotency-key,prefer")
+		r.Header.Set("Access-Control-Request-Headers", "content-type,idempotency-key,if-none-match,prefer")
 		return r
 	}
 	t.Run("off by default", func(t *testing.T) {
@@ -352,7 +352,8 @@ func TestCORS(t *testing.T) {
 		r := get("/nowhere")
 		r.Header.Set("Origin", "https://app.example")
 		resp, _ := newFixture(t, &domains{}, on).do(t, r)
-		if resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(resp.Header.Get("Access-Control-Expose-Headers"), "Retry-After") {
+		exposed := strings.ToLower(resp.Header.Get("Access-Control-Expose-Headers"))
+		if resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(exposed, "retry-after") || !strings.Contains(exposed, "etag") {
 			t.Errorf("headers %v, want permission", resp.Header)
 		}
 	})

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/httprate"
-
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -62,7 +60,7 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		a.fail(w, r, err)
 		return
 	}
-	leave, err := a.readers.enter(httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader)))
+	leave, err := a.readers.enter(a.clientAddress(r))
 	if err != nil {
 		a.fail(w, r, err)
 		return

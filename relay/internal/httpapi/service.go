@@ -142,6 +142,7 @@ func (a *api) RegisterViewingKey(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
+	reg.Address = a.clientAddress(r)
 	ctx, cancel := a.call(r.Context())
 	defer cancel()
 	identifier, err := a.ViewingKeys.Register(ctx, reg)

@@ -170,6 +170,8 @@ func rentOf(a *Attempt) (low, high int64) {
 		return -swapStateRent, tokenRent // that of the recipient's new account
 	case submission.PurposeRefund:
 		return 0, 0
+	case "accounts": // of an earlier release, which made a swap's token accounts apart
+		return 0, 3 * tokenRent
 	}
 	if a.Kind == shieldpool.KindSwap {
 		return 0, transactRent + swapStateRent

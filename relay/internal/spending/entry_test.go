@@ -69,6 +69,10 @@ func TestEnter(t *testing.T) {
 			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
+		"token accounts that an earlier release made apart": {
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: leg("accounts"),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3 * 2_039_280},
+		},
 		"an execution brings the rent of the state back": {
 			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: leg(submission.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: -2_011_440, Returned: 2_011_440},
