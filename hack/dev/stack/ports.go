@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
+
+	"github.com/relaypool/relaypool/hack/freeport"
 )
 
 const loopback = "127.0.0.1"
@@ -24,6 +27,7 @@ type Ports struct {
 func (p Ports) Claim(ctx context.Context) (Ports, error) {
 	var listen net.ListenConfig
 	var held []net.Listener // until all are chosen, so that they differ
+	var open []*int
 	defer func() {
 		for _, l := range held {
 			_ = l.Close() // nobody has connected
@@ -36,6 +40,10 @@ func (p Ports) Claim(ctx context.Context) (Ports, error) {
 		{"relay", "relay-port", &p.Relay}, {"relay's operations", "operations-port", &p.Operations}, {"local chain", "chain-port", &p.Chain},
 		{"swap router", "router-port", &p.Router}, {"local chain's admin", "admin-port", &p.Admin},
 	} {
+		if *want.port == 0 {
+			open = append(open, want.port)
+			continue
+		}
 		l, err := listen.Listen(ctx, "tcp", address(*want.port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return p, fmt.Errorf("port %d of the %s is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--%s=%d",
@@ -45,7 +53,17 @@ func (p Ports) Claim(ctx context.Context) (Ports, error) {
 			return p, fmt.Errorf("open port %d of the %s: %w; choose another with --%s", *want.port, want.what, err, want.flag)
 		}
 		held = append(held, l)
-		*want.port = l.Addr().(*net.TCPAddr).Port
+	}
+	addresses, err := freeport.Find(ctx, len(open))
+	if err != nil {
+		return p, err
+	}
+	for i, a := range addresses {
+		parsed, err := netip.ParseAddrPort(a)
+		if err != nil {
+			return p, fmt.Errorf("read a free port: %w", err)
+		}
+		*open[i] = int(parsed.Port())
 	}
 	return p, nil
 }

@@ -17,6 +17,11 @@ func TestPorts(t *testing.T) {
 	if len(ports) != 5 || ports[0] {
 		t.Errorf("chose %+v, want five different ports", chosen)
 	}
+	for port := range ports {
+		if port >= 32768 {
+			t.Errorf("chose %d, which the kernel may give to somebody else before the program listens", port)
+		}
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

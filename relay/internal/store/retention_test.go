@@ -203,9 +203,9 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 		round()
 	}
 	for name, now := range sizes(t, s) {
-		// A page more or less of a small index is noise; growth with the number of
-		// submissions would be threefold.
-		if limit := steady[name] + steady[name]/2 + 4*8192; now > limit {
+		// A table is as large as its dead rows ever were at once, which on a slow machine
+		// are some pages more. What is never used again adds more than that, with 7200 submissions.
+		if limit := steady[name] + steady[name]/2 + 16*8192; now > limit {
 			t.Errorf("%s grew from %d to %d bytes over %d submissions, want at most %d", name, steady[name], now, next, limit)
 		}
 	}
