@@ -25,7 +25,7 @@ func (c *runCmd) Run(env *environment) error {
 		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
 	manager.Redirect(log)
-	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", commandline.Build(), "config", cfg)
+	log.InfoContext(env, "configuration loaded", "version", contract.Version, "build", commandline.Build(), "config", cfg)
 	m, err := manager.New(manager.Options{Config: cfg, Log: log})
 	if err != nil {
 		return err

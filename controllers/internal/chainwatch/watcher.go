@@ -305,7 +305,7 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 		return
 	}
 	if p.told == nil || p.told.state != next.state || p.told.reason != next.reason {
-		w.o.Log.Info("Read another state of the pool", "relaypool", key, "state", string(next.state), "reason", string(next.reason), "message", next.message)
+		w.o.Log.Info("pool state changed", "relaypool", key, "state", string(next.state), "reason", string(next.reason), "message", next.message)
 	}
 	p.told = &next
 	if !slices.Contains(w.untold, key) {

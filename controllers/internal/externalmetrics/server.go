@@ -97,7 +97,7 @@ func (s *Server) Start(ctx context.Context) error {
 		if err == nil {
 			s.address = listener.Addr().String()
 			close(s.serving)
-			s.Log.InfoContext(ctx, "Serving external metrics", "address", s.address)
+			s.Log.InfoContext(ctx, "serving external metrics", "address", s.address)
 			if err := server.GenericAPIServer.PrepareRun().RunWithContext(ctx); err != nil {
 				return fmt.Errorf("serve external metrics: %w", err)
 			}
@@ -105,7 +105,7 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		if text := err.Error(); text != told && ctx.Err() == nil {
 			told = text
-			s.Log.ErrorContext(ctx, "Could not serve external metrics", "error", err)
+			s.Log.ErrorContext(ctx, "serving external metrics failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

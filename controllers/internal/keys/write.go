@@ -103,7 +103,7 @@ func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey)
 	if err != nil {
 		return fmt.Errorf("create Secret %s: %w", k.Secret, withheld(err))
 	}
-	w.Log.InfoContext(ctx, "Created Secret of a fee payer key", "namespace", pool.Namespace, "secret", k.Secret, "address", address)
+	w.Log.InfoContext(ctx, "fee payer key secret created", "namespace", pool.Namespace, "secret", k.Secret, "address", address)
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelCha
 	if err := w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("label Secret %s %s: %w", l.Key.Secret, labelOf(l.State), withheld(err))
 	}
-	w.Log.InfoContext(ctx, "Labelled Secret of a fee payer key", "namespace", pool.Namespace, "secret", l.Key.Secret,
+	w.Log.InfoContext(ctx, "fee payer key secret labelled", "namespace", pool.Namespace, "secret", l.Key.Secret,
 		"address", l.Key.Address, "state", labelOf(l.State))
 	return nil
 }
@@ -146,7 +146,7 @@ func (w *Writer) job(ctx context.Context, pool *v1alpha1.RelayPool, want *JobWan
 	if err != nil {
 		return fmt.Errorf("create Job %s: %w", want.Name, err)
 	}
-	w.Log.InfoContext(ctx, "Created Job of a key rotation", "namespace", pool.Namespace, "job", want.Name, "step", string(want.Step))
+	w.Log.InfoContext(ctx, "key rotation job created", "namespace", pool.Namespace, "job", want.Name, "step", string(want.Step))
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (w *Writer) deleteJob(ctx context.Context, pool *v1alpha1.RelayPool, j Job)
 	if err != nil {
 		return fmt.Errorf("delete Job %s: %w", j.Name, err)
 	}
-	w.Log.InfoContext(ctx, "Deleted Job of a key rotation", "namespace", pool.Namespace, "job", j.Name)
+	w.Log.InfoContext(ctx, "key rotation job deleted", "namespace", pool.Namespace, "job", j.Name)
 	return nil
 }
 

@@ -147,7 +147,7 @@ func (k *Keeper) tell(ctx context.Context, err error) {
 		text = err.Error()
 	}
 	if text != k.told && err != nil {
-		k.Log.ErrorContext(ctx, "Could not keep the serving certificate", "error", err)
+		k.Log.ErrorContext(ctx, "keeping the serving certificate failed", "error", err)
 	}
 	k.told = text
 }
@@ -194,7 +194,7 @@ func (k *Keeper) Step(ctx context.Context) error {
 	if err := k.write(ctx, secret, &next); err != nil {
 		return err
 	}
-	k.Log.InfoContext(ctx, "Changed the serving certificate", "change", string(what), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
+	k.Log.InfoContext(ctx, "serving certificate changed", "change", string(what), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
 	if err := k.take(next); err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (k *Keeper) make(ctx context.Context) (*corev1.Secret, error) {
 	if err := k.Client.Create(ctx, secret); err != nil {
 		return nil, err
 	}
-	k.Log.InfoContext(ctx, "Made the serving certificate", "secret", secret.Name, "expires", s.current.leaf.NotAfter)
+	k.Log.InfoContext(ctx, "serving certificate created", "secret", secret.Name, "expires", s.current.leaf.NotAfter)
 	return secret, nil
 }
 

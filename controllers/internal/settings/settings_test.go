@@ -269,7 +269,7 @@ func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("Loaded configuration", "config", cfg)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("configuration loaded", "config", cfg)
 	if strings.Contains(out.String(), canary) || strings.Contains(out.String(), "127.0.0.1:1\"") {
 		t.Errorf("the log has %s", out.String())
 	}

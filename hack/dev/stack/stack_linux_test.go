@@ -52,7 +52,7 @@ func TestAStackServesSaysWhenAPartEndsAndStartsAgain(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if err == nil || !strings.Contains(err.Error(), "the relay ended by itself (signal: killed)") || !strings.Contains(err.Error(), "Serving") {
+	if err == nil || !strings.Contains(err.Error(), "the relay ended by itself (signal: killed)") || !strings.Contains(err.Error(), "serving") {
 		t.Errorf("the relay was killed: error %v, want one that says so, with the end of its log", err)
 	}
 	if err := first.Stop(t.Context()); err != nil {

@@ -39,13 +39,13 @@ func TestAttempts(t *testing.T) {
 	s, err := store.New(pool)
 	noError(t, err)
 	ctx, w := t.Context(), uuid.New()
-	_, err = s.Beat(ctx, submission.Worker{ID: w}, time.Minute)
+	_, err = s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
 	noError(t, err)
 	call := &shieldpool.Call{
 		Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: 1}}},
 		Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
 	}
-	sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &w)
+	sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofAEncoding: "plain"}, nil, &w)
 	noError(t, err)
 	lease := (&submission.Claimed{Submission: sub}).Lease()
 	noError(t, s.RecordAttempt(ctx, lease, submission.Attempt{

@@ -37,14 +37,14 @@ func migrated(t *testing.T) *store.Store {
 func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
 	t.Parallel()
 	s, ctx, w := migrated(t), t.Context(), uuid.New()
-	_, err := s.Beat(ctx, submission.Worker{ID: w}, time.Minute)
+	_, err := s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
 	noError(t, err)
 	for n := range byte(2) {
 		call := &shieldpool.Call{
 			Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: n + 1}}},
 			Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
 		}
-		sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &w)
+		sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofAEncoding: "plain"}, nil, &w)
 		noError(t, err)
 		noError(t, s.RecordAttempt(ctx, sub.Lease(), submission.Attempt{
 			Signature: solana.Signature{n + 1}, Raw: []byte{1}, BlockhashSlot: 3, LastValidBlockHeight: 100 + 900*uint64(n), Purpose: submission.PurposeTransact, Cost: 5, Fee: 5,

@@ -25,7 +25,7 @@ func (c *proofACmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		pins, err := s.Pins(env)
+		pins, err := s.ProofAPins(env)
 		if store.Unmigrated(err) {
 			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
 		}
@@ -39,12 +39,12 @@ func (c *proofACmd) Run(env *environment) error {
 		table := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "verifying key\tA\tsince\tlearnt from")
 		for _, p := range pins {
-			fmt.Fprintf(table, "%x\t%s\t%s\t%s\n", p.KeyHash, p.Sign, p.Since.UTC().Format(time.RFC3339), p.Signature)
+			fmt.Fprintf(table, "%x\t%s\t%s\t%s\n", p.KeyHash, p.Encoding, p.Since.UTC().Format(time.RFC3339), p.Signature)
 		}
 		if err := table.Flush(); err != nil || !c.Forget {
 			return err
 		}
-		n, err := s.ForgetPins(env)
+		n, err := s.ForgetProofAPins(env)
 		if err != nil {
 			return err
 		}

@@ -31,11 +31,11 @@ func (c *serveCmd) Run(env *environment) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
-	log.InfoContext(env, "Loaded configuration", "version", contract.Version, "build", commandline.Build(), "config", cfg)
+	log.InfoContext(env, "configuration loaded", "version", contract.Version, "build", commandline.Build(), "config", cfg)
 	a, err := app.New(env, app.Options{Config: cfg, Log: log, Version: contract.Version, Build: commandline.Build()})
 	switch {
 	case err != nil && env.Err() != nil: // told to stop before it served, which is no failure of its
-		log.InfoContext(env, "Stopped at start", "error", err)
+		log.InfoContext(env, "stopped at start", "error", err)
 		return nil
 	case err != nil:
 		return err

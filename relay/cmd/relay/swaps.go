@@ -81,7 +81,7 @@ func (c *swapsCmd) Run(env *environment) error {
 // is not to be asked, that of the newest sighting and the time since.
 func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log *slog.Logger) (slot uint64, reckoned bool, err error) {
 	if len(endpoints) == 0 {
-		seen, ago, err := s.NewestSighting(env)
+		seen, ago, err := s.LatestTreeSlot(env)
 		if err != nil || seen == 0 {
 			return 0, false, err
 		}
@@ -106,7 +106,7 @@ func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) erro
 	if err != nil {
 		return err
 	}
-	r.ByPhase, r.Unsettled = summary.ByPhase, summary.Unsettled()
+	r.ByPhase, r.Unsettled = summary.ByPhase, summary.Unfinished()
 	r.OldestAge, r.Overdue, r.OldestOverdueSlots = summary.OldestAge.Seconds(), summary.Overdue, summary.OldestOverdueSlots
 	listed, err := s.ListSwaps(ctx, c.Limit)
 	if err != nil {
@@ -168,7 +168,7 @@ func lineOf(l *store.ListedSwap, slot uint64) swapLine {
 		JobID: l.JobID, RequestID: l.ID, Phase: l.Phase, State: l.State, Age: l.Age.Seconds(), TimeoutSlot: l.TimeoutSlot,
 		WaitsFor: waitsFor(l), DueIn: l.DueIn.Seconds(), Tries: l.Tries, Attempts: l.Attempts, Live: l.Live, Error: l.Error, Final: l.Ended,
 	}
-	if !l.Settled() && l.TimeoutSlot > 0 && slot > 0 {
+	if !l.HasEnded() && l.TimeoutSlot > 0 && slot > 0 {
 		left := int64(l.TimeoutSlot) - int64(slot) //nolint:gosec // slots are below 2^63
 		line.SlotsLeft = &left
 	}
@@ -183,10 +183,10 @@ func waitsFor(l *store.ListedSwap) string {
 	switch {
 	case l.Ended, l.State == submission.Failed:
 		return ""
-	case l.Settled():
+	case l.HasEnded():
 		return "finality"
-	case l.Waits != "":
-		return l.Waits
+	case l.HeldBy != "":
+		return l.HeldBy
 	case l.Live > 0:
 		return "confirmation"
 	case l.Held:

@@ -30,7 +30,7 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 	s, err := store.New(pool)
 	noError(t, err)
 	ctx, w := t.Context(), uuid.New()
-	_, err = s.Beat(ctx, submission.Worker{ID: w}, time.Minute)
+	_, err = s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
 	noError(t, err)
 	var landings []submission.Landing
 	for n := range byte(3) {
@@ -38,7 +38,7 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 			Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: n + 1}}},
 			Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}, Swap: &shieldpool.SwapTerms{MinOutput: 1}},
 		}
-		sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &w)
+		sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofAEncoding: "plain"}, nil, &w)
 		noError(t, err)
 		landings = append(landings, submission.Landing{
 			Lease: sub.Lease(), Outcome: submission.Outcome{Signature: solana.Signature{n}, Slot: 7, Timeout: []uint64{100, 5000, 5000}[n]},
@@ -46,7 +46,7 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 	}
 	_, err = s.Complete(ctx, landings)
 	noError(t, err)
-	claimed, err := s.ClaimSettlements(ctx, w, 10)
+	claimed, err := s.ClaimSwapExecutions(ctx, w, 10)
 	noError(t, err)
 	executed := false
 	for _, c := range claimed {
@@ -164,7 +164,7 @@ func TestWhatASwapWaitsFor(t *testing.T) {
 		swap store.ListedSwap
 		want string
 	}{
-		"the reason that was written":          {store.ListedSwap{State: submission.Processing, Waits: "swap_price", Live: 1, Held: true}, "swap_price"},
+		"the reason that was written":          {store.ListedSwap{State: submission.Processing, HeldBy: "swap_price", Live: 1, Held: true}, "swap_price"},
 		"what is signed":                       {store.ListedSwap{State: submission.Processing, Live: 1, Held: true}, "confirmation"},
 		"in hand":                              {store.ListedSwap{State: submission.Processing, Held: true}, "its worker"},
 		"put off for its own sake":             {store.ListedSwap{State: submission.Processing, DueIn: time.Second}, "its next try"},

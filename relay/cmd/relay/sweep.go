@@ -185,7 +185,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 			return err
 		}
 		sweeper, err := sweep.New(sweep.Options{
-			Chain: endpoints, Store: s.Sweeps(), Books: &sweepBooks{ledger: s.Ledger(), endpoints: endpoints, log: log}, Log: log, Now: time.Now,
+			Chain: endpoints, Store: s.Sweeps(), Accounting: &sweepBooks{ledger: s.Ledger(), endpoints: endpoints, log: log}, Log: log, Now: time.Now,
 			Poll: env.pace, Rebroadcast: 2 * env.pace,
 			Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 		})
@@ -204,7 +204,7 @@ func flush(env *environment, endpoints *chain.Endpoints, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env), flushPatience)
 	defer cancel()
 	if err := endpoints.Flush(ctx); err != nil {
-		log.WarnContext(ctx, "Cut off sends that did not end", "error", err)
+		log.WarnContext(ctx, "sends cut off", "error", err)
 	}
 }
 
@@ -222,7 +222,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 			return nil
 		}
 		if !told && ctx.Err() == nil {
-			log.WarnContext(ctx, "Could not reach the chain; asking until it answers", "error", err)
+			log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
 		}
 		if !pause(ctx, time.Second) {
 			return &sweep.Unfinished{Waits: fmt.Sprintf("no RPC endpoint answered (%v)", err), Err: ctx.Err()}

@@ -71,16 +71,16 @@ type App struct {
 	table *shieldpool.LookupTable
 	// router is nil for a relay that takes no swaps; swaps carries on those of all.
 	router   *router.Client
-	swaps    *swap.Saga
+	swaps    *swap.Planner
 	pool     *chain.PoolReader
 	payers   *feepayer.Payers
 	caps     *spending.Caps
 	ledger   *spending.Reconciler
-	books    *books
+	accounting    *accountingCache
 	leaves   *commitments.Follower
-	desk     *submission.Desk
+	reader     *submission.Reader
 	engine   *submission.Engine
-	gate     *gate
+	chainGate     *chainGate
 	checks   *poolChecks
 	backlog  *backlogCache
 	swapSums *swapCache
@@ -181,7 +181,7 @@ func (a *App) openDatabase(ctx context.Context) error {
 			break
 		}
 		if !told {
-			a.log.WarnContext(ctx, "Could not reach the database; asking until it answers", "error", err)
+			a.log.WarnContext(ctx, "database unreachable; retrying until it answers", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -214,10 +214,10 @@ func (a *App) openServers(ctx context.Context) error {
 		return err
 	}
 	handler, err := httpapi.New(httpapi.Options{
-		Submissions: submissions{a.gate, a.desk}, Commitments: a.store.Commitments(a.shielded.Address), Tree: a.pool, ViewingKeys: keys, Health: a,
+		Submissions: submissions{a.chainGate, a.reader}, Commitments: a.store.Commitments(a.shielded.Address), Tree: a.pool, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
 			Version: a.o.Version, Build: a.o.Build, Profile: c.Profile,
-			NoteBounds: a.gate.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
+			NoteBounds: a.chainGate.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
 		ListStall: listStall, ListTime: listTime,
@@ -245,6 +245,6 @@ func (a *App) OperationsAddress() string { return a.opsListener.Addr().String() 
 
 // submissions puts admission and desk behind one interface.
 type submissions struct {
-	*gate
-	*submission.Desk
+	*chainGate
+	*submission.Reader
 }

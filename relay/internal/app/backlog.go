@@ -14,14 +14,14 @@ const backlogAge = 2 * time.Second
 // backlogCache keeps one count for the gauges of one scrape, for scrapes that
 // follow each other closely, and for /health.
 type backlogCache struct {
-	desk *submission.Desk
+	reader *submission.Reader
 	mu   sync.Mutex
 	last submission.Backlog
 	ok   bool
 	at   time.Time
 }
 
-func newBacklogCache(d *submission.Desk) *backlogCache { return &backlogCache{desk: d} }
+func newBacklogCache(d *submission.Reader) *backlogCache { return &backlogCache{reader: d} }
 
 func (c *backlogCache) get() (submission.Backlog, bool) {
 	c.mu.Lock()
@@ -29,7 +29,7 @@ func (c *backlogCache) get() (submission.Backlog, bool) {
 	if time.Since(c.at) > backlogAge {
 		ctx, cancel := context.WithTimeout(context.Background(), healthPatience)
 		defer cancel()
-		b, err := c.desk.Backlog(ctx)
+		b, err := c.reader.Backlog(ctx)
 		c.last, c.ok, c.at = b, err == nil, time.Now()
 	}
 	return c.last, c.ok

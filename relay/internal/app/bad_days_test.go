@@ -164,7 +164,7 @@ func TestTheDevelopmentKeyIsRefusedElsewhere(t *testing.T) {
 		"another key on another chain":            {solana.Hash{1}, solana.Hash{1}, [32]byte{1}, false},
 		"another chain than configured":           {solana.Hash{2}, solana.Hash{1}, [32]byte{1}, true},
 	} {
-		g := newGate(genesis(tt.served), tt.wanted, tt.key, nothing)
+		g := newChainGate(genesis(tt.served), tt.wanted, tt.key, nothing)
 		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() == tt.wrong {
 			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
 		}
@@ -212,7 +212,7 @@ func TestTheGateWaitsForAnEndpointOfTheRightChain(t *testing.T) {
 		"none answers, and no hash was set":     {endpoints{err: ledger.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
 		"all answer and are of the right chain": {endpoints{genesis: genesis(want), status: []chain.EndpointStatus{{Name: "a"}}}, false, true},
 	} {
-		g := newGate(tt.endpoints, want, [32]byte{1}, nothing)
+		g := newChainGate(tt.endpoints, want, [32]byte{1}, nothing)
 		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.wrong || g.open.Load() != tt.opens {
 			t.Errorf("%s: %v, open %v", name, err, g.open.Load())
 		}

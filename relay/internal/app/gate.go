@@ -27,9 +27,9 @@ type chainReader interface {
 	Status() []chain.EndpointStatus
 }
 
-// gate lets submissions in once the chain is known to be the one that the
+// chainGate lets submissions in once the chain is known to be the one that the
 // configuration means: the wrong one would take proofs for another's money.
-type gate struct {
+type chainGate struct {
 	admission *submission.Admission
 	chain     chainReader
 	want      solana.Hash
@@ -39,8 +39,8 @@ type gate struct {
 	open    atomic.Bool
 }
 
-func newGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare func(context.Context) error) *gate {
-	return &gate{chain: chain, want: want, keyHash: keyHash, prepare: prepare}
+func newChainGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare func(context.Context) error) *chainGate {
+	return &chainGate{chain: chain, want: want, keyHash: keyHash, prepare: prepare}
 }
 
 // errWrongChain says that the relay must not run against this chain.
@@ -49,7 +49,7 @@ var errWrongChain = errors.New("the RPC endpoints serve another chain than this 
 // check reads the chain's genesis and opens the gate once the chain answers.
 // errWrongChain and errBadTable are final, other errors are not. One endpoint of another chain
 // among several is left out, and /health names it.
-func (g *gate) check(ctx context.Context) (solana.Hash, error) {
+func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)
 	var foreign *chain.GenesisError
 	switch {
@@ -79,7 +79,7 @@ func (g *gate) check(ctx context.Context) (solana.Hash, error) {
 }
 
 // Submit implements httpapi.Submissions.
-func (g *gate) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
+func (g *chainGate) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
 	if !g.open.Load() {
 		return nil, refusal.New(refusal.ChainUnavailable,
 			"the relay has not reached its chain since it started, so it takes no submissions: send the same request again").Retry(2 * time.Second)

@@ -31,11 +31,11 @@ func (a *App) readGauges() {
 }
 
 func (a *App) readEngineGauges() {
-	a.metrics.Read(contract.MetricWaiting, func() (float64, bool) { return float64(a.desk.Waiting()), true })
-	a.metrics.Read(contract.MetricInFlight, func() (float64, bool) { n, _ := a.engine.Watching(); return float64(n), true })
-	a.metrics.Read(contract.MetricWatching, func() (float64, bool) { _, n := a.engine.Watching(); return float64(n), true })
+	a.metrics.Read(contract.MetricWaiting, func() (float64, bool) { return float64(a.reader.Waiting()), true })
+	a.metrics.Read(contract.MetricInFlight, func() (float64, bool) { n, _ := a.engine.InProgress(); return float64(n), true })
+	a.metrics.Read(contract.MetricWatching, func() (float64, bool) { _, n := a.engine.InProgress(); return float64(n), true })
 	a.metrics.ReadEach(contract.MetricHolding, func(sample telemetry.Sample) {
-		if why := a.engine.Holding(); why != "" {
+		if why := a.engine.PausedBy(); why != "" {
 			sample(1, why)
 		}
 	})

@@ -35,9 +35,9 @@ const (
 	// lagAllowed is by how many slots an endpoint may be behind for long: two
 	// minutes' worth are more than any cache or load balancer explains.
 	lagAllowed = 300
-	// contradictionTold is for how long after it an endpoint counts as sick that
+	// contradictionShownFor is for how long after it an endpoint counts as sick that
 	// contradicted others, or itself.
-	contradictionTold = time.Minute
+	contradictionShownFor = time.Minute
 	// dueAllowed is how long what is due may wait for a process: a root lives for
 	// little more on a busy pool.
 	dueAllowed = time.Minute
@@ -103,7 +103,7 @@ func (a *App) checkDatabase(ctx context.Context) error {
 }
 
 func (a *App) checkChain(ctx context.Context) error {
-	if !a.gate.open.Load() {
+	if !a.chainGate.open.Load() {
 		return errors.New("the chain's genesis has not been read since the relay started")
 	}
 	if _, err := a.endpoints.Slot(ctx, ledger.Confirmed); err != nil {
@@ -125,7 +125,7 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
 		case e.Breaker != judge.Closed:
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
-		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionTold:
+		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
 			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")
 		case e.Lag > lagAllowed:
 			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
@@ -134,14 +134,14 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 			sick = append(sick, said)
 		}
 	}
-	return problem(sick)
+	return joinProblems(sick)
 }
 
 // contradictionOf tells what an endpoint said and others say otherwise; of two that
 // contradict each other once.
 func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	switch {
-	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionTold || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
+	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionShownFor || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
 		return ""
 	case e.ContradictedBy == "":
 		return fmt.Sprintf("%s told of a slot or a height that nothing else bears out, %s ago, and such answers are not used: tell its provider, or remove it", e.Name, age(now, e.ContradictedAt))
@@ -168,8 +168,8 @@ func endpointsNote(all []chain.EndpointStatus) string {
 // age is told in whole seconds.
 func age(now, then time.Time) time.Duration { return now.Sub(then).Round(time.Second) }
 
-// problem joins what is wrong; nil when nothing is.
-func problem(parts []string) error {
+// joinProblems joins what is wrong; nil when nothing is.
+func joinProblems(parts []string) error {
 	if len(parts) == 0 {
 		return nil
 	}
@@ -209,7 +209,7 @@ func payersProblem(all []feepayer.Balance, minimum uint64) error {
 			bad = append(bad, fmt.Sprintf("the balance of fee payer %s was last read %s ago", b.Payer, b.Age.Round(time.Second)))
 		}
 	}
-	return problem(bad)
+	return joinProblems(bad)
 }
 
 func (a *App) checkSpending(ctx context.Context) error {
@@ -229,7 +229,7 @@ func spendingProblem(usage []spending.Usage) error {
 				u.Cap, u.Spent, u.Limit, capFlag(u.Cap)))
 		}
 	}
-	return problem(reached)
+	return joinProblems(reached)
 }
 
 // capFlag is the end of a cap's flag: transfers_day is --spend-cap-transfers-day.
@@ -240,7 +240,7 @@ func (a *App) checkQueue(context.Context) error {
 	if !ok {
 		return errors.New("the queue cannot be read")
 	}
-	return queueProblem(b, a.engine.Holding())
+	return queueProblem(b, a.engine.PausedBy())
 }
 
 // queueProblem tells what is held, and what is due that nobody takes up.
@@ -259,11 +259,11 @@ func queueProblem(b submission.Backlog, holding string) error {
 	if len(reasons) > 0 {
 		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
 	}
-	if b.Held[submission.HoldSecond] > 0 {
+	if b.Held[submission.HoldSecondEndpoint] > 0 {
 		parts = append(parts, "second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
 	}
 	if b.OldestDue > dueAllowed {
 		parts = append(parts, fmt.Sprintf("%d submissions are due and nobody takes them up, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))
 	}
-	return problem(parts)
+	return joinProblems(parts)
 }

@@ -154,7 +154,7 @@ func TestHealthSaysWhatTheLedgerDoesNotAccountFor(t *testing.T) {
 		"a relay that has just begun":     {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{late}}, time.Minute, ""},
 		"a payer of the past is not read": {spending.Ledger{Totals: []spending.Sum{spent}, Cursors: []spending.Cursor{{Payer: past, CheckedAt: now.Add(-time.Hour)}, good}}, time.Hour, ""},
 	} {
-		b, started := &books{}, now.Add(-tc.since)
+		b, started := &accountingCache{}, now.Add(-tc.since)
 		b.lags(&tc.ledger, balances, started)
 		if diff := cmp.Diff(tc.want, text(ledgerProblem(&tc.ledger, b.lags(&tc.ledger, balances, now), now, started))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -200,7 +200,7 @@ func TestSubmissionsAreKeptUntilTheLedgerHasReadThem(t *testing.T) {
 		"a payer of the past is no payer": {[]spending.Cursor{at(one, 0), at(two, 0), at(solana.PublicKey{3}, 5*day)}, day},
 		"another relay's clock is ahead":  {[]spending.Cursor{at(one, -time.Second), at(two, 0)}, day},
 	} {
-		if got := keptFor(day, []solana.PublicKey{one, two}, tc.cursors, now); got != tc.want {
+		if got := retentionOf(day, []solana.PublicKey{one, two}, tc.cursors, now); got != tc.want {
 			t.Errorf("%s: kept for %s, want %s", name, got, tc.want)
 		}
 	}

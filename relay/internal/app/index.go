@@ -54,10 +54,10 @@ func (a *App) checkIndex(context.Context) error {
 func (a *App) treeChanged(s ledger.Snapshot, selfCheck error) {
 	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
 	if !s.Doubtful { // else it may be anything, and the whole fleet goes by it
-		a.engine.Saw(s.Slot)
+		a.engine.ObserveTreeSlot(s.Slot)
 	}
 	if selfCheck != nil {
-		a.log.Error("Read a tree account that contradicts itself", "error", selfCheck)
+		a.log.Error("tree account contradicts itself", "error", selfCheck)
 	}
 }
 

@@ -42,9 +42,9 @@ func (e ledgerEvents) Entered(kind spending.Kind, _ spending.Amounts) {
 // Gap implements spending.Observer.
 func (ledgerEvents) Gap() {}
 
-// books are the ledger as it was last read: one reading serves the gauges of a
+// accounting are the ledger as it was last read: one reading serves the gauges of a
 // scrape, and /health.
-type books struct {
+type accountingCache struct {
 	ledger *store.Ledger
 	mu     sync.Mutex
 	last   *spending.Ledger // nil when it could not be read
@@ -53,7 +53,7 @@ type books struct {
 	unread map[solana.PublicKey]time.Time
 }
 
-func (b *books) get() *spending.Ledger {
+func (b *accountingCache) get() *spending.Ledger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); now.Sub(b.tried) > ledgerAge {
@@ -69,18 +69,18 @@ func (b *books) get() *spending.Ledger {
 }
 
 func (a *App) checkLedger(context.Context) error {
-	l := a.books.get() //nolint:contextcheck // one reading serves many and bounds itself
+	l := a.accounting.get() //nolint:contextcheck // one reading serves many and bounds itself
 	if l == nil {
 		return errors.New("the ledger of what was spent cannot be read")
 	}
 	now := time.Now()
-	return ledgerProblem(l, a.books.lags(l, a.payers.Balances(), now), now, a.started)
+	return ledgerProblem(l, a.accounting.lags(l, a.payers.Balances(), now), now, a.started)
 }
 
 // ledgerProblem tells what is not accounted for. A ledger that is behind is a
 // problem only for a relay that has run for long enough to bring it up, and of
 // the payers that it has: those of the past are not read any more.
-func ledgerProblem(l *spending.Ledger, lags []lag, now, started time.Time) error {
+func ledgerProblem(l *spending.Ledger, lags []ledgerLag, now, started time.Time) error {
 	var parts []string
 	var unknown uint64
 	for _, s := range l.Days {
@@ -101,12 +101,12 @@ func ledgerProblem(l *spending.Ledger, lags []lag, now, started time.Time) error
 			parts = append(parts, fmt.Sprintf("the ledger of fee payer %s is not up to the chain: it was %s", behind.Payer, checked(behind.Checked, late)))
 		}
 	}
-	return problem(parts)
+	return joinProblems(parts)
 }
 
-// lag is since when a payer's ledger has not been up to the chain, and when it last
+// ledgerLag is since when a payer's ledger has not been up to the chain, and when it last
 // was: zero when it never was, and then Since is when that was first seen.
-type lag struct {
+type ledgerLag struct {
 	Payer          solana.PublicKey
 	Since, Checked time.Time
 }
@@ -115,23 +115,23 @@ type lag struct {
 // of. One that was never complete is told all the same: an endpoint without the
 // payer's history would otherwise leave a new fleet, or a new key, without a ledger
 // and without a word of it.
-func (b *books) lags(l *spending.Ledger, balances []feepayer.Balance, now time.Time) []lag {
+func (b *accountingCache) lags(l *spending.Ledger, balances []feepayer.Balance, now time.Time) []ledgerLag {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []lag
+	var all []ledgerLag
 	first := map[solana.PublicKey]time.Time{}
 	for i := range balances {
 		payer := balances[i].Payer
 		at := slices.IndexFunc(l.Cursors, func(c spending.Cursor) bool { return c.Payer == payer })
 		switch {
 		case at >= 0 && !l.Cursors[at].CheckedAt.IsZero():
-			all = append(all, lag{payer, l.Cursors[at].CheckedAt, l.Cursors[at].CheckedAt})
+			all = append(all, ledgerLag{payer, l.Cursors[at].CheckedAt, l.Cursors[at].CheckedAt})
 		case at >= 0 || balances[i].Lamports > 0:
 			first[payer] = now
 			if seen, ok := b.unread[payer]; ok {
 				first[payer] = seen
 			}
-			all = append(all, lag{Payer: payer, Since: first[payer]})
+			all = append(all, ledgerLag{Payer: payer, Since: first[payer]})
 		}
 	}
 	b.unread = first
@@ -149,7 +149,7 @@ func checked(at time.Time, late time.Duration) string {
 func (a *App) readLedgerGauges() {
 	each := func(c contract.Metric, tell func(l *spending.Ledger, sample telemetry.Sample)) {
 		a.metrics.ReadEach(c, func(sample telemetry.Sample) {
-			if l := a.books.get(); l != nil {
+			if l := a.accounting.get(); l != nil {
 				tell(l, sample)
 			}
 		})
@@ -192,7 +192,7 @@ func (a *App) readLedgerGauges() {
 	each(contract.MetricLedgerDifference, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Unexplained + p.Other), true }))
 	each(contract.MetricLedgerAge, func(l *spending.Ledger, sample telemetry.Sample) {
 		now := time.Now()
-		for _, behind := range a.books.lags(l, a.payers.Balances(), now) {
+		for _, behind := range a.accounting.lags(l, a.payers.Balances(), now) {
 			sample(now.Sub(behind.Since).Seconds(), behind.Payer.String())
 		}
 	})

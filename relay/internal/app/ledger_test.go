@@ -22,24 +22,24 @@ func TestLedgersAreBehindSince(t *testing.T) {
 		return feepayer.Balance{Payer: payer, State: feepayer.StateReady, Lamports: 1}
 	}
 	poor, unknown := feepayer.Balance{Payer: two, State: feepayer.StateDry}, feepayer.Balance{Payer: one, State: feepayer.StateUnknown}
-	b := &books{}
+	b := &accountingCache{}
 	for _, step := range []struct {
 		name     string
 		minute   int
 		cursors  []spending.Cursor
 		balances []feepayer.Balance
-		want     []lag
+		want     []ledgerLag
 	}{
 		{"nothing is known", 0, nil, []feepayer.Balance{unknown, poor}, nil},
-		{"one has funds", 1, nil, []feepayer.Balance{funded(one), poor}, []lag{{Payer: one, Since: at(1)}}},
-		{"nothing is read of it", 30, nil, []feepayer.Balance{funded(one), poor}, []lag{{Payer: one, Since: at(1)}}},
+		{"one has funds", 1, nil, []feepayer.Balance{funded(one), poor}, []ledgerLag{{Payer: one, Since: at(1)}}},
+		{"nothing is read of it", 30, nil, []feepayer.Balance{funded(one), poor}, []ledgerLag{{Payer: one, Since: at(1)}}},
 		{"its ledger has begun, and the other one is funded", 40, []spending.Cursor{{Payer: past, CheckedAt: at(0)}, {Payer: one}}, []feepayer.Balance{funded(one), funded(two)},
-			[]lag{{Payer: one, Since: at(1)}, {Payer: two, Since: at(40)}}},
+			[]ledgerLag{{Payer: one, Since: at(1)}, {Payer: two, Since: at(40)}}},
 		{"one is up to the chain", 41, []spending.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{funded(one), funded(two)},
-			[]lag{{Payer: one, Since: at(40), Checked: at(40)}, {Payer: two, Since: at(40)}}},
-		{"and spent", 50, []spending.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, poor}, []lag{{Payer: one, Since: at(40), Checked: at(40)}}},
+			[]ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}, {Payer: two, Since: at(40)}}},
+		{"and spent", 50, []spending.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, poor}, []ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}}},
 		{"the other one is funded again", 60, []spending.Cursor{{Payer: one, CheckedAt: at(40)}}, []feepayer.Balance{unknown, funded(two)},
-			[]lag{{Payer: one, Since: at(40), Checked: at(40)}, {Payer: two, Since: at(60)}}},
+			[]ledgerLag{{Payer: one, Since: at(40), Checked: at(40)}, {Payer: two, Since: at(60)}}},
 	} {
 		got := b.lags(&spending.Ledger{Cursors: step.cursors}, step.balances, at(step.minute))
 		if diff := cmp.Diff(step.want, got); diff != "" {

@@ -256,7 +256,7 @@ func TestAPoolThatIsNotInitialised(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newStand(t, standOptions{vk: vk, bare: true})
-	eventually(t, "the chain is reached", func() bool { return strings.Contains(s.log.String(), "Reached the chain") })
+	eventually(t, "the chain is reached", func() bool { return strings.Contains(s.log.String(), "chain reached") })
 	wantRefused(t, s.call(http.MethodGet, "/merkle-root", nil), 503, "pool_not_initialised", "nitialise")
 	to := newKey(t).PublicKey()
 	in := f.inputs(s, -sol, to)
@@ -290,7 +290,7 @@ func TestAChainThatIsDownAndADryFeePayer(t *testing.T) {
 	}
 
 	dry := newStand(t, standOptions{vk: vk, poor: true})
-	eventually(t, "the chain is reached", func() bool { return strings.Contains(dry.log.String(), "Reached the chain") })
+	eventually(t, "the chain is reached", func() bool { return strings.Contains(dry.log.String(), "chain reached") })
 	in = f.inputs(dry, -sol, to)
 	wantRefused(t, dry.call(http.MethodPost, "/transact", request()), 503, "fee_payer_empty", "fee payer")
 }

@@ -65,20 +65,20 @@ func (a *App) Run(ctx context.Context) error {
 	var support, working, keeping sync.WaitGroup
 	support.Go(func() { a.endpoints.Run(background) })
 	support.Go(func() { a.payers.Run(background) })
-	support.Go(func() { a.desk.Run(background, a.store, a.engine.Nudge) })
+	support.Go(func() { a.reader.Run(background, a.store, a.engine.ClaimSoon) })
 	opened := make(chan error, 1)
 	support.Go(func() { opened <- a.openGate(ctx) })
-	a.log.InfoContext(ctx, "Serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
+	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
 
 	err := a.await(ctx, a.fatal, opened, func() {
 		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
-		support.Go(func() { a.endpoints.Nudges(background, a.shielded.MerkleTree, a.engine.PollSoon) })
+		support.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.engine.PollSoon) })
 		working.Go(func() { a.engine.Run(engine) })
 		keeping.Go(func() { a.upkeep.Run(upkeep) })
 	})
 	a.draining.Store(true)
 	a.engine.Close() // what is accepted from here on is another process's
-	a.desk.Close()   // clients that wait are told where to follow what they submitted
+	a.reader.Close()   // clients that wait are told where to follow what they submitted
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()
 	keeping.Wait()
@@ -88,7 +88,7 @@ func (a *App) Run(ctx context.Context) error {
 	stopBackground()
 	support.Wait()
 	a.shutdown(context.WithoutCancel(ctx), a.operations, lastScrape)
-	a.log.InfoContext(ctx, "Stopped")
+	a.log.InfoContext(ctx, "stopped")
 	return err
 }
 
@@ -98,7 +98,7 @@ func (a *App) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
 	if err := a.endpoints.Flush(ctx); err != nil {
-		a.log.WarnContext(ctx, "Cut off sends that outlived the drain", "error", err)
+		a.log.WarnContext(ctx, "sends cut off at the end of the drain", "error", err)
 	}
 }
 
@@ -108,7 +108,7 @@ func (a *App) await(ctx context.Context, fatal, opened <-chan error, work func()
 	for {
 		select {
 		case <-ctx.Done():
-			a.log.InfoContext(ctx, "Draining")
+			a.log.InfoContext(ctx, "draining")
 			return nil
 		case err := <-fatal:
 			return err
@@ -129,7 +129,7 @@ func (a *App) shutdown(ctx context.Context, s *http.Server, patience time.Durati
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
-		a.log.WarnContext(ctx, "Cut off requests that outlived the drain", "error", err)
+		a.log.WarnContext(ctx, "requests cut off at the end of the drain", "error", err)
 		_ = s.Close() // there is nobody left to tell
 	}
 }
@@ -139,11 +139,11 @@ func (a *App) shutdown(ctx context.Context, s *http.Server, patience time.Durati
 func (a *App) openGate(ctx context.Context) error {
 	told := false
 	for ctx.Err() == nil {
-		genesis, err := a.gate.check(ctx)
+		genesis, err := a.chainGate.check(ctx)
 		if err == nil {
-			a.log.InfoContext(ctx, "Reached the chain", "genesis_hash", genesis)
+			a.log.InfoContext(ctx, "chain reached", "genesis_hash", genesis)
 			if a.o.Config.Profile.ExtData == shieldpool.ExtDataOpaque {
-				a.log.WarnContext(ctx, "The profile has no formula for extDataHash: the program alone protects a withdrawal's destination")
+				a.log.WarnContext(ctx, "profile has no formula for extDataHash: the program alone protects a withdrawal's destination")
 			}
 			return nil
 		}
@@ -151,7 +151,7 @@ func (a *App) openGate(ctx context.Context) error {
 			return err
 		}
 		if !told && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "Could not reach the chain; asking until it answers", "error", err)
+			a.log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
 			told = true
 		}
 		select {

@@ -157,7 +157,7 @@ func TestASwapPastItsTimeoutIsTold(t *testing.T) {
 		}
 		return all[0]
 	}
-	if l := listed(); l.Phase != submission.PhaseFunded || l.TimeoutSlot == 0 || l.Settled() {
+	if l := listed(); l.Phase != submission.PhaseFunded || l.TimeoutSlot == 0 || l.HasEnded() {
 		t.Errorf("the swap is listed as %+v", l)
 	}
 	left := s.lamportsOf(s.payer.PublicKey())
@@ -167,7 +167,7 @@ func TestASwapPastItsTimeoutIsTold(t *testing.T) {
 	if a := s.health(); a.status != http.StatusOK || a.body["status"] != "degraded" {
 		t.Errorf("health is %d %v, want degraded", a.status, a.body["status"])
 	}
-	eventually(t, "the swap waits for a payer", func() bool { l := listed(); return l.Waits == "fee_payer_empty" && l.Overdue(s.slotNow()) })
+	eventually(t, "the swap waits for a payer", func() bool { l := listed(); return l.HeldBy == "fee_payer_empty" && l.Overdue(s.slotNow()) })
 	w.shows("funded", "fee_payer_empty")
 	// Metrics are of the last look at the database, a moment ago.
 	eventually(t, "the metric tells of one overdue swap", func() bool {

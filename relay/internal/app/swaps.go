@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// settlementsWithoutRouter is how many swaps a relay refunds at once that takes none itself.
-const settlementsWithoutRouter = 16
+// swapConcurrencyWithoutRouter is how many swaps a relay refunds at once that takes none itself.
+const swapConcurrencyWithoutRouter = 16
 
 // openSwaps makes what carries swaps on. A relay without a router takes no swaps,
 // but refunds those that others took: the lamports must not wait for the setting
@@ -48,12 +48,12 @@ func (a *App) swapsInfo() *httpapi.Swaps {
 	return &httpapi.Swaps{RouterProgram: a.o.Config.Swaps.Program}
 }
 
-// settlements is how many second legs this process has in work at once.
-func (a *App) settlements() int {
+// swapConcurrency is how many second legs this process has in work at once.
+func (a *App) swapConcurrency() int {
 	if n := a.o.Config.SwapConcurrency; n > 0 {
 		return n
 	}
-	return settlementsWithoutRouter
+	return swapConcurrencyWithoutRouter
 }
 
 // noProgram is the router program of a relay without a router: no instruction

@@ -54,7 +54,7 @@ func (a *App) deleteOld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keep := keptFor(a.o.Config.Retention, a.payers.Keys(), read.Cursors, time.Now())
+	keep := retentionOf(a.o.Config.Retention, a.payers.Keys(), read.Cursors, time.Now())
 	deleted, err := a.store.DeleteOld(ctx, keep)
 	a.metrics.Deleted("submissions", deleted.Submissions)
 	a.metrics.Deleted("idempotency_keys", deleted.IdempotencyKeys)
@@ -65,9 +65,9 @@ func (a *App) deleteOld(ctx context.Context) error {
 	return a.deleteLedger(ctx, time.Now().Add(-a.o.Config.Retention))
 }
 
-// keptFor is how long finished submissions are kept: for longer than asked when
+// retentionOf is how long finished submissions are kept: for longer than asked when
 // the ledger is behind, but not for ever.
-func keptFor(retention time.Duration, payers []solana.PublicKey, cursors []spending.Cursor, now time.Time) time.Duration {
+func retentionOf(retention time.Duration, payers []solana.PublicKey, cursors []spending.Cursor, now time.Time) time.Duration {
 	checked := map[solana.PublicKey]time.Time{}
 	for i := range cursors {
 		checked[cursors[i].Payer] = cursors[i].CheckedAt

@@ -44,14 +44,14 @@ func (a *App) openChain(context.Context) error {
 		a.metrics.Endpoint(e.Name)
 	}
 	if endpointsNote(a.endpoints.Status()) != "ok" {
-		a.log.Warn("What landed, failed or is final is taken on trust from one RPC endpoint: add a second one, of another provider, to have it borne out")
+		a.log.Warn("landings, failures and finality are taken on trust from a single rpc endpoint: add a second one, of another provider, to have it borne out")
 	}
 	shielded, err := c.Profile.Pool(c.Profile.Mints[0])
 	if err != nil {
 		return err
 	}
 	a.shielded = shielded
-	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, BorneOut: a.endpoints.BorneOut, Changed: a.treeChanged}
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, Changed: a.treeChanged}
 	if len(c.Endpoints) > 1 {
 		o.Everywhere = a.endpoints.Everywhere
 	}
@@ -64,7 +64,7 @@ func (a *App) openChain(context.Context) error {
 		target: poolcheck.Target{Profile: c.Profile, Genesis: c.Genesis, Key: poolcheck.KeyOf(c.Key)},
 	}
 	a.table = newTable(c.LookupTable, shielded)
-	a.gate = newGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
+	a.chainGate = newChainGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
 		return readTable(ctx, a.endpoints, a.table, shielded)
 	})
 	a.leaves, err = a.newFollower(shielded)
@@ -99,14 +99,14 @@ func (a *App) openSpending(context.Context) error {
 	}
 	a.payers, err = feepayer.New(feepayer.Options{
 		Keys: keys, Balances: a.endpoints, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
-		Funded: func() { a.engine.Nudge() }, // it runs before anything is read, so the engine is there
+		Funded: func() { a.engine.ClaimSoon() }, // it runs before anything is read, so the engine is there
 	})
 	if err != nil {
 		return err
 	}
 	limits := spending.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay}
 	if limits == (spending.Limits{}) {
-		a.log.Warn("No spend cap is set: whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold; set --spend-cap-transfers-day, or leave it out for its default")
+		a.log.Warn("no spend cap is set: whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold; set --spend-cap-transfers-day, or leave it out for its default")
 	}
 	a.caps, err = spending.NewCaps(spending.CapsOptions{
 		Limits: limits,
@@ -115,7 +115,7 @@ func (a *App) openSpending(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.books = &books{ledger: a.store.Ledger()}
+	a.accounting = &accountingCache{ledger: a.store.Ledger()}
 	a.ledger, err = spending.NewReconciler(spending.ReconcilerOptions{
 		Payers: a.payers.Keys(), Store: a.store.Ledger(), Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
 	})
@@ -125,28 +125,28 @@ func (a *App) openSpending(context.Context) error {
 func (a *App) openSubmissions(context.Context) error {
 	c := a.o.Config
 	state := poolState{a.pool, a.endpoints, a.shielded}
-	signs, err := submission.NewSignPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
+	signs, err := submission.NewProofAPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
 	if err != nil {
 		return err
 	}
 	a.engine, err = submission.NewEngine(submission.EngineOptions{
 		Store: a.store, Chain: a.endpoints, State: state, Pool: a.shielded, Payers: payers{a.payers}, Spending: a.caps,
-		Leaves: a.leaves, Signs: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Settler: a.swaps, Settlements: a.settlements(), Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
+		Leaves: a.leaves, ProofA: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
+		SwapPlanner: a.swaps, SwapConcurrency: a.swapConcurrency(), Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
 		Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {
 		return err
 	}
-	a.gate.admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, Signs: signs,
+	a.chainGate.admission, err = submission.NewAdmission(submission.AdmissionOptions{
+		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, ProofA: signs,
 		Observer: a.metrics, Engine: a.engine, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
 		return err
 	}
-	a.desk, err = submission.NewDesk(a.store, a.log)
-	a.backlog, a.swapSums = newBacklogCache(a.desk), &swapCache{read: a.sumSwaps}
+	a.reader, err = submission.NewReader(a.store, a.log)
+	a.backlog, a.swapSums = newBacklogCache(a.reader), &swapCache{read: a.sumSwaps}
 	a.readGauges() //nolint:contextcheck // a scrape has no context of ours; each reading bounds itself
 	return err
 }

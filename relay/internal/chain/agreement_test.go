@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// said is one answer: of which endpoint, when after the last, and of what.
+// reports is one answer: of which endpoint, when after the last, and of what.
 type said struct {
 	endpoint, way int
 	after         time.Duration
@@ -45,13 +45,13 @@ func TestWhatEndpointsSayOfHeights(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &heights{slack: 10, said: make([]saying, 3)}
+			h := &heights{slack: 10, reports: make([]heightReport, 3)}
 			now := time.Unix(1_800_000_000, 0)
 			for _, s := range test.before {
 				now = now.Add(s.after)
-				h.heard(s.endpoint, s.way, s.block, now)
+				h.observe(s.endpoint, s.way, s.block, now)
 			}
-			above, below, _ := h.heard(test.last.endpoint, test.last.way, test.last.block, now.Add(test.last.after))
+			above, below, _ := h.observe(test.last.endpoint, test.last.way, test.last.block, now.Add(test.last.after))
 			if above != test.above || below != test.below {
 				t.Errorf("it is %d above and %d below what can be, want %d and %d", above, below, test.above, test.below)
 			}
@@ -89,7 +89,7 @@ func TestOneIsEnoughWhenNoneElseAnswers(t *testing.T) {
 // what it said before. It tells one a minute, when it has come 32 slots further.
 func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 	t.Parallel()
-	h := &heights{slack: 10, said: make([]saying, 1)}
+	h := &heights{slack: 10, reports: make([]heightReport, 1)}
 	began := time.Unix(1_800_000_000, 0)
 	for i, test := range []struct {
 		block block
@@ -126,11 +126,11 @@ func TestBlockhashesAreOverAfterTheirLife(t *testing.T) {
 // TestAFinalityThatStandsIsNotRemembered: the height of one slot rises for ever.
 func TestAFinalityThatStandsIsNotRemembered(t *testing.T) {
 	t.Parallel()
-	h := &heights{slack: 10, said: make([]saying, 1)}
+	h := &heights{slack: 10, reports: make([]heightReport, 1)}
 	for height := range uint64(10_000) {
 		h.finalized(0, block{1000, height}, 1_000_000_000, time.Unix(int64(height), 0))
 	}
-	if n := len(h.said[0].final); n > mostFinal {
-		t.Errorf("%d blocks are remembered, want %d at most", n, mostFinal)
+	if n := len(h.reports[0].final); n > maxFinality {
+		t.Errorf("%d blocks are remembered, want %d at most", n, maxFinality)
 	}
 }

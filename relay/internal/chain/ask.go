@@ -19,16 +19,16 @@ const (
 	rounds     = 3
 	leastAsked = 3
 	// patience is how long a read waits for a breaker when all are open.
-	patience = time.Second
+	callPatience = time.Second
 	// abandoned is the time from which a call whose caller ran out of time tells
 	// that the endpoint hangs.
-	abandoned = time.Second
+	contextEnded = time.Second
 	// maxPause bounds what Retry-After may ask for.
 	maxPause = 30 * time.Second
 )
 
-// asked is an endpoint while it is asked.
-type asked struct {
+// endpointAnswer is an endpoint while it is asked.
+type endpointAnswer struct {
 	*Client
 	index int
 	// best is the newest slot that was known of any endpoint when the call began.
@@ -42,7 +42,7 @@ type query[T any] struct {
 	urgency judge.Urgency
 	// roles are those that can answer, the preferred ones first.
 	roles []Role
-	do    func(context.Context, asked) (T, error)
+	do    func(context.Context, endpointAnswer) (T, error)
 	// slot is the slot of the answer, which the chain must be able to have reached;
 	// nil when it tells none. unconfirmed says that it is a processed or a finalized
 	// one, which says nothing of how far the endpoint is behind.
@@ -56,7 +56,7 @@ type query[T any] struct {
 // ask goes through the endpoints, the best first, until one answers.
 func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	var none T
-	deadline := e.now().Add(patience)
+	deadline := e.now().Add(callPatience)
 	var calls int
 	for round := 0; ; {
 		candidates := e.candidates(q.roles, q.method, q.urgency)
@@ -102,7 +102,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 // askWhom is ask, and tells who answered.
 func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
 	do := q.do
-	q.do = func(ctx context.Context, at asked) (T, error) {
+	q.do = func(ctx context.Context, at endpointAnswer) (T, error) {
 		by = at.index
 		return do(ctx, at)
 	}
@@ -110,18 +110,18 @@ func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int,
 	return v, by, err
 }
 
-// doubts say which answers may be those of a node that has lost its data, and
+// rereads say which answers may be those of a node that has lost its data, and
 // what a second one makes of them.
-type doubts[T any] struct {
+type rereads[T any] struct {
 	about func(T) bool
 	// again asks the second endpoint.
-	again  func(context.Context, asked) (T, error)
+	again  func(context.Context, endpointAnswer) (T, error)
 	settle func(first, second T) T
 }
 
 // doubt is ask, but for a doubtful answer it asks a second endpoint too. One
 // that fails or takes its time is no harm: the first answer stands.
-func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d doubts[T]) (T, error) {
+func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d rereads[T]) (T, error) {
 	first, by, err := askWhom(ctx, e, q)
 	if err != nil || !d.about(first) {
 		return first, err
@@ -215,8 +215,8 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit judg
 	defer cancel()
 	err := e.verify(limited, ep)
 	if err == nil {
-		v, err = q.do(limited, asked{Client: ep.clients[q.urgency], index: ep.index, best: best})
-		err = ep.sign(err)
+		v, err = q.do(limited, endpointAnswer{Client: ep.clients[q.urgency], index: ep.index, best: best})
+		err = ep.withEndpoint(err)
 	}
 	took := e.now().Sub(start)
 	if err == nil && q.slot != nil {
@@ -234,7 +234,7 @@ func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unco
 		if e.front.Possible(slot, now) {
 			return nil
 		}
-	} else if e.front.Saw(ep.index, slot, best, now) {
+	} else if e.front.Observe(ep.index, slot, best, now) {
 		return nil
 	}
 	e.contradicted(ep, nil)
@@ -260,8 +260,8 @@ func (e *Endpoints) limit(ctx context.Context, method string, left int) (context
 	return context.WithTimeoutCause(ctx, most, errLimit)
 }
 
-// sign puts the endpoint's name into the error.
-func (ep *endpoint) sign(err error) error {
+// withEndpoint puts the endpoint's name into the error.
+func (ep *endpoint) withEndpoint(err error) error {
 	var u *ledger.Unavailable
 	var r *ledger.RPCError
 	switch {
@@ -285,12 +285,12 @@ func (e *Endpoints) learn(ep *endpoint, permit judge.Permit, method string, took
 			e.front.Behind(ep.index, u.Slot, best, now)
 		}
 	case classOf(err) == "refused":
-		outcome = judge.Answered
+		outcome = judge.Reachable
 	}
-	if outcome != judge.Void {
-		ep.meter.Saw(method, took, outcome == judge.Bad || kind == ledger.KindNodeBehind || kind == ledger.KindContradiction, now)
+	if outcome != judge.NoOutcome {
+		ep.meter.Observe(method, took, outcome == judge.Bad || kind == ledger.KindNodeBehind || kind == ledger.KindContradiction, now)
 	}
-	if kind != "" && outcome != judge.Void {
+	if kind != "" && outcome != judge.NoOutcome {
 		ep.mu.Lock()
 		ep.lastError, ep.errorAt = kind, now
 		ep.mu.Unlock()
@@ -305,14 +305,14 @@ func (e *Endpoints) learn(ep *endpoint, permit judge.Permit, method string, took
 func verdict(u *ledger.Unavailable, took time.Duration) judge.Outcome {
 	switch u.Kind {
 	case ledger.KindCancelled:
-		if errors.Is(u.Err, context.DeadlineExceeded) && took >= abandoned {
+		if errors.Is(u.Err, context.DeadlineExceeded) && took >= contextEnded {
 			return judge.Bad
 		}
-		return judge.Void
+		return judge.NoOutcome
 	case ledger.KindBudget:
-		return judge.Void
+		return judge.NoOutcome
 	case ledger.KindNodeBehind, ledger.KindNotYet, ledger.KindContradiction:
-		return judge.Answered
+		return judge.Reachable
 	default:
 		return judge.Bad
 	}

@@ -103,10 +103,10 @@ type Observer interface {
 	Called(endpoint, method, class string, took time.Duration)
 	// BreakerChanged is told the new state: closed, half_open or open.
 	BreakerChanged(endpoint string, state judge.State)
-	// RebroadcastLeftOut counts a rebroadcast for which the budget had no request.
-	RebroadcastLeftOut(endpoint string)
+	// RebroadcastSkipped counts a rebroadcast for which the budget had no request.
+	RebroadcastSkipped(endpoint string)
 	// Nudged counts a notification of a WebSocket.
-	Nudged(endpoint string)
+	Notified(endpoint string)
 	// Contradicted counts what an endpoint said and others say otherwise. Which of
 	// them is wrong is not known.
 	Contradicted(endpoint string)
@@ -156,7 +156,7 @@ type Endpoints struct {
 	maxLag   uint64
 	probe    time.Duration
 
-	front   *judge.Front
+	front   *judge.SlotAgreement
 	turned  signal // a breaker changed its state
 	hashes  blockhashes
 	heights heights
@@ -226,9 +226,9 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 		timeout: cmp.Or(o.Timeout, defaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
 		turned: newSignal(),
 	}
-	e.front = judge.NewFront(len(o.Endpoints), e.maxLag)
+	e.front = judge.NewSlotAgreement(len(o.Endpoints), e.maxLag)
 	if e.observer == nil {
-		e.observer = nobody{}
+		e.observer = noObserver{}
 	}
 	for i, c := range o.Endpoints {
 		if !endpointName.MatchString(c.Name) {
@@ -250,7 +250,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 		}
 	}
 	e.hashes.first = make([]firstSeen, len(e.all))
-	e.heights.slack, e.heights.said = e.maxLag, make([]saying, len(e.all))
+	e.heights.slack, e.heights.reports = e.maxLag, make([]heightReport, len(e.all))
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e, nil
 }
@@ -322,17 +322,17 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to judge.State) {
 		ep.mu.Lock()
 		class := ep.lastError
 		ep.mu.Unlock()
-		e.log.Warn("Opened breaker of RPC endpoint", "endpoint", ep.name, "last_error", class)
+		e.log.Warn("rpc endpoint breaker opened", "endpoint", ep.name, "last_error", class)
 	case to == judge.Closed:
-		e.log.Info("Closed breaker of RPC endpoint", "endpoint", ep.name)
+		e.log.Info("rpc endpoint breaker closed", "endpoint", ep.name)
 	}
 	e.observer.BreakerChanged(ep.name, to)
 	e.turned.raise()
 }
 
-// BorneOut reports whether the chain has reached a slot by more than one endpoint's
+// Corroborated reports whether the chain has reached a slot by more than one endpoint's
 // word, or by that of the only one there is.
-func (e *Endpoints) BorneOut(slot uint64) bool { return e.front.BorneOut(slot, e.now()) }
+func (e *Endpoints) Corroborated(slot uint64) bool { return e.front.Corroborated(slot, e.now()) }
 
 // Status tells how every endpoint is doing, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
@@ -361,11 +361,11 @@ func (e *Endpoints) Close() {
 	}
 }
 
-// nobody observes nothing.
-type nobody struct{}
+// noObserver observes nothing.
+type noObserver struct{}
 
-func (nobody) Called(string, string, string, time.Duration) {}
-func (nobody) BreakerChanged(string, judge.State)           {}
-func (nobody) RebroadcastLeftOut(string)                    {}
-func (nobody) Nudged(string)                                {}
-func (nobody) Contradicted(string)                          {}
+func (noObserver) Called(string, string, string, time.Duration) {}
+func (noObserver) BreakerChanged(string, judge.State)           {}
+func (noObserver) RebroadcastSkipped(string)                    {}
+func (noObserver) Notified(string)                                {}
+func (noObserver) Contradicted(string)                          {}

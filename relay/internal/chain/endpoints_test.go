@@ -242,7 +242,7 @@ func TestBreakerOfOneOfSeveral(t *testing.T) {
 		if diff := cmp.Diff("a closed", last(seen.breakers())); diff != "" {
 			t.Errorf("the last change differs (-want +got):\n%s", diff)
 		}
-		want := "level=WARN msg=\"Opened breaker of RPC endpoint\" endpoint=a last_error=server_error\nlevel=INFO msg=\"Closed breaker of RPC endpoint\" endpoint=a\n"
+		want := "level=WARN msg=\"rpc endpoint breaker opened\" endpoint=a last_error=server_error\nlevel=INFO msg=\"rpc endpoint breaker closed\" endpoint=a\n"
 		if diff := cmp.Diff(want, seen.logged()); diff != "" {
 			t.Errorf("log differs, every change once (-want +got):\n%s", diff)
 		}
@@ -432,7 +432,7 @@ func TestGenesis(t *testing.T) {
 			if diff := cmp.Diff(&GenesisError{Endpoint: "a", Got: other, Want: hashA}, wrong); diff != "" {
 				t.Errorf("error differs (-want +got):\n%s", diff)
 			}
-			if got := strings.Count(seen.logged(), "level=ERROR msg=\"Found RPC endpoint of another chain\" endpoint=a"); got != 1 || !e.Status()[0].Foreign {
+			if got := strings.Count(seen.logged(), "level=ERROR msg=\"rpc endpoint serves another chain\" endpoint=a"); got != 1 || !e.Status()[0].Foreign {
 				t.Errorf("it is logged %d times, want once, and its status says so: %v", got, e.Status()[0].Foreign)
 			}
 			// It is used once it has been corrected, without a restart.

@@ -28,9 +28,9 @@ const (
 	backAfter = 10 * time.Second
 )
 
-// Told is what one endpoint tells of an account, and of which slot; the account is nil
+// AccountAt is what one endpoint tells of an account, and of which slot; the account is nil
 // when it does not exist.
-type Told struct {
+type AccountAt struct {
 	Account *ledger.Account
 	Slot    uint64
 }
@@ -39,8 +39,8 @@ type Told struct {
 // answer soon, or tell a slot that the chain cannot have reached, are left out. An open
 // breaker leaves none out: sends that failed may have opened it, and the one endpoint that
 // is left may be behind.
-func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []Told) {
-	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at asked) (slotted[[]*ledger.Account], error) {
+func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
+	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Account], error) {
 		return pair(at.Accounts(ctx, []solana.PublicKey{key}, ledger.Confirmed, 0))
 	})
 	var mu sync.Mutex
@@ -54,15 +54,15 @@ func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all [
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, Told{s.value[0], s.slot})
+			all = append(all, AccountAt{s.value[0], s.slot})
 		})
 	}
 	running.Wait()
 	return all
 }
 
-// errNobody says that no endpoint gave the tree account when all were asked.
-var errNobody = errors.New("no endpoint gave the tree account when all were asked")
+// errNoAnswer says that no endpoint gave the tree account when all were asked.
+var errNoAnswer = errors.New("no endpoint gave the tree account when all were asked")
 
 // TreeWith gives the tree account that has the root in its ring: the one that Tree
 // gives, or else any endpoint's. When all lack the root it gives the newest one, read
@@ -123,8 +123,8 @@ func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error
 	return true, nil
 }
 
-// lookAround starts a round when the last one is long ago.
-func (p *PoolReader) lookAround(ctx context.Context) {
+// readOthers starts a round when the last one is long ago.
+func (p *PoolReader) readOthers(ctx context.Context) {
 	p.mu.Lock()
 	due := p.everywhere != nil && p.now().Sub(p.around) >= everywhereEvery
 	p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *PoolReader) round(ctx context.Context) reading {
 
 	p.taking.Lock()
 	defer p.taking.Unlock()
-	var best Told
+	var best AccountAt
 	var newest ledger.Snapshot
 	for _, t := range told {
 		s, err := p.parse(t.Account, t.Slot, r.at)
@@ -162,7 +162,7 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	}
 	switch {
 	case newest.Tree == nil:
-		r.err = unavailable(errNobody)
+		r.err = unavailable(errNoAnswer)
 	case p.passes(newest, r.all, r.at):
 		r.snapshot = p.keep(newest, best.Account.Data)
 	default:
@@ -180,7 +180,7 @@ func (p *PoolReader) passes(newest ledger.Snapshot, all []ledger.Snapshot, at ti
 	}
 	late := 0 // those that are not just behind
 	for _, s := range all {
-		if s.Slot >= last.Slot || !p.borneOut(last.Slot) {
+		if s.Slot >= last.Slot || !p.corroborated(last.Slot) {
 			late++
 		}
 	}
@@ -221,7 +221,7 @@ func (p *PoolReader) parse(a *ledger.Account, slot uint64, at time.Time) (ledger
 	}
 	tree, err := p.pool.Profile.ParseTree(a.Data)
 	if err != nil {
-		return ledger.Snapshot{}, p.misread(err)
+		return ledger.Snapshot{}, p.rejectAccount(err)
 	}
 	return ledger.Snapshot{Tree: tree, Slot: slot, At: at, Checked: tree.SelfCheck() == nil}, nil
 }

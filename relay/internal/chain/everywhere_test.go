@@ -19,10 +19,10 @@ import (
 // several are endpoints of which the first is asked, until all are.
 type several []*accounts
 
-func (s several) everywhere(ctx context.Context, key solana.PublicKey) (all []Told) {
+func (s several) everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	for _, a := range s {
 		if accounts, slot, err := a.Accounts(ctx, []solana.PublicKey{key}, ledger.Confirmed, 0); err == nil {
-			all = append(all, Told{accounts[0], slot})
+			all = append(all, AccountAt{accounts[0], slot})
 		}
 	}
 	return all

@@ -60,7 +60,7 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 	return e
 }
 
-// heard reports whether every endpoint has told its slot.
+// observe reports whether every endpoint has told its slot.
 func heard(e *chain.Endpoints) bool {
 	return !slices.ContainsFunc(e.Status(), func(s chain.EndpointStatus) bool { return s.SlotAt.IsZero() })
 }
@@ -368,7 +368,7 @@ func TestNudges(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var n nudged
 			var running sync.WaitGroup
-			running.Go(func() { e.Nudges(ctx, w.pool.MerkleTree, n.nudge) })
+			running.Go(func() { e.Subscribe(ctx, w.pool.MerkleTree, n.nudge) })
 			w.moved(&n, w.pool.MerkleTree)
 			cancel()
 			running.Wait()
@@ -381,7 +381,7 @@ func TestNudges(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var n nudged
 		var running sync.WaitGroup
-		running.Go(func() { e.Nudges(ctx, w.pool.MerkleTree, n.nudge) })
+		running.Go(func() { e.Subscribe(ctx, w.pool.MerkleTree, n.nudge) })
 		w.moved(&n, w.pool.MerkleTree)
 		if err := w.Endpoint("faulty").SetFaults([]fault.Rule{{Socket: fault.SocketCut}}); err != nil {
 			t.Fatal(err)
@@ -400,6 +400,6 @@ func TestNudges(t *testing.T) {
 		e := w.endpoints(func(o *chain.EndpointsOptions) {
 			o.Endpoints[0].WebSocketURL, o.Endpoints[1].WebSocketURL = chain.NoWebSocket, chain.NoWebSocket
 		}, nil)
-		e.Nudges(t.Context(), w.pool.MerkleTree, func() { t.Error("a nudge without a WebSocket") })
+		e.Subscribe(t.Context(), w.pool.MerkleTree, func() { t.Error("a nudge without a WebSocket") })
 	})
 }

@@ -43,7 +43,7 @@ func (e *GenesisError) Error() string {
 // endpoint that has not told its own yet. With *GenesisError, one for each
 // endpoint of another chain, the hash is valid too.
 func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
-	failures := e.tell(ctx)
+	failures := e.logGenesis(ctx)
 	want := e.reference()
 	if want.IsZero() {
 		a := answers{method: "getGenesisHash"}
@@ -61,9 +61,9 @@ func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	return want, errors.Join(wrong...)
 }
 
-// tell asks all endpoints that have not told their chain yet, and gives the
+// logGenesis asks all endpoints that have not told their chain yet, and gives the
 // errors in their order.
-func (e *Endpoints) tell(ctx context.Context) []error {
+func (e *Endpoints) logGenesis(ctx context.Context) []error {
 	failures := make([]error, len(e.all))
 	var wg sync.WaitGroup
 	for i, ep := range e.all {
@@ -105,7 +105,7 @@ func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	want := e.settled()
 	if want.IsZero() {
 		// Whoever answers first must not decide which chain it is: the order does.
-		e.tell(ctx)
+		e.logGenesis(ctx)
 		want = e.reference()
 	}
 	if err := e.identify(ctx, ep); err != nil {
@@ -131,7 +131,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 		untold := errors.As(err, &refused) && ep.only(RoleSubmit)
 		if untold {
 			err = nil
-			e.log.Info("Could not tell the chain of RPC endpoint that takes transactions only", "endpoint", ep.name)
+			e.log.Info("chain of a submit-only rpc endpoint unknown", "endpoint", ep.name)
 		}
 		if err == nil {
 			ep.mu.Lock()
@@ -139,11 +139,11 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 			ep.mu.Unlock()
 		}
 		// Named here: the error is shared by all who wait.
-		return nil, ep.sign(err)
+		return nil, ep.withEndpoint(err)
 	})
 	select {
 	case <-ctx.Done():
-		return ep.sign(ended(ctx, "getGenesisHash"))
+		return ep.withEndpoint(ended(ctx, "getGenesisHash"))
 	case r := <-done:
 		return r.Err
 	}
@@ -162,7 +162,7 @@ func (e *Endpoints) compare(ep *endpoint, want solana.Hash) error {
 	}
 	err := &GenesisError{Endpoint: ep.name, Got: got, Want: want}
 	if !before {
-		e.log.Error("Found RPC endpoint of another chain", "endpoint", ep.name, "error", err)
+		e.log.Error("rpc endpoint serves another chain", "endpoint", ep.name, "error", err)
 	}
 	return err
 }

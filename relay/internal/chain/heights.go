@@ -19,16 +19,16 @@ const (
 	agreedAge = 5 * time.Second
 	// alone is for how long no second endpoint may bear anything out before one is
 	// believed by itself: the others are away.
-	alone = time.Minute
+	aloneAfter = time.Minute
 	// unwanted is from when on a second one counts as no longer wanted: what is held is
 	// looked up once a minute.
-	unwanted = 90 * time.Second
+	idleAfter = 90 * time.Second
 	// hashSlotDoubt is by how many slots a blockhash may be newer than the endpoint
 	// said that gave it.
 	hashSlotDoubt = 32
-	// mostFinal is how many finalized blocks of an endpoint are remembered: twice what is
+	// maxFinality is how many finalized blocks of an endpoint are remembered: twice what is
 	// needed of one that does not lie.
-	mostFinal = 256
+	maxFinality = 256
 )
 
 // agreement is that at a slot the block height is from low to high. From one slot
@@ -68,7 +68,7 @@ type heights struct {
 	slack uint64
 
 	mu   sync.Mutex
-	said []saying // by endpoint
+	reports []heightReport // by endpoint
 	// agreed is the newest agreement, at its time, and upheld the last time that an
 	// answer was within it; zero before there is one.
 	agreed     agreement
@@ -86,9 +86,9 @@ const (
 	ways
 )
 
-// saying is the newest block that an endpoint told of in each way, and its
+// heightReport is the newest block that an endpoint told of in each way, and its
 // finalized ones.
-type saying struct {
+type heightReport struct {
 	newest [ways]struct {
 		block block
 		at    time.Time
@@ -104,20 +104,20 @@ type finality struct {
 	at   time.Time
 }
 
-// heard takes into account what an endpoint says of a block, and tells by how much
+// observe takes into account what an endpoint says of a block, and tells by how much
 // its height is above or below what can be, by the agreement or, before there is
 // one, by what the same endpoint said. against is another endpoint that says
 // otherwise, -1 for none.
-func (h *heights) heard(i, way int, b block, now time.Time) (above, below uint64, against int) {
+func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, against int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known() && now.Sub(h.upheld) > alone {
+	if h.known() && now.Sub(h.upheld) > aloneAfter {
 		h.agreed, h.at = agreement{}, time.Time{} // what nobody upholds any more was wrong
 	}
 	defer func() {
 		// What is refused is refused again; unless it is what tells that a blockhash was wrong.
 		if (above == 0 && below == 0) || (way == byEpochInfo && !h.known()) {
-			h.said[i].newest[way].block, h.said[i].newest[way].at = b, now
+			h.reports[i].newest[way].block, h.reports[i].newest[way].at = b, now
 		}
 	}()
 	bearer, against := h.other(i, b, now)
@@ -139,8 +139,8 @@ func (h *heights) heard(i, way int, b block, now time.Time) (above, below uint64
 // an endpoint that contradicts it.
 func (h *heights) other(i int, b block, now time.Time) (bearer *block, against int) {
 	against = -1
-	for j := range h.said {
-		for _, said := range h.said[j].newest {
+	for j := range h.reports {
+		for _, said := range h.reports[j].newest {
 			if j == i || said.at.IsZero() || now.Sub(said.at) > sayingAge || apart(b.slot, said.block.slot) > nearSlots {
 				continue
 			}
@@ -158,7 +158,7 @@ func (h *heights) bounds(i int, now time.Time) (out []agreement) {
 	if h.known() {
 		out = append(out, h.agreed)
 	}
-	for _, said := range h.said[i].newest {
+	for _, said := range h.reports[i].newest {
 		if !said.at.IsZero() && now.Sub(said.at) <= sayingAge {
 			out = append(out, said.block.agreement())
 		}
@@ -198,7 +198,7 @@ func (h *heights) agreedOn() (agreement, bool) {
 func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := &h.said[i]
+	s := &h.reports[i]
 	if n := len(s.final); n > 0 {
 		if above, below := s.final[n-1].agreement().outside(b); max(above, below) > h.slack {
 			s.final = nil // another story
@@ -217,7 +217,7 @@ func (h *heights) finalized(i int, b block, tip uint64, now time.Time) (expired 
 			before, useful = f.at, k
 		}
 	}
-	s.final = s.final[max(useful, len(s.final)-mostFinal):]
+	s.final = s.final[max(useful, len(s.final)-maxFinality):]
 	return expired, before
 }
 
@@ -230,11 +230,11 @@ func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
 		h.alone = time.Time{}
 		return true
 	}
-	if h.alone.IsZero() || now.Sub(h.wanted) > unwanted {
+	if h.alone.IsZero() || now.Sub(h.wanted) > idleAfter {
 		h.alone = now
 	}
 	h.wanted = now
-	return now.Sub(h.alone) >= alone
+	return now.Sub(h.alone) >= aloneAfter
 }
 
 // contradiction is the error of a block height that cannot be.

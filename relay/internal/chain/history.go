@@ -166,7 +166,7 @@ func (c *Client) listed(ctx context.Context, info ledger.SignatureInfo) (*transa
 // to last; nil when the endpoint's history has none. Anybody may name the state's
 // address before and after it, and call the program for it in vain: only its
 // instruction that succeeded ended it.
-func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
+func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
 	succeeded, err := c.succeeded(ctx, swap.State)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap, first, l
 		if err != nil {
 			return nil, err
 		}
-		return &ledger.Settled{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
+		return &ledger.SwapEnd{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
 	}
 	return nil, nil
 }

@@ -236,13 +236,13 @@ func (e *events) BreakerChanged(endpoint string, s judge.State) {
 	e.states = append(e.states, endpoint+" "+string(s))
 }
 
-func (e *events) RebroadcastLeftOut(endpoint string) {
+func (e *events) RebroadcastSkipped(endpoint string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leftOut = append(e.leftOut, endpoint)
 }
 
-func (e *events) Nudged(string) {
+func (e *events) Notified(string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.nudged++

@@ -45,12 +45,12 @@ func socketOf(u *url.URL, configured string) (func() *url.URL, error) {
 	return func() *url.URL { return out }, nil
 }
 
-// Nudges calls nudge whenever an endpoint says that the account has changed, at
+// Subscribe calls nudge whenever an endpoint says that the account has changed, at
 // the confirmed commitment, until the context ends. A nudge only says that it
 // is worth to look: nothing of a notification is believed, and without any, the
 // relay finds out a little later. One connection is held at a time, to the first
 // endpoint with a WebSocket that works; nudge must not block.
-func (e *Endpoints) Nudges(ctx context.Context, account solana.PublicKey, nudge func()) {
+func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, nudge func()) {
 	var candidates []*endpoint
 	for _, ep := range e.all {
 		if ep.socket != nil {
@@ -63,7 +63,7 @@ func (e *Endpoints) Nudges(ctx context.Context, account solana.PublicKey, nudge 
 		began := e.now()
 		if !ep.isForeign() {
 			err := e.listen(ctx, ep, account, nudge)
-			e.log.Debug("Ended WebSocket of RPC endpoint", "endpoint", ep.name, "reason", socketReason(err))
+			e.log.Debug("rpc endpoint websocket ended", "endpoint", ep.name, "reason", socketReason(err))
 		}
 		if e.now().Sub(began) >= socketGood {
 			// Back to the first: this one was a stand-in, or worked for long.
@@ -124,7 +124,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 		_, raw, err := conn.Read(ctx)
 		if err != nil {
 			if subscribed && ctx.Err() == nil {
-				e.log.Info("Lost WebSocket of RPC endpoint", "endpoint", ep.name, "reason", socketReason(err))
+				e.log.Info("rpc endpoint websocket lost", "endpoint", ep.name, "reason", socketReason(err))
 			}
 			return errors.Join(context.Cause(ctx), err)
 		}
@@ -135,9 +135,9 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 		case message.ID != nil:
 			subscribed = true
 			ep.listens(true)
-			e.log.Info("Opened WebSocket of RPC endpoint", "endpoint", ep.name)
+			e.log.Info("rpc endpoint websocket opened", "endpoint", ep.name)
 		case message.Method == "accountNotification":
-			e.observer.Nudged(ep.name)
+			e.observer.Notified(ep.name)
 			nudge()
 		}
 	}

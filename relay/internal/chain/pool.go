@@ -40,11 +40,11 @@ type PoolOptions struct {
 	Accounts AccountReader
 	Pool     *shieldpool.Pool
 	Now      func() time.Time
-	// BorneOut reports whether more than one endpoint's word says that the chain has
+	// Corroborated reports whether more than one endpoint's word says that the chain has
 	// reached a slot: only then are answers of lower slots older. Nil for always.
-	BorneOut func(slot uint64) bool
+	Corroborated func(slot uint64) bool
 	// Everywhere reads an account at every endpoint; nil when there is only one.
-	Everywhere func(ctx context.Context, key solana.PublicKey) []Told
+	Everywhere func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
 	// Changed is told of every new state of the tree account, with the error of
@@ -63,12 +63,12 @@ type PoolReader struct {
 	accounts AccountReader
 	pool     *shieldpool.Pool
 	now      func() time.Time
-	borneOut func(uint64) bool
+	corroborated func(uint64) bool
 	interval time.Duration
 	changed  func(ledger.Snapshot, error)
 	mints    map[string]bool
 	// everywhere is nil when there is only one endpoint.
-	everywhere func(context.Context, solana.PublicKey) []Told
+	everywhere func(context.Context, solana.PublicKey) []AccountAt
 
 	flight  singleflight.Group
 	started time.Time // the last read
@@ -90,12 +90,12 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, borneOut: o.BorneOut, interval: o.MinInterval, changed: o.Changed, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, interval: o.MinInterval, changed: o.Changed, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
 	}
-	if p.borneOut == nil {
-		p.borneOut = func(uint64) bool { return true }
+	if p.corroborated == nil {
+		p.corroborated = func(uint64) bool { return true }
 	}
 	if p.changed == nil {
 		p.changed = func(ledger.Snapshot, error) {}
@@ -175,7 +175,7 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		return ledger.Inspection{}, unavailable(err)
 	}
 	out := ledger.Inspection{Slot: minContextSlot}
-	if p.borneOut(slot) { // else what asks for it next would be asked of no honest node
+	if p.corroborated(slot) { // else what asks for it next would be asked of no honest node
 		out.Slot = slot
 	}
 	for k, i := range inputs {
@@ -229,7 +229,7 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 		}
 		return r
 	}
-	p.lookAround(ctx)
+	p.readOthers(ctx)
 	return r
 }
 
@@ -248,7 +248,7 @@ func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (s ledge
 	p.taking.Lock()
 	defer p.taking.Unlock()
 	last := p.cached()
-	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust && p.borneOut(last.Slot) {
+	if last != nil && slot < last.Slot && at.Sub(p.told) < slotTrust && p.corroborated(last.Slot) {
 		// A node behind the one asked before: what we hold is newer than all it knows.
 		return p.repeat(at), false, nil
 	}
@@ -286,15 +286,15 @@ func (p *PoolReader) keep(s ledger.Snapshot, data []byte) ledger.Snapshot {
 }
 
 func (p *PoolReader) note(s ledger.Snapshot, data []byte) ledger.Snapshot {
-	s.Doubtful = !p.borneOut(s.Slot)
+	s.Doubtful = !p.corroborated(s.Slot)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.data = &s, data
 	return s
 }
 
-// misread is of an account that is not laid out as the profile says.
-func (p *PoolReader) misread(err error) error {
+// rejectAccount is of an account that is not laid out as the profile says.
+func (p *PoolReader) rejectAccount(err error) error {
 	return refusal.New(refusal.PoolNotInitialised,
 		"the pool's merkle_tree account %s is not laid out as profile %s says: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
 		Retry(retryPool).Because(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// lookEvery is how often Run looks at an endpoint, on average.
-const lookEvery = 500 * time.Millisecond
+// pollInterval is how often Run looks at an endpoint, on average.
+const pollInterval = 500 * time.Millisecond
 
 // Run looks after the endpoints that nobody asks, until the context ends: it
 // asks for their slot those that have been silent and those whose breaker waits
@@ -20,15 +20,15 @@ func (e *Endpoints) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, ep := range e.all {
 		wg.Go(func() {
-			for sleep(ctx, time.Duration(float64(lookEvery)*(0.5+e.rand()))) {
-				e.lookAt(ctx, ep)
+			for sleep(ctx, time.Duration(float64(pollInterval)*(0.5+e.rand()))) {
+				e.pollEndpoint(ctx, ep)
 			}
 		})
 	}
 	wg.Wait()
 }
 
-func (e *Endpoints) lookAt(ctx context.Context, ep *endpoint) {
+func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	if ep.isForeign() {
 		e.recheck(ctx, ep)
 		return
@@ -44,7 +44,7 @@ func (e *Endpoints) lookAt(ctx context.Context, ep *endpoint) {
 	// What it answers is in the judgement; nobody waits for it.
 	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
 		method: "getSlot", urgency: judge.Upkeep,
-		do:   func(ctx context.Context, at asked) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
+		do:   func(ctx context.Context, at endpointAnswer) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
 		slot: func(slot uint64) uint64 { return slot },
 	}, 1)
 }
@@ -67,5 +67,5 @@ func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	ep.mu.Lock()
 	ep.chain = identity{hash: hash}
 	ep.mu.Unlock()
-	e.log.Info("Found RPC endpoint on the relay's chain again", "endpoint", ep.name)
+	e.log.Info("rpc endpoint serves the relay's chain again", "endpoint", ep.name)
 }

@@ -21,7 +21,7 @@ import (
 // Whoever lies, loses its history, or is ahead of the chain, must not make the relay
 // think that something landed, or that nothing did.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at asked) (ledger.Look, error) {
+	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at endpointAnswer) (ledger.Look, error) {
 		return e.search(ctx, at, signatures)
 	})
 	q.slot, q.unconfirmed = func(l ledger.Look) uint64 { return l.Slot }, true
@@ -29,7 +29,7 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	if err != nil {
 		return first, err
 	}
-	looks, words := []ledger.Look{first}, []word{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
+	looks, words := []ledger.Look{first}, []endpointWord{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
 	statuses, done, outvoted := conclude(words, true, e.maxLag)
 	if done || !e.another(by) {
 		return first, nil
@@ -38,7 +38,7 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 		if !w.horizon {
 			w.FinalizedHeight = 0
 		}
-		looks, words = append(looks, w.Look), append(words, word{ep, w.Statuses, w.Slot, w.FinalizedHeight})
+		looks, words = append(looks, w.Look), append(words, endpointWord{ep, w.Statuses, w.Slot, w.FinalizedHeight})
 		statuses, done, outvoted = conclude(words, true, e.maxLag)
 		return done && w.horizon && apart(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
 	})
@@ -88,7 +88,7 @@ type witness struct {
 // witnesses is Search at further endpoints.
 func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
 	const method = "getSignatureStatuses"
-	return query[witness]{method: method, urgency: judge.Read, do: func(ctx context.Context, at asked) (witness, error) {
+	return query[witness]{method: method, urgency: judge.Read, do: func(ctx context.Context, at endpointAnswer) (witness, error) {
 		look, err := e.search(ctx, at, signatures)
 		switch {
 		case err == nil:
@@ -103,7 +103,7 @@ func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
 }
 
 // search is Search at one endpoint.
-func (e *Endpoints) search(ctx context.Context, at asked, signatures []solana.Signature) (ledger.Look, error) {
+func (e *Endpoints) search(ctx context.Context, at endpointAnswer, signatures []solana.Signature) (ledger.Look, error) {
 	final, err := at.newest(ctx, ledger.Finalized)
 	if err == nil {
 		err = e.plausible(at.index, final)

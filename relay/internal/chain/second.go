@@ -48,9 +48,9 @@ func (e *Endpoints) contradicted(ep, by *endpoint) {
 	switch {
 	case !tell:
 	case by == nil:
-		e.log.Warn("RPC endpoint tells of slots or heights that nothing else bears out; these answers are not used", "endpoint", ep.name)
+		e.log.Warn("rpc endpoint reports slots or heights that no other endpoint confirms; its answers are not used", "endpoint", ep.name)
 	default:
-		e.log.Warn("RPC endpoints contradict each other; nothing is concluded from it", "endpoint", ep.name, "other", name)
+		e.log.Warn("rpc endpoints contradict each other; their answers are not used", "endpoint", ep.name, "other", name)
 	}
 }
 
@@ -81,10 +81,10 @@ func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough
 	}
 }
 
-// word is what one endpoint says of signatures, standing at a slot. height is that of
+// endpointWord is what one endpoint says of signatures, standing at a slot. height is that of
 // its finalized block, which tells whether its not knowing one means anything; 0 when that
 // is not known.
-type word struct {
+type endpointWord struct {
 	by       *endpoint
 	statuses []*ledger.Status
 	slot     uint64
@@ -95,7 +95,7 @@ type word struct {
 // two of them, else it is not verified; with absence, that a signature is not known, too.
 // done says that no further word is needed, and outvoted which words tell of a signature
 // that two others do not know.
-func conclude(words []word, absence bool, maxLag uint64) (statuses []*ledger.Status, done bool, outvoted []bool) {
+func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*ledger.Status, done bool, outvoted []bool) {
 	current, said := upToDate(words, maxLag), make([]*ledger.Status, len(words))
 	statuses, done, outvoted = make([]*ledger.Status, len(words[0].statuses)), true, make([]bool, len(words))
 	for i := range statuses {
@@ -114,7 +114,7 @@ func conclude(words []word, absence bool, maxLag uint64) (statuses []*ledger.Sta
 
 // upToDate tells of which words it means something that they do not know a signature: of
 // those that are not behind the second highest one.
-func upToDate(words []word, maxLag uint64) []bool {
+func upToDate(words []endpointWord, maxLag uint64) []bool {
 	var first, second uint64
 	for _, w := range words {
 		second = max(second, min(first, w.height))
@@ -179,10 +179,10 @@ func common(a, b *ledger.Status) *ledger.Status {
 	return &both
 }
 
-// bearOut asks other endpoints for the statuses that endpoint by gave and from
+// corroborateStatuses asks other endpoints for the statuses that endpoint by gave and from
 // which something follows, in one call for all.
-func (e *Endpoints) bearOut(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*ledger.Status]) []*ledger.Status {
-	words := []word{{e.all[by], first.value, first.slot, 0}}
+func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*ledger.Status]) []*ledger.Status {
+	words := []endpointWord{{e.all[by], first.value, first.slot, 0}}
 	statuses, done, _ := conclude(words, false, e.maxLag)
 	if done || !e.another(by) {
 		return first.value
@@ -195,11 +195,11 @@ func (e *Endpoints) bearOut(ctx context.Context, by int, signatures []solana.Sig
 	others(ctx, e, query[slotted[[]*ledger.Status]]{
 		// Its slot may be a lie: that it says the same counts.
 		method: "getSignatureStatuses", urgency: judge.Read,
-		do: func(ctx context.Context, at asked) (slotted[[]*ledger.Status], error) {
+		do: func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Status], error) {
 			return pair(at.Statuses(ctx, wanted, true))
 		},
 	}, by, func(ep *endpoint, said slotted[[]*ledger.Status]) bool {
-		w := word{ep, make([]*ledger.Status, len(signatures)), said.slot, 0}
+		w := endpointWord{ep, make([]*ledger.Status, len(signatures)), said.slot, 0}
 		for k, i := range open {
 			w.statuses[i] = said.value[k]
 		}
@@ -220,7 +220,7 @@ func indices(n int) []int {
 }
 
 // compareWords notes which endpoints contradict the first.
-func (e *Endpoints) compareWords(words []word) {
+func (e *Endpoints) compareWords(words []endpointWord) {
 	for _, w := range words[1:] {
 		for i, first := range words[0].statuses {
 			if first.Decisive() && denies(first, w.statuses[i], w.slot) {

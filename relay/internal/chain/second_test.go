@@ -329,7 +329,7 @@ func TestALeadOfOneRaisesNoFloor(t *testing.T) {
 		e, _ := newEndpoints(t, n, of("liar", "honest"), nil)
 		known(t, e, n, "liar", "honest")
 		pool := testPool(t)
-		reader, err := NewPool(PoolOptions{Accounts: e, Pool: pool, Now: time.Now, BorneOut: e.BorneOut})
+		reader, err := NewPool(PoolOptions{Accounts: e, Pool: pool, Now: time.Now, Corroborated: e.Corroborated})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +361,7 @@ func TestWhoseSlotIsALieIsAWitnessAllTheSame(t *testing.T) {
 		n["liar"].at(200)
 		e, _ := newEndpoints(t, n, of("honest", "liar"), nil)
 		known(t, e, n, "honest", "liar")
-		if !e.BorneOut(n["honest"].standing()) {
+		if !e.Corroborated(n["honest"].standing()) {
 			t.Fatal("the two do not agree")
 		}
 		const ahead = 1_000_000

@@ -77,7 +77,7 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 			defer cancel()
 			var running sync.WaitGroup
 			running.Go(func() { e.Run(ctx) })
-			running.Go(func() { e.Nudges(ctx, treeKey, func() {}) })
+			running.Go(func() { e.Subscribe(ctx, treeKey, func() {}) })
 			running.Wait()
 
 			plain := Options{URL: url, HTTP: http.DefaultClient, Now: time.Now}

@@ -86,11 +86,11 @@ func TestSettlement(t *testing.T) {
 		slot        int
 		transaction string
 	}
-	executed := &ledger.Settled{How: shieldpool.Executed, Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
-	refunded := &ledger.Settled{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
+	executed := &ledger.SwapEnd{How: shieldpool.Executed, Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
+	refunded := &ledger.SwapEnd{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
 	tests := map[string]struct {
 		history   []listed // newest first
-		want      *ledger.Settled
+		want      *ledger.SwapEnd
 		wantReads int // 0 for any
 		wantKind  string
 	}{
@@ -180,7 +180,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &ledger.Settled{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: ledger.Confirmed, FeePayer: payerKey}
+	want := &ledger.SwapEnd{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: ledger.Confirmed, FeePayer: payerKey}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settlement differs (-want +got):\n%s", diff)
 	}

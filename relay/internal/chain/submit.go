@@ -81,7 +81,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	defer cancel()
 	start := e.now()
 	best := e.front.Best(start)
-	if best > 0 && !e.front.BorneOut(minContextSlot, start) { // it may be a lie, and no honest node would reach it
+	if best > 0 && !e.front.Corroborated(minContextSlot, start) { // it may be a lie, and no honest node would reach it
 		minContextSlot = min(minContextSlot, best)
 	}
 	err := e.verify(limited, t.endpoint)
@@ -90,10 +90,10 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 		if first {
 			urgency = judge.FirstSend
 		}
-		err = t.sign(t.clients[urgency].Send(limited, raw, first, minContextSlot))
+		err = t.withEndpoint(t.clients[urgency].Send(limited, raw, first, minContextSlot))
 	}
 	if !first && kindOf(err) == ledger.KindBudget {
-		e.observer.RebroadcastLeftOut(t.name)
+		e.observer.RebroadcastSkipped(t.name)
 	}
 	e.learn(t.endpoint, t.permit, methodSend, e.now().Sub(start), best, err)
 	return err

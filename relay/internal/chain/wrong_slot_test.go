@@ -35,7 +35,7 @@ func TestASlotThatNoSecondEndpointBearsOutIsNoNewer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, _ := newPool(t, a)
-		p.borneOut = func(slot uint64) bool { return slot < 150 }
+		p.corroborated = func(slot uint64) bool { return slot < 150 }
 		a.set(200, p.pool.MerkleTree, treeOf(t, p.pool, 2))
 		mustTree(t, p, 0)
 		a.set(100, p.pool.MerkleTree, treeOf(t, p.pool, 4))

@@ -29,8 +29,8 @@ type Position struct {
 	Generation uint64
 }
 
-// Placed is a leaf read from the chain, and the slot that appended it.
-type Placed struct {
+// IndexedCommitment is a leaf read from the chain, and the slot that appended it.
+type IndexedCommitment struct {
 	Commitment [32]byte
 	Slot       uint64
 }
@@ -40,7 +40,7 @@ type Placed struct {
 type Store interface {
 	Position(ctx context.Context) (Position, error)
 	// Append adds leaves after the position; slot is then read whole.
-	Append(ctx context.Context, from Position, leaves []Placed, slot uint64) error
+	Append(ctx context.Context, from Position, leaves []IndexedCommitment, slot uint64) error
 	// Publish serves the first leaves, or fewer than before.
 	Publish(ctx context.Context, from Position, published uint64) error
 	// Rewind forgets the leaves of all slots after slot, to be read again, and
@@ -48,7 +48,7 @@ type Store interface {
 	Rewind(ctx context.Context, from Position, slot uint64) error
 	// Read gives at most limit stored leaves from index from on; ErrMoved when
 	// the generation is another by now, or no leaf is there.
-	Read(ctx context.Context, generation, from uint64, limit int) ([]Placed, error)
+	Read(ctx context.Context, generation, from uint64, limit int) ([]IndexedCommitment, error)
 	// Find gives the newest place of each commitment that has one. Leaves that are not published
 	// count once others are: before that, nothing says that the first one read
 	// was the tree's first.

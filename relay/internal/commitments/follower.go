@@ -102,13 +102,13 @@ func (f *Follower) Sync(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller's impatience says nothing of the index
 	}
-	f.tell(ctx, outcome{pass, err})
+	f.logOnce(ctx, outcome{pass, err})
 	return err
 }
 
-// tell keeps the outcome, and logs when the kind of problem changes: the
+// logOnce keeps the outcome, and logs when the kind of problem changes: the
 // figures in one change with every leaf.
-func (f *Follower) tell(ctx context.Context, o outcome) {
+func (f *Follower) logOnce(ctx context.Context, o outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = o
@@ -122,9 +122,9 @@ func (f *Follower) tell(ctx context.Context, o outcome) {
 	}
 	f.kind = kind
 	if o.err != nil {
-		f.Log.WarnContext(ctx, "Commitment index is not up to date", "error", o.err)
+		f.Log.WarnContext(ctx, "commitment index not up to date", "error", o.err)
 	} else {
-		f.Log.InfoContext(ctx, "Commitment index is up to date again", "leaves", f.status.Indexed)
+		f.Log.InfoContext(ctx, "commitment index up to date again", "leaves", f.status.Indexed)
 	}
 }
 

@@ -368,7 +368,7 @@ func TestAnotherPodsMistakeIsNotPublished(t *testing.T) {
 	if rewound != (commitments.Position{Leaves: 2, Published: 2, Slot: 1, Generation: pos.Generation + 1}) {
 		t.Fatalf("the position is %+v after a rewind", rewound)
 	}
-	must(t, s.Append(t.Context(), rewound, []commitments.Placed{
+	must(t, s.Append(t.Context(), rewound, []commitments.IndexedCommitment{
 		{Commitment: leaf(3, 0), Slot: 2}, {Commitment: leaf(3, 1), Slot: 2},
 		{Commitment: leaf(2, 0), Slot: 2}, {Commitment: leaf(2, 1), Slot: 2},
 	}, 2))

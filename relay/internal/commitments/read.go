@@ -35,11 +35,11 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 	if f.generation != pos.Generation || f.tree.NextIndex() > pos.Leaves {
 		f.tree, f.generation = merkle.NewTree(), pos.Generation
 	}
-	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l Placed) error { return grow(f.tree, l) })
+	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error { return grow(f.tree, l) })
 }
 
 // walk visits the stored leaves from index from on.
-func (f *Follower) walk(ctx context.Context, pos Position, from uint64, visit func(Placed) error) error {
+func (f *Follower) walk(ctx context.Context, pos Position, from uint64, visit func(IndexedCommitment) error) error {
 	for from < pos.Leaves {
 		leaves, err := f.Store.Read(ctx, pos.Generation, from, int(min(loadPage, pos.Leaves-from)))
 		if err != nil {
@@ -52,13 +52,13 @@ func (f *Follower) walk(ctx context.Context, pos Position, from uint64, visit fu
 		}
 		from += uint64(len(leaves))
 		if pos.Leaves > loadPage {
-			f.Log.InfoContext(ctx, "Loading stored commitments", "loaded", from, "stored", pos.Leaves)
+			f.Log.InfoContext(ctx, "loading stored commitments", "loaded", from, "stored", pos.Leaves)
 		}
 	}
 	return nil
 }
 
-func grow(t *merkle.Tree, l Placed) error {
+func grow(t *merkle.Tree, l IndexedCommitment) error {
 	e, err := merkle.FromBytes(l.Commitment)
 	if err != nil {
 		return fmt.Errorf("leaf %d: %w", t.NextIndex(), err)
@@ -92,7 +92,7 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 		f.tree = &next
 		pos.Leaves, pos.Slot = pos.Leaves+uint64(len(leaves)), slot
 		if done += len(batch); done%progressEvery == 0 {
-			f.Log.InfoContext(ctx, "Reading commitments from the chain", "slots", done, "of", len(slots), "leaves", pos.Leaves)
+			f.Log.InfoContext(ctx, "reading commitments from the chain", "slots", done, "of", len(slots), "leaves", pos.Leaves)
 		}
 	}
 	return pos, nil
@@ -130,8 +130,8 @@ func oldestFirst(slots []uint64) []uint64 {
 }
 
 // blocks reads the leaves of the slots, in their order.
-func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]Placed, error) {
-	found := make([][]Placed, len(slots))
+func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitment, error) {
+	found := make([][]IndexedCommitment, len(slots))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readAhead)
 	for i, slot := range slots {
@@ -155,7 +155,7 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]Placed, error)
 
 // leaves are a block's, in execution order. Failed transactions appended none,
 // and other pools of the program have trees of their own.
-func (f *Follower) leaves(slot uint64, b *ledger.Block) (out []Placed) {
+func (f *Follower) leaves(slot uint64, b *ledger.Block) (out []IndexedCommitment) {
 	for _, tx := range b.Transactions {
 		if tx.Failed {
 			continue
@@ -165,7 +165,7 @@ func (f *Follower) leaves(slot uint64, b *ledger.Block) (out []Placed) {
 				continue
 			}
 			for _, leaf := range f.Pool.Profile.Leaves(ix.Data) {
-				out = append(out, Placed{Commitment: leaf, Slot: slot})
+				out = append(out, IndexedCommitment{Commitment: leaf, Slot: slot})
 			}
 		}
 	}

@@ -40,9 +40,9 @@ const (
 	wrong                    // leaves are missing, in the wrong order, or from a dead fork
 )
 
-// judge compares the leaves' root with the newest tree account. known is the
+// classify compares the leaves' root with the newest tree account. known is the
 // number of leaves that the chain had before the blocks were read.
-func judge(pos Position, root [32]byte, known uint64, snap ledger.Snapshot) verdict {
+func classify(pos Position, root [32]byte, known uint64, snap ledger.Snapshot) verdict {
 	switch {
 	case !snap.Checked:
 		return unchecked
@@ -67,7 +67,7 @@ type look struct {
 
 func (f *Follower) compare(pos Position, known uint64, snap ledger.Snapshot) look {
 	root := f.tree.Root()
-	return look{pos, snap, known, judge(pos, merkle.Bytes(&root), known, snap)}
+	return look{pos, snap, known, classify(pos, merkle.Bytes(&root), known, snap)}
 }
 
 // pass reads the slots since the position and publishes what the chain confirms.
@@ -82,7 +82,7 @@ func (f *Follower) pass(ctx context.Context) error {
 	}
 	l := f.compare(pos, snap.Tree.NextIndex, snap)
 	if l.verdict == confirmed && pos.Leaves == snap.Tree.NextIndex {
-		return f.conclude(ctx, l)
+		return f.applyVerdict(ctx, l)
 	}
 	if f.Now().Before(f.retryAt) {
 		f.report(l)
@@ -91,7 +91,7 @@ func (f *Follower) pass(ctx context.Context) error {
 	if l, err = f.advance(ctx, pos, snap); err != nil {
 		return err
 	}
-	if l.verdict == wrong || f.stuck(l) {
+	if l.verdict == wrong || f.reportStuck(l) {
 		if err := f.rewind(ctx, l.pos, l.snap); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (f *Follower) pass(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.conclude(ctx, l)
+	return f.applyVerdict(ctx, l)
 }
 
 // advance reads what is new and compares it with the tree as it is after that.
@@ -122,8 +122,8 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap ledger.Snapsh
 	return f.compare(pos, known, snap), nil
 }
 
-// conclude publishes what is confirmed, and says otherwise why not.
-func (f *Follower) conclude(ctx context.Context, l look) error {
+// applyVerdict publishes what is confirmed, and says otherwise why not.
+func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 	short := fmt.Errorf("%w: read %d of %d leaves", errShort, l.pos.Leaves, l.known)
 	switch l.verdict {
 	case confirmed:
@@ -156,10 +156,10 @@ func (f *Follower) conclude(ctx context.Context, l look) error {
 	}
 }
 
-// stuck reports whether what was read is right, but its end does not come. An
+// reportStuck reports whether what was read is right, but its end does not come. An
 // endpoint's list of transactions trails its accounts by moments, which is no
 // trouble.
-func (f *Follower) stuck(l look) bool {
+func (f *Follower) reportStuck(l look) bool {
 	if l.verdict != confirmed || l.pos.Leaves >= l.known {
 		f.stuckSince = time.Time{}
 		return false
@@ -209,18 +209,18 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap ledger.Snapsho
 		if err != nil {
 			return fmt.Errorf("find the start of the RPC's history: %w", err)
 		}
-		slot = min(slot, max(back(slot, f.strikes), first-min(first, 1)))
+		slot = min(slot, max(rewindTo(slot, f.strikes), first-min(first, 1)))
 	}
 	if slot >= pos.Slot {
 		return f.rest(fmt.Errorf("%w: read %d of %d leaves", errShort, pos.Leaves, snap.Tree.NextIndex))
 	}
-	f.Log.WarnContext(ctx, "Taking back commitments that the chain does not confirm",
+	f.Log.WarnContext(ctx, "removing commitments that the chain does not confirm",
 		"leaves", pos.Leaves, "published", pos.Published, "chain", snap.Tree.NextIndex, "read_to_slot", pos.Slot, "back_to_slot", slot)
 	return f.Store.Rewind(ctx, pos, slot)
 }
 
-// back is the slot from which the given strike reads again.
-func back(slot uint64, strike int) uint64 {
+// rewindTo is the slot from which the given strike reads again.
+func rewindTo(slot uint64, strike int) uint64 {
 	depth := uint64(firstDepth)
 	for n := 2; n < strike && depth < slot; n++ {
 		depth *= depthGrowth
@@ -278,7 +278,7 @@ func (f *Follower) common(ctx context.Context, pos Position, snap ledger.Snapsho
 			p = prefix{true, n, last}
 		}
 	}
-	err = f.walk(ctx, pos, 0, func(l Placed) error {
+	err = f.walk(ctx, pos, 0, func(l IndexedCommitment) error {
 		if l.Slot != last {
 			endOfSlot()
 			last = l.Slot

@@ -52,7 +52,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 			}
 			fmt.Fprintln(&out, v)
 			for _, h := range []slog.Handler{slog.NewJSONHandler(&out, nil), slog.NewTextHandler(&out, nil)} {
-				slog.New(h).Info("Loaded configuration", "config", v)
+				slog.New(h).Info("configuration loaded", "config", v)
 			}
 		}
 		for _, v := range []any{c.Serve, c.Swaps, c.DatabaseURL, map[string]any{"endpoints": c.Endpoints}} {
@@ -76,7 +76,7 @@ func TestTheLogTellsWhatWasSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("Loaded configuration", "config", c)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("configuration loaded", "config", c)
 	for _, want := range []string{`"rate_limit":77`, `"profile":"shield-pool-v1"`, `"compliance_public_key":"` + complianceKey} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is not in %s", want, out.String())

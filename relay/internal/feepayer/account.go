@@ -25,7 +25,7 @@ type account struct {
 	reserved uint64
 	// settled is what attempts cost that were settled since the reading began, and
 	// unread its sum.
-	settled []expense
+	released []expense
 	unread  uint64
 
 	breaker breaker
@@ -53,7 +53,7 @@ func (a *account) state(minimum uint64) State {
 
 // canPay tells whether an attempt of that cost may be given to the payer now.
 func (a *account) canPay(now time.Time, lamports, minimum uint64) bool {
-	return a.known && a.free() >= max(lamports, minimum) && a.breaker.lets(now)
+	return a.known && a.free() >= max(lamports, minimum) && a.breaker.allows(now)
 }
 
 // before is the order of choice.
@@ -78,7 +78,7 @@ func (a *account) free() uint64 { return minus(a.lamports, a.outstanding()) }
 func (a *account) reserve(lamports uint64) {
 	a.inFlight++
 	a.reserved += lamports
-	a.breaker.picked()
+	a.breaker.start()
 }
 
 // cancel ends a reservation of which nothing was signed: nothing was spent.
@@ -88,10 +88,10 @@ func (a *account) cancel(now time.Time, lamports uint64) {
 	}
 	a.inFlight--
 	a.reserved -= min(lamports, a.reserved)
-	a.breaker.settled(now)
+	a.breaker.release(now)
 }
 
-func (a *account) settle(now time.Time, lamports uint64) {
+func (a *account) release(now time.Time, lamports uint64) {
 	if a.inFlight == 0 {
 		return // what another process picked is not reserved here
 	}
@@ -99,17 +99,17 @@ func (a *account) settle(now time.Time, lamports uint64) {
 	lamports = min(lamports, a.reserved)
 	a.reserved -= lamports
 	a.unread += lamports
-	if last := len(a.settled) - 1; last >= 0 && a.settled[last].at.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
-		a.settled[last].at = now
-		a.settled[last].lamports += lamports
+	if last := len(a.released) - 1; last >= 0 && a.released[last].at.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
+		a.released[last].at = now
+		a.released[last].lamports += lamports
 	} else {
-		a.settled = append(a.settled, expense{now, lamports})
+		a.released = append(a.released, expense{now, lamports})
 	}
-	a.breaker.settled(now)
+	a.breaker.release(now)
 }
 
-// news is what one reading says of a payer.
-type news struct {
+// reading is what one reading says of a payer.
+type reading struct {
 	lamports, slot uint64
 	// began is when the call was made: it shows nothing that happened later.
 	began time.Time
@@ -118,7 +118,7 @@ type news struct {
 // learn takes a reading over. doubt says that it did not: the reading fell
 // below the minimum, our own spending does not explain that, and nobody else
 // has said so yet.
-func (a *account) learn(n news, minimum uint64) (doubt bool) {
+func (a *account) learn(n reading, minimum uint64) (doubt bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotTrust {
 		return false // a node behind the one asked before knows nothing newer than we do
 	}
@@ -130,7 +130,7 @@ func (a *account) learn(n news, minimum uint64) (doubt bool) {
 	}
 	a.doubted = false
 	a.known, a.lamports, a.slot, a.at = true, n.lamports, n.slot, n.began
-	a.settled = slices.DeleteFunc(a.settled, func(e expense) bool {
+	a.released = slices.DeleteFunc(a.released, func(e expense) bool {
 		seen := e.at.Before(n.began)
 		if seen {
 			a.unread -= e.lamports

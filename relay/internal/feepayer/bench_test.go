@@ -28,7 +28,7 @@ func BenchmarkPickAndSettle(b *testing.B) {
 				b.Error(err)
 				return
 			}
-			p.Settle(payer.PublicKey(), 1)
+			p.Release(payer.PublicKey(), 1)
 		}
 	})
 }

@@ -22,17 +22,17 @@ type breaker struct {
 	probing  bool
 }
 
-// lets tells whether an attempt may use the payer: any while the breaker is
+// allows tells whether an attempt may use the payer: any while the breaker is
 // closed, one at a time once a probe is due.
-func (b *breaker) lets(now time.Time) bool {
+func (b *breaker) allows(now time.Time) bool {
 	return !b.open || !b.probing && !now.Before(b.probeAt)
 }
 
-// picked notes that an attempt uses the payer.
-func (b *breaker) picked() { b.probing = b.open }
+// start notes that an attempt uses the payer.
+func (b *breaker) start() { b.probing = b.open }
 
-// settled ends a probe of which nobody said how it went.
-func (b *breaker) settled(now time.Time) {
+// release ends a probe of which nobody said how it went.
+func (b *breaker) release(now time.Time) {
 	if b.probing {
 		b.probing, b.probeAt = false, now.Add(b.wait())
 	}
@@ -61,7 +61,7 @@ func (b *breaker) worked() (closed bool) {
 // the minimum. From the second refusal in a row on the balance has to be
 // another than the one that the chain contradicted: a node that shows money
 // which is not there would have every attempt refused.
-func (b *breaker) funded(n news) {
+func (b *breaker) funded(n reading) {
 	if b.open && n.began.After(b.since) && (b.refusals == 1 || n.lamports != b.believed) {
 		b.open, b.probing = false, false
 	}

@@ -15,8 +15,8 @@ func TestARefusedPayerIsLeftOut(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000, 900}, slot: 1}
 		p := newPayers(t, w, nil)
 		first := pick(t, p, 10)
-		p.Refused(p.Keys()[first], errDown)
-		p.Settle(p.Keys()[first], 10)
+		p.MarkRefused(p.Keys()[first], errDown)
+		p.Release(p.Keys()[first], 10)
 		if got := p.Balances()[first].State; got != StateRefused {
 			t.Errorf("the payer is %s, want refused", got)
 		}
@@ -34,14 +34,14 @@ func TestAFreshBalanceClosesTheBreaker(t *testing.T) {
 		w := &wallets{lamports: []uint64{1000}, slot: 1}
 		p := newPayers(t, w, nil)
 		refresh(t, p)
-		p.Refused(p.Keys()[0], errDown)
+		p.MarkRefused(p.Keys()[0], errDown)
 		refused(t, p, 1, refusal.FeePayerEmpty) // the balance was read just now
 		time.Sleep(minInterval)
 		refused(t, p, 1, "")
 
 		// A node shows money that the chain does not take: no reading of the same
 		// amount is believed any more, and another is.
-		p.Refused(p.Keys()[0], errDown)
+		p.MarkRefused(p.Keys()[0], errDown)
 		time.Sleep(minInterval)
 		refused(t, p, 1, refusal.FeePayerEmpty)
 		w.set(2, nil, 2000)
@@ -59,7 +59,7 @@ func TestABalanceAskedForBeforeTheRefusalProvesNothing(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() { refresh(t, p) })
 		time.Sleep(time.Second / 2)
-		p.Refused(p.Keys()[0], errDown)
+		p.MarkRefused(p.Keys()[0], errDown)
 		group.Wait()
 		if got := p.Balances()[0].State; got != StateRefused {
 			t.Errorf("the payer is %s, want refused", got)
@@ -80,8 +80,8 @@ func TestOneAttemptProbesARefusedPayer(t *testing.T) {
 		p.mu.Lock()
 		p.accounts[0].breaker.refusals = 1 // the second in a row: the balance alone no longer helps
 		p.mu.Unlock()
-		p.Refused(p.Keys()[0], errDown)
-		p.Refused(p.Keys()[0], errDown) // another attempt of the same time
+		p.MarkRefused(p.Keys()[0], errDown)
+		p.MarkRefused(p.Keys()[0], errDown) // another attempt of the same time
 		time.Sleep(2*firstProbe - time.Nanosecond)
 		refused(t, p, 1, refusal.FeePayerEmpty)
 		time.Sleep(time.Nanosecond)
@@ -90,17 +90,17 @@ func TestOneAttemptProbesARefusedPayer(t *testing.T) {
 		}
 		refused(t, p, 1, refusal.FeePayerEmpty) // one at a time
 
-		p.Settle(p.Keys()[0], 1) // nobody knows how it went
+		p.Release(p.Keys()[0], 1) // nobody knows how it went
 		refused(t, p, 1, refusal.FeePayerEmpty)
 		time.Sleep(2 * firstProbe)
 		pick(t, p, 1)
-		p.Refused(p.Keys()[0], errDown)
-		p.Settle(p.Keys()[0], 1)
+		p.MarkRefused(p.Keys()[0], errDown)
+		p.Release(p.Keys()[0], 1)
 		time.Sleep(3 * firstProbe)
 		refused(t, p, 1, refusal.FeePayerEmpty) // the wait has doubled
 		time.Sleep(firstProbe)
 		pick(t, p, 1)
-		p.Worked(p.Keys()[0])
+		p.MarkWorking(p.Keys()[0])
 		refused(t, p, 1, "")
 		refused(t, p, 1, "")
 	})

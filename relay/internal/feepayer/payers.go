@@ -120,8 +120,8 @@ func New(o Options) (*Payers, error) {
 // Keys are the payers' addresses, in the order given.
 func (p *Payers) Keys() []solana.PublicKey { return slices.Clone(p.keys) }
 
-// Ours tells whether the address is a payer's.
-func (p *Payers) Ours(key solana.PublicKey) bool { return p.byKey[key] != nil }
+// Owns tells whether the address is a payer's.
+func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 
 // Pick chooses who pays for an attempt that costs at most lamports, fees and
 // rent together, and counts it as in flight with that cost reserved until
@@ -139,11 +139,11 @@ func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (Payer, 
 	if begun {
 		minimum = lamports + leastBalance
 	}
-	if a := p.take(lamports, minimum); a != nil {
+	if a := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
 	}
 	err := p.onDemand(ctx)
-	if a := p.take(lamports, minimum); a != nil {
+	if a := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
 	}
 	return nil, p.refuse(lamports, err)
@@ -156,11 +156,11 @@ const leastBalance = 890_880
 // Ready refuses, as Pick does and with the same reads, what no payer could pay
 // now. It reserves nothing.
 func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
-	if p.could(lamports) {
+	if p.canSpend(lamports) {
 		return nil
 	}
 	err := p.onDemand(ctx)
-	if p.could(lamports) {
+	if p.canSpend(lamports) {
 		return nil
 	}
 	return p.refuse(lamports, err)
@@ -177,21 +177,21 @@ func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
 	}
 }
 
-// Settle ends what one Pick of that payer and cost began: its attempt landed,
+// Release ends what one Pick of that payer and cost began: its attempt landed,
 // or died. Until the next read the lamports count as spent. A
 // key that is nobody's changes nothing.
-func (p *Payers) Settle(key solana.PublicKey, lamports uint64) {
+func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a := p.byKey[key]; a != nil {
-		a.settle(p.now(), lamports)
+		a.release(p.now(), lamports)
 	}
 }
 
-// Refused tells that the chain refused the key as a payer: it is out of
+// MarkRefused tells that the chain refused the key as a payer: it is out of
 // lamports, or the account does not exist. It is not used again before a fresh
 // balance speaks for it or one attempt has worked.
-func (p *Payers) Refused(key solana.PublicKey, err error) {
+func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 	p.mu.Lock()
 	a := p.byKey[key]
 	if a == nil {
@@ -199,26 +199,26 @@ func (p *Payers) Refused(key solana.PublicKey, err error) {
 		return
 	}
 	opened, lamports := a.breaker.refused(p.now(), a.lamports), a.lamports
-	turned := p.turn()
+	turned := p.recordResult()
 	p.mu.Unlock()
 	if opened {
-		p.log.Warn("Stopped using a fee payer that the chain refuses", "payer", key, "lamports", lamports, "error", err)
+		p.log.Warn("fee payer refused by the chain is not used", "payer", key, "lamports", lamports, "error", err)
 		p.readSoon()
 	}
-	p.tell(turned)
+	p.logResult(turned)
 }
 
-// Worked tells that the chain took the key as a payer.
-func (p *Payers) Worked(key solana.PublicKey) {
+// MarkWorking tells that the chain took the key as a payer.
+func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.mu.Lock()
 	a := p.byKey[key]
 	closed := a != nil && a.breaker.worked()
-	turned := p.turn()
+	turned := p.recordResult()
 	p.mu.Unlock()
 	if closed {
-		p.log.Info("Used a fee payer again that the chain had refused", "payer", key)
+		p.log.Info("fee payer refused by the chain is used again", "payer", key)
 	}
-	p.tell(turned)
+	p.logResult(turned)
 }
 
 // State is why a payer is used or not.
@@ -266,8 +266,8 @@ func (p *Payers) Balances() []Balance {
 	return out
 }
 
-// take reserves lamports with the best payer, or gives nil.
-func (p *Payers) take(lamports, minimum uint64) *account {
+// reserve reserves lamports with the best payer, or gives nil.
+func (p *Payers) reserve(lamports, minimum uint64) *account {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *account
@@ -283,7 +283,7 @@ func (p *Payers) take(lamports, minimum uint64) *account {
 	return best
 }
 
-func (p *Payers) could(lamports uint64) bool {
+func (p *Payers) canSpend(lamports uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()

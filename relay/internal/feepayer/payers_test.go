@@ -136,7 +136,7 @@ func refused(t *testing.T, p *Payers, lamports uint64, want refusal.Code) {
 	payer, err := p.Pick(t.Context(), lamports, false)
 	checkCode(t, err, want)
 	if err == nil {
-		p.Settle(payer.PublicKey(), lamports)
+		p.Release(payer.PublicKey(), lamports)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestTheLeastBusyPaysThenTheRichest(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2, 0, 1, 2, 0}, got); diff != "" {
 		t.Errorf("order of payers (-want +got):\n%s", diff)
 	}
-	p.Settle(p.Keys()[2], 10)
+	p.Release(p.Keys()[2], 10)
 	if got := pick(t, p, 10); got != 2 {
 		t.Errorf("payer %d pays, want 2, which has the least in flight", got)
 	}
@@ -232,7 +232,7 @@ func TestWhatIsInFlightIsReserved(t *testing.T) {
 			t.Errorf("payer 0 is %+v, want 3 in flight, 900 reserved, and ready", b)
 		}
 		// What was settled may have been spent: only a reading gives it back.
-		p.Settle(p.Keys()[0], 300)
+		p.Release(p.Keys()[0], 300)
 		refused(t, p, 300, refusal.FeePayerEmpty)
 		time.Sleep(minInterval)
 		w.set(1, nil, 700, 400)
@@ -256,14 +256,14 @@ func TestAReadingDoesNotCoverWhatEndsMeanwhile(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() { refresh(t, p) })
 		time.Sleep(time.Second / 2)
-		p.Settle(p.Keys()[0], 800)
+		p.Release(p.Keys()[0], 800)
 		group.Wait()
-		if p.could(300) {
+		if p.canSpend(300) {
 			t.Error("what was spent during the read is there to be spent again")
 		}
 		time.Sleep(time.Second)
 		refresh(t, p)
-		if !p.could(300) {
+		if !p.canSpend(300) {
 			t.Error("the next reading covers it, and it still counts")
 		}
 	})
@@ -274,15 +274,15 @@ func TestASettlementThatNobodyPickedChangesNothing(t *testing.T) {
 	w := &wallets{lamports: []uint64{1000}}
 	p := newPayers(t, w, nil)
 	refresh(t, p)
-	p.Settle(p.Keys()[0], 500)
-	p.Settle(solana.PublicKey{9}, 500)
-	p.Refused(solana.PublicKey{9}, errDown)
-	p.Worked(solana.PublicKey{9})
+	p.Release(p.Keys()[0], 500)
+	p.Release(solana.PublicKey{9}, 500)
+	p.MarkRefused(solana.PublicKey{9}, errDown)
+	p.MarkWorking(solana.PublicKey{9})
 	if got := p.Balances()[0]; got.InFlight != 0 || got.Reserved != 0 {
 		t.Errorf("payer is %+v, want nothing in flight", got)
 	}
 	refused(t, p, 1000, "")
-	if !p.Ours(p.Keys()[0]) || p.Ours(solana.PublicKey{9}) {
+	if !p.Owns(p.Keys()[0]) || p.Owns(solana.PublicKey{9}) {
 		t.Error("Ours is wrong")
 	}
 }
@@ -319,7 +319,7 @@ func TestAFallIsBelievedWhenItIsSaidTwice(t *testing.T) {
 					p.mu.Unlock()
 				}
 				if test.settled {
-					p.Settle(p.Keys()[0], test.inFlight)
+					p.Release(p.Keys()[0], test.inFlight)
 				}
 				time.Sleep(time.Second)
 				before := w.count()
@@ -407,7 +407,7 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 			"payer=" + p.Keys()[1].String() + " lamports=60 minimum=100": 1,
 			"Ran out of fee payers":                  1,
 			"Resumed paying":                         1,
-			"Used a fee payer again that was funded": 1,
+			"funded fee payer is used again": 1,
 			"Could not read":                         0,
 		} {
 			if got := strings.Count(out.String(), text); got != want {
@@ -531,7 +531,7 @@ func TestRunKeepsTheLastGoodValueWithItsAge(t *testing.T) {
 		time.Sleep(time.Minute)
 		cancel()
 		group.Wait()
-		for _, text := range []string{"Could not read", "Read fee payer balances again"} {
+		for _, text := range []string{"Could not read", "fee payer balances readable again"} {
 			if got := strings.Count(out.String(), text); got != 1 {
 				t.Errorf("%q is logged %d times, want once:\n%s", text, got, out.String())
 			}

@@ -122,18 +122,18 @@ func (p *Payers) readOnce(ctx context.Context) (doubt bool, err error) {
 	if err == nil {
 		doubt, changes = p.learn(lamports, slot, began)
 	}
-	turned := p.turn()
+	turned := p.recordResult()
 	p.mu.Unlock()
 	switch {
 	case changed && err != nil:
-		p.log.Warn("Could not read fee payer balances, keeping the last good values", "error", err)
+		p.log.Warn("reading fee payer balances failed; the last good values are kept", "error", err)
 	case changed:
-		p.log.Info("Read fee payer balances again")
+		p.log.Info("fee payer balances readable again")
 	}
 	for _, c := range changes {
 		p.logChange(c)
 	}
-	p.tell(turned)
+	p.logResult(turned)
 	return doubt, err
 }
 
@@ -150,7 +150,7 @@ type change struct {
 func (p *Payers) learn(lamports []uint64, slot uint64, began time.Time) (doubt bool, changes []change) {
 	for i, a := range p.accounts {
 		refused := a.breaker.open
-		if a.learn(news{lamports: lamports[i], slot: slot, began: began}, p.minBalance) {
+		if a.learn(reading{lamports: lamports[i], slot: slot, began: began}, p.minBalance) {
 			doubt = true
 		}
 		trusted := refused && !a.breaker.open
@@ -165,28 +165,28 @@ func (p *Payers) learn(lamports []uint64, slot uint64, began time.Time) (doubt b
 func (p *Payers) logChange(c change) {
 	switch {
 	case c.dry:
-		p.log.Warn("Stopped using a fee payer that fell below its minimum: fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
+		p.log.Warn("fee payer fell below its minimum and is not used; fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
 	case c.trusted:
-		p.log.Info("Used a fee payer again that the chain had refused", "payer", c.payer, "lamports", c.lamports)
+		p.log.Info("fee payer refused by the chain is used again", "payer", c.payer, "lamports", c.lamports)
 	default:
-		p.log.Info("Used a fee payer again that was funded", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
+		p.log.Info("funded fee payer is used again", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
 	}
 }
 
-// turning is how the payers as a whole have changed.
-type turning int
+// transition is how the payers as a whole have changed.
+type transition int
 
 const (
-	same turning = iota
+	same transition = iota
 	// exhausted: the last payer that could be used no longer can.
 	exhausted
 	// revived: one can be used after none could.
 	revived
 )
 
-// turn looks at the payers as a whole, under the lock. Before the first reading
+// recordResult looks at the payers as a whole, under the lock. Before the first reading
 // they are neither.
-func (p *Payers) turn() turning {
+func (p *Payers) recordResult() transition {
 	known := false
 	for _, a := range p.accounts {
 		known = known || a.known
@@ -205,14 +205,14 @@ func (p *Payers) turn() turning {
 	return same
 }
 
-// tell says a turn once, to the log and to whoever has held work. Called
+// logResult says a turn once, to the log and to whoever has held work. Called
 // without the lock.
-func (p *Payers) tell(t turning) {
+func (p *Payers) logResult(t transition) {
 	switch t {
 	case exhausted:
-		p.log.Error("Ran out of fee payers: new work is refused and work under way waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)
+		p.log.Error("no usable fee payer; new work is refused and started work waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)
 	case revived:
-		p.log.Info("Resumed paying: a fee payer can be used again")
+		p.log.Info("fee payer usable again; paying resumed")
 		if p.funded != nil {
 			p.funded()
 		}

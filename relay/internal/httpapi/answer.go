@@ -49,7 +49,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(statusClientClosed)
 		return
 	}
-	a.Log.ErrorContext(r.Context(), "Failed to answer request", "request_id", exchangeOf(r.Context()).id, "error", err)
+	a.Log.ErrorContext(r.Context(), "answering a request failed", "request_id", exchangeOf(r.Context()).id, "error", err)
 	a.internal(w, r)
 }
 
@@ -62,7 +62,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusa
 		if status >= http.StatusInternalServerError {
 			level = slog.LevelWarn
 		}
-		a.Log.Log(r.Context(), level, "Refused request", "request_id", x.id, "code", string(ref.Code), "cause", ref.Cause)
+		a.Log.Log(r.Context(), level, "request refused", "request_id", x.id, "code", string(ref.Code), "cause", ref.Cause)
 	}
 	after := ref.RetryAfter
 	if after <= 0 && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {

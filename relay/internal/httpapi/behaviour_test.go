@@ -95,7 +95,7 @@ func TestFaultInWaitingIsNoFailure(t *testing.T) {
 	if resp.StatusCode != http.StatusAccepted || resp.Header.Get("Location") != "/status/"+submissionID.String() {
 		t.Errorf("status %d, Location %q, want 202 and the status: %s", resp.StatusCode, resp.Header.Get("Location"), body)
 	}
-	if !strings.Contains(f.log.String(), "Failed to wait for an outcome") {
+	if !strings.Contains(f.log.String(), "waiting for an outcome failed") {
 		t.Errorf("the fault is not logged: %s", f.log)
 	}
 }

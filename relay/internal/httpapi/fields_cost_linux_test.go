@@ -87,13 +87,13 @@ func earnest(t *testing.T) http.Handler {
 		t.Fatal(err)
 	}
 	store := struct{ submission.Store }{}
-	signs, err := submission.NewSignPolicy("plain", store, [32]byte{}, time.Now)
+	signs, err := submission.NewProofAPolicy("plain", store, [32]byte{}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	admission, err := submission.NewAdmission(submission.AdmissionOptions{
 		Store: store, Pool: pool, State: struct{ submission.PoolState }{}, Payers: noPayers{}, Spending: struct{ submission.Spending }{},
-		Key: new(groth16.Key), Signs: signs, Observer: struct{ submission.Observer }{}, Engine: new(submission.Engine), Now: time.Now, NewID: uuid.New,
+		Key: new(groth16.Key), ProofA: signs, Observer: struct{ submission.Observer }{}, Engine: new(submission.Engine), Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
 		t.Fatal(err)

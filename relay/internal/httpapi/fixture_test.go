@@ -38,7 +38,7 @@ type domains struct {
 	get      func(context.Context, uuid.UUID) (*submission.Submission, error)
 	backlog  func() (submission.Backlog, error)
 	position func() (commitments.Position, error)
-	read     func(generation, from uint64, limit int) ([]commitments.Placed, error)
+	read     func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
 	root     func(mint string) (ledger.Root, error)
 	register func(viewingkey.Registration) (string, error)
 	health   func() httpapi.HealthReport
@@ -60,7 +60,7 @@ func (d *domains) Backlog(context.Context) (submission.Backlog, error) { return 
 
 func (d *domains) Position(context.Context) (commitments.Position, error) { return d.position() }
 
-func (d *domains) Read(_ context.Context, generation, from uint64, limit int) ([]commitments.Placed, error) {
+func (d *domains) Read(_ context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 	return d.read(generation, from, limit)
 }
 
@@ -260,11 +260,11 @@ func publishes(leaves uint64) *domains {
 		position: func() (commitments.Position, error) {
 			return commitments.Position{Leaves: leaves, Published: leaves, Generation: 1}, nil
 		},
-		read: func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+		read: func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 			if generation != 1 || from >= leaves {
 				return nil, commitments.ErrMoved
 			}
-			out := make([]commitments.Placed, min(uint64(limit), leaves-from))
+			out := make([]commitments.IndexedCommitment, min(uint64(limit), leaves-from))
 			for i := range out {
 				out[i].Commitment = leafOf(from + uint64(i))
 			}

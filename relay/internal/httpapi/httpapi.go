@@ -52,7 +52,7 @@ type Commitments interface {
 	Position(ctx context.Context) (commitments.Position, error)
 	// Read gives at most limit leaves of a generation, from index from on;
 	// commitments.ErrMoved when there is another by now, or no leaf is there.
-	Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.Placed, error)
+	Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
 }
 
 // Tree reads the newest root on the chain. The mint is one of the pool's, in

@@ -84,7 +84,7 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	if err := a.writeList(w, r, l, began); err != nil {
 		// The answer is shorter than its Content-Length says, which the client
 		// sees. What went wrong with the client is nobody's fault here.
-		a.Log.DebugContext(r.Context(), "Broke a list off", "request_id", exchangeOf(r.Context()).id, "error", brokeOff(err))
+		a.Log.DebugContext(r.Context(), "list response cut off", "request_id", exchangeOf(r.Context()).id, "error", brokeOff(err))
 	}
 }
 

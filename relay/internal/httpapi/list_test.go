@@ -89,7 +89,7 @@ func TestListsShareWhatIsPublishedWhole(t *testing.T) {
 	var mu sync.Mutex
 	read := map[uint64]int{}
 	inner := d.read
-	d.read = func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+	d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 		if limit > 1 {
 			mu.Lock()
 			read[from]++
@@ -141,7 +141,7 @@ func TestListThatIsUnchangedIsNotSentAgain(t *testing.T) {
 	}
 	inner := d.read
 	*d = *publishes(2000)
-	d.read = func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+	d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 		leaves, err := inner(generation, from, limit)
 		if err == nil && limit == 1 {
 			leaves[0].Commitment[0] = 0xEE // as after the database was put back
@@ -164,7 +164,7 @@ func TestListOfAnIndexThatMoves(t *testing.T) {
 		d.position = func() (commitments.Position, error) {
 			return commitments.Position{Leaves: 5000, Published: 5000, Generation: generation}, nil
 		}
-		d.read = func(of, from uint64, limit int) ([]commitments.Placed, error) {
+		d.read = func(of, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 			if reads++; moves(reads) {
 				generation++
 			}
@@ -193,7 +193,7 @@ func TestListOfAnIndexThatMoves(t *testing.T) {
 		t.Parallel()
 		d := publishes(5000)
 		inner, short := d.read, true
-		d.read = func(of, from uint64, limit int) ([]commitments.Placed, error) {
+		d.read = func(of, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 			out, err := inner(of, from, limit)
 			if short && len(out) > 1 { // the rest was taken back after the position was read
 				short, out = false, out[:len(out)-1]
@@ -223,7 +223,7 @@ func TestListOfAnIndexThatMoves(t *testing.T) {
 	t.Run("a database that is away is told of", func(t *testing.T) {
 		t.Parallel()
 		d := publishes(5000)
-		d.read = func(uint64, uint64, int) ([]commitments.Placed, error) {
+		d.read = func(uint64, uint64, int) ([]commitments.IndexedCommitment, error) {
 			return nil, refusal.New(refusal.DatabaseUnavailable, "no database")
 		}
 		if resp, _ := newFixture(t, d).do(t, get("/commitments")); resp.StatusCode != http.StatusServiceUnavailable {
@@ -237,7 +237,7 @@ func TestHeadOfAListReadsOneChunk(t *testing.T) {
 	d := publishes(50_000)
 	var reads int
 	inner := d.read
-	d.read = func(generation, from uint64, limit int) ([]commitments.Placed, error) {
+	d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 		reads++
 		return inner(generation, from, limit)
 	}
@@ -301,7 +301,7 @@ func TestListBreaksOffQuietly(t *testing.T) {
 	f := newFixture(t, publishes(100_000))
 	f.handler.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder(), most: 1 << 20}, get("/commitments"))
 	log := f.log.String()
-	if !strings.Contains(log, "Broke a list off") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
+	if !strings.Contains(log, "list response cut off") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
 		t.Errorf("the log must say so without the address: %s", log)
 	}
 }

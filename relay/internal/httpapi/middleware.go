@@ -147,7 +147,7 @@ func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
-	a.Log.ErrorContext(r.Context(), "Recovered from a panic",
+	a.Log.ErrorContext(r.Context(), "request panicked",
 		"request_id", exchangeOf(r.Context()).id, "panic", describePanic(v), "at", callers())
 	a.internal(w, r)
 }

@@ -66,7 +66,7 @@ func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 		a.fail(w, r, err)
 		return
 	}
-	if s.Kind == submission.KindSettlement {
+	if s.Kind == submission.KindSwapExecution {
 		a.refuse(w, r, refusal.New(refusal.NotFound, "no submission has this id: follow a swap by the request_id that POST /transact_swap was answered with"))
 		return
 	}
@@ -155,7 +155,7 @@ func (a *api) await(r *http.Request, s *submission.Submission, wait time.Duratio
 	later, err := a.Submissions.Wait(ctx, s.ID)
 	if err != nil {
 		if r.Context().Err() == nil {
-			a.Log.WarnContext(r.Context(), "Failed to wait for an outcome", "request_id", exchangeOf(r.Context()).id, "error", err)
+			a.Log.WarnContext(r.Context(), "waiting for an outcome failed", "request_id", exchangeOf(r.Context()).id, "error", err)
 		}
 		return s
 	}

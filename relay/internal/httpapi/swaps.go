@@ -90,8 +90,8 @@ func (a *api) addSwap(data *openapi.SubmissionStatus, s *submission.Submission) 
 		code := string(why.Code)
 		data.Error, data.ErrorCode = &why.Message, &code
 	}
-	if settled(s) && s.Swap.SettledAt != nil {
-		at := s.Swap.SettledAt.UTC()
+	if settled(s) && s.Swap.EndedAt != nil {
+		at := s.Swap.EndedAt.UTC()
 		data.CompletedAt = &at
 	}
 	return nil
@@ -145,8 +145,8 @@ func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 		p.SwapTimeoutSlot = &slot
 	}
 	if !settled(s) {
-		if s.Swap.Waits != "" {
-			p.SwapWaits = &s.Swap.Waits
+		if s.Swap.HeldBy != "" {
+			p.SwapWaits = &s.Swap.HeldBy
 		}
 		return p
 	}

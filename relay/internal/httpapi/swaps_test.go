@@ -62,7 +62,7 @@ func leg(phase submission.Phase, finalized bool) *submission.Swap {
 	s := &submission.Swap{Phase: phase, TimeoutSlot: 242, Finalized: finalized}
 	if phase == submission.PhaseExecuted || phase == submission.PhaseRefunded {
 		at := now.Add(90 * time.Second)
-		s.Signature, s.SettledAt, s.Slot = &second, &at, 99
+		s.Signature, s.EndedAt, s.Slot = &second, &at, 99
 	}
 	return s
 }
@@ -162,9 +162,9 @@ func TestStatusOfSwaps(t *testing.T) {
 		}, more)
 	}
 	waits := leg(submission.PhaseFunded, false)
-	waits.Waits = "swap_price"
+	waits.HeldBy = "swap_price"
 	stale := leg(submission.PhaseExecuted, true)
-	stale.Waits = "swap_price"
+	stale.HeldBy = "swap_price"
 	final := func(s *submission.Submission) *submission.Submission {
 		s.Finalized = true
 		return s
@@ -256,7 +256,7 @@ func TestEveryWaitIsDocumented(t *testing.T) {
 func TestASecondLegAnswersNobody(t *testing.T) {
 	t.Parallel()
 	s := asSwap(completed(), leg(submission.PhaseFunded, false))
-	s.Kind = submission.KindSettlement
+	s.Kind = submission.KindSwapExecution
 	d := &domains{get: func(context.Context, uuid.UUID) (*submission.Submission, error) { return s, nil }}
 	resp, body := newFixture(t, d, swapping).do(t, get("/status/"+submissionID.String()))
 	if code := object(t, body)["code"]; resp.StatusCode != http.StatusNotFound || code != "not_found" {

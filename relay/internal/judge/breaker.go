@@ -27,10 +27,10 @@ type Outcome int
 // The outcomes.
 const (
 	// Void: nothing, such as when the caller left or the call was not made.
-	Void Outcome = iota
+	NoOutcome Outcome = iota
 	// Answered: it is there, but the answer says nothing for or against it, such
 	// as that it has not seen the slot asked for yet.
-	Answered
+	Reachable
 	// Good: it did what it was asked.
 	Good
 	// Bad: it did not.
@@ -70,8 +70,8 @@ const (
 	jitter = 0.3
 )
 
-// or gives v, or its default when it is zero.
-func or[T comparable](v, byDefault T) T {
+// orDefault gives v, or its default when it is zero.
+func orDefault[T comparable](v, byDefault T) T {
 	if v == *new(T) {
 		return byDefault
 	}
@@ -106,9 +106,9 @@ func NewBreaker(o BreakerOptions) (*Breaker, error) {
 	if o.Now == nil || o.Rand == nil {
 		return nil, errors.New("breaker needs a clock and a source of random numbers")
 	}
-	o.Consecutive, o.Window, o.Least = or(o.Consecutive, defaultConsecutive), or(o.Window, defaultWindow), or(o.Least, defaultLeast)
-	o.Rate, o.Recent = or(o.Rate, defaultRate), or(o.Recent, defaultRecent)
-	o.Delay, o.MaxDelay = or(o.Delay, defaultDelay), or(o.MaxDelay, defaultMaxDelay)
+	o.Consecutive, o.Window, o.Least = orDefault(o.Consecutive, defaultConsecutive), orDefault(o.Window, defaultWindow), orDefault(o.Least, defaultLeast)
+	o.Rate, o.Recent = orDefault(o.Rate, defaultRate), orDefault(o.Recent, defaultRecent)
+	o.Delay, o.MaxDelay = orDefault(o.Delay, defaultDelay), orDefault(o.MaxDelay, defaultMaxDelay)
 	switch {
 	case o.Consecutive < 0 || o.Window < 0 || o.Least < 0 || o.Rate < 0 || o.Recent < 0:
 		return nil, errors.New("breaker's thresholds are negative: expected positive ones, or 0 for the default")
@@ -141,7 +141,7 @@ func (b *Breaker) Try() (Permit, bool) {
 		b.mu.Unlock()
 		return Permit{b: b, at: now}, true
 	case b.state == Open && !now.Before(b.until):
-		tell := b.turn(HalfOpen)
+		tell := b.setState(HalfOpen)
 		b.mu.Unlock()
 		tell()
 		return Permit{b: b, probe: true, at: now}, true
@@ -172,13 +172,13 @@ func (p Permit) Done(o Outcome) {
 func (b *Breaker) done(p Permit, o Outcome) (tell func()) {
 	now := b.o.Now()
 	switch {
-	case o == Void:
+	case o == NoOutcome:
 		if p.probe && b.state == HalfOpen {
 			// The probe said nothing: the next call may be it, at once.
-			return b.turn(Open)
+			return b.setState(Open)
 		}
 	case b.state == Closed:
-		if o != Answered {
+		if o != Reachable {
 			return b.count(now, o == Bad)
 		}
 	case p.probe && o == Bad:
@@ -244,17 +244,17 @@ func (b *Breaker) Pause(d, most time.Duration) {
 func (b *Breaker) open(now time.Time, delay time.Duration) (tell func()) {
 	b.delay, b.openedAt = delay, now
 	b.until = now.Add(time.Duration(float64(delay) * (1 + jitter*b.o.Rand())))
-	return b.turn(Open)
+	return b.setState(Open)
 }
 
 func (b *Breaker) close(now time.Time) (tell func()) {
 	b.closedAt, b.streak, b.recent = now, 0, nil
-	return b.turn(Closed)
+	return b.setState(Closed)
 }
 
-// turn changes the state and gives the call that tells of it, to be made
+// setState changes the state and gives the call that tells of it, to be made
 // outside the lock.
-func (b *Breaker) turn(to State) (tell func()) {
+func (b *Breaker) setState(to State) (tell func()) {
 	from := b.state
 	if from == to {
 		return func() {}

@@ -81,11 +81,11 @@ func TestBreakerOpens(t *testing.T) {
 			time.Sleep(31 * time.Second)
 			call(b, Bad)
 		}, Closed},
-		"not by answers that say nothing against it": {func(b *Breaker) { repeat(b, 100, Answered) }, Closed},
-		"not by callers who leave":                   {func(b *Breaker) { repeat(b, 100, Void) }, Closed},
+		"not by answers that say nothing against it": {func(b *Breaker) { repeat(b, 100, Reachable) }, Closed},
+		"not by callers who leave":                   {func(b *Breaker) { repeat(b, 100, NoOutcome) }, Closed},
 		"though callers leave in between": {func(b *Breaker) {
 			repeat(b, 3, Bad)
-			call(b, Void)
+			call(b, NoOutcome)
 			repeat(b, 2, Bad)
 		}, Open},
 	}
@@ -147,9 +147,9 @@ func TestProbes(t *testing.T) {
 		wantIn  time.Duration
 	}{
 		"a good one closes it":                      {Good, Closed, 0},
-		"one that was answered closes it":           {Answered, Closed, 0},
+		"one that was answered closes it":           {Reachable, Closed, 0},
 		"a bad one opens it for twice as long":      {Bad, Open, 2 * firstDelay},
-		"one that said nothing is repeated at once": {Void, Open, 0},
+		"one that said nothing is repeated at once": {NoOutcome, Open, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestForcedCalls(t *testing.T) {
 	}{
 		"a good one closes the breaker":          {Good, Closed},
 		"a bad one leaves it open":               {Bad, Open},
-		"one that was answered tells too little": {Answered, Open},
+		"one that was answered tells too little": {Reachable, Open},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestForceIsTheProbeWhenOneIsDue(t *testing.T) {
 		b, _ := newBreaker(t, BreakerOptions{})
 		repeat(b, 5, Bad)
 		time.Sleep(firstDelay)
-		b.Force().Done(Answered)
+		b.Force().Done(Reachable)
 		if b.State() != Closed {
 			t.Errorf("state is %s, want closed by the probe", b.State())
 		}

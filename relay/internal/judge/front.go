@@ -19,15 +19,15 @@ const (
 	rateOver            = 2 * time.Second
 	// aWhile is for how long an only endpoint has to keep to a slot that the clock
 	// says is not possible.
-	aWhile = 2 * time.Second
+	agreementMaxAge = 2 * time.Second
 )
 
-// Front is the newest confirmed slot of a chain that several endpoints tell of,
+// SlotAgreement is the newest confirmed slot of a chain that several endpoints tell of,
 // and how far each of them is behind it. A slot counts when a second endpoint
 // comes near it, or when it is where the clock says that the chain must be since
 // two endpoints last agreed. So one that is ahead of the chain is told from one
 // that is behind it. Safe for concurrent use.
-type Front struct {
+type SlotAgreement struct {
 	// near is how many slots apart two endpoints may be that agree.
 	near float64
 
@@ -64,20 +64,20 @@ type position struct {
 	at      time.Time
 }
 
-// NewFront is for n endpoints, of which those agree that are up to near slots apart.
-func NewFront(n int, near uint64) *Front {
-	return &Front{all: make([]position, n), near: float64(near), rate: firstRate}
+// NewSlotAgreement is for n endpoints, of which those agree that are up to near slots apart.
+func NewSlotAgreement(n int, near uint64) *SlotAgreement {
+	return &SlotAgreement{all: make([]position, n), near: float64(near), rate: firstRate}
 }
 
 // Best is the newest slot that counts; 0 when none is known. Until two endpoints
 // have agreed it is the lowest that one of them is at: which one is wrong is not known.
-func (f *Front) Best(now time.Time) uint64 {
+func (f *SlotAgreement) Best(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.best(now)
 }
 
-func (f *Front) best(now time.Time) (best uint64) {
+func (f *SlotAgreement) best(now time.Time) (best uint64) {
 	known, first := f.known(now), true
 	for _, p := range f.all {
 		switch {
@@ -91,11 +91,11 @@ func (f *Front) best(now time.Time) (best uint64) {
 	return best
 }
 
-// Saw takes into account that endpoint i answered from the slot, to a call that
+// Observe takes into account that endpoint i answered from the slot, to a call that
 // began when the best was known to be best: the difference is what it lacks for
 // certain. It is false of a slot that the chain cannot have reached: then the
 // answer is not to be used.
-func (f *Front) Saw(i int, slot, best uint64, now time.Time) (possible bool) {
+func (f *SlotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.first.IsZero() {
@@ -112,19 +112,19 @@ func (f *Front) Saw(i int, slot, best uint64, now time.Time) (possible bool) {
 	if slot >= p.high || now.Sub(p.highAt) > recently || f.known(now) && float64(p.high) > f.expected(now)+f.near {
 		p.high, p.highAt = slot, now
 	}
-	p.stands(slot, best, now)
+	p.isCurrent(slot, best, now)
 	return true
 }
 
 // Behind takes into account that endpoint i says itself that it has not come
 // further than the slot, to a call as Saw's.
-func (f *Front) Behind(i int, slot, best uint64, now time.Time) {
+func (f *SlotAgreement) Behind(i int, slot, best uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all[i].stands(slot, best, now)
+	f.all[i].isCurrent(slot, best, now)
 }
 
-func (p *position) stands(slot, best uint64, now time.Time) {
+func (p *position) isCurrent(slot, best uint64, now time.Time) {
 	p.last, p.at, p.lag = slot, now, 0
 	if best > slot {
 		p.lag = best - slot
@@ -133,7 +133,7 @@ func (p *position) stands(slot, best uint64, now time.Time) {
 
 // Possible reports whether the chain may have reached the slot; of a slot that
 // says nothing about how far the endpoint has come, such as a processed one.
-func (f *Front) Possible(slot uint64, now time.Time) bool {
+func (f *SlotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now)
@@ -141,7 +141,7 @@ func (f *Front) Possible(slot uint64, now time.Time) bool {
 
 // Highest is the highest slot that an endpoint has told not long ago, or that the clock
 // says since two last agreed, while it is not known where the chain is; 0 while it is.
-func (f *Front) Highest(now time.Time) uint64 {
+func (f *SlotAgreement) Highest(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.all) == 1 || f.known(now) {
@@ -159,11 +159,11 @@ func (f *Front) Highest(now time.Time) uint64 {
 	return highest
 }
 
-// BorneOut reports whether the chain has reached the slot by what two endpoints have
+// Corroborated reports whether the chain has reached the slot by what two endpoints have
 // agreed on and the clock. Of an endpoint that is the only one, or the only one to
 // answer for a while, the word is all there is. Two that never agreed bear nothing out:
 // one may lag, and one may lie.
-func (f *Front) BorneOut(slot uint64, now time.Time) bool {
+func (f *SlotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -182,7 +182,7 @@ func (f *Front) BorneOut(slot uint64, now time.Time) bool {
 }
 
 // learn holds a slot against the other endpoints and the clock.
-func (f *Front) learn(i int, slot float64, now time.Time) (possible bool) {
+func (f *SlotAgreement) learn(i int, slot float64, now time.Time) (possible bool) {
 	other, agreed := f.agreed(i, slot, now)
 	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
 	switch {
@@ -211,12 +211,12 @@ func (f *Front) learn(i int, slot float64, now time.Time) (possible bool) {
 // agreed looks for another endpoint that is near the slot, and gives where it is
 // by now. An only endpoint may agree with itself when it does not go back, and
 // ahead of the clock once it has kept to it for a while.
-func (f *Front) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
+func (f *SlotAgreement) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
 	for j, p := range f.all {
 		if p.saidAt.IsZero() || now.Sub(p.saidAt) > recently {
 			continue
 		}
-		if j == i && (len(f.all) > 1 || slot < float64(p.high)-f.near || p.refused && now.Sub(p.saidAt) < aWhile) {
+		if j == i && (len(f.all) > 1 || slot < float64(p.high)-f.near || p.refused && now.Sub(p.saidAt) < agreementMaxAge) {
 			continue
 		}
 		if f.follows(&p, slot, now) {
@@ -227,13 +227,13 @@ func (f *Front) agreed(i int, slot float64, now time.Time) (other float64, ok bo
 }
 
 // follows reports whether the slot is near where the position is by now.
-func (f *Front) follows(p *position, slot float64, now time.Time) bool {
+func (f *SlotAgreement) follows(p *position, slot float64, now time.Time) bool {
 	said, moved := float64(p.said), f.rate*now.Sub(p.saidAt).Seconds()
 	return slot >= said-f.near && slot <= said+moved+f.near
 }
 
 // agree notes where two endpoints are, and how fast the chain came there.
-func (f *Front) agree(slot float64, now time.Time) {
+func (f *SlotAgreement) agree(slot float64, now time.Time) {
 	f.slot, f.at, f.heard, f.pair, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.since)
 	switch {
@@ -249,17 +249,17 @@ func (f *Front) agree(slot float64, now time.Time) {
 }
 
 // known reports whether the clock says where the chain is.
-func (f *Front) known(now time.Time) bool {
+func (f *SlotAgreement) known(now time.Time) bool {
 	return !f.heard.IsZero() && now.Sub(f.heard) <= recently
 }
 
 // expected is where the chain is by the clock.
-func (f *Front) expected(now time.Time) float64 {
+func (f *SlotAgreement) expected(now time.Time) float64 {
 	return f.slot + f.rate*now.Sub(f.at).Seconds()
 }
 
 // limit is the highest slot that is possible.
-func (f *Front) limit(now time.Time) float64 {
+func (f *SlotAgreement) limit(now time.Time) float64 {
 	faster := max(f.rate/2, firstRate)
 	if !f.measured {
 		faster = mostRate
@@ -274,14 +274,14 @@ func (f *Front) limit(now time.Time) float64 {
 
 // Lag is by how many slots endpoint i was behind when it last answered, and
 // when that was; the zero time when it never did.
-func (f *Front) Lag(i int) (lag uint64, at time.Time) {
+func (f *SlotAgreement) Lag(i int) (lag uint64, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.all[i].lag, f.all[i].at
 }
 
 // Slot is where endpoint i stood when it last answered.
-func (f *Front) Slot(i int) uint64 {
+func (f *SlotAgreement) Slot(i int) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.all[i].last

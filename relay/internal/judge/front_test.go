@@ -10,14 +10,14 @@ import (
 // that its function gives for the chain's true one.
 type claims struct {
 	t     *testing.T
-	f     *Front
+	f     *SlotAgreement
 	now   time.Time
 	truth float64 // slots since the start
 	rate  float64 // slots a second
 }
 
 func newClaims(t *testing.T, n int, rate float64) *claims {
-	return &claims{t: t, f: NewFront(n, 10), now: time.Unix(1000, 0), truth: 1_000_000, rate: rate}
+	return &claims{t: t, f: NewSlotAgreement(n, 10), now: time.Unix(1000, 0), truth: 1_000_000, rate: rate}
 }
 
 // pass lets time pass in steps, in each of which every endpoint answers, and
@@ -28,7 +28,7 @@ func (c *claims) pass(d, step time.Duration, at ...func(truth float64) float64) 
 		c.now = c.now.Add(step)
 		c.truth += c.rate * step.Seconds()
 		for i, slot := range at {
-			if slot != nil && !c.f.Saw(i, uint64(slot(c.truth)), c.f.Best(c.now), c.now) {
+			if slot != nil && !c.f.Observe(i, uint64(slot(c.truth)), c.f.Best(c.now), c.now) {
 				impossible[i]++
 			}
 		}
@@ -120,19 +120,19 @@ func TestOfTwoThatNeverAgreedNothingIsBorneOut(t *testing.T) {
 	if bad := c.pass(time.Minute, time.Second, off(-100), off(100)); bad[0]+bad[1] > 0 {
 		t.Errorf("%v answers are impossible, want none: either may be right", bad)
 	}
-	if low, high := uint64(c.truth)-100, uint64(c.truth)+100; c.f.BorneOut(low, c.now) || c.f.BorneOut(high, c.now) {
+	if low, high := uint64(c.truth)-100, uint64(c.truth)+100; c.f.Corroborated(low, c.now) || c.f.Corroborated(high, c.now) {
 		t.Error("a slot is borne out that one of two alone tells of")
 	}
 	c.pass(2*time.Second, time.Second, off(-5), honest) // what lagged has caught up, and what lied is honest
-	if high := uint64(c.truth) + 100; !c.f.BorneOut(uint64(c.truth), c.now) || c.f.BorneOut(high, c.now) {
+	if high := uint64(c.truth) + 100; !c.f.Corroborated(uint64(c.truth), c.now) || c.f.Corroborated(high, c.now) {
 		t.Error("what two agree on is not borne out, or more than that is")
 	}
 	c.pass(29*time.Second, time.Second, off(500), nil)
-	if c.f.BorneOut(uint64(c.truth)+500, c.now) {
+	if c.f.Corroborated(uint64(c.truth)+500, c.now) {
 		t.Error("what one tells is borne out as soon as the other one is silent")
 	}
 	c.pass(40*time.Second, time.Second, off(500), nil)
-	if !c.f.BorneOut(uint64(c.truth)+500, c.now) {
+	if !c.f.Corroborated(uint64(c.truth)+500, c.now) {
 		t.Error("what the only one tells that has answered for long is not borne out")
 	}
 }
@@ -219,7 +219,7 @@ func TestOneEndpointAloneIsHeldAgainstItself(t *testing.T) {
 	t.Parallel()
 	c := newClaims(t, 1, 2.5)
 	c.pass(20*time.Second, time.Second, honest)
-	wild := c.f.Saw(0, 1<<60, c.f.Best(c.now), c.now)
+	wild := c.f.Observe(0, 1<<60, c.f.Best(c.now), c.now)
 	if best := float64(c.f.Best(c.now)); wild || best > c.truth {
 		t.Errorf("a slot that it tells once is possible: %v, best is %.0f", wild, best)
 	}

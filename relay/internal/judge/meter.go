@@ -37,8 +37,8 @@ type average struct {
 // NewMeter makes a meter that has seen nothing.
 func NewMeter() *Meter { return &Meter{methods: map[string]*average{}} }
 
-// Saw takes one call of the method into account.
-func (m *Meter) Saw(method string, took time.Duration, failed bool, now time.Time) {
+// Observe takes one call of the method into account.
+func (m *Meter) Observe(method string, took time.Duration, failed bool, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.methods[method]

@@ -2,9 +2,9 @@ package ledger
 
 import "time"
 
-// clockDoubt is how far the clocks may be apart by which a transaction was signed and
+// clockTolerance is how far the clocks may be apart by which a transaction was signed and
 // the chain was looked at.
-const clockDoubt = 30 * time.Second
+const clockTolerance = 30 * time.Second
 
 // Fate is what one look at the chain says about one signed transaction.
 type Fate int
@@ -39,7 +39,7 @@ func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, sign
 		return Landed
 	case st != nil && st.Err != nil && st.Confirmation.AtLeast(Finalized):
 		return FailedOnChain
-	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1) && !l.outlived(signed)):
+	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1) && !l.expired(signed)):
 		return MayLand
 	case l.FirstAvailable > blockhashSlot:
 		return Forgotten
@@ -48,7 +48,7 @@ func (l *Look) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, sign
 	}
 }
 
-// outlived reports whether every blockhash is over that there was at the time.
-func (l *Look) outlived(at time.Time) bool {
-	return !at.IsZero() && at.Add(clockDoubt).Before(l.ExpiredAt)
+// expired reports whether every blockhash is over that there was at the time.
+func (l *Look) expired(at time.Time) bool {
+	return !at.IsZero() && at.Add(clockTolerance).Before(l.ExpiredAt)
 }

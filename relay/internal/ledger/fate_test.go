@@ -31,8 +31,8 @@ func TestFate(t *testing.T) {
 		"unknown, of a shorter history":         {nil, Look{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
 		"unknown when its slot's are over":      {nil, Look{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
 		"unknown a slot before that":            {nil, Look{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
-		"unknown when all of its time are over": {nil, Look{ExpiredAt: signed.Add(clockDoubt + 1), FirstAvailable: slot}, Expired, false},
-		"unknown a little before that":          {nil, Look{ExpiredAt: signed.Add(clockDoubt), FirstAvailable: slot}, MayLand, false},
+		"unknown when all of its time are over": {nil, Look{ExpiredAt: signed.Add(clockTolerance + 1), FirstAvailable: slot}, Expired, false},
+		"unknown a little before that":          {nil, Look{ExpiredAt: signed.Add(clockTolerance), FirstAvailable: slot}, MayLand, false},
 		"processed when all are over":           {&Status{Confirmation: Processed}, Look{ExpiredAt: signed.Add(time.Hour)}, MayLand, false},
 	}
 	for name, test := range tests {

@@ -108,8 +108,8 @@ type Creation struct {
 	Call *shieldpool.Call
 }
 
-// Settled is the transaction that ended a swap.
-type Settled struct {
+// SwapEnd is the transaction that ended a swap.
+type SwapEnd struct {
 	// How it ended: executed or refunded.
 	How       shieldpool.Settlement
 	Signature solana.Signature

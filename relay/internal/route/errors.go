@@ -129,42 +129,42 @@ func (e *NoRoute) Error() string { return "the swap router has no such swap: " +
 
 // What a Hostile answer contradicts: a fixed set, fit for a metric's label.
 const (
-	// HostileInputMint, HostileOutputMint, HostileAmount, HostileMode and
-	// HostileSlippage: the quote is for another question.
-	HostileInputMint  = "input_mint"
-	HostileOutputMint = "output_mint"
-	HostileAmount     = "amount"
-	HostileMode       = "mode"
-	HostileSlippage   = "slippage"
-	// HostileThreshold: the quote promises more at worst than it expects.
-	HostileThreshold = "threshold"
-	// HostileProgram: the instruction is not the router program's.
-	HostileProgram = "program"
-	// HostileSigner: the instruction wants a signature that is not the user's.
-	HostileSigner = "signer"
-	// HostileAccount: the instruction names an account that the router has no
+	// RejectedInputMint, RejectedOutputMint, RejectedAmount, RejectedMode and
+	// RejectedSlippage: the quote is for another question.
+	RejectedInputMint  = "input_mint"
+	RejectedOutputMint = "output_mint"
+	RejectedAmount     = "amount"
+	RejectedMode       = "mode"
+	RejectedSlippage   = "slippage"
+	// RejectedThreshold: the quote promises more at worst than it expects.
+	RejectedThreshold = "threshold"
+	// RejectedProgram: the instruction is not the router program's.
+	RejectedProgram = "program"
+	// RejectedSigner: the instruction wants a signature that is not the user's.
+	RejectedSigner = "signer"
+	// RejectedAccount: the instruction names an account that the router has no
 	// business with, such as the fee payer's.
-	HostileAccount = "account"
-	// HostileTable: a lookup table is not what it is said to be.
-	HostileTable = "lookup_table"
+	RejectedAccount = "account"
+	// RejectedTable: a lookup table is not what it is said to be.
+	RejectedTable = "lookup_table"
 )
 
-// HostileWhats lists everything that Hostile's What can be.
-func HostileWhats() []string {
+// RejectedReasons lists everything that Hostile's What can be.
+func RejectedReasons() []string {
 	return []string{
-		HostileInputMint, HostileOutputMint, HostileAmount, HostileMode, HostileSlippage, HostileThreshold,
-		HostileProgram, HostileSigner, HostileAccount, HostileTable,
+		RejectedInputMint, RejectedOutputMint, RejectedAmount, RejectedMode, RejectedSlippage, RejectedThreshold,
+		RejectedProgram, RejectedSigner, RejectedAccount, RejectedTable,
 	}
 }
 
-// Hostile is an answer that contradicts the question, or wants what no router
+// RejectedRoute is an answer that contradicts the question, or wants what no router
 // may have: broken or malicious, and never to be signed.
-type Hostile struct {
+type RejectedRoute struct {
 	// What is one of the constants above.
 	What string
 }
 
 // Error says what is contradicted.
-func (e *Hostile) Error() string {
+func (e *RejectedRoute) Error() string {
 	return "the swap router's answer contradicts what was asked: " + e.What
 }

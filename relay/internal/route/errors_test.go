@@ -24,7 +24,7 @@ func TestListsAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for prefix, listed := range map[string][]string{"Kind": route.Kinds(), "Code": route.Codes(), "Hostile": route.HostileWhats()} {
+	for prefix, listed := range map[string][]string{"Kind": route.Kinds(), "Code": route.Codes(), "Hostile": route.RejectedReasons()} {
 		var declared []string
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			v, ok := n.(*ast.ValueSpec)
@@ -65,7 +65,7 @@ func TestErrors(t *testing.T) {
 		"a caller who left":           {err: &route.Unavailable{Kind: route.KindCancelled, Err: context.Canceled}, want: "swap router is unavailable: cancelled", wantUnavailable: true, wantCancelled: true},
 		"a code":                      {err: route.NewNoRoute("NO_ROUTES_FOUND"), want: "the swap router has no such swap: NO_ROUTES_FOUND"},
 		"a code that nobody knows":    {err: route.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
-		"an answer to something else": {err: &route.Hostile{What: route.HostileAmount}, want: "the swap router's answer contradicts what was asked: amount"},
+		"an answer to something else": {err: &route.RejectedRoute{What: route.RejectedAmount}, want: "the swap router's answer contradicts what was asked: amount"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -42,17 +42,17 @@ func decodeQuote(body []byte, q route.QuoteRequest) (*route.Quote, error) {
 	case r.fault != nil:
 		return nil, r.fault
 	case input != q.InputMint:
-		return nil, &route.Hostile{What: route.HostileInputMint}
+		return nil, &route.RejectedRoute{What: route.RejectedInputMint}
 	case output != q.OutputMint:
-		return nil, &route.Hostile{What: route.HostileOutputMint}
+		return nil, &route.RejectedRoute{What: route.RejectedOutputMint}
 	case mode != modeExactIn:
-		return nil, &route.Hostile{What: route.HostileMode}
+		return nil, &route.RejectedRoute{What: route.RejectedMode}
 	case quote.InAmount != q.Amount:
-		return nil, &route.Hostile{What: route.HostileAmount}
+		return nil, &route.RejectedRoute{What: route.RejectedAmount}
 	case slippage != uint64(q.SlippageBps): //nolint:gosec // Quote refuses a negative one
-		return nil, &route.Hostile{What: route.HostileSlippage}
+		return nil, &route.RejectedRoute{What: route.RejectedSlippage}
 	case quote.Threshold > quote.OutAmount:
-		return nil, &route.Hostile{What: route.HostileThreshold}
+		return nil, &route.RejectedRoute{What: route.RejectedThreshold}
 	}
 	return quote, nil
 }
@@ -121,7 +121,7 @@ func decodeInstruction(text []byte, user solana.PublicKey) (*route.Instructions,
 			return nil, err
 		}
 		if account.IsSigner && account.PublicKey != user {
-			return nil, &route.Hostile{What: route.HostileSigner}
+			return nil, &route.RejectedRoute{What: route.RejectedSigner}
 		}
 		out.Accounts = append(out.Accounts, account)
 	}

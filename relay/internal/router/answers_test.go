@@ -21,7 +21,7 @@ import (
 func describe(err error) string {
 	var u *route.Unavailable
 	var n *route.NoRoute
-	var h *route.Hostile
+	var h *route.RejectedRoute
 	switch {
 	case err == nil:
 		return "ok"

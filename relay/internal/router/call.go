@@ -42,7 +42,7 @@ type call[T any] struct {
 // by what comes of it.
 func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	var none T
-	permit, leave, err := c.enter(ctx)
+	permit, leave, err := c.admit(ctx)
 	if err != nil {
 		c.observer.RouterSkipped(q.name, err.Kind)
 		return none, err
@@ -55,9 +55,9 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	took := c.now().Sub(start)
 	c.learn(permit, took, fault)
 	c.observer.RouterCalled(q.name, outcomeOf(fault), took)
-	var hostile *route.Hostile
+	var hostile *route.RejectedRoute
 	if errors.As(fault, &hostile) {
-		c.observer.RouterHostile(hostile.What)
+		c.observer.RouteRejected(hostile.What)
 	}
 	if fault != nil {
 		return none, fault
@@ -65,9 +65,9 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	return answer, nil
 }
 
-// enter waits for a place among the calls at once and in the budget. leave
+// admit waits for a place among the calls at once and in the budget. leave
 // gives the place back; the permit is for learn.
-func (c *Client) enter(parent context.Context) (permit judge.Permit, leave func(), fault *route.Unavailable) {
+func (c *Client) admit(parent context.Context) (permit judge.Permit, leave func(), fault *route.Unavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
 	leave = func() { <-c.places }
@@ -82,7 +82,7 @@ func (c *Client) enter(parent context.Context) (permit judge.Permit, leave func(
 		return permit, nil, &route.Unavailable{Kind: route.KindBreakerOpen, Detail: "its last calls failed; it is asked again in a moment", RetryAfter: c.breaker.Next()}
 	}
 	if err := c.budget.Wait(ctx, judge.Read, c.timeout); err != nil {
-		permit.Done(judge.Void)
+		permit.Done(judge.NoOutcome)
 		leave()
 		return permit, nil, unmade(parent, "the budget of requests a second is spent")
 	}
@@ -92,12 +92,12 @@ func (c *Client) enter(parent context.Context) (permit judge.Permit, leave func(
 // unmade is the error of a call that was not made for want of a place.
 func unmade(parent context.Context, why string) *route.Unavailable {
 	if parent.Err() != nil {
-		return ended(parent)
+		return contextEnded(parent)
 	}
 	return &route.Unavailable{Kind: route.KindBusy, Detail: why}
 }
 
-func ended(ctx context.Context) *route.Unavailable {
+func contextEnded(ctx context.Context) *route.Unavailable {
 	return &route.Unavailable{Kind: route.KindCancelled, Err: ctx.Err()}
 }
 
@@ -188,7 +188,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 func transportFault(parent, ctx context.Context, err error) *route.Unavailable {
 	switch {
 	case parent.Err() != nil:
-		return ended(parent)
+		return contextEnded(parent)
 	case ctx.Err() != nil:
 		return &route.Unavailable{Kind: route.KindTimeout}
 	default:
@@ -215,16 +215,16 @@ func connectionDetail(err error) string {
 // learn judges the router by a call's outcome, and gives the permit back.
 func (c *Client) learn(permit judge.Permit, took time.Duration, err error) {
 	var u *route.Unavailable
-	var h *route.Hostile
+	var h *route.RejectedRoute
 	outcome, pause := judge.Good, time.Duration(0)
 	switch {
 	case errors.As(err, &h):
 		outcome = judge.Bad
-		c.last.set(outcomeHostile)
+		c.last.set(outcomeRejected)
 	case !errors.As(err, &u):
 		// That there is no such swap is an answer too.
 	case u.Kind == route.KindCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
-		outcome = judge.Void
+		outcome = judge.NoOutcome
 	default:
 		outcome, pause = judge.Bad, u.RetryAfter
 		c.last.set(u.Kind)
@@ -238,9 +238,9 @@ func (c *Client) learn(permit judge.Permit, took time.Duration, err error) {
 func (c *Client) breakerChanged(from, to judge.State) {
 	switch {
 	case to == judge.Open && from == judge.Closed:
-		c.log.Warn("Opened breaker of swap router", "last_error", c.last.get())
+		c.log.Warn("swap router breaker opened", "last_error", c.last.get())
 	case to == judge.Closed:
-		c.log.Info("Closed breaker of swap router")
+		c.log.Info("swap router breaker closed")
 	}
 }
 
@@ -262,19 +262,19 @@ func (l *lastKind) get() string {
 	return l.kind
 }
 
-const outcomeHostile = "hostile"
+const outcomeRejected = "hostile"
 
 // outcomeOf is the metric's label of a call: a fixed set.
 func outcomeOf(err error) string {
 	var u *route.Unavailable
-	var h *route.Hostile
+	var h *route.RejectedRoute
 	switch {
 	case err == nil:
 		return "ok"
 	case errors.As(err, &u):
 		return u.Kind
 	case errors.As(err, &h):
-		return outcomeHostile
+		return outcomeRejected
 	default:
 		return "no_route"
 	}

@@ -14,7 +14,7 @@ import (
 func known(err error) bool {
 	var u *route.Unavailable
 	var n *route.NoRoute
-	var h *route.Hostile
+	var h *route.RejectedRoute
 	return errors.As(err, &u) || errors.As(err, &n) || errors.As(err, &h)
 }
 

@@ -317,7 +317,7 @@ func TestTheBreaker(t *testing.T) {
 		if diff := cmp.Diff(want, seen.all()); diff != "" {
 			t.Errorf("observed (-want +got):\n%s", diff)
 		}
-		for _, want := range []string{`level=WARN msg="Opened breaker of swap router" last_error=server_error`, `level=INFO msg="Closed breaker of swap router"`} {
+		for _, want := range []string{`level=WARN msg="swap router breaker opened" last_error=server_error`, `level=INFO msg="swap router breaker closed"`} {
 			if strings.Count(log.String(), want) != 1 {
 				t.Errorf("the log has not one line %s:\n%s", want, log)
 			}

@@ -81,9 +81,9 @@ type Observer interface {
 	// RouterSkipped is told of every call that was not made, by the kind of
 	// route.Unavailable: busy, breaker_open or cancelled.
 	RouterSkipped(call, kind string)
-	// RouterHostile counts an answer that contradicts the question, by
+	// RouteRejected counts an answer that contradicts the question, by
 	// route.Hostile's What.
-	RouterHostile(what string)
+	RouteRejected(what string)
 }
 
 // Client asks one router. It repeats nothing but what a dead idle connection
@@ -136,7 +136,7 @@ func New(o Options) (*Client, error) {
 		last: new(lastKind),
 	}
 	if c.observer == nil {
-		c.observer = nobody{}
+		c.observer = noObserver{}
 	}
 	if c.budget, err = judge.NewBudget(o.RequestsPerSecond, o.Now); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
@@ -239,9 +239,9 @@ func instructionsRequest(q *route.Quote, user solana.PublicKey) []byte {
 	return append(body, '}')
 }
 
-// nobody observes nothing.
-type nobody struct{}
+// noObserver observes nothing.
+type noObserver struct{}
 
-func (nobody) RouterCalled(string, string, time.Duration) {}
-func (nobody) RouterSkipped(string, string)               {}
-func (nobody) RouterHostile(string)                       {}
+func (noObserver) RouterCalled(string, string, time.Duration) {}
+func (noObserver) RouterSkipped(string, string)               {}
+func (noObserver) RouteRejected(string)                       {}

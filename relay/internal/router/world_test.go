@@ -205,7 +205,7 @@ func (o *observed) RouterCalled(call, outcome string, took time.Duration) {
 	}
 }
 func (o *observed) RouterSkipped(call, kind string) { o.note("%s skipped %s", call, kind) }
-func (o *observed) RouterHostile(what string)       { o.note("hostile %s", what) }
+func (o *observed) RouteRejected(what string)       { o.note("hostile %s", what) }
 
 func (o *observed) all() []string {
 	o.mu.Lock()

@@ -15,7 +15,7 @@ type balance struct {
 	now      time.Time
 	attempts map[solana.Signature]Attempt
 	// insist goes on past what does not add up.
-	insist bool
+	acceptGap bool
 
 	cursor  *Cursor // nil until there is a first slot
 	entries []Entry
@@ -38,8 +38,8 @@ const (
 	doubtGap     = "the balance before the slot is not the one after the slot before"
 )
 
-// begin starts from a cursor, nil for none.
-func (b *balance) begin(cursor *Cursor) {
+// open starts from a cursor, nil for none.
+func (b *balance) open(cursor *Cursor) {
 	if cursor != nil {
 		c := *cursor
 		b.cursor, b.upTo = &c, c.Slot
@@ -60,10 +60,10 @@ func (b *balance) add(s slot) {
 	switch {
 	case complete && whole:
 		b.clean = true
-	case !b.insist && !complete:
+	case !b.acceptGap && !complete:
 		b.doubt, b.doubtSlot = doubtMissing, s.number
 		return
-	case !b.insist:
+	case !b.acceptGap:
 		b.doubt, b.doubtSlot = doubtGap, s.number
 		return
 	case first, len(known) == 0:

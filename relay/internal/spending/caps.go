@@ -20,7 +20,7 @@ const (
 	sumAge = 2 * time.Second
 	// settling is how long an attempt that was allowed may take to be recorded: a
 	// sum read sooner does not show it.
-	settling = 500 * time.Millisecond
+	spendDelay = 500 * time.Millisecond
 	// readTimeout ends a read that hangs: all the others wait for it.
 	readTimeout = 5 * time.Second
 
@@ -108,15 +108,15 @@ func NewCaps(o CapsOptions) (*Caps, error) {
 // pays the pool no fee. It answers from a sum at most 2 s old. The refusal is
 // spend_cap_reached; any other error is the store's, and no permission.
 func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) error {
-	return c.judge(ctx, transfer, lamports, true)
+	return c.check(ctx, transfer, lamports, true)
 }
 
 // Ready answers as Allow does, and counts nothing: for work that is not paid yet.
 func (c *Caps) Ready(ctx context.Context, transfer bool, lamports uint64) error {
-	return c.judge(ctx, transfer, lamports, false)
+	return c.check(ctx, transfer, lamports, false)
 }
 
-func (c *Caps) judge(ctx context.Context, transfer bool, lamports uint64, count bool) error {
+func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, count bool) error {
 	if c.limits == (Limits{}) {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (c *Caps) judge(ctx context.Context, transfer bool, lamports uint64, count 
 	copied := *refused
 	c.mu.Unlock()
 	if reached {
-		c.log.WarnContext(ctx, "Reached a spend cap: what it covers waits until earlier spending leaves its window, or the cap is raised",
+		c.log.WarnContext(ctx, "spend cap reached; what it covers waits until earlier spending leaves its window, or the cap is raised",
 			"cap", copied.name, "spent", copied.window.spent+copied.own, "limit", copied.limit)
 	}
 	return copied.refusal(lamports)
@@ -207,7 +207,7 @@ func (c *Caps) sumUp(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	c.read = began
-	kept := slices.DeleteFunc(c.own, func(a allowance) bool { return a.at.Before(began.Add(-settling)) })
+	kept := slices.DeleteFunc(c.own, func(a allowance) bool { return a.at.Before(began.Add(-spendDelay)) })
 	c.own = nil
 	var lifted []spendCap
 	for _, s := range c.caps {
@@ -224,7 +224,7 @@ func (c *Caps) sumUp(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	for i := range lifted {
-		c.log.InfoContext(ctx, "Fell below a spend cap again", "cap", lifted[i].name, "spent", lifted[i].window.spent, "limit", lifted[i].limit)
+		c.log.InfoContext(ctx, "spending below the cap again", "cap", lifted[i].name, "spent", lifted[i].window.spent, "limit", lifted[i].limit)
 	}
 	return nil
 }

@@ -168,9 +168,9 @@ func TestWhatThisProcessSpendsCountsAtOnceAndOnce(t *testing.T) {
 		allow(t, c, false, 40) // counted once
 		time.Sleep(sumAge)
 		allow(t, c, false, 10)
-		time.Sleep(sumAge - settling/2)
+		time.Sleep(sumAge - spendDelay/2)
 		allow(t, c, false, 30) // recorded late: the next sum must not forget it
-		time.Sleep(settling / 2)
+		time.Sleep(spendDelay / 2)
 		wantReached(t, c.Allow(t.Context(), false, 11), "hour")
 		if s.reads != 4 {
 			t.Errorf("%d reads, want 4", s.reads)
@@ -260,7 +260,7 @@ func TestTheCapIsLoggedWhenItIsReachedAndWhenItIsLeft(t *testing.T) {
 		time.Sleep(2 * hour)
 		allow(t, c, false, 10)
 		allow(t, c, false, 10)
-		for _, text := range []string{"Reached a spend cap", "Fell below a spend cap again"} {
+		for _, text := range []string{"Reached a spend cap", "spending below the cap again"} {
 			if got := strings.Count(out.String(), text); got != 1 {
 				t.Errorf("%q is logged %d times, want once:\n%s", text, got, out.String())
 			}

@@ -182,8 +182,8 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 	if err != nil {
 		return 0, errors.Join(readErr, err)
 	}
-	b := balance{payer: t.payer, now: r.Now(), attempts: attempts, insist: t.impatient(r.Now(), r.Patience)}
-	b.begin(cursor)
+	b := balance{payer: t.payer, now: r.Now(), attempts: attempts, acceptGap: t.waitedTooLong(r.Now(), r.Patience)}
+	b.open(cursor)
 	for _, payments := range read {
 		if b.add(payments); b.doubt != "" {
 			break
@@ -193,7 +193,7 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 	if done && b.cursor != nil {
 		b.cursor.CheckedAt = t.began
 	}
-	r.tellDoubts(ctx, t, &b)
+	r.reportDoubts(ctx, t, &b)
 	if b.cursor == nil || cursor != nil && *b.cursor == *cursor {
 		return len(signatures), readErr
 	}
@@ -201,7 +201,7 @@ func (r *Reconciler) step(ctx context.Context, t *track, limit int) (n int, err 
 		t.restart() // another process is ahead, or what is kept here was not written
 		return 0, errors.Join(readErr, err)
 	}
-	r.tell(ctx, cursor, &b)
+	r.report(ctx, cursor, &b)
 	return len(signatures), readErr
 }
 
@@ -254,7 +254,7 @@ func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []s
 				if err != nil && !errors.Is(err, ledger.ErrUnavailable) && ctx.Err() == nil {
 					// The endpoints answer, and cannot tell of this one: anybody may name
 					// our address in a transaction of a version that they do not read.
-					r.Log.DebugContext(ctx, "Could not read a transaction of a fee payer's history", "payer", payer, "slot", slots[i].number, "error", err)
+					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
 					p, err = nil, nil
 				}
 				if err != nil {
@@ -279,42 +279,42 @@ func signaturesOf(slots []slot) []solana.Signature {
 	return out
 }
 
-// tellDoubts says once that history does not add up, and once that it is gone
+// reportDoubts says once that history does not add up, and once that it is gone
 // on without.
-func (r *Reconciler) tellDoubts(ctx context.Context, t *track, b *balance) {
+func (r *Reconciler) reportDoubts(ctx context.Context, t *track, b *balance) {
 	if b.doubt != "" && t.since.IsZero() {
 		t.since = b.now
-		r.Log.WarnContext(ctx, "Found history of a fee payer that does not add up, asking again", "payer", t.payer, "slot", b.doubtSlot, "reason", b.doubt)
+		r.Log.WarnContext(ctx, "fee payer history does not add up; reading it again", "payer", t.payer, "slot", b.doubtSlot, "reason", b.doubt)
 	}
 	if b.doubt == "" && b.clean && !t.since.IsZero() {
 		t.since = time.Time{}
-		r.Log.InfoContext(ctx, "Added a fee payer's history up again", "payer", t.payer)
+		r.Log.InfoContext(ctx, "fee payer accounting recomputed", "payer", t.payer)
 	}
 }
 
-// tell counts and logs what a pass has added.
-func (r *Reconciler) tell(ctx context.Context, from *Cursor, b *balance) {
+// report counts and logs what a pass has added.
+func (r *Reconciler) report(ctx context.Context, from *Cursor, b *balance) {
 	if from == nil {
-		r.Log.InfoContext(ctx, "Began a fee payer's ledger", "payer", b.payer, "opening", b.cursor.Opening, "slot", b.cursor.Slot)
+		r.Log.InfoContext(ctx, "fee payer accounting initialised", "payer", b.payer, "opening", b.cursor.Opening, "slot", b.cursor.Slot)
 	}
 	for _, g := range b.gaps {
 		r.Observer.Gap()
-		r.Log.ErrorContext(ctx, "Went on past a gap in a fee payer's history: no endpoint has the transactions; an archive endpoint might", "payer", b.payer, "slot", g.slot, "lamports_gained", g.missing)
+		r.Log.ErrorContext(ctx, "gap in a fee payer's history skipped: no endpoint has the transactions; an archive endpoint might", "payer", b.payer, "slot", g.slot, "lamports_gained", g.missing)
 	}
 	for i := range b.entries {
 		e := &b.entries[i]
 		r.Observer.Entered(e.Kind, e.Amounts)
 		switch {
 		case e.Kind == KindUnknown:
-			r.Log.ErrorContext(ctx, "Found a transaction that a fee payer signed and the database does not know: somebody else holds the key, or rows were lost",
+			r.Log.ErrorContext(ctx, "transaction signed by a fee payer is not in the database; somebody else holds the key, or rows were lost",
 				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Spent())
 		case e.Other != 0:
-			r.Log.ErrorContext(ctx, "Found lamports that a transaction of ours cost beyond fee and rent",
+			r.Log.ErrorContext(ctx, "transaction cost more than fee and rent",
 				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Other)
 		case e.Kind == KindSweep:
-			r.Log.InfoContext(ctx, "Moved lamports between keys of the operator's", "payer", e.Payer, "lamports", e.Moved)
+			r.Log.InfoContext(ctx, "lamports moved between keys of the operator", "payer", e.Payer, "lamports", e.Moved)
 		case e.Kind == KindReceived:
-			r.Log.InfoContext(ctx, "Received lamports", "payer", e.Payer, "lamports", e.Received)
+			r.Log.InfoContext(ctx, "lamports received", "payer", e.Payer, "lamports", e.Received)
 		}
 	}
 }

@@ -114,8 +114,8 @@ func (t *track) keep(b *balance, readAll bool) (done bool) {
 // restart makes the next pass list history again.
 func (t *track) restart() { t.listed, t.walking = false, false }
 
-// impatient tells whether history has not added up for long enough to go on
+// waitedTooLong tells whether history has not added up for long enough to go on
 // without what is missing.
-func (t *track) impatient(now time.Time, patience time.Duration) bool {
+func (t *track) waitedTooLong(now time.Time, patience time.Duration) bool {
 	return !t.since.IsZero() && now.Sub(t.since) >= patience
 }

@@ -62,7 +62,7 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 		if !errors.As(err, &pg) || pg.Code != overlapState {
 			return nil, unavailable(err)
 		}
-		earlier, err := s.Repeat(ctx, sub, keyHash)
+		earlier, err := s.FindRepeated(ctx, sub, keyHash)
 		if err != nil || earlier != nil {
 			return earlier, err
 		}
@@ -91,7 +91,7 @@ func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash 
 	var at time.Time
 	var epoch int64
 	err := s.Pool.QueryRow(ctx, acceptSQL, sub.ID, sub.Pool.Bytes(), sub.Kind, hash[:], int64(sub.RootSeq), worker, //nolint:gosec // counts of leaves are at most 2^32
-		sub.Call.Proof, sub.ProofSign, sub.Call.Inputs.Bytes(), recipient, notes, byteSlices(spends(sub)), keyHash, terms).Scan(&at, &epoch)
+		sub.Call.Proof, sub.ProofAEncoding, sub.Call.Inputs.Bytes(), recipient, notes, byteSlices(nullifiersOf(sub)), keyHash, terms).Scan(&at, &epoch)
 	if err != nil {
 		return fmt.Errorf("insert submission: %w", err)
 	}
@@ -116,9 +116,9 @@ func (s *Store) forgetKey(ctx context.Context, keyHash []byte) error {
 	return nil
 }
 
-// spends are the nullifiers to reserve, sorted so that two submissions never
+// nullifiersOf are the nullifiers to reserve, sorted so that two submissions never
 // wait for each other.
-func spends(sub *submission.Submission) [][32]byte {
+func nullifiersOf(sub *submission.Submission) [][32]byte {
 	var out [][32]byte
 	for i, n := range sub.Call.Inputs.Nullifiers {
 		if sub.Call.Inputs.HasNullifier(i) {

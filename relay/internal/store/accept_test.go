@@ -58,7 +58,7 @@ func TestAcceptGivesTheRowToAWorkerThatLives(t *testing.T) {
 			t.Errorf("%s: what was stored is another (-want +got):\n%s", name, diff)
 		}
 	}
-	if leases, err := s.Held(t.Context(), living); err != nil || len(leases) != 2 {
+	if leases, err := s.Leases(t.Context(), living); err != nil || len(leases) != 2 {
 		t.Errorf("the living worker holds %v (%v), want two", leases, err)
 	}
 	if got := len(claim(t, s, living)); got != 3 {
@@ -103,7 +103,7 @@ func TestRepeats(t *testing.T) {
 	_ = wantCode(t, err, refusal.IdempotencyKeyReused)
 	c := claim(t, s, worker(t, s))[0]
 	ok(t, s.Fail(t.Context(), c.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", "aa")))
-	replay, err := s.Repeat(t.Context(), withdrawal(1, 2), key)
+	replay, err := s.FindRepeated(t.Context(), withdrawal(1, 2), key)
 	if err != nil || replay == nil || replay.ID != first.ID || replay.State != submission.Failed {
 		t.Fatalf("the key does not replay the failure: %+v, %v", replay, err)
 	}
@@ -132,7 +132,7 @@ func TestARepeatByContentGivesItsKeyNothing(t *testing.T) {
 		"with that key again":            {another, true},
 		"with the key of its acceptance": {its, false},
 	} {
-		got, err := s.Repeat(ctx, withdrawal(1, 2), tt.key)
+		got, err := s.FindRepeated(ctx, withdrawal(1, 2), tt.key)
 		if err != nil || got == nil || got.ID != first.ID || got.Repeated != tt.wantRepeated {
 			t.Errorf("%s: the repeat gives %+v, %v, want repeated %t", name, got, err, tt.wantRepeated)
 		}
@@ -149,7 +149,7 @@ func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {
 	accept(t, s, withdrawal(1, 0), old)
 	exec(t, s, `UPDATE idempotency_keys SET created_at = now() - $1::interval`, idempotencyWindow+time.Hour)
 	c := held(t, s, withdrawal(2, 0))
-	if got, err := s.Repeat(t.Context(), withdrawal(2, 0), gone); err != nil || got == nil {
+	if got, err := s.FindRepeated(t.Context(), withdrawal(2, 0), gone); err != nil || got == nil {
 		t.Fatalf("the repeat gives %v, %v", got, err)
 	}
 	ok(t, s.Fail(t.Context(), c.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound")))
@@ -162,7 +162,7 @@ func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {
 		if got := accept(t, s, sub, key); got.ID != sub.ID {
 			t.Errorf("a key %s stands for %s, want the new submission", name, got.ID)
 		}
-		if got, err := s.Repeat(t.Context(), sub, key); err != nil || got == nil || got.ID != sub.ID {
+		if got, err := s.FindRepeated(t.Context(), sub, key); err != nil || got == nil || got.ID != sub.ID {
 			t.Errorf("a key %s replays %v (%v), want the new submission", name, got, err)
 		}
 	}

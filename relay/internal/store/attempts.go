@@ -42,25 +42,25 @@ SELECT true FROM held`
 
 // RecordAttempt implements submission.Store.
 func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
-	return s.move(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
-		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee), int64(a.Ahead)) //nolint:gosec // slots, heights and lamports are below 2^63
+	return s.writeUnderLease(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
+		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee), int64(a.SecondLegCost)) //nolint:gosec // slots, heights and lamports are below 2^63
 }
 
-// noteHoldSQL locks rows in the order of ids, as everywhere.
-const noteHoldSQL = `
+// markHeldSQL locks rows in the order of ids, as everywhere.
+const markHeldSQL = `
 WITH held AS MATERIALIZED (
 	SELECT s.id FROM submissions s JOIN unnest($1::uuid[], $2::bigint[], $3::uuid[]) AS l (id, epoch, owner) ON l.id = s.id AND l.epoch = s.epoch
 	WHERE s.lease_owner IS NOT DISTINCT FROM l.owner AND s.state || '' = 'processing' ORDER BY s.id FOR UPDATE OF s
 )
 UPDATE submissions s SET hold_reason = $4 FROM held WHERE s.id = held.id AND s.hold_reason IS DISTINCT FROM $4`
 
-// NoteHold implements submission.Store.
-func (s *Store) NoteHold(ctx context.Context, leases []submission.Lease, reason string) error {
+// MarkHeld implements submission.Store.
+func (s *Store) MarkHeld(ctx context.Context, leases []submission.Lease, reason string) error {
 	ids, epochs, owners := make([]uuid.UUID, len(leases)), make([]int64, len(leases)), make([]uuid.UUID, len(leases))
 	for i, l := range leases {
 		ids[i], epochs[i], owners[i] = l.ID, l.Epoch, l.Owner
 	}
-	if _, err := s.Pool.Exec(ctx, noteHoldSQL, ids, epochs, owners, reason); err != nil {
+	if _, err := s.Pool.Exec(ctx, markHeldSQL, ids, epochs, owners, reason); err != nil {
 		return unavailable(fmt.Errorf("note what submissions wait for: %w", err))
 	}
 	return nil
@@ -72,20 +72,20 @@ WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT id, kind FROM locked
 )`
 
-const refuseSQL = heldSubmission + `, refused AS (
+const markRejectedSQL = heldSubmission + `, refused AS (
 	UPDATE attempts a SET refused = true FROM held WHERE a.submission_id = held.id AND a.signature = $4 AND NOT a.refused
 )
 SELECT true FROM held`
 
-// RefuseAttempt implements submission.Store.
-func (s *Store) RefuseAttempt(ctx context.Context, l submission.Lease, sig solana.Signature) error {
-	return s.move(ctx, "note a refused attempt", refuseSQL, l.ID, l.Epoch, l.Owner, sig[:])
+// MarkAttemptRejected implements submission.Store.
+func (s *Store) MarkAttemptRejected(ctx context.Context, l submission.Lease, sig solana.Signature) error {
+	return s.writeUnderLease(ctx, "note a refused attempt", markRejectedSQL, l.ID, l.Epoch, l.Owner, sig[:])
 }
 
-// burySQL takes back what the attempts reserved of the caps, once: an attempt
+// markDeadSQL takes back what the attempts reserved of the caps, once: an attempt
 // that is dead already is left as it is. A swap of which no execution is left is
 // as far as before the first.
-const burySQL = heldSubmission + `, buried AS (
+const markDeadSQL = heldSubmission + `, buried AS (
 	UPDATE attempts a SET dead = true, paid = b.paid
 	FROM held, unnest($4::bytea[], $5::bigint[]) AS b (signature, paid)
 	WHERE a.submission_id = held.id AND a.signature = b.signature AND NOT a.dead
@@ -99,8 +99,8 @@ const burySQL = heldSubmission + `, buried AS (
 ), returned AS (` + spendSQL + `)
 SELECT true FROM held`
 
-// BuryAttempts implements submission.Store.
-func (s *Store) BuryAttempts(ctx context.Context, l submission.Lease, attempts []submission.Burial) error {
+// MarkAttemptsDead implements submission.Store.
+func (s *Store) MarkAttemptsDead(ctx context.Context, l submission.Lease, attempts []submission.DeadAttempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
@@ -108,5 +108,5 @@ func (s *Store) BuryAttempts(ctx context.Context, l submission.Lease, attempts [
 	for i := range attempts {
 		signatures[i], paid[i] = attempts[i].Signature[:], int64(attempts[i].Paid) //nolint:gosec // lamports are below 2^63
 	}
-	return s.move(ctx, "bury attempts", burySQL, l.ID, l.Epoch, l.Owner, signatures, paid)
+	return s.writeUnderLease(ctx, "bury attempts", markDeadSQL, l.ID, l.Epoch, l.Owner, signatures, paid)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// openSQL groups what has not landed; it reads the index of those alone.
-	openSQL = `SELECT state, COALESCE(hold_reason, ''), lease_owner IS NULL AND due_at <= now(), count(*),
+	// backlogSQL groups what has not landed; it reads the index of those alone.
+	backlogSQL = `SELECT state, COALESCE(hold_reason, ''), lease_owner IS NULL AND due_at <= now(), count(*),
 			EXTRACT(epoch FROM now() - min(created_at))::float8, EXTRACT(epoch FROM now() - min(due_at))::float8
 		FROM submissions WHERE state IN ('pending', 'processing') GROUP BY 1, 2, 3`
 
@@ -27,18 +27,18 @@ const (
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
 	// stalling are the reasons for which some wait while others go on.
-	stalling = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + submission.HoldSecond + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
+	doesNotDelay = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + submission.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at
 	// the limit. What waits for days drives no root out of the ring meanwhile, and
 	// would keep the pool busy for as long; what is proven against a root that has
 	// left the ring never will.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
-		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + stalling + `
+		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + doesNotDelay + `
 		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
 )
 
-// group is one row of openSQL.
+// group is one row of backlogSQL.
 type group struct {
 	State submission.State
 	Hold  string
@@ -55,7 +55,7 @@ func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
 	var jobs []int64
 	workers := map[string]int64{}
 	b := &pgx.Batch{}
-	b.Queue(openSQL).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(backlogSQL).Query(func(rows pgx.Rows) (err error) {
 		open, err = pgx.CollectRows(rows, pgx.RowToStructByPos[group])
 		return err
 	})
@@ -93,24 +93,24 @@ func tally(open []group, workers map[string]int64, jobs []int64) submission.Back
 			b.OldestDue = max(b.OldestDue, time.Duration(g.Wait*float64(time.Second)))
 		}
 	}
-	if hold := allHold(workers); hold != "" && b.Due > 0 {
+	if hold := allPaused(workers); hold != "" && b.Due > 0 {
 		b.Held[hold] += b.Due
 		b.Due, b.OldestDue = 0, 0
 	}
 	return b
 }
 
-// allHold is what most of the workers hold for, if every one of them holds:
+// allPaused is what most of the workers hold for, if every one of them holds:
 // more of them would not take up more. Without any, more would.
-func allHold(workers map[string]int64) string {
+func allPaused(workers map[string]int64) string {
 	if len(workers) == 0 || workers[""] > 0 {
 		return ""
 	}
 	return slices.MaxFunc(slices.Sorted(maps.Keys(workers)), func(a, b string) int { return cmp.Compare(workers[a], workers[b]) })
 }
 
-// Ahead implements submission.Store.
-func (s *Store) Ahead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (n int, err error) {
+// CountAhead implements submission.Store.
+func (s *Store) CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (n int, err error) {
 	err = s.Pool.QueryRow(ctx, aheadSQL, pool.Bytes(), int64(rootSeq), limit, int64(oldest)).Scan(&n) //nolint:gosec // counts of leaves are at most 2^32
 	if err != nil {
 		return 0, unavailable(fmt.Errorf("count the submissions ahead: %w", err))

@@ -91,12 +91,12 @@ func TestWhatIsDueIsHeldWhenEveryLivingWorkerHolds(t *testing.T) {
 				accept(t, s, withdrawal(n+1, 0), nil)
 			}
 			for _, hold := range test.living {
-				_, err := s.Beat(ctx, submission.Worker{ID: uuid.New(), Hold: hold}, time.Minute)
+				_, err := s.Heartbeat(ctx, submission.Worker{ID: uuid.New(), PausedBy: hold}, time.Minute)
 				ok(t, err)
 			}
 			for _, hold := range test.dead {
-				w := submission.Worker{ID: uuid.New(), Hold: hold}
-				_, err := s.Beat(ctx, w, time.Minute)
+				w := submission.Worker{ID: uuid.New(), PausedBy: hold}
+				_, err := s.Heartbeat(ctx, w, time.Minute)
 				ok(t, err)
 				lapse(t, s, w.ID)
 			}
@@ -142,7 +142,7 @@ func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
 		"what has left the ring does not":         {5, 8, 10, 2},
 	}
 	for name, test := range tests {
-		if got, err := s.Ahead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {
+		if got, err := s.CountAhead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {
 			t.Errorf("%s: %d are ahead of %d (%v), want %d", name, got, test.seq, err, test.want)
 		}
 	}
@@ -160,18 +160,18 @@ func TestWhatWaitsForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 	}
 	lost := leases[2]
 	lost.Epoch++
-	ok(t, s.NoteHold(ctx, []submission.Lease{leases[0], leases[1], lost}, submission.HoldSecond))
-	n, err := s.Ahead(ctx, testPool, 0, 1<<62, 10)
+	ok(t, s.MarkHeld(ctx, []submission.Lease{leases[0], leases[1], lost}, submission.HoldSecondEndpoint))
+	n, err := s.CountAhead(ctx, testPool, 0, 1<<62, 10)
 	if err != nil || n != 1 {
 		t.Errorf("%d submissions are ahead (%v), want the one that waits for nothing", n, err)
 	}
 	b, err := s.Backlog(ctx)
-	if err != nil || b.Held[submission.HoldSecond] != 2 || b.Processing != 3 {
+	if err != nil || b.Held[submission.HoldSecondEndpoint] != 2 || b.Processing != 3 {
 		t.Errorf("backlog is %+v (%v), want 2 of 3 held", b, err)
 	}
 	complete(t, s, landing(leases[0], 1))
 	ok(t, s.Release(ctx, leases[1], 0, ""))
-	if b, err = s.Backlog(ctx); err != nil || b.Held[submission.HoldSecond] != 0 {
+	if b, err = s.Backlog(ctx); err != nil || b.Held[submission.HoldSecondEndpoint] != 0 {
 		t.Errorf("backlog is %+v (%v), want none held after an outcome and a release", b, err)
 	}
 }

@@ -94,7 +94,7 @@ func BenchmarkStore(b *testing.B) {
 	for _, rows := range []int{1_000, 100_000} {
 		s := openOn(b, pgtest.URL(b))
 		at := &bench{s: s, worker: fill(b, s, rows)}
-		if _, err := s.Beat(b.Context(), submission.Worker{ID: at.worker}, time.Hour); err != nil {
+		if _, err := s.Heartbeat(b.Context(), submission.Worker{ID: at.worker}, time.Hour); err != nil {
 			b.Fatal(err)
 		}
 		at.next.Store(1 << 32)
@@ -172,12 +172,12 @@ func (b *bench) moves(clients int) []benchMove {
 		}},
 		{"Ahead", func(ctx context.Context, n int) (func() error, error) {
 			return func() error {
-				return across(clients, n, func(int) error { _, err := b.s.Ahead(ctx, testPool, 0, 500, 50); return err })
+				return across(clients, n, func(int) error { _, err := b.s.CountAhead(ctx, testPool, 0, 500, 50); return err })
 			}, nil
 		}},
 		{"Reap", func(ctx context.Context, n int) (func() error, error) {
 			return func() error {
-				return across(clients, n, func(int) error { _, err := b.s.Reap(ctx); return err })
+				return across(clients, n, func(int) error { _, err := b.s.FreeDeadProcesses(ctx); return err })
 			}, nil
 		}},
 	}

@@ -21,7 +21,7 @@ type outlay struct {
 
 func (o *outlay) signFirst(n byte) {
 	a := attempt(n)
-	a.Cost, a.Ahead = 1000, 500
+	a.Cost, a.SecondLegCost = 1000, 500
 	ok(o.t, o.s.RecordAttempt(o.t.Context(), o.first, a))
 }
 
@@ -32,7 +32,7 @@ func (o *outlay) sign(n byte, p submission.Purpose) {
 }
 
 func (o *outlay) bury(l submission.Lease, n byte, paid uint64) {
-	ok(o.t, o.s.BuryAttempts(o.t.Context(), l, []submission.Burial{{Signature: solana.Signature{n}, Paid: paid}}))
+	ok(o.t, o.s.MarkAttemptsDead(o.t.Context(), l, []submission.DeadAttempt{{Signature: solana.Signature{n}, Paid: paid}}))
 }
 
 func (o *outlay) landFirst(n byte) { complete(o.t, o.s, landing(o.first, n)) }
@@ -44,7 +44,7 @@ func (o *outlay) begin() {
 	o.second = claimSettlements(o.t, o.s, o.worker)[0].Lease()
 }
 
-// land has the second leg end with a transaction, and be final.
+// writeOutcomes has the second leg end with a transaction, and be final.
 func (o *outlay) land(n byte, p submission.Phase, returned uint64) {
 	l := settled(o.second, n, p)
 	l.Returned = returned

@@ -28,7 +28,7 @@ WITH picked AS MATERIALIZED (
 	claimFree     = `s.lease_owner IS NULL AND s.due_at <= now()`
 	claimOpen     = `s.state IN ('pending', 'processing') AND ` + claimFree
 	claimDue      = claimOpen + ` AND s.root_seq < ` + lastRootSeq + ` AND s.kind IN (` + firstLegs + `)`
-	claimSettling = claimOpen + ` AND s.kind = 'settlement'`
+	claimExecutionDue = claimOpen + ` AND s.kind = 'settlement'`
 	claimLanded   = `s.state = 'completed' AND NOT s.finalized AND ` + claimFree + ` AND s.kind IN (` + firstLegs + `, 'settlement')`
 	claimAlive    = ` AND EXISTS (SELECT FROM workers w WHERE w.id = $1 AND w.until > now())`
 	claimTail     = ` LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -48,18 +48,18 @@ ORDER BY `
 	// lastRootSeq is that of settlements.
 	lastRootSeq = `9223372036854775807`
 
-	// claimBegun is what was taken up before and waits for nothing, or for a second
+	// claimStarted is what was taken up before and waits for nothing, or for a second
 	// endpoint to say what came of it: its attempts may be on the chain.
-	claimBegun = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + submission.HoldSecond + `'))`
+	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + submission.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
 	// probeSQL takes one of those that wait, in turn: each is due again later than
 	// those that were not tried since. In the order of roots the same few would be
 	// tried for ever, which may wait for something else.
-	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimBegun + ` OR s.id = (
-		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimBegun + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
+	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
+		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
-	claimSettlementsSQL = claimHead + claimSettling + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
+	claimExecutionsSQL = claimHead + claimExecutionDue + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
 	claimLandedSQL      = claimHead + claimLanded + claimAlive + ` ORDER BY ` + byArrival + claimTail + byArrival + thenByAttempt
 )
 
@@ -80,9 +80,9 @@ func (s *Store) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([
 	return s.claim(ctx, claimLandedSQL, worker, limit)
 }
 
-// ClaimSettlements implements submission.Store.
-func (s *Store) ClaimSettlements(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
-	return s.claim(ctx, claimSettlementsSQL, worker, limit)
+// ClaimSwapExecutions implements submission.Store.
+func (s *Store) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+	return s.claim(ctx, claimExecutionsSQL, worker, limit)
 }
 
 const (

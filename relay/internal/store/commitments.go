@@ -34,7 +34,7 @@ func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err
 }
 
 // Append implements commitments.Store.
-func (c *Commitments) Append(ctx context.Context, from commitments.Position, leaves []commitments.Placed, slot uint64) error {
+func (c *Commitments) Append(ctx context.Context, from commitments.Position, leaves []commitments.IndexedCommitment, slot uint64) error {
 	return c.store.inTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO commitment_index (pool) VALUES ($1) ON CONFLICT DO NOTHING`, c.pool.Bytes()); err != nil {
 			return fmt.Errorf("begin index: %w", err)
@@ -56,7 +56,7 @@ func (c *Commitments) Append(ctx context.Context, from commitments.Position, lea
 	})
 }
 
-// move changes the position from what it is thought to be: another pod may
+// writeUnderLease changes the position from what it is thought to be: another pod may
 // have changed it since.
 func (c *Commitments) move(ctx context.Context, tx pgx.Tx, from, to commitments.Position) error {
 	tag, err := tx.Exec(ctx, `UPDATE commitment_index SET leaves = $6, published = $7, slot = $8, generation = $9
@@ -99,16 +99,16 @@ func (c *Commitments) Rewind(ctx context.Context, from commitments.Position, slo
 }
 
 // Read implements commitments.Store.
-func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.Placed, error) {
+func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 	// One statement sees one moment, so leaves and generation belong together.
 	rows, err := c.store.Pool.Query(ctx, `SELECT commitment, commitments.slot FROM commitments JOIN commitment_index USING (pool)
 		WHERE pool = $1 AND generation = $2 AND leaf_index >= $3 ORDER BY leaf_index LIMIT $4`, c.pool.Bytes(), generation, from, limit)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read leaves: %w", err))
 	}
-	var out []commitments.Placed
+	var out []commitments.IndexedCommitment
 	var commitment []byte
-	var l commitments.Placed
+	var l commitments.IndexedCommitment
 	_, err = pgx.ForEachRow(rows, []any{&commitment, &l.Slot}, func() error {
 		l.Commitment = [32]byte(commitment)
 		out = append(out, l)

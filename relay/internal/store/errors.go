@@ -19,9 +19,9 @@ func isNetwork(err error) bool {
 	return errors.As(err, &n) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
-// quiet returns a logger that passes warnings and errors only: the library
+// quietMigrations returns a logger that passes warnings and errors only: the library
 // of upkeep tells of each job at Info, which for us is no change of state.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
+func quietMigrations(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
 
 type warnings struct{ slog.Handler }
 

@@ -24,12 +24,12 @@ func TestAnEpochThatAFailoverHandsOutAgainIsItsNewOwnersAlone(t *testing.T) {
 		return func(l submission.Lease) error { return all[m](l, l.Owner) }
 	}
 	record := func(l submission.Lease) error { return s.RecordAttempt(ctx, l, attempt(2)) }
-	refuse := func(l submission.Lease) error { return s.RefuseAttempt(ctx, l, solana.Signature{1}) }
+	refuse := func(l submission.Lease) error { return s.MarkAttemptRejected(ctx, l, solana.Signature{1}) }
 	bury := func(l submission.Lease) error {
-		return s.BuryAttempts(ctx, l, []submission.Burial{{Signature: solana.Signature{1}, Paid: 5000}})
+		return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}, Paid: 5000}})
 	}
 	pin := func(l submission.Lease) error {
-		return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.SignPin{{Sign: "plain", Signature: solana.Signature{1}}}))
+		return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.ProofAPin{{Encoding: "plain", Signature: solana.Signature{1}}}))
 	}
 	batch := func(write func(context.Context, []submission.Landing) ([]submission.Lease, error), one func(submission.Lease) submission.Landing) write {
 		return func(l submission.Lease) error { return oneLease(write(ctx, []submission.Landing{one(l)})) }
@@ -57,7 +57,7 @@ func TestAnEpochThatAFailoverHandsOutAgainIsItsNewOwnersAlone(t *testing.T) {
 		"a settlement is released":           {settlementOf, submission.Processing, of(submission.MoveRelease), false},
 		"an execution is recorded":           {settlementOf, submission.Processing, record, false},
 		"an execution is buried":             {settlementOf, submission.Processing, bury, false},
-		"a swap's phase is noted":            {settlementOf, submission.Processing, func(l submission.Lease) error { return s.NoteSwap(ctx, l, submission.PhaseQuoted, 7) }, false},
+		"a swap's phase is noted":            {settlementOf, submission.Processing, func(l submission.Lease) error { return s.UpdateSwap(ctx, l, submission.PhaseQuoted, 7) }, false},
 		"a settlement completes":             {settlementOf, submission.Processing, batch(s.Complete, executed), false},
 		"a settlement is finalized":          {settlementOf, submission.Completed, batch(finalize, executed), false},
 		"a completed settlement is reopened": {settlementOf, submission.Completed, of(submission.MoveReopen), false},

@@ -12,10 +12,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// beatSQL says whether the worker's time had passed. The row is locked before it
+// heartbeatSQL says whether the worker's time had passed. The row is locked before it
 // is judged: either the reaper has taken it, and it is made again, or the reaper
 // leaves it alone.
-const beatSQL = `
+const heartbeatSQL = `
 WITH before AS MATERIALIZED (
 	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE
 ), beat AS (
@@ -26,30 +26,30 @@ WITH before AS MATERIALIZED (
 )
 SELECT COALESCE((SELECT lapsed FROM beat), true)`
 
-// Beat implements submission.Store. The first beat of a worker says lapsed as
+// Heartbeat implements submission.Store. The first beat of a worker says lapsed as
 // well: nobody can tell it from one that was forgotten.
-func (s *Store) Beat(ctx context.Context, w submission.Worker, lease time.Duration) (lapsed bool, err error) {
+func (s *Store) Heartbeat(ctx context.Context, w submission.Worker, lease time.Duration) (lapsed bool, err error) {
 	pool := s.Heartbeats
 	if pool == nil {
 		pool = s.Pool
 	}
-	if err := pool.QueryRow(ctx, beatSQL, w.ID, lease, w.Hold).Scan(&lapsed); err != nil {
+	if err := pool.QueryRow(ctx, heartbeatSQL, w.ID, lease, w.PausedBy).Scan(&lapsed); err != nil {
 		return false, unavailable(fmt.Errorf("keep the process's leases: %w", err))
 	}
 	return lapsed, nil
 }
 
 const (
-	// reapSQL forgets workers that stopped beating. A locked row belongs to one
+	// forgetDeadSQL forgets workers that stopped beating. A locked row belongs to one
 	// that beats at this moment, or to another reaper.
-	reapSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
+	forgetDeadSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
-	// freeSQL frees what is held by workers that are not known: reaped now or
+	// freeLeasesSQL frees what is held by workers that are not known: reaped now or
 	// before, or gone while a claim of theirs was under way. It steps from holder
 	// to holder through the index and looks at the rows of each that is gone, so
 	// that it costs as much as there are holders, however much they hold.
 	// Locked rows are being written; they are freed by the next pass.
-	freeSQL = `
+	freeLeasesSQL = `
 WITH RECURSIVE holder (id) AS (
 	(SELECT lease_owner FROM submissions WHERE lease_owner IS NOT NULL ORDER BY lease_owner LIMIT 1)
 	UNION ALL
@@ -69,13 +69,13 @@ UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now()
 	freeBatch = 500
 )
 
-// Reap implements submission.Store.
-func (s *Store) Reap(ctx context.Context) (freed int, err error) {
-	if _, err := s.Pool.Exec(ctx, reapSQL); err != nil {
+// FreeDeadProcesses implements submission.Store.
+func (s *Store) FreeDeadProcesses(ctx context.Context) (freed int, err error) {
+	if _, err := s.Pool.Exec(ctx, forgetDeadSQL); err != nil {
 		return 0, unavailable(fmt.Errorf("forget dead workers: %w", err))
 	}
 	for {
-		tag, err := s.Pool.Exec(ctx, freeSQL, freeBatch)
+		tag, err := s.Pool.Exec(ctx, freeLeasesSQL, freeBatch)
 		if err != nil {
 			return freed, unavailable(fmt.Errorf("free the leases of dead workers: %w", err))
 		}
@@ -86,29 +86,29 @@ func (s *Store) Reap(ctx context.Context) (freed int, err error) {
 	}
 }
 
-// retireSQL locks in the order of ids, as every statement does that writes
+// releaseAllSQL locks in the order of ids, as every statement does that writes
 // many submissions and waits, so that none waits for another in a circle.
-const retireSQL = `
+const releaseAllSQL = `
 WITH retired AS (DELETE FROM workers WHERE id = $1
 ), picked AS MATERIALIZED (
 	SELECT id FROM submissions WHERE lease_owner = $1 ORDER BY id FOR UPDATE
 )
 UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id AND s.lease_owner = $1`
 
-// Retire implements submission.Store.
-func (s *Store) Retire(ctx context.Context, worker uuid.UUID) (freed int, err error) {
-	tag, err := s.Pool.Exec(ctx, retireSQL, worker)
+// ReleaseAll implements submission.Store.
+func (s *Store) ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error) {
+	tag, err := s.Pool.Exec(ctx, releaseAllSQL, worker)
 	if err != nil {
 		return 0, unavailable(fmt.Errorf("give the process's leases back: %w", err))
 	}
 	return int(tag.RowsAffected()), nil
 }
 
-const heldSQL = `SELECT id, epoch, lease_owner FROM submissions WHERE lease_owner = $1`
+const leasesSQL = `SELECT id, epoch, lease_owner FROM submissions WHERE lease_owner = $1`
 
-// Held implements submission.Store.
-func (s *Store) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
-	leases, err := collect(ctx, s, pgx.RowToStructByPos[submission.Lease], heldSQL, worker)
+// Leases implements submission.Store.
+func (s *Store) Leases(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
+	leases, err := collect(ctx, s, pgx.RowToStructByPos[submission.Lease], leasesSQL, worker)
 	if err != nil {
 		return nil, fmt.Errorf("list the process's leases: %w", err)
 	}
@@ -138,9 +138,9 @@ func (s *Store) write(ctx context.Context, what, sql string, args ...any) error 
 	return nil
 }
 
-// move runs one statement under a lease that returns a row, or none when the
+// writeUnderLease runs one statement under a lease that returns a row, or none when the
 // lease is lost.
-func (s *Store) move(ctx context.Context, what, sql string, args ...any) error {
+func (s *Store) writeUnderLease(ctx context.Context, what, sql string, args ...any) error {
 	var wrote bool
 	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&wrote)
 	if errors.Is(err, pgx.ErrNoRows) {

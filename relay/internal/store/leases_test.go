@@ -37,18 +37,18 @@ func TestABeatKeepsAllLeasesAndTellsWhenTheyHadRunOut(t *testing.T) {
 	if !beat(t, s, w, time.Minute) {
 		t.Error("a beat that came too late tells of no lapse")
 	}
-	if n, err := s.Reap(t.Context()); err != nil || n != 0 {
+	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 0 {
 		t.Errorf("reap frees %d (%v) of a worker that beats again, want none", n, err)
 	}
 	ok(t, s.RecordAttempt(t.Context(), l, attempt(1))) // nobody took it meanwhile
 	lapse(t, s, w)
-	if n, err := s.Reap(t.Context()); err != nil || n != 1 {
+	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 1 {
 		t.Errorf("reap frees %d (%v), want one", n, err)
 	}
 	if !beat(t, s, w, time.Minute) {
 		t.Error("a worker that was forgotten is not told")
 	}
-	if leases, err := s.Held(t.Context(), w); err != nil || len(leases) != 0 {
+	if leases, err := s.Leases(t.Context(), w); err != nil || len(leases) != 0 {
 		t.Errorf("the worker that was reaped holds %v (%v), want nothing", leases, err)
 	}
 }
@@ -60,7 +60,7 @@ func TestHeldListsWhatTheDatabaseSaysAWorkerHolds(t *testing.T) {
 	want := []submission.Lease{stateOf(t, s, submission.Processing, w, 1), stateOf(t, s, submission.Completed, w, 2)}
 	_ = stateOf(t, s, submission.Processing, other, 3)
 	_ = stateOf(t, s, submission.Failed, w, 4)
-	got, err := s.Held(t.Context(), w)
+	got, err := s.Leases(t.Context(), w)
 	byID := func(a, b submission.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) }
 	slices.SortFunc(want, byID)
 	slices.SortFunc(got, byID)
@@ -76,7 +76,7 @@ func TestWhatADeadWorkerHeldIsDueAtOnceUnderANewEpoch(t *testing.T) {
 	open1, landed := stateOf(t, s, submission.Processing, dead, 1), stateOf(t, s, submission.Completed, dead, 2)
 	kept := stateOf(t, s, submission.Processing, living, 3)
 	lapse(t, s, dead)
-	if n, err := s.Reap(ctx); err != nil || n != 2 {
+	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 2 {
 		t.Fatalf("reap frees %d (%v), want the two of the dead worker", n, err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM workers`); n != 1 {
@@ -106,7 +106,7 @@ func TestWhatIsHeldByNobodyKnownIsFreed(t *testing.T) {
 	}
 	exec(t, s, `DELETE FROM workers`)
 	exec(t, s, `UPDATE submissions SET lease_owner = gen_random_uuid()`) // three holders
-	if n, err := s.Reap(t.Context()); err != nil || n != 3 {
+	if n, err := s.FreeDeadProcesses(t.Context()); err != nil || n != 3 {
 		t.Errorf("reap frees %d (%v), want all three", n, err)
 	}
 }
@@ -119,10 +119,10 @@ func TestTheReaperLeavesAWorkerAloneThatBeatsAtThisMoment(t *testing.T) {
 	lapse(t, s, w)
 	tx := begin(t, s)
 	var lapsed bool
-	if err := tx.QueryRow(ctx, beatSQL, w, time.Minute, "").Scan(&lapsed); err != nil || !lapsed {
+	if err := tx.QueryRow(ctx, heartbeatSQL, w, time.Minute, "").Scan(&lapsed); err != nil || !lapsed {
 		t.Fatalf("beat: %v, lapsed %t, want true", err, lapsed)
 	}
-	if n, err := s.Reap(ctx); err != nil || n != 0 { // it does not wait
+	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 0 { // it does not wait
 		t.Errorf("reap frees %d (%v) while the worker beats, want none", n, err)
 	}
 	ok(t, tx.Commit(ctx))
@@ -136,16 +136,16 @@ func TestABeatWaitsForTheReaperAndIsThenToldOfIt(t *testing.T) {
 	l := stateOf(t, s, submission.Processing, w, 1)
 	lapse(t, s, w)
 	tx := begin(t, s)
-	if _, err := tx.Exec(ctx, reapSQL); err != nil {
+	if _, err := tx.Exec(ctx, forgetDeadSQL); err != nil {
 		t.Fatal(err)
 	}
 	told := make(chan bool, 1)
 	go func() {
-		lapsed, err := s.Beat(ctx, submission.Worker{ID: w}, time.Minute)
+		lapsed, err := s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
 		told <- lapsed && err == nil
 	}()
 	waitForLock(t, s)
-	if _, err := tx.Exec(ctx, freeSQL, freeBatch); err != nil {
+	if _, err := tx.Exec(ctx, freeLeasesSQL, freeBatch); err != nil {
 		t.Fatal(err)
 	}
 	ok(t, tx.Commit(ctx))
@@ -173,11 +173,11 @@ func TestTheHeirSeesTheAttemptThatWasBeingRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	lapse(t, s, w)
-	if n, err := s.Reap(ctx); err != nil || n != 0 {
+	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 0 {
 		t.Errorf("reap frees %d (%v) while the attempt is being written, want none", n, err)
 	}
 	ok(t, tx.Commit(ctx))
-	if n, err := s.Reap(ctx); err != nil || n != 1 {
+	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
 		t.Fatalf("the next reap frees %d (%v), want one", n, err)
 	}
 	if got := claim(t, s, worker(t, s)); len(got) != 1 || len(got[0].Live) != 1 {
@@ -200,7 +200,7 @@ func TestManyReapersFreeEachRowOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			n, err := s.Reap(ctx)
+			n, err := s.FreeDeadProcesses(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			freed += n
@@ -210,7 +210,7 @@ func TestManyReapersFreeEachRowOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	n, err := s.Reap(ctx) // what was locked by one while another looked
+	n, err := s.FreeDeadProcesses(ctx) // what was locked by one while another looked
 	ok(t, err)
 	if freed += n; freed != rows {
 		t.Errorf("%d rows were freed, want %d", freed, rows)
@@ -242,7 +242,7 @@ func TestRetiringGivesEverythingBackAtOnce(t *testing.T) {
 	_ = stateOf(t, s, submission.Processing, w, 1)
 	_ = stateOf(t, s, submission.Completed, w, 2)
 	_ = stateOf(t, s, submission.Processing, other, 3)
-	if n, err := s.Retire(ctx, w); err != nil || n != 2 {
+	if n, err := s.ReleaseAll(ctx, w); err != nil || n != 2 {
 		t.Fatalf("retire frees %d (%v), want two", n, err)
 	}
 	if got, err := s.ClaimLanded(ctx, other, 10); err != nil || len(got) != 1 || len(claim(t, s, other)) != 1 {

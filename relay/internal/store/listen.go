@@ -18,8 +18,8 @@ const (
 	dueChannel  = `'relaypool_due_' || md5(current_schema())`
 )
 
-// Wake implements submission.Store.
-func (s *Store) Wake(ctx context.Context) error {
+// NotifyDue implements submission.Store.
+func (s *Store) NotifyDue(ctx context.Context) error {
 	if _, err := s.Pool.Exec(ctx, `SELECT pg_notify(`+dueChannel+`, '')`); err != nil {
 		return unavailable(fmt.Errorf("wake workers: %w", err))
 	}
@@ -30,7 +30,7 @@ func (s *Store) Wake(ctx context.Context) error {
 // something became due, until ctx ends or the connection breaks. It needs a
 // connection of its own, which a transaction-pooling proxy does not give: who
 // waits looks at the rows as well.
-func (s *Store) Listen(ctx context.Context, h submission.Heard) error {
+func (s *Store) Listen(ctx context.Context, h submission.Notifications) error {
 	pooled, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return unavailable(fmt.Errorf("connect to listen: %w", err))

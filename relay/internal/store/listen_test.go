@@ -22,10 +22,10 @@ func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
 	listening, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.Listen(listening, submission.Heard{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
+		ended <- s.Listen(listening, submission.Notifications{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
 	}()
 	for heard := false; !heard; { // the listener may not be connected yet
-		ok(t, s.Wake(ctx))
+		ok(t, s.NotifyDue(ctx))
 		select {
 		case <-due:
 			heard = true

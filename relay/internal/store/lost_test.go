@@ -92,11 +92,11 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 				return err
 			},
 			after: func(t *testing.T, s *Store, _ submission.Lease, w submission.Worker, n uint64) bool {
-				got, err := s.Repeat(t.Context(), withdrawal(n, n+1000), make([]byte, 32)) // what the client does
+				got, err := s.FindRepeated(t.Context(), withdrawal(n, n+1000), make([]byte, 32)) // what the client does
 				ok(t, err)
 				parts := one[int](t, s, `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM requests)
 					+ (SELECT count(*) FROM reservations) + (SELECT count(*) FROM idempotency_keys)`)
-				leases, err := s.Held(t.Context(), w.ID)
+				leases, err := s.Leases(t.Context(), w.ID)
 				ok(t, err)
 				if made := got != nil; made && (parts != 5 || len(leases) != 1) || !made && (parts != 0 || len(leases) != 0) {
 					t.Errorf("the submission is there: %t, with %d rows of 5, and %d leases", made, parts, len(leases))
@@ -111,7 +111,7 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 				return err
 			},
 			after: func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, _ uint64) bool {
-				leases, err := s.Held(t.Context(), w.ID)
+				leases, err := s.Leases(t.Context(), w.ID)
 				ok(t, err)
 				if len(leases) == 0 {
 					return false
@@ -146,11 +146,11 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		"finalize": {
 			state: submission.Completed,
 			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
-				_, err := s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.SignPin{{Sign: "plain", Signature: solana.Signature{1}}})
+				_, err := s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.ProofAPin{{Encoding: "plain", Signature: solana.Signature{1}}})
 				return err
 			},
 			after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
-				sign, err := s.PinnedSign(t.Context(), [32]byte{})
+				sign, err := s.PinnedProofA(t.Context(), [32]byte{})
 				ok(t, err)
 				if got := get(t, s, l.ID).Finalized; got != (sign != "") {
 					t.Errorf("finalized: %t, pinned: %q", got, sign)

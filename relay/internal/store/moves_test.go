@@ -30,7 +30,7 @@ func oneLease(lost []submission.Lease, err error) error {
 func moves(ctx context.Context, s *Store) map[submission.Move]func(l submission.Lease, worker uuid.UUID) error {
 	return map[submission.Move]func(submission.Lease, uuid.UUID) error{
 		submission.MoveClaim: func(l submission.Lease, w uuid.UUID) error {
-			for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimSettlements, s.ClaimLanded} {
+			for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
 				got, err := claim(ctx, w, 10)
 				if err != nil {
 					return err
@@ -139,19 +139,19 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 	loses := map[string]func(t *testing.T, s *Store, l submission.Lease, holder uuid.UUID){
 		"reaped": func(t *testing.T, s *Store, _ submission.Lease, holder uuid.UUID) {
 			lapse(t, s, holder)
-			if n, err := s.Reap(ctx); err != nil || n != 1 {
+			if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
 				t.Fatalf("reap frees %d, %v, want one", n, err)
 			}
 		},
 		"reaped and claimed by another": func(t *testing.T, s *Store, l submission.Lease, holder uuid.UUID) {
 			lapse(t, s, holder)
-			if n, err := s.Reap(ctx); err != nil || n != 1 {
+			if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
 				t.Fatalf("reap frees %d, %v, want one", n, err)
 			}
 			claimAny(t, s, l.ID)
 		},
 		"retired": func(t *testing.T, s *Store, _ submission.Lease, holder uuid.UUID) {
-			if n, err := s.Retire(ctx, holder); err != nil || n != 1 {
+			if n, err := s.ReleaseAll(ctx, holder); err != nil || n != 1 {
 				t.Fatalf("retire frees %d, %v, want one", n, err)
 			}
 		},
@@ -179,13 +179,13 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				writes := moves(ctx, s)
 				delete(writes, submission.MoveClaim)
 				writes["refuse attempt"] = func(l submission.Lease, _ uuid.UUID) error {
-					return s.RefuseAttempt(ctx, l, solana.Signature{1})
+					return s.MarkAttemptRejected(ctx, l, solana.Signature{1})
 				}
 				writes["bury"] = func(l submission.Lease, _ uuid.UUID) error {
-					return s.BuryAttempts(ctx, l, []submission.Burial{{Signature: solana.Signature{1}}})
+					return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}}})
 				}
 				writes["finalize with a pin"] = func(l submission.Lease, _ uuid.UUID) error {
-					return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.SignPin{{Sign: "plain", Signature: solana.Signature{1}}}))
+					return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.ProofAPin{{Encoding: "plain", Signature: solana.Signature{1}}}))
 				}
 				for move, write := range writes {
 					if err := write(l, w); !errors.Is(err, submission.ErrLeaseLost) {
@@ -243,14 +243,14 @@ func TestASubmissionFailsOnlyWhenEveryAttemptIsBuried(t *testing.T) {
 	if err := s.Fail(ctx, c.Lease(), why); !errors.Is(err, submission.ErrLeaseLost) {
 		t.Fatalf("a submission fails while its attempts can land: %v", err)
 	}
-	ok(t, s.BuryAttempts(ctx, c.Lease(), []submission.Burial{{Signature: solana.Signature{1}, Paid: 5000}}))
+	ok(t, s.MarkAttemptsDead(ctx, c.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{1}, Paid: 5000}}))
 	if err := s.Fail(ctx, c.Lease(), why); !errors.Is(err, submission.ErrLeaseLost) {
 		t.Fatalf("a submission fails while one of its attempts can land: %v", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 2 {
 		t.Fatalf("%d nullifiers are reserved after the refused failure, want both", n)
 	}
-	ok(t, s.BuryAttempts(ctx, c.Lease(), []submission.Burial{{Signature: solana.Signature{2}}}))
+	ok(t, s.MarkAttemptsDead(ctx, c.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{2}}}))
 	ok(t, s.Fail(ctx, c.Lease(), why))
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 0 {
 		t.Errorf("%d nullifiers are reserved after the failure, want none", n)
@@ -309,8 +309,8 @@ func TestAttemptsComeBackAsTheyWereWritten(t *testing.T) {
 		a.Raw = bytes.Repeat([]byte{n}, 1232)
 		ok(t, s.RecordAttempt(ctx, c.Lease(), a))
 	}
-	ok(t, s.BuryAttempts(ctx, c.Lease(), []submission.Burial{{Signature: solana.Signature{1}}}))
-	ok(t, s.RefuseAttempt(ctx, c.Lease(), solana.Signature{3}))
+	ok(t, s.MarkAttemptsDead(ctx, c.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{1}}}))
+	ok(t, s.MarkAttemptRejected(ctx, c.Lease(), solana.Signature{3}))
 	ok(t, s.Release(ctx, c.Lease(), 0, "fee_payer_empty"))
 	got := claim(t, s, worker(t, s))
 	if len(got) != 1 || got[0].ID != c.ID || got[0].Epoch != c.Epoch+1 || got[0].Hold != "fee_payer_empty" {
@@ -318,7 +318,7 @@ func TestAttemptsComeBackAsTheyWereWritten(t *testing.T) {
 	}
 	want := func(n byte, refused bool) submission.Attempt {
 		a := attempt(n)
-		a.Raw, a.Refused = bytes.Repeat([]byte{n}, 1232), refused
+		a.Raw, a.Rejected = bytes.Repeat([]byte{n}, 1232), refused
 		return a
 	}
 	for _, list := range [][]submission.Attempt{got[0].Live, got[0].Dead} {
@@ -354,20 +354,20 @@ func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
 	if got := spent(true); got != 1009 {
 		t.Errorf("transfers spent %d, want 1009", got)
 	}
-	burial := []submission.Burial{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
+	burial := []submission.DeadAttempt{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
 	for range 2 { // a burial that is told twice takes back once
-		ok(t, s.BuryAttempts(ctx, w.Lease(), burial))
+		ok(t, s.MarkAttemptsDead(ctx, w.Lease(), burial))
 		if got := spent(false); got != 1002+5 {
 			t.Errorf("after the burial %d lamports are spent, want the live one's 1002 and the 5 that were paid", got)
 		}
 	}
 	// Of another submission nothing is buried.
-	ok(t, s.BuryAttempts(ctx, w.Lease(), []submission.Burial{{Signature: solana.Signature{9}}}))
+	ok(t, s.MarkAttemptsDead(ctx, w.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{9}}}))
 	if got := spent(true); got != 1009 {
 		t.Errorf("transfers spent %d after another's burial, want 1009", got)
 	}
 	// A transfer gives back to the transfers' sum, and to no other.
-	ok(t, s.BuryAttempts(ctx, tr.Lease(), []submission.Burial{{Signature: solana.Signature{9}, Paid: 5}}))
+	ok(t, s.MarkAttemptsDead(ctx, tr.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{9}, Paid: 5}}))
 	if transfers, others := spent(true), spent(false); transfers != 5 || others != 1002+5 {
 		t.Errorf("after a transfer's burial transfers spent %d and others %d, want the 5 that were paid, and %d", transfers, others, 1002+5)
 	}

@@ -51,7 +51,7 @@ WITH landing AS MATERIALIZED (
 ), funded AS (
 	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM begun b JOIN done d ON d.id = b.parent
 )
-SELECT id, epoch, owner, ` + tellDone + ` FROM done`
+SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 
 	finalizeSQL = landings + `'completed' ORDER BY s.id FOR UPDATE OF s
 ), done AS (
@@ -83,28 +83,28 @@ SELECT id, epoch, owner, ` + tellDone + ` FROM done`
 ), back AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 
-	// tellDone wakes those who wait for a row's submission: of a settlement the
+	// notifyDone wakes those who wait for a row's submission: of a settlement the
 	// clients know its parent alone.
-	tellDone = `pg_notify(` + doneChannel + `, id::text)::text || CASE WHEN parent IS NOT NULL THEN pg_notify(` + doneChannel + `, parent::text)::text ELSE '' END`
+	notifyDone = `pg_notify(` + doneChannel + `, id::text)::text || CASE WHEN parent IS NOT NULL THEN pg_notify(` + doneChannel + `, parent::text)::text ELSE '' END`
 )
 
 // Complete implements submission.Store.
 func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []submission.Lease, err error) {
-	return s.land(ctx, "complete submissions", completeSQL, l)
+	return s.writeOutcomes(ctx, "complete submissions", completeSQL, l)
 }
 
 // Finalize implements submission.Store. A pin counts only with the landing that
 // taught it, and takes the place of one of the other sign.
-func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.SignPin) (lost []submission.Lease, err error) {
+func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.ProofAPin) (lost []submission.Lease, err error) {
 	keys, signs, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
 	for i := range pins {
-		keys[i], signs[i], signatures[i] = pins[i].KeyHash[:], pins[i].Sign, pins[i].Signature[:]
+		keys[i], signs[i], signatures[i] = pins[i].KeyHash[:], pins[i].Encoding, pins[i].Signature[:]
 	}
-	return s.land(ctx, "finalize submissions", finalizeSQL, l, keys, signs, signatures)
+	return s.writeOutcomes(ctx, "finalize submissions", finalizeSQL, l, keys, signs, signatures)
 }
 
-// land runs one of the two statements and returns the leases of which it wrote nothing.
-func (s *Store) land(ctx context.Context, what, sql string, l []submission.Landing, more ...any) ([]submission.Lease, error) {
+// writeOutcomes runs one of the two statements and returns the leases of which it wrote nothing.
+func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submission.Landing, more ...any) ([]submission.Lease, error) {
 	if len(l) == 0 {
 		return nil, nil
 	}
@@ -161,7 +161,7 @@ SELECT true FROM reopened`
 
 // Reopen implements submission.Store.
 func (s *Store) Reopen(ctx context.Context, l submission.Lease) error {
-	return s.move(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch, l.Owner)
+	return s.writeUnderLease(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch, l.Owner)
 }
 
 const (
@@ -191,7 +191,7 @@ WITH failed AS (
 	DELETE FROM reservations v USING failed f, requests r, unnest(r.spends) AS n
 	WHERE r.submission_id = f.id AND v.pool = f.pool AND v.nullifier = n AND v.submission_id = f.id
 )
-SELECT true, ` + tellDone + ` FROM failed`
+SELECT true, ` + notifyDone + ` FROM failed`
 )
 
 // Fail implements submission.Store.

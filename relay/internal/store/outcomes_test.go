@@ -24,7 +24,7 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	if got.State != submission.Completed || got.Finalized || *got.Signature != o.Signature || got.Slot != 77 || *got.Root != root || !cmp.Equal(got.LeafIndices, o.LeafIndices) || got.CompletedAt == nil {
 		t.Errorf("completed row is %+v", got)
 	}
-	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "" {
+	if sign, err := s.PinnedProofA(ctx, [32]byte{8}); err != nil || sign != "" {
 		t.Errorf("a sign is pinned before finality: %q, %v", sign, err)
 	}
 	ok(t, s.Reopen(ctx, c.Lease()))
@@ -32,12 +32,12 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 		t.Errorf("reopened row is %+v", got)
 	}
 	complete(t, s, l)
-	pin := submission.SignPin{KeyHash: [32]byte{8}, Sign: "negated", Signature: o.Signature}
+	pin := submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "negated", Signature: o.Signature}
 	finalize(t, s, submission.Landing{Lease: c.Lease(), Outcome: submission.Outcome{Signature: o.Signature, Slot: 78}}, pin)
 	if got = get(t, s, c.ID); !got.Finalized || got.RolledBack || got.Slot != 78 || !cmp.Equal(got.LeafIndices, o.LeafIndices) {
 		t.Errorf("finalized row is %+v", got)
 	}
-	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "negated" {
+	if sign, err := s.PinnedProofA(ctx, [32]byte{8}); err != nil || sign != "negated" {
 		t.Errorf("pinned sign is %q, want negated (%v)", sign, err)
 	}
 	if _, err := s.Accept(ctx, withdrawal(1, 9), nil, nil); err == nil {
@@ -46,22 +46,22 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	// A later landing that shows otherwise is evidence, and an operator may forget it.
 	d := held(t, s, withdrawal(11, 12))
 	complete(t, s, landing(d.Lease(), 2))
-	finalize(t, s, landing(d.Lease(), 2), submission.SignPin{KeyHash: [32]byte{8}, Sign: "plain", Signature: solana.Signature{2}})
-	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "plain" {
+	finalize(t, s, landing(d.Lease(), 2), submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "plain", Signature: solana.Signature{2}})
+	if sign, err := s.PinnedProofA(ctx, [32]byte{8}); err != nil || sign != "plain" {
 		t.Errorf("the pin is %q (%v), want plain, which has landed since", sign, err)
 	}
 	e := held(t, s, withdrawal(13, 14))
 	complete(t, s, landing(e.Lease(), 3))
-	finalize(t, s, landing(e.Lease(), 3), submission.SignPin{KeyHash: [32]byte{8}, Sign: "plain", Signature: solana.Signature{3}},
-		submission.SignPin{KeyHash: [32]byte{9}, Sign: "plain", Signature: solana.Signature{4}})
-	pins, err := s.Pins(ctx)
-	if err != nil || len(pins) != 1 || pins[0].Sign != "plain" || pins[0].Signature != (solana.Signature{2}) || pins[0].KeyHash != [32]byte{8} || pins[0].Since.IsZero() {
+	finalize(t, s, landing(e.Lease(), 3), submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "plain", Signature: solana.Signature{3}},
+		submission.ProofAPin{KeyHash: [32]byte{9}, Encoding: "plain", Signature: solana.Signature{4}})
+	pins, err := s.ProofAPins(ctx)
+	if err != nil || len(pins) != 1 || pins[0].Encoding != "plain" || pins[0].Signature != (solana.Signature{2}) || pins[0].KeyHash != [32]byte{8} || pins[0].Since.IsZero() {
 		t.Errorf("pins are %+v (%v), want the one that signature 2 taught", pins, err)
 	}
-	if n, err := s.ForgetPins(ctx); err != nil || n != 1 {
+	if n, err := s.ForgetProofAPins(ctx); err != nil || n != 1 {
 		t.Errorf("%d pins were forgotten (%v), want 1", n, err)
 	}
-	if sign, err := s.PinnedSign(ctx, [32]byte{8}); err != nil || sign != "" {
+	if sign, err := s.PinnedProofA(ctx, [32]byte{8}); err != nil || sign != "" {
 		t.Errorf("the pin is %q (%v) after it was forgotten", sign, err)
 	}
 }
@@ -99,16 +99,16 @@ func TestABatchWritesWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
 	if diff := cmp.Diff(lostLeases, lost); diff != "" || err != nil {
 		t.Errorf("completing (%v) loses (-want +got):\n%s", err, diff)
 	}
-	var pins []submission.SignPin
+	var pins []submission.ProofAPin
 	for i, l := range batch {
-		pins = append(pins, submission.SignPin{KeyHash: [32]byte{byte(i)}, Sign: "plain", Signature: l.Signature})
+		pins = append(pins, submission.ProofAPin{KeyHash: [32]byte{byte(i)}, Encoding: "plain", Signature: l.Signature})
 	}
 	lost, err = s.Finalize(ctx, batch, pins)
 	if diff := cmp.Diff(lostLeases, lost); diff != "" || err != nil {
 		t.Errorf("finalizing (%v) loses (-want +got):\n%s", err, diff)
 	}
 	for i, l := range batch {
-		sign, err := s.PinnedSign(ctx, [32]byte{byte(i)})
+		sign, err := s.PinnedProofA(ctx, [32]byte{byte(i)})
 		ok(t, err)
 		if gone := i == 1 || i == 3 || i == 4; gone != (sign == "") {
 			t.Errorf("landing %d pins %q: a landing that is not ours teaches nothing", i, sign)

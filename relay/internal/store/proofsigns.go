@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// PinnedSign implements submission.Store.
-func (s *Store) PinnedSign(ctx context.Context, keyHash [32]byte) (string, error) {
+// PinnedProofA implements submission.Store.
+func (s *Store) PinnedProofA(ctx context.Context, keyHash [32]byte) (string, error) {
 	var sign string
 	err := s.Pool.QueryRow(ctx, `SELECT sign FROM proof_signs WHERE key_hash = $1`, keyHash[:]).Scan(&sign)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -24,14 +24,14 @@ func (s *Store) PinnedSign(ctx context.Context, keyHash [32]byte) (string, error
 	return sign, nil
 }
 
-// Pin is a pinned sign of a proof's A, with what taught it and since when.
-type Pin struct {
-	submission.SignPin
+// ProofAPin is a pinned sign of a proof's A, with what taught it and since when.
+type ProofAPin struct {
+	submission.ProofAPin
 	Since time.Time
 }
 
-// Pins lists the pinned signs of all verifying keys.
-func (s *Store) Pins(ctx context.Context) ([]Pin, error) {
+// ProofAPins lists the pinned signs of all verifying keys.
+func (s *Store) ProofAPins(ctx context.Context) ([]ProofAPin, error) {
 	type row struct {
 		Key, Signature []byte
 		Sign           string
@@ -41,17 +41,17 @@ func (s *Store) Pins(ctx context.Context) ([]Pin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list pinned proof signs: %w", err)
 	}
-	pins := make([]Pin, len(rows))
+	pins := make([]ProofAPin, len(rows))
 	for i, r := range rows {
-		pins[i] = Pin{SignPin: submission.SignPin{Sign: r.Sign}, Since: r.Since}
+		pins[i] = ProofAPin{ProofAPin: submission.ProofAPin{Encoding: r.Sign}, Since: r.Since}
 		copy(pins[i].KeyHash[:], r.Key)
 		copy(pins[i].Signature[:], r.Signature)
 	}
 	return pins, nil
 }
 
-// ForgetPins deletes all pinned signs: what is finalized next pins anew.
-func (s *Store) ForgetPins(ctx context.Context) (n int64, err error) {
+// ForgetProofAPins deletes all pinned signs: what is finalized next pins anew.
+func (s *Store) ForgetProofAPins(ctx context.Context) (n int64, err error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM proof_signs`)
 	if err != nil {
 		return 0, unavailable(fmt.Errorf("forget pinned proof signs: %w", err))

@@ -20,8 +20,8 @@ const (
 		WHERE v.pool = $1 AND v.nullifier = ANY($2::bytea[])`
 )
 
-// stands is what an idempotency key stands for.
-type stands struct {
+// earlier is what an idempotency key stands for.
+type earlier struct {
 	ID          uuid.UUID
 	ContentHash []byte
 }
@@ -34,22 +34,22 @@ type reservation struct {
 	ContentHash []byte
 }
 
-// Repeat implements submission.Store.
-func (s *Store) Repeat(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
-	key, taken, err := s.lookUp(ctx, sub, keyHash)
+// FindRepeated implements submission.Store.
+func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
+	key, taken, err := s.findRepeated(ctx, sub, keyHash)
 	if err != nil {
 		return nil, err
 	}
 	hash := submission.ContentHash(sub.Call)
 	if key != nil {
-		earlier, err := s.replay(ctx, *key, hash)
+		earlier, err := s.findByKey(ctx, *key, hash)
 		if err != nil || earlier != nil {
 			return earlier, err
 		}
 	}
 	for _, r := range taken {
 		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
-			earlier, err := s.found(ctx, *r.ID)
+			earlier, err := s.sameContent(ctx, *r.ID)
 			if earlier != nil {
 				// A key of this request stands for nothing: its sender may be anybody.
 				earlier.Repeated = true
@@ -69,21 +69,21 @@ func (s *Store) Repeat(ctx context.Context, sub *submission.Submission, keyHash 
 	return nil, nil //nolint:nilnil // nil is "new", as documented
 }
 
-// lookUp asks for key and nullifiers in one round trip.
-func (s *Store) lookUp(ctx context.Context, sub *submission.Submission, keyHash []byte) (*stands, []reservation, error) {
-	var key *stands
+// findRepeated asks for key and nullifiers in one round trip.
+func (s *Store) findRepeated(ctx context.Context, sub *submission.Submission, keyHash []byte) (*earlier, []reservation, error) {
+	var key *earlier
 	var taken []reservation
 	b := &pgx.Batch{}
 	if keyHash != nil {
 		b.Queue(replaySQL, keyHash, idempotencyWindow).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[stands])
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[earlier])
 			if len(found) > 0 {
 				key = &found[0]
 			}
 			return err
 		})
 	}
-	b.Queue(reservedSQL, sub.Pool.Bytes(), byteSlices(spends(sub))).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(reservedSQL, sub.Pool.Bytes(), byteSlices(nullifiersOf(sub))).Query(func(rows pgx.Rows) (err error) {
 		taken, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
 		return err
 	})
@@ -93,17 +93,17 @@ func (s *Store) lookUp(ctx context.Context, sub *submission.Submission, keyHash 
 	return key, taken, nil
 }
 
-// replay gives what the key stands for, if the content is the same.
-func (s *Store) replay(ctx context.Context, key stands, hash [32]byte) (*submission.Submission, error) {
+// findByKey gives what the key stands for, if the content is the same.
+func (s *Store) findByKey(ctx context.Context, key earlier, hash [32]byte) (*submission.Submission, error) {
 	if !bytes.Equal(key.ContentHash, hash[:]) {
 		return nil, refusal.New(refusal.IdempotencyKeyReused,
 			"this Idempotency-Key was used within 24 hours for other public inputs or another destination: send a new key with new content")
 	}
-	return s.found(ctx, key.ID)
+	return s.sameContent(ctx, key.ID)
 }
 
-// found reads a submission that may have been deleted since it was looked up.
-func (s *Store) found(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
+// sameContent reads a submission that may have been deleted since it was looked up.
+func (s *Store) sameContent(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 	sub, err := s.Get(ctx, id)
 	if r, ok := refusal.As(err); ok && r.Code == refusal.NotFound {
 		return nil, nil //nolint:nilnil // nil is "new", as documented

@@ -58,7 +58,7 @@ func TestRetentionDeletesWhatIsOldAndOverAndNothingElse(t *testing.T) {
 					finalize(t, s, landing(l, byte(n)))
 				}
 			} else {
-				ok(t, s.BuryAttempts(ctx, l, []submission.Burial{{Signature: attempt(byte(n)).Signature}}))
+				ok(t, s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: attempt(byte(n)).Signature}}))
 				ok(t, s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale")))
 			}
 		}
@@ -138,7 +138,7 @@ func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error
 			return err
 		}
 		if n%8 == 0 {
-			if err := s.BuryAttempts(ctx, l, []submission.Burial{{Signature: a.Signature}}); err != nil {
+			if err := s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: a.Signature}}); err != nil {
 				return err
 			}
 			if err := s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale")); err != nil {
@@ -185,7 +185,7 @@ func TestTablesStayFlatUnderLoadAndRetention(t *testing.T) {
 			if _, err := s.DeleteOld(ctx, 0); err != nil {
 				t.Error(err)
 			}
-			if _, err := s.Reap(ctx); err != nil {
+			if _, err := s.FreeDeadProcesses(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -247,11 +247,11 @@ func TestBeatsAndProgressWriteNoIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if _, err := tx.Exec(ctx, beatSQL, w, time.Minute, ""); err != nil {
+		if _, err := tx.Exec(ctx, heartbeatSQL, w, time.Minute, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := tx.Exec(ctx, burySQL, l.ID, l.Epoch, l.Owner, [][]byte{a.Signature[:]}, []int64{0}); err != nil {
+	if _, err := tx.Exec(ctx, markDeadSQL, l.ID, l.Epoch, l.Owner, [][]byte{a.Signature[:]}, []int64{0}); err != nil {
 		t.Fatal(err)
 	}
 	for table, want := range want {

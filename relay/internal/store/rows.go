@@ -49,7 +49,7 @@ func (r *record) targets() []any {
 		&r.s.ID, &r.pool, &r.s.Kind, &r.s.State, &r.rootSeq, &r.s.Epoch, &r.s.Owner, &r.s.Tries, &r.hold,
 		&r.sig, &r.slot, &r.leaves, &r.root, &r.s.Finalized, &r.s.RolledBack,
 		&r.code, &r.message, &r.fields, &r.s.CreatedAt, &r.s.CompletedAt,
-		&r.proof, &r.s.ProofSign, &r.inputs, &r.recipient, &r.notes, &r.terms, &r.s.Parent,
+		&r.proof, &r.s.ProofAEncoding, &r.inputs, &r.recipient, &r.notes, &r.terms, &r.s.Parent,
 	}, r.swap.targets()...)
 }
 
@@ -69,11 +69,11 @@ func (r *record) submission() (*submission.Submission, error) {
 	if s.Call.Swap, err = swapTerms(r.terms); err != nil {
 		return nil, err
 	}
-	if s.Swap = r.swap.swap(); s.Swap == nil && s.Kind == submission.KindSettlement {
+	if s.Swap = r.swap.swap(); s.Swap == nil && s.Kind == submission.KindSwapExecution {
 		return nil, errors.New("stored settlement is damaged: its swap is missing")
 	}
 	s.RootSeq = uint64(r.rootSeq) //nolint:gosec // counts of leaves are at most 2^32
-	s.Hold = deref(r.hold)
+	s.Hold = valueOrZero(r.hold)
 	s.Signature = signature(r.sig)
 	if r.slot != nil {
 		s.Slot = uint64(*r.slot) //nolint:gosec // slots are stored from uint64 below 2^63
@@ -86,7 +86,7 @@ func (r *record) submission() (*submission.Submission, error) {
 		s.Root = &root
 	}
 	if r.code != nil {
-		s.Failure = refusal.New(refusal.Code(*r.code), "%s", deref(r.message))
+		s.Failure = refusal.New(refusal.Code(*r.code), "%s", valueOrZero(r.message))
 		if len(r.fields) > 0 {
 			if err := json.Unmarshal(r.fields, &s.Failure.Fields); err != nil {
 				return nil, fmt.Errorf("stored failure is damaged: %w", err)
@@ -96,7 +96,7 @@ func (r *record) submission() (*submission.Submission, error) {
 	return s, nil
 }
 
-func deref(s *string) string {
+func valueOrZero(s *string) string {
 	if s == nil {
 		return ""
 	}
@@ -151,7 +151,7 @@ func (a *attemptRow) addTo(c *submission.Claimed) {
 	made := submission.Attempt{
 		Signature: solana.Signature(a.sig), Raw: a.raw, FeePayer: solana.PublicKeyFromBytes(a.payer), Blockhash: solana.HashFromBytes(a.hash),
 		BlockhashSlot: uint64(*a.slot), LastValidBlockHeight: uint64(*a.height), Cost: uint64(*a.cost), //nolint:gosec // stored from uint64 below 2^63
-		Fee: uint64(*a.fee), Paid: uint64(*a.paid), Purpose: *a.purpose, Refused: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above
+		Fee: uint64(*a.fee), Paid: uint64(*a.paid), Purpose: *a.purpose, Rejected: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above
 	}
 	if *a.dead {
 		c.Dead = append(c.Dead, made)

@@ -98,9 +98,9 @@ func TestNothingOfASwapIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 			end := settled(l, 1, submission.PhaseRefunded)
 			end.Returned = 5
 			for what, write := range map[string]func() error{
-				"note":   func() error { return s.NoteSwap(ctx, l, submission.PhaseFunded, 9) },
+				"note":   func() error { return s.UpdateSwap(ctx, l, submission.PhaseFunded, 9) },
 				"record": func() error { return s.RecordAttempt(ctx, l, attemptFor(2, submission.PurposeExecute)) },
-				"bury":   func() error { return s.BuryAttempts(ctx, l, []submission.Burial{{Signature: solana.Signature{1}}}) },
+				"bury":   func() error { return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}}}) },
 				"complete": func() error {
 					return oneLease(s.Complete(ctx, []submission.Landing{end}))
 				},
@@ -135,7 +135,7 @@ func TestClaimsOfProofsLeaveSettlementsAndTheOtherWayAround(t *testing.T) {
 	for i, at := range []int{3, 1, 4, 2} {
 		exec(t, s, `UPDATE submissions SET due_at = now() - $2 * interval '1 minute' WHERE id = $1`, settlements[i], 10-at)
 	}
-	if got, err := s.ClaimSettlements(ctx, w, 2); err != nil || !slices.Equal(ids(got), []uuid.UUID{settlements[1], settlements[3]}) {
+	if got, err := s.ClaimSwapExecutions(ctx, w, 2); err != nil || !slices.Equal(ids(got), []uuid.UUID{settlements[1], settlements[3]}) {
 		t.Errorf("claimed are %v (%v), want the two that have been due longest", ids(got), err)
 	}
 	if got, err := s.Probe(ctx, w, 100); err != nil || len(got) != 1 || got[0].ID != proofs[0] {
@@ -164,7 +164,7 @@ func TestLandedLegsAreWatchedAlike(t *testing.T) {
 	w := worker(t, s)
 	first, c := settling(t, s, w, 1)
 	complete(t, s, settled(c.Lease(), 8, submission.PhaseRefunded))
-	if n, err := s.Retire(ctx, w); err != nil || n != 2 {
+	if n, err := s.ReleaseAll(ctx, w); err != nil || n != 2 {
 		t.Fatalf("retire frees %d (%v), want both legs", n, err)
 	}
 	got, err := s.ClaimLanded(ctx, worker(t, s), 10)
@@ -188,7 +188,7 @@ func TestNobodyClaimsWhatItDoesNotKnow(t *testing.T) {
 	exec(t, s, `UPDATE submissions SET kind = 'loan' WHERE id IN ($1, $2)`, unknown.ID, landed.ID)
 	before := dump(t, s, unknown.ID)
 	var got []uuid.UUID
-	for _, c := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Probe, s.Claim, s.ClaimSettlements, s.ClaimLanded} {
+	for _, c := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Probe, s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
 		claimed, err := c(ctx, w, 10)
 		ok(t, err)
 		got = append(got, ids(claimed)...)
@@ -226,7 +226,7 @@ func TestWhatCannotBeReadIsPutOffAndKeepsNoOtherWaiting(t *testing.T) {
 				good, bad uuid.UUID
 			}{
 				"proofs":      {s.Claim, good.ID, bad.ID},
-				"settlements": {s.ClaimSettlements, goodLeg, badLeg},
+				"settlements": {s.ClaimSwapExecutions, goodLeg, badLeg},
 			} {
 				got, err := c.claim(ctx, w, 10)
 				ok(t, err)
@@ -245,7 +245,7 @@ func TestWhatCannotBeReadIsPutOffAndKeepsNoOtherWaiting(t *testing.T) {
 			if damaged == 0 {
 				t.Error("nothing was damaged")
 			}
-			if n, err := s.Ahead(ctx, testPool, 0, 1000, 10); err != nil || n != 3-damaged {
+			if n, err := s.CountAhead(ctx, testPool, 0, 1000, 10); err != nil || n != 3-damaged {
 				t.Errorf("%d are ahead (%v), want %d: what cannot be read drives no root out of the ring", n, err, 3-damaged)
 			}
 			if b, err := s.Backlog(ctx); err != nil || b.Held[holdUnreadable] != int64(damaged) {
@@ -292,13 +292,13 @@ func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
 				got.RolledBack != test.rolledBack || got.Signature != nil || got.CompletedAt == nil {
 				t.Errorf("the settlement is %+v", got)
 			}
-			if err := s.NoteSwap(ctx, leg, submission.PhaseQuoted, 1); !errors.Is(err, submission.ErrLeaseLost) {
+			if err := s.UpdateSwap(ctx, leg, submission.PhaseQuoted, 1); !errors.Is(err, submission.ErrLeaseLost) {
 				t.Errorf("its holder notes: %v, want ErrLeaseLost", err)
 			}
 			if err := s.RecordAttempt(ctx, leg, attemptFor(7, submission.PurposeExecute)); !errors.Is(err, submission.ErrLeaseLost) {
 				t.Errorf("its holder records: %v, want ErrLeaseLost", err)
 			}
-			if leases, err := s.Held(ctx, another); err != nil || len(leases) != 0 {
+			if leases, err := s.Leases(ctx, another); err != nil || len(leases) != 0 {
 				t.Errorf("held are %v (%v), want none", leases, err)
 			}
 			if n := one[int](t, s, `SELECT (SELECT count(*) FROM reservations) + (SELECT count(*) FROM swaps WHERE NOT ended)`); n != 0 {
@@ -333,10 +333,10 @@ func TestSettlementsAreTheirClientsNews(t *testing.T) {
 	defer cancel()
 	done, due := make(chan uuid.UUID, 100), make(chan struct{}, 100)
 	go func() {
-		_ = s.Listen(ctx, submission.Heard{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
+		_ = s.Listen(ctx, submission.Notifications{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
 	}()
 	for heard := false; !heard; { // the listener may not be connected yet
-		ok(t, s.Wake(ctx))
+		ok(t, s.NotifyDue(ctx))
 		select {
 		case <-due:
 			heard = true
@@ -378,7 +378,7 @@ func TestClaimersOfSettlementsNeverGetTheSameOne(t *testing.T) {
 		w := worker(t, s)
 		wg.Go(func() {
 			for {
-				got, err := s.ClaimSettlements(context.Background(), w, 7)
+				got, err := s.ClaimSwapExecutions(context.Background(), w, 7)
 				if err != nil {
 					t.Error(err)
 				}
@@ -498,12 +498,12 @@ func (h *hand) work(ctx context.Context, t *testing.T, rounds int) {
 	s := h.s
 	for range rounds {
 		w := uuid.New()
-		if _, err := s.Beat(ctx, submission.Worker{ID: w}, time.Minute); err != nil {
+		if _, err := s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute); err != nil {
 			t.Error(err)
 			return
 		}
 		var mine []*submission.Claimed
-		for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimSettlements, s.ClaimLanded} {
+		for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
 			got, err := claim(ctx, w, 1+h.rng.IntN(4))
 			if err != nil {
 				t.Errorf("claim: %v", err)
@@ -515,13 +515,13 @@ func (h *hand) work(ctx context.Context, t *testing.T, rounds int) {
 		group.Go(func() { h.act(ctx, t, mine) })
 		if retires { // beside what it does with them
 			group.Go(func() {
-				if _, err := s.Retire(ctx, w); err != nil {
+				if _, err := s.ReleaseAll(ctx, w); err != nil {
 					t.Errorf("retire: %v", err)
 				}
 			})
 		}
 		group.Wait()
-		if _, err := s.Retire(ctx, w); err != nil {
+		if _, err := s.ReleaseAll(ctx, w); err != nil {
 			t.Errorf("retire: %v", err)
 		}
 	}
@@ -532,7 +532,7 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*submission.Claimed
 	var landings, finals []submission.Landing
 	for _, c := range mine {
 		l := landing(c.Lease(), h.sig)
-		if c.Kind == submission.KindSettlement {
+		if c.Kind == submission.KindSwapExecution {
 			l.Phase = []submission.Phase{submission.PhaseExecuted, submission.PhaseRefunded}[h.rng.IntN(2)]
 			l.Returned = 7
 		} else {
@@ -542,15 +542,15 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*submission.Claimed
 		switch choice := h.rng.IntN(10); {
 		case c.State == submission.Completed && choice < 4:
 			err = s.Reopen(ctx, c.Lease())
-		case c.State == submission.Completed && choice == 9 && c.Kind == submission.KindSettlement:
+		case c.State == submission.Completed && choice == 9 && c.Kind == submission.KindSwapExecution:
 			finals = append(finals, l)
 		case c.State != submission.Processing:
 		case choice < 6:
 			landings = append(landings, l)
-		case choice == 6 && c.Kind != submission.KindSettlement:
+		case choice == 6 && c.Kind != submission.KindSwapExecution:
 			err = s.Fail(ctx, c.Lease(), refusal.New(refusal.RootNotFound, "stale"))
-		case choice == 7 && c.Kind == submission.KindSettlement:
-			err = s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 5)
+		case choice == 7 && c.Kind == submission.KindSwapExecution:
+			err = s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 5)
 		case choice == 8:
 			err = s.Release(ctx, c.Lease(), 0, "swap_price")
 		}
@@ -561,7 +561,7 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*submission.Claimed
 	if _, err := s.Complete(ctx, landings); err != nil {
 		t.Errorf("complete: %v", err)
 	}
-	if _, err := s.Finalize(ctx, finals, []submission.SignPin{{Sign: "plain", Signature: solana.Signature{h.sig}}}); err != nil {
+	if _, err := s.Finalize(ctx, finals, []submission.ProofAPin{{Encoding: "plain", Signature: solana.Signature{h.sig}}}); err != nil {
 		t.Errorf("finalize: %v", err)
 	}
 }
@@ -585,7 +585,7 @@ func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
 	for name, st := range map[string]statement{
 		"claim":             {claimSQL, []any{w, 64}},
 		"probe":             {probeSQL, []any{w, 64}},
-		"claim settlements": {claimSettlementsSQL, []any{w, 10}},
+		"claim settlements": {claimExecutionsSQL, []any{w, 10}},
 		"claim landed":      {claimLandedSQL, []any{w, 64}},
 		"ahead":             {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
 		"read a submission": {getSQL, []any{id}},

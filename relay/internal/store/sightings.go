@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Saw implements submission.Store. Only the first process to see a slot writes.
+// RecordTreeSlot implements submission.Store. Only the first process to see a slot writes.
 // A slot that none has gone beyond for a minute gives way to a lower one: a node
 // that told a wrong slot once must not make all others count as behind for ever.
-func (s *Store) Saw(ctx context.Context, pool solana.PublicKey, slot uint64) error {
+func (s *Store) RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error {
 	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot) VALUES ($1, $2)
 		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot, seen_at = now()
 		WHERE sightings.slot < EXCLUDED.slot OR sightings.seen_at < now() - interval '1 minute'`, pool.Bytes(), int64(slot)) //nolint:gosec // slots are below 2^63
@@ -23,17 +23,17 @@ func (s *Store) Saw(ctx context.Context, pool solana.PublicKey, slot uint64) err
 	return nil
 }
 
-// Seen implements submission.Store.
-func (s *Store) Seen(ctx context.Context, pool solana.PublicKey) (slot uint64, err error) {
+// HighestTreeSlot implements submission.Store.
+func (s *Store) HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error) {
 	if err := s.Pool.QueryRow(ctx, `SELECT COALESCE(max(slot), 0) FROM sightings WHERE pool = $1`, pool.Bytes()).Scan(&slot); err != nil {
 		return 0, unavailable(fmt.Errorf("read the newest slot: %w", err))
 	}
 	return slot, nil
 }
 
-// NewestSighting is the newest slot that any process told of, of any pool, and
+// LatestTreeSlot is the newest slot that any process told of, of any pool, and
 // how long ago that was; both 0 when none did.
-func (s *Store) NewestSighting(ctx context.Context) (slot uint64, ago time.Duration, err error) {
+func (s *Store) LatestTreeSlot(ctx context.Context) (slot uint64, ago time.Duration, err error) {
 	var age float64
 	err = s.Pool.QueryRow(ctx, `SELECT slot, EXTRACT(epoch FROM now() - seen_at)::float8 FROM sightings ORDER BY slot DESC LIMIT 1`).Scan(&slot, &age)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -13,7 +13,7 @@ func TestTheNewestSlotIsTheFleets(t *testing.T) {
 	pool, other := solana.PublicKey{1}, solana.PublicKey{2}
 	want := func(pool solana.PublicKey, slot uint64) {
 		t.Helper()
-		if got, err := s.Seen(t.Context(), pool); err != nil || got != slot {
+		if got, err := s.HighestTreeSlot(t.Context(), pool); err != nil || got != slot {
 			t.Errorf("the newest slot is %d (%v), want %d", got, err, slot)
 		}
 	}
@@ -21,14 +21,14 @@ func TestTheNewestSlotIsTheFleets(t *testing.T) {
 	var processes sync.WaitGroup
 	for n := uint64(1); n <= 20; n++ {
 		processes.Go(func() {
-			if err := s.Saw(t.Context(), pool, n); err != nil {
+			if err := s.RecordTreeSlot(t.Context(), pool, n); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	processes.Wait()
 	want(pool, 20)
-	if err := s.Saw(t.Context(), pool, 7); err != nil {
+	if err := s.RecordTreeSlot(t.Context(), pool, 7); err != nil {
 		t.Fatal(err)
 	}
 	want(pool, 20)

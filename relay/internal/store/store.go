@@ -104,7 +104,7 @@ func migrateOurs(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 		return fmt.Errorf("read embedded migrations: %w", err)
 	}
 	m.OnStart = func(version int32, name, direction, _ string) {
-		log.InfoContext(ctx, "Applied migration", "version", version, "name", name, "direction", direction)
+		log.InfoContext(ctx, "migration applied", "version", version, "name", name, "direction", direction)
 	}
 	version, err := m.GetCurrentVersion(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func migrateOurs(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 	}
 	if int(version) > len(m.Migrations) {
 		// A newer release of the fleet has expanded the schema; ours still works with it.
-		log.InfoContext(ctx, "Schema is newer than this release", "schema", version, "known", len(m.Migrations))
+		log.InfoContext(ctx, "schema is newer than this release", "schema", version, "known", len(m.Migrations))
 		return nil
 	}
 	if err := m.Migrate(ctx); err != nil {
@@ -122,7 +122,7 @@ func migrateOurs(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 }
 
 func migrateQueue(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
-	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quiet(log)})
+	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quietMigrations(log)})
 	if err != nil {
 		return fmt.Errorf("prepare queue migrations: %w", err)
 	}
@@ -195,7 +195,7 @@ func WarnUnreplicated(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger)
 		return fmt.Errorf("read replication settings: %w", err)
 	}
 	if commit == "off" || names == "" {
-		log.WarnContext(ctx, "The database does not replicate synchronously: accepted submissions survive a crash of the relay, but not the loss of the primary", "synchronous_commit", commit)
+		log.WarnContext(ctx, "database does not replicate synchronously: accepted submissions survive a crash of the relay, but not the loss of the primary", "synchronous_commit", commit)
 	}
 	return nil
 }

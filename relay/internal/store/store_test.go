@@ -71,7 +71,7 @@ func withdrawal(n0, n1 uint64) *submission.Submission {
 		Inputs:      &shieldpool.PublicInputs{PublicAmount: -100_000_000, Nullifiers: [2][32]byte{note(n0), note(n1)}},
 		Destination: shieldpool.Destination{Recipient: solana.PublicKey{1, 2, 3}},
 	}
-	return &submission.Submission{ID: uuid.New(), Pool: testPool, Kind: call.Kind(), State: submission.Pending, Call: call, ProofSign: "plain"}
+	return &submission.Submission{ID: uuid.New(), Pool: testPool, Kind: call.Kind(), State: submission.Pending, Call: call, ProofAEncoding: "plain"}
 }
 
 // transfer spends one note.
@@ -101,7 +101,7 @@ func worker(t testing.TB, s *Store) uuid.UUID {
 
 func beat(t testing.TB, s *Store, id uuid.UUID, lease time.Duration) (lapsed bool) {
 	t.Helper()
-	lapsed, err := s.Beat(t.Context(), submission.Worker{ID: id}, lease)
+	lapsed, err := s.Heartbeat(t.Context(), submission.Worker{ID: id}, lease)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func complete(t testing.TB, s *Store, l submission.Landing) {
 	}
 }
 
-func finalize(t testing.TB, s *Store, l submission.Landing, pins ...submission.SignPin) {
+func finalize(t testing.TB, s *Store, l submission.Landing, pins ...submission.ProofAPin) {
 	t.Helper()
 	lost, err := s.Finalize(t.Context(), []submission.Landing{l}, pins)
 	if err != nil || len(lost) > 0 {
@@ -257,22 +257,22 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 	lease := submission.Lease{ID: id, Epoch: 1}
 	calls := map[string]func() error{
 		"accept":   func() error { _, err := s.Accept(ctx, withdrawal(1, 0), nil, nil); return err },
-		"repeat":   func() error { _, err := s.Repeat(ctx, withdrawal(1, 0), make([]byte, 32)); return err },
+		"repeat":   func() error { _, err := s.FindRepeated(ctx, withdrawal(1, 0), make([]byte, 32)); return err },
 		"get":      func() error { _, err := s.Get(ctx, id); return err },
 		"backlog":  func() error { _, err := s.Backlog(ctx); return err },
-		"ahead":    func() error { _, err := s.Ahead(ctx, testPool, 0, 1, 1); return err },
-		"beat":     func() error { _, err := s.Beat(ctx, submission.Worker{ID: id}, time.Second); return err },
-		"reap":     func() error { _, err := s.Reap(ctx); return err },
-		"retire":   func() error { _, err := s.Retire(ctx, id); return err },
-		"held":     func() error { _, err := s.Held(ctx, id); return err },
-		"wake":     func() error { return s.Wake(ctx) },
+		"ahead":    func() error { _, err := s.CountAhead(ctx, testPool, 0, 1, 1); return err },
+		"beat":     func() error { _, err := s.Heartbeat(ctx, submission.Worker{ID: id}, time.Second); return err },
+		"reap":     func() error { _, err := s.FreeDeadProcesses(ctx); return err },
+		"retire":   func() error { _, err := s.ReleaseAll(ctx, id); return err },
+		"held":     func() error { _, err := s.Leases(ctx, id); return err },
+		"wake":     func() error { return s.NotifyDue(ctx) },
 		"claim":    func() error { _, err := s.Claim(ctx, id, 1); return err },
 		"release":  func() error { return s.Release(ctx, lease, 0, "") },
 		"record":   func() error { return s.RecordAttempt(ctx, lease, attempt(1)) },
-		"bury":     func() error { return s.BuryAttempts(ctx, lease, []submission.Burial{{}}) },
+		"bury":     func() error { return s.MarkAttemptsDead(ctx, lease, []submission.DeadAttempt{{}}) },
 		"complete": func() error { _, err := s.Complete(ctx, []submission.Landing{landing(lease, 1)}); return err },
 		"fail":     func() error { return s.Fail(ctx, lease, refusal.New(refusal.RootNotFound, "x")) },
-		"listen":   func() error { return s.Listen(ctx, submission.Heard{}) },
+		"listen":   func() error { return s.Listen(ctx, submission.Notifications{}) },
 	}
 	for name, call := range calls {
 		if r, ok := refusal.As(call()); !ok || r.Code != refusal.DatabaseUnavailable || r.RetryAfter <= 0 {

@@ -25,8 +25,8 @@ type SwapSummary struct {
 	OldestOverdueSlots uint64
 }
 
-// Unsettled counts those that are neither executed nor refunded.
-func (s SwapSummary) Unsettled() int64 {
+// Unfinished counts those that are neither executed nor refunded.
+func (s SwapSummary) Unfinished() int64 {
 	return s.ByPhase[submission.PhaseFunded] + s.ByPhase[submission.PhaseQuoted]
 }
 
@@ -77,7 +77,7 @@ type ListedSwap struct {
 	TimeoutSlot uint64
 	// Waits is what it waits for; "" for nothing. DueIn is when it is tried again,
 	// 0 when it is due; Held says that a process has it in hand.
-	Waits string
+	HeldBy string
 	DueIn time.Duration
 	Held  bool
 	// Tries counts steps since the last progress that ended in an error; Attempts
@@ -89,14 +89,14 @@ type ListedSwap struct {
 	Ended bool
 }
 
-// Settled says that it is executed or refunded, or never was funded.
-func (l *ListedSwap) Settled() bool {
+// HasEnded says that it is executed or refunded, or never was funded.
+func (l *ListedSwap) HasEnded() bool {
 	return l.State == submission.Completed || l.State == submission.Failed
 }
 
 // Overdue says that it is not settled although its timeout slot has come.
 func (l *ListedSwap) Overdue(slot uint64) bool {
-	return !l.Settled() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
+	return !l.HasEnded() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
 }
 
 // Rows and attempts are looked up for each swap that is listed: a planner that
@@ -129,7 +129,7 @@ func (s *Store) listSwaps(ctx context.Context, sql string, limit int) ([]ListedS
 	listed, err := collect(ctx, s, func(row pgx.CollectableRow) (l ListedSwap, err error) {
 		var age, due float64
 		var sig []byte
-		err = row.Scan(&l.ID, &l.JobID, &l.Phase, &l.State, &l.Error, &age, &l.TimeoutSlot, &l.Waits, &due, &l.Held,
+		err = row.Scan(&l.ID, &l.JobID, &l.Phase, &l.State, &l.Error, &age, &l.TimeoutSlot, &l.HeldBy, &due, &l.Held,
 			&l.Tries, &l.Attempts, &l.Live, &sig, &l.Ended)
 		l.Age, l.DueIn, l.Signature = seconds(age), seconds(due), signature(sig)
 		return l, err

@@ -23,7 +23,7 @@ func fleet(t *testing.T, s *Store) map[string]submission.Lease {
 		_, c := settling(t, s, w, uint64(i)+1)
 		l := c.Lease()
 		legs[name] = l
-		ok(t, s.NoteSwap(ctx, l, submission.PhaseFunded, 110+10*uint64(i)))
+		ok(t, s.UpdateSwap(ctx, l, submission.PhaseFunded, 110+10*uint64(i)))
 		switch name {
 		case "new":
 			ok(t, s.Release(ctx, l, 0, ""))
@@ -36,7 +36,7 @@ func fleet(t *testing.T, s *Store) map[string]submission.Lease {
 			for n := byte(1); n <= 3; n++ {
 				ok(t, s.RecordAttempt(ctx, l, attemptFor(100+n, submission.PurposeExecute)))
 			}
-			ok(t, s.BuryAttempts(ctx, l, []submission.Burial{{Signature: solana.Signature{101}}}))
+			ok(t, s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{101}}}))
 		case "executed", "final":
 			complete(t, s, settled(l, byte(i), submission.PhaseExecuted))
 			if name == "final" {
@@ -57,7 +57,7 @@ func fleet(t *testing.T, s *Store) map[string]submission.Lease {
 func TestSwapsAreSummedUpByPhaseAndTimeout(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	if got, err := s.Swaps(ctx, 5); err != nil || len(got.ByPhase) != 0 || got.OldestAge != 0 || got.Overdue != 0 || got.Unsettled() != 0 {
+	if got, err := s.Swaps(ctx, 5); err != nil || len(got.ByPhase) != 0 || got.OldestAge != 0 || got.Overdue != 0 || got.Unfinished() != 0 {
 		t.Errorf("without swaps the sum is %+v (%v)", got, err)
 	}
 	legs := fleet(t, s)
@@ -81,8 +81,8 @@ func TestSwapsAreSummedUpByPhaseAndTimeout(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "OldestAge")); diff != "" || err != nil {
 			t.Errorf("%s (%v) (-want +got):\n%s", name, err, diff)
 		}
-		if got.OldestAge < 20*time.Minute || got.OldestAge > 21*time.Minute || got.Unsettled() != 6 {
-			t.Errorf("%s: the oldest of %d is %s old, want 20 minutes and 6", name, got.Unsettled(), got.OldestAge)
+		if got.OldestAge < 20*time.Minute || got.OldestAge > 21*time.Minute || got.Unfinished() != 6 {
+			t.Errorf("%s: the oldest of %d is %s old, want 20 minutes and 6", name, got.Unfinished(), got.OldestAge)
 		}
 	}
 	// The age is of what is not settled.
@@ -124,7 +124,7 @@ func TestSwapsAreListedWithWhatTheyWaitFor(t *testing.T) {
 	want := map[string]ListedSwap{
 		"new":      {Phase: submission.PhaseFunded, State: submission.Pending, TimeoutSlot: 110},
 		"held":     {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 120, Held: true},
-		"waiting":  {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 130, Waits: "swap_price"},
+		"waiting":  {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 130, HeldBy: "swap_price"},
 		"ready":    {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 140, Tries: 1},
 		"quoted":   {Phase: submission.PhaseQuoted, State: submission.Processing, TimeoutSlot: 150, Held: true, Attempts: 3, Live: 2},
 		"executed": {Phase: submission.PhaseExecuted, State: submission.Completed, TimeoutSlot: 160, Held: true, Signature: &solana.Signature{5}},
@@ -157,13 +157,13 @@ func TestSwapsAreListedWithWhatTheyWaitFor(t *testing.T) {
 func TestNewestSighting(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	if slot, ago, err := s.NewestSighting(ctx); slot != 0 || ago != 0 || err != nil {
+	if slot, ago, err := s.LatestTreeSlot(ctx); slot != 0 || ago != 0 || err != nil {
 		t.Errorf("without any: slot %d, %s ago (%v)", slot, ago, err)
 	}
-	ok(t, s.Saw(ctx, testPool, 50))
-	ok(t, s.Saw(ctx, solana.PublicKey{10}, 70))
+	ok(t, s.RecordTreeSlot(ctx, testPool, 50))
+	ok(t, s.RecordTreeSlot(ctx, solana.PublicKey{10}, 70))
 	exec(t, s, `UPDATE sightings SET seen_at = now() - interval '1 hour' WHERE slot = 70`)
-	if slot, ago, err := s.NewestSighting(ctx); slot != 70 || ago < time.Hour || ago > 2*time.Hour || err != nil {
+	if slot, ago, err := s.LatestTreeSlot(ctx); slot != 70 || ago < time.Hour || ago > 2*time.Hour || err != nil {
 		t.Errorf("slot %d, %s ago (%v), want 70, an hour ago", slot, ago, err)
 	}
 }
@@ -217,7 +217,7 @@ func TestBothLegsAreForgottenTogether(t *testing.T) {
 			}
 			switch {
 			case test.failed:
-				ok(t, s.BuryAttempts(ctx, first, []submission.Burial{{Signature: solana.Signature{20}}}))
+				ok(t, s.MarkAttemptsDead(ctx, first, []submission.DeadAttempt{{Signature: solana.Signature{20}}}))
 				ok(t, s.Fail(ctx, first, refusal.New(refusal.RootNotFound, "stale")))
 			case test.first > 0:
 				finalize(t, s, landing(first, 20))

@@ -32,10 +32,10 @@ func (w *swapRow) swap() *submission.Swap {
 	}
 	out := &submission.Swap{
 		Phase: submission.Phase(*w.phase), TimeoutSlot: uint64(*w.timeout), //nolint:gosec // stored from uint64 below 2^63
-		Waits: deref(w.waits), Signature: signature(w.sig), CreatedAt: *w.created,
+		HeldBy: valueOrZero(w.waits), Signature: signature(w.sig), CreatedAt: *w.created,
 	}
 	if out.Signature != nil { // of one that failed nothing was settled
-		out.Slot, out.Finalized, out.SettledAt = uint64(*w.slot), *w.finalized, w.settledAt //nolint:gosec // as above
+		out.Slot, out.Finalized, out.EndedAt = uint64(*w.slot), *w.finalized, w.settledAt //nolint:gosec // as above
 	}
 	return out
 }
@@ -54,8 +54,8 @@ func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 	}
 }
 
-// noteSQL leaves a settled swap alone: only the death of its fork changes that.
-const noteSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
+// updateSwapSQL leaves a settled swap alone: only the death of its fork changes that.
+const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT id FROM locked WHERE state = 'processing'
 ), noted AS (
 	UPDATE swaps w SET phase = $4, timeout_slot = CASE WHEN $5::bigint > 0 THEN $5 ELSE w.timeout_slot END
@@ -63,11 +63,11 @@ const noteSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 )
 SELECT true FROM noted`
 
-// NoteSwap implements submission.Store. A timeout of 0 leaves the slot as it is.
-func (s *Store) NoteSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
+// UpdateSwap implements submission.Store. A timeout of 0 leaves the slot as it is.
+func (s *Store) UpdateSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
 	case submission.PhaseFunded, submission.PhaseQuoted:
-		return s.move(ctx, "note where a swap stands", noteSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
+		return s.writeUnderLease(ctx, "note where a swap stands", updateSwapSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
 	default:
 		return fmt.Errorf("note where a swap stands: phase is %q, expected one before its end, which its landing tells", phase)
 	}

@@ -46,7 +46,7 @@ func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.Lea
 // claimSettlements takes all settlements that are due.
 func claimSettlements(t testing.TB, s *Store, w uuid.UUID) []*submission.Claimed {
 	t.Helper()
-	claimed, err := s.ClaimSettlements(t.Context(), w, 1000)
+	claimed, err := s.ClaimSwapExecutions(t.Context(), w, 1000)
 	ok(t, err)
 	return claimed
 }
@@ -85,11 +85,11 @@ func TestASwapIsKeptWholeAndHasNoSecondLegBeforeTheFirstLands(t *testing.T) {
 		t.Errorf("what was stored is another (-want +got):\n%s", diff)
 	}
 	again := swap(1, 2)
-	if got, err := s.Repeat(t.Context(), again, nil); err != nil || got == nil || got.ID != sub.ID {
+	if got, err := s.FindRepeated(t.Context(), again, nil); err != nil || got == nil || got.ID != sub.ID {
 		t.Errorf("the same swap again gives %v (%v), want the first", got, err)
 	}
 	again.Call.Swap.MinOutput--
-	_, err := s.Repeat(t.Context(), again, nil)
+	_, err := s.FindRepeated(t.Context(), again, nil)
 	_ = wantCode(t, err, refusal.NullifierReserved)
 	if n := one[int](t, s, `SELECT count(*) FROM swaps`); n != 0 {
 		t.Errorf("%d swaps are there before any landed", n)
@@ -108,7 +108,7 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 	c := claimed[0]
 	parent := get(t, s, first.ID)
 	want := &submission.Submission{
-		ID: id, Pool: testPool, Kind: submission.KindSettlement, State: submission.Processing, Call: parent.Call, ProofSign: "plain",
+		ID: id, Pool: testPool, Kind: submission.KindSwapExecution, State: submission.Processing, Call: parent.Call, ProofAEncoding: "plain",
 		RootSeq: 1<<63 - 1, Epoch: 1, Owner: w, Parent: &first.ID,
 		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: firstTimeout, CreatedAt: c.CreatedAt},
 		CreatedAt: c.CreatedAt,
@@ -180,13 +180,13 @@ func TestBothLegsTellHowTheSwapEnded(t *testing.T) {
 			first, c := settling(t, s, w, 1)
 			ok(t, s.Release(ctx, c.Lease(), 0, "swap_price"))
 			for _, id := range []uuid.UUID{first.ID, c.ID} {
-				if got := get(t, s, id).Swap; got.Waits != "swap_price" || got.Signature != nil || got.SettledAt != nil {
+				if got := get(t, s, id).Swap; got.HeldBy != "swap_price" || got.Signature != nil || got.EndedAt != nil {
 					t.Errorf("while it waits, the swap is %+v", got)
 				}
 			}
 			c = claimSettlements(t, s, w)[0]
-			if c.Swap.Waits != "swap_price" || c.Hold != "swap_price" {
-				t.Errorf("the claim waits for %q, held for %q; want swap_price twice", c.Swap.Waits, c.Hold)
+			if c.Swap.HeldBy != "swap_price" || c.Hold != "swap_price" {
+				t.Errorf("the claim waits for %q, held for %q; want swap_price twice", c.Swap.HeldBy, c.Hold)
 			}
 			complete(t, s, settled(c.Lease(), 8, end))
 			for i, finalized := range []bool{false, true} {
@@ -198,12 +198,12 @@ func TestBothLegsTellHowTheSwapEnded(t *testing.T) {
 				for _, id := range []uuid.UUID{first.ID, c.ID} {
 					got := get(t, s, id).Swap
 					want := &submission.Swap{
-						Phase: end, TimeoutSlot: firstTimeout, Signature: &solana.Signature{8}, Slot: 78, Finalized: finalized, SettledAt: got.SettledAt, CreatedAt: c.CreatedAt,
+						Phase: end, TimeoutSlot: firstTimeout, Signature: &solana.Signature{8}, Slot: 78, Finalized: finalized, EndedAt: got.EndedAt, CreatedAt: c.CreatedAt,
 					}
 					if finalized {
 						want.Slot = 99
 					}
-					if diff := cmp.Diff(want, got); diff != "" || got.SettledAt == nil || got.SettledAt.Before(got.CreatedAt) {
+					if diff := cmp.Diff(want, got); diff != "" || got.EndedAt == nil || got.EndedAt.Before(got.CreatedAt) {
 						t.Errorf("look %d (-want +got):\n%s", i, diff)
 					}
 				}
@@ -228,18 +228,18 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 		return func() error { return s.RecordAttempt(ctx, c.Lease(), attemptFor(n, p)) }
 	}
 	bury := func(signatures ...byte) func() error {
-		var burials []submission.Burial
+		var burials []submission.DeadAttempt
 		for _, n := range signatures {
-			burials = append(burials, submission.Burial{Signature: solana.Signature{n}})
+			burials = append(burials, submission.DeadAttempt{Signature: solana.Signature{n}})
 		}
-		return func() error { return s.BuryAttempts(ctx, c.Lease(), burials) }
+		return func() error { return s.MarkAttemptsDead(ctx, c.Lease(), burials) }
 	}
 	for _, step := range []struct {
 		what string
 		do   func() error
 		want submission.Phase
 	}{
-		{"the chain shows the timeout", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 300) }, submission.PhaseFunded},
+		{"the chain shows the timeout", func() error { return s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 300) }, submission.PhaseFunded},
 		{"an execution is signed", record(2, submission.PurposeExecute), submission.PhaseQuoted},
 		{"another is signed", record(3, submission.PurposeExecute), submission.PhaseQuoted},
 		{"one of the two is dead", bury(2), submission.PhaseQuoted},
@@ -252,7 +252,7 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 		{"a refund alone is signed", record(6, submission.PurposeRefund), submission.PhaseFunded},
 		{"nothing is buried", bury(), submission.PhaseFunded},
 		{"of another settlement", bury(77), submission.PhaseFunded},
-		{"it is funded still, as the chain shows it", func() error { return s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 0) }, submission.PhaseFunded},
+		{"it is funded still, as the chain shows it", func() error { return s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 0) }, submission.PhaseFunded},
 	} {
 		if err := step.do(); err != nil {
 			t.Errorf("%s: %v", step.what, err)
@@ -281,27 +281,27 @@ func TestASwapsEndIsNotANoteAndIsTakenBackByItsForkAlone(t *testing.T) {
 	w := worker(t, s)
 	first, c := settling(t, s, w, 1)
 	for _, p := range []submission.Phase{submission.PhaseExecuted, submission.PhaseRefunded, "", "gone"} {
-		if err := s.NoteSwap(ctx, c.Lease(), p, 1); err == nil || phase(t, s, c.ID) != submission.PhaseFunded {
+		if err := s.UpdateSwap(ctx, c.Lease(), p, 1); err == nil || phase(t, s, c.ID) != submission.PhaseFunded {
 			t.Errorf("%q is noted (%v)", p, err)
 		}
 	}
-	if err := s.NoteSwap(ctx, first, submission.PhaseQuoted, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
+	if err := s.UpdateSwap(ctx, first, submission.PhaseQuoted, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
 		t.Errorf("a note for the first leg gives %v, want ErrLeaseLost", err)
 	}
 	complete(t, s, settled(c.Lease(), 8, submission.PhaseExecuted))
-	if err := s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
+	if err := s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
 		t.Errorf("a note on a settled swap gives %v, want ErrLeaseLost", err)
 	}
 	ok(t, s.Reopen(ctx, c.Lease()))
 	got := get(t, s, first.ID)
-	if got.Swap.Phase != submission.PhaseFunded || got.Swap.Signature != nil || got.Swap.SettledAt != nil || got.State != submission.Completed {
+	if got.Swap.Phase != submission.PhaseFunded || got.Swap.Signature != nil || got.Swap.EndedAt != nil || got.State != submission.Completed {
 		t.Errorf("after the fork's death the first leg is %s and the swap %+v", got.State, got.Swap)
 	}
 	if leg := get(t, s, c.ID); leg.State != submission.Processing || !leg.RolledBack {
 		t.Errorf("the settlement is %+v, want it processing and rolled back", leg)
 	}
 	// The first leg's own fork is another matter.
-	ok(t, s.NoteSwap(ctx, c.Lease(), submission.PhaseFunded, 5))
+	ok(t, s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 5))
 	ok(t, s.Reopen(ctx, first))
 	if got := phase(t, s, c.ID); got != submission.PhaseFunded {
 		t.Errorf("the first leg's reopening makes the swap %s", got)
@@ -318,7 +318,7 @@ func TestWhatAnExecutionGaveBackIsTakenOffTheCapsOnce(t *testing.T) {
 		a := attemptFor(n, submission.PurposeExecute)
 		a.Cost = 6_000_000
 		ok(t, s.RecordAttempt(ctx, l, a))
-		ok(t, s.BuryAttempts(ctx, l, []submission.Burial{{Signature: a.Signature, Paid: a.Cost}})) // it landed
+		ok(t, s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: a.Signature, Paid: a.Cost}})) // it landed
 	}
 	if got := total(t, s); got[false] != 12_000_000 || got[true] != 0 {
 		t.Fatalf("spent are %v, want what both paid", got)
@@ -330,9 +330,9 @@ func TestWhatAnExecutionGaveBackIsTakenOffTheCapsOnce(t *testing.T) {
 	if got := total(t, s); got[false] != 12_000_000 {
 		t.Errorf("before it is final, %d are spent, want all of it", got[false])
 	}
-	pin := submission.SignPin{Sign: "plain", Signature: solana.Signature{8}}
+	pin := submission.ProofAPin{Encoding: "plain", Signature: solana.Signature{8}}
 	for range 2 { // a repetition loses both leases
-		if _, err := s.Finalize(ctx, []submission.Landing{one, two}, []submission.SignPin{pin}); err != nil {
+		if _, err := s.Finalize(ctx, []submission.Landing{one, two}, []submission.ProofAPin{pin}); err != nil {
 			t.Error(err)
 		}
 		if got := total(t, s); got[false] != 7_500_000 || got[true] != 0 {
@@ -348,10 +348,10 @@ func TestBacklogCountsSettlementsAndAheadDoesNot(t *testing.T) {
 	for n := uint64(1); n <= 3; n++ {
 		_, _ = funded(t, s, w, n)
 	}
-	c, err := s.ClaimSettlements(ctx, w, 1)
+	c, err := s.ClaimSwapExecutions(ctx, w, 1)
 	ok(t, err)
 	ok(t, s.Release(ctx, c[0].Lease(), time.Hour, "swap_price"))
-	_, err = s.ClaimSettlements(ctx, w, 1)
+	_, err = s.ClaimSwapExecutions(ctx, w, 1)
 	ok(t, err)
 	sub := accept(t, s, withdrawal(9, 0), nil)
 	exec(t, s, `UPDATE submissions SET root_seq = 500 WHERE id = $1`, sub.ID)
@@ -364,7 +364,7 @@ func TestBacklogCountsSettlementsAndAheadDoesNot(t *testing.T) {
 	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
 		t.Errorf("queued jobs, settlements last (-want +got):\n%s", diff)
 	}
-	if n, err := s.Ahead(ctx, testPool, 0, 1<<40, 100); err != nil || n != 1 {
+	if n, err := s.CountAhead(ctx, testPool, 0, 1<<40, 100); err != nil || n != 1 {
 		t.Errorf("%d are ahead (%v), want the one submission", n, err)
 	}
 }

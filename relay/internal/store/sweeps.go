@@ -119,12 +119,12 @@ const (
 
 	recordSweepSQL = `INSERT INTO sweeps (signature, step, payer, recipients, lamports, fee, raw, blockhash, blockhash_slot, last_valid_block_height)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
-	settleSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), settled_at = now() WHERE signature = $1 AND state = 'open'`
+	resolveSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), settled_at = now() WHERE signature = $1 AND state = 'open'`
 
-	// unsettledSQL goes by the few submissions under way, however many have been
+	// unresolvedSQL goes by the few submissions under way, however many have been
 	// finished: attempts have no index by payer, which every one would have to keep
 	// up to date. OFFSET 0 keeps the planner from reading them all instead.
-	unsettledSQL = `
+	unresolvedSQL = `
 WITH unfinished AS MATERIALIZED (
 	SELECT id, state FROM submissions WHERE state IN ('pending', 'processing')
 	UNION SELECT id, state FROM submissions WHERE state = 'completed' AND NOT finalized AND lease_owner IS NULL
@@ -136,9 +136,9 @@ FROM unfinished u CROSS JOIN LATERAL (
 	SELECT created_at FROM attempts WHERE submission_id = u.id AND fee_payer = ANY ($1) AND NOT dead OFFSET 0) a`
 )
 
-// Unsettled implements sweep.Store.
-func (w *Sweeps) Unsettled(ctx context.Context, payers []solana.PublicKey) (u sweep.Unsettled, err error) {
-	err = w.store.Pool.QueryRow(ctx, unsettledSQL, rawKeys(payers)).Scan(&u.Open, &u.Unfinalized, &u.Oldest)
+// Unfinished implements sweep.Store.
+func (w *Sweeps) Unresolved(ctx context.Context, payers []solana.PublicKey) (u sweep.Unresolved, err error) {
+	err = w.store.Pool.QueryRow(ctx, unresolvedSQL, rawKeys(payers)).Scan(&u.Open, &u.Unfinalized, &u.Oldest)
 	if err != nil {
 		return u, unavailable(fmt.Errorf("count unsettled attempts: %w", err))
 	}
@@ -187,14 +187,14 @@ func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
 		a.Blockhash[:], a.BlockhashSlot, a.LastValidBlockHeight)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.ConstraintName == "sweeps_pkey" {
-		return sweep.ErrTwice
+		return sweep.ErrSameTransaction
 	}
 	return err
 }
 
-// Settle implements sweep.Session. Once settled, a sweep stays so.
-func (s *session) Settle(ctx context.Context, signature solana.Signature, end sweep.End, slot uint64) error {
-	return s.exec(ctx, "settle sweep", settleSweepSQL, signature[:], string(end), slot)
+// Resolve implements sweep.Session. Once settled, a sweep stays so.
+func (s *session) Resolve(ctx context.Context, signature solana.Signature, end sweep.End, slot uint64) error {
+	return s.exec(ctx, "settle sweep", resolveSweepSQL, signature[:], string(end), slot)
 }
 
 func rawKeys(keys []solana.PublicKey) [][]byte {

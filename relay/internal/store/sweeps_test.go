@@ -55,10 +55,10 @@ func TestASweepsRowSaysWhatBecameOfIt(t *testing.T) {
 	if diff := cmp.Diff([]sweep.Attempt{first}, got); diff != "" || newest != 0 {
 		t.Errorf("the newest is of slot %d, and the open one differs (-want +got):\n%s", newest, diff)
 	}
-	ok(t, session.Settle(ctx, first.Signature, sweep.EndLanded, 90))
-	ok(t, session.Settle(ctx, first.Signature, sweep.EndExpired, 0)) // too late
-	ok(t, session.Settle(ctx, second.Signature, sweep.EndExpired, 0))
-	if err := session.Record(ctx, first); !errors.Is(err, sweep.ErrTwice) {
+	ok(t, session.Resolve(ctx, first.Signature, sweep.EndLanded, 90))
+	ok(t, session.Resolve(ctx, first.Signature, sweep.EndExpired, 0)) // too late
+	ok(t, session.Resolve(ctx, second.Signature, sweep.EndExpired, 0))
+	if err := session.Record(ctx, first); !errors.Is(err, sweep.ErrSameTransaction) {
 		t.Errorf("error is %v, want that it is there already", err)
 	}
 	ok(t, session.Record(ctx, sweepOf(3, key(1))))
@@ -128,7 +128,7 @@ func TestAttemptsAreUnsettledUntilTheyAreDeadOrFinal(t *testing.T) {
 	payer := attempt(1).FeePayer
 	unsettled := func(when string, wantOpen, wantUnfinalized int64) {
 		t.Helper()
-		u, err := s.Sweeps().Unsettled(t.Context(), []solana.PublicKey{key(77), payer})
+		u, err := s.Sweeps().Unresolved(t.Context(), []solana.PublicKey{key(77), payer})
 		ok(t, err)
 		if u.Open != wantOpen || u.Unfinalized != wantUnfinalized || (u.Total() > 0) != (u.Oldest > 0) || u.Oldest > time.Minute {
 			t.Errorf("%s: %+v, want %d open and %d not final", when, u, wantOpen, wantUnfinalized)
@@ -152,13 +152,13 @@ func TestAttemptsAreUnsettledUntilTheyAreDeadOrFinal(t *testing.T) {
 	unsettled("two are signed, and one by another payer", 2, 0)
 	complete(t, s, landing(lease(landed), 1))
 	unsettled("one is confirmed", 1, 1)
-	ok(t, s.BuryAttempts(t.Context(), lease(died), []submission.Burial{{Signature: attempt(2).Signature}}))
+	ok(t, s.MarkAttemptsDead(t.Context(), lease(died), []submission.DeadAttempt{{Signature: attempt(2).Signature}}))
 	unsettled("the other one is dead", 0, 1)
 	ok(t, s.Reopen(t.Context(), lease(landed)))
 	unsettled("a fork died", 1, 0)
 	complete(t, s, landing(lease(landed), 1))
 	lapse(t, s, w)
-	_, err := s.Reap(t.Context())
+	_, err := s.FreeDeadProcesses(t.Context())
 	ok(t, err)
 	unsettled("nobody watches it", 0, 1)
 	w = worker(t, s)

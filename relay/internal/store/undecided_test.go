@@ -37,7 +37,7 @@ func TestWhatARelayHoldsIsUndecidedToo(t *testing.T) {
 func TestWhatWaitsForASecondEndpointIsProbedWithWhatWasBegun(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	for n, reason := range []string{"", submission.HoldSecond, submission.HoldSecond, submission.HoldChain, submission.HoldChain} {
+	for n, reason := range []string{"", submission.HoldSecondEndpoint, submission.HoldSecondEndpoint, submission.HoldChain, submission.HoldChain} {
 		ok(t, s.Release(ctx, held(t, s, withdrawal(uint64(n)+1, 0)).Lease(), 0, reason))
 	}
 	if got, err := s.Probe(ctx, worker(t, s), 10); err != nil || len(got) != 4 {
@@ -49,8 +49,8 @@ func TestWhatWaitsForASecondEndpointIsProbedWithWhatWasBegun(t *testing.T) {
 func TestWhatIsPinnedAlreadyIsNotLocked(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	pin := func(n byte) submission.SignPin {
-		return submission.SignPin{Sign: "plain", Signature: attempt(n).Signature}
+	pin := func(n byte) submission.ProofAPin {
+		return submission.ProofAPin{Encoding: "plain", Signature: attempt(n).Signature}
 	}
 	first, second := held(t, s, withdrawal(1, 0)).Lease(), held(t, s, withdrawal(2, 0)).Lease()
 	complete(t, s, landing(first, 1))
@@ -63,7 +63,7 @@ func TestWhatIsPinnedAlreadyIsNotLocked(t *testing.T) {
 	ok(t, err)
 	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if _, err := s.Finalize(soon, []submission.Landing{landing(second, 2)}, []submission.SignPin{pin(2)}); err != nil {
+	if _, err := s.Finalize(soon, []submission.Landing{landing(second, 2)}, []submission.ProofAPin{pin(2)}); err != nil {
 		t.Errorf("a landing waits for whoever holds the pin: %v", err)
 	}
 }

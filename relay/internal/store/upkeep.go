@@ -49,9 +49,9 @@ const upkeepQueue = "upkeep"
 
 const (
 	// upkeepPoll is how often a process looks for jobs of which no notification
-	// came; startAgain is the pause after a start that failed.
+	// came; restartDelay is the pause after a start that failed.
 	upkeepPoll = 5 * time.Second
-	startAgain = time.Second
+	restartDelay = time.Second
 )
 
 // run is one run of a job, in the queue.
@@ -86,7 +86,7 @@ func NewUpkeep(s *Store, o UpkeepOptions) (*Upkeep, error) {
 	config := &river.Config{
 		Queues:            map[string]river.QueueConfig{upkeepQueue: {MaxWorkers: len(o.Jobs)}},
 		Workers:           river.NewWorkers(),
-		Logger:            quiet(o.Log),
+		Logger:            quietMigrations(o.Log),
 		SoftStopTimeout:   o.SoftStop,
 		FetchPollInterval: upkeepPoll,
 		MaxAttempts:       1, // the next period's run is the next try
@@ -137,10 +137,10 @@ func (u *Upkeep) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		u.Log.WarnContext(ctx, "Could not start upkeep", "error", err)
+		u.Log.WarnContext(ctx, "starting maintenance failed", "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(startAgain):
+		case <-time.After(restartDelay):
 		}
 	}
 }
@@ -160,22 +160,22 @@ func (w *upkeepWorker) Timeout(j *river.Job[run]) time.Duration { return w.jobs[
 func (w *upkeepWorker) Work(ctx context.Context, j *river.Job[run]) error {
 	job, known := w.jobs[j.Args.Job]
 	if !known {
-		w.upkeep.Log.DebugContext(ctx, "Left a job of upkeep that this release does not know", "job", j.Args.Job)
+		w.upkeep.Log.DebugContext(ctx, "maintenance job unknown to this release skipped", "job", j.Args.Job)
 		return nil
 	}
 	began := w.upkeep.Now()
-	err := w.safely(ctx, job)
+	err := w.runRecovering(ctx, job)
 	w.upkeep.Observe(job.Name, w.upkeep.Now().Sub(began), err)
 	if err != nil {
-		w.upkeep.Log.WarnContext(ctx, "Failed a job of upkeep; the next period tries again", "job", job.Name, "error", err)
+		w.upkeep.Log.WarnContext(ctx, "maintenance job failed; retrying at the next interval", "job", job.Name, "error", err)
 	}
 	return nil
 }
 
-func (w *upkeepWorker) safely(ctx context.Context, job Job) (err error) {
+func (w *upkeepWorker) runRecovering(ctx context.Context, job Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.upkeep.Log.ErrorContext(ctx, "Recovered from a panic in upkeep", "job", job.Name, "stack", string(debug.Stack()))
+			w.upkeep.Log.ErrorContext(ctx, "maintenance job panicked", "job", job.Name, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panicked: %v", p)
 		}
 	}()

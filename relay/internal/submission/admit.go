@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// treeAge is how old the tree may be when its root ring knows the proof's
+	// treeMaxAge is how old the tree may be when its root ring knows the proof's
 	// root; an unknown root is looked for in a fresh one.
-	treeAge = 400 * time.Millisecond
+	treeMaxAge = 400 * time.Millisecond
 )
 
 // AdmissionOptions configure Admission. All fields are needed.
@@ -30,7 +30,7 @@ type AdmissionOptions struct {
 	Payers   FeePayers
 	Spending Spending
 	Key      *groth16.Key
-	Signs    *SignPolicy
+	ProofA    *ProofAPolicy
 	Observer Observer
 	// Engine works on what is accepted.
 	Engine *Engine
@@ -50,7 +50,7 @@ type Admission struct {
 // NewAdmission checks the options and measures the note bounds.
 func NewAdmission(o AdmissionOptions) (*Admission, error) {
 	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil ||
-		o.Key == nil || o.Signs == nil || o.Observer == nil || o.Engine == nil || o.Now == nil || o.NewID == nil {
+		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Engine == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("admission needs every one of its options")
 	}
 	a := &Admission{AdmissionOptions: o, bounds: map[shieldpool.Kind]int{}}
@@ -73,7 +73,7 @@ func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
 // costs neither.
 func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) {
 	began := a.Now()
-	call, err := a.shape(r)
+	call, err := a.decode(r)
 	if err != nil {
 		return nil, err
 	}
@@ -81,35 +81,35 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofSign: sign.String()}
+	s := &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofAEncoding: sign.String()}
 	key := idempotencyHash(r.IdempotencyKey, r.Client, call)
-	if earlier, err := a.Store.Repeat(ctx, s, key); err != nil || earlier != nil {
+	if earlier, err := a.Store.FindRepeated(ctx, s, key); err != nil || earlier != nil {
 		return earlier, err
 	}
-	if err := a.Engine.failures.rests(call.Inputs, a.Now()); err != nil {
+	if err := a.Engine.failedNotes.check(call.Inputs, a.Now()); err != nil {
 		return nil, err
 	}
-	place, err := a.placeOf(ctx, call.Inputs.Root)
+	place, err := a.findRoot(ctx, call.Inputs.Root)
 	if err != nil {
 		return nil, err
 	}
 	s.RootSeq = place.seq
-	if err := a.notTooLate(ctx, place); err != nil {
+	if err := a.checkQueue(ctx, place); err != nil {
 		return nil, err
 	}
 	if call.Swap != nil {
-		if err := a.swappable(ctx, call); err != nil {
+		if err := a.checkSwapAccounts(ctx, call); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.spendable(ctx, call); err != nil {
+	if err := a.checkNotes(ctx, call); err != nil {
 		return nil, err
 	}
-	if err := a.payable(ctx, call); err != nil {
+	if err := a.checkFunds(ctx, call); err != nil {
 		return nil, err
 	}
 	if !unseen {
-		if err := a.tried(ctx, s, sign); err != nil {
+		if err := a.trySimulation(ctx, s, sign); err != nil {
 			return nil, err
 		}
 	}
@@ -123,37 +123,37 @@ func (a *Admission) Submit(ctx context.Context, r Request) (*Submission, error) 
 // accept commits the submission. When this process has a place for it, it is
 // this process's from the commit on, without a detour through the queue.
 func (a *Admission) accept(ctx context.Context, s *Submission, key []byte) (*Submission, error) {
-	if !a.Engine.Reserve() {
+	if !a.Engine.ReserveCapacity() {
 		accepted, err := a.Store.Accept(ctx, s, key, nil)
 		if accepted == s {
-			a.queue.grew()
-			a.Engine.Overflow()
+			a.queue.increment()
+			a.Engine.NotifyOthers()
 		}
 		return accepted, err
 	}
 	accepted, err := a.Store.Accept(ctx, s, key, &a.Engine.Worker)
 	if err != nil || accepted != s {
-		a.Engine.Cancel()
+		a.Engine.CancelReservation()
 		return accepted, err
 	}
-	a.queue.grew()
+	a.queue.increment()
 	if s.State != Processing { // the database did not know of this process's lease
-		a.Engine.Cancel()
-		a.Engine.Overflow()
+		a.Engine.CancelReservation()
+		a.Engine.NotifyOthers()
 		return s, nil
 	}
 	// The engine's copy is its own: the caller reads this one meanwhile.
 	mine := *s
-	a.Engine.Begin(ctx, &mine)
+	a.Engine.Start(ctx, &mine)
 	return s, nil
 }
 
-// payable refuses what no fee payer, or no cap, lets the relay pay for.
-func (a *Admission) payable(ctx context.Context, c *shieldpool.Call) error {
+// checkFunds refuses what no fee payer, or no cap, lets the relay pay for.
+func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
 	cost := rentOf(c) + signatureFee
 	held, booked := cost, cost
 	if c.Swap != nil { // a swap that is begun has to be carried on
-		held, booked = cost+SwapOutlay, cost+tokenAccountRent+signatureFee
+		held, booked = cost+SwapUpfrontCost, cost+tokenAccountRent+signatureFee
 	}
 	if err := a.Payers.Ready(ctx, held); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (a *Admission) payable(ctx context.Context, c *shieldpool.Call) error {
 	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, booked)
 }
 
-// shape checks everything that bytes alone can tell.
-func (a *Admission) shape(r Request) (*shieldpool.Call, error) {
+// decode checks everything that bytes alone can tell.
+func (a *Admission) decode(r Request) (*shieldpool.Call, error) {
 	if err := shieldpool.CheckProofLength(r.Proof); err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (a *Admission) shape(r Request) (*shieldpool.Call, error) {
 	if err := in.CheckNullifiers(); err != nil {
 		return nil, err
 	}
-	if err := a.amount(in, r.WithdrawalOnly || r.Swap != nil); err != nil {
+	if err := a.checkAmount(in, r.WithdrawalOnly || r.Swap != nil); err != nil {
 		return nil, err
 	}
 	if _, ok := a.Pool.Profile.MintByField(in.MintAddress); !ok {
@@ -184,7 +184,7 @@ func (a *Admission) shape(r Request) (*shieldpool.Call, error) {
 	case r.Swap != nil:
 		call.Destination, err = a.swapDestination(r, in)
 	case in.PublicAmount < 0:
-		call.Recipient, err = a.recipient(r.Recipient, in)
+		call.Recipient, err = a.parseRecipient(r.Recipient, in)
 	}
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (a *Admission) shape(r Request) (*shieldpool.Call, error) {
 	return call, shieldpool.CheckNotes(call.Notes, a.bounds[call.Kind()])
 }
 
-func (a *Admission) amount(in *shieldpool.PublicInputs, withdrawalOnly bool) error {
+func (a *Admission) checkAmount(in *shieldpool.PublicInputs, withdrawalOnly bool) error {
 	switch {
 	case in.PublicAmount > 0:
 		return refusal.New(refusal.DepositNotRelayed,
@@ -213,7 +213,7 @@ func (a *Admission) amount(in *shieldpool.PublicInputs, withdrawalOnly bool) err
 	return nil
 }
 
-func (a *Admission) recipient(text string, in *shieldpool.PublicInputs) (solana.PublicKey, error) {
+func (a *Admission) parseRecipient(text string, in *shieldpool.PublicInputs) (solana.PublicKey, error) {
 	if text == "" {
 		return solana.PublicKey{}, refusal.New(refusal.RecipientRequired, "recipient is missing: a withdrawal (publicAmount below zero) needs the base58 address of the wallet to pay")
 	}
@@ -258,21 +258,21 @@ func (a *Admission) verify(ctx context.Context, c *shieldpool.Call) (sign groth1
 		return sign, false, refusal.New(refusal.ProofInvalid,
 			"the proof does not verify for these public inputs under the pool's verifying key: prove again with the pool's circuit and key").Because(err)
 	}
-	unseen, err = a.Signs.Accepts(ctx, sign)
-	if err == nil && !unseen && a.Signs.Configured() {
-		err = wrongSign(sign)
+	unseen, err = a.ProofA.Accepts(ctx, sign)
+	if err == nil && !unseen && a.ProofA.Configured() {
+		err = wrongEncoding(sign)
 	}
 	return sign, unseen, err
 }
 
-func wrongSign(s groth16.Sign) error {
+func wrongEncoding(s groth16.Sign) error {
 	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not take: send A with the other sign; if it is the right one, the relay's operator has to look at --proof-a and relay proof-a", s)
 }
 
-// tried runs a call whose proof has another sign than those that have landed: the
+// trySimulation runs a call whose proof has another sign than those that have landed: the
 // pin may be wrong, and the program says which it takes. What it says of notes and
 // root is left to those who look at them.
-func (a *Admission) tried(ctx context.Context, s *Submission, sign groth16.Sign) error {
+func (a *Admission) trySimulation(ctx context.Context, s *Submission, sign groth16.Sign) error {
 	failure, err := a.Engine.Try(ctx, s.Call)
 	if err == nil && failure == nil {
 		return nil
@@ -283,14 +283,14 @@ func (a *Admission) tried(ctx context.Context, s *Submission, sign groth16.Sign)
 		case p.class == shieldpool.ClassSpent, p.class == shieldpool.ClassStaleProof, !permanent(p.class):
 			err = failure
 		case refusesProof(failure):
-			return wrongSign(sign)
+			return wrongEncoding(sign)
 		default:
 			return a.Engine.classRefusal(ctx, &Claimed{Submission: s}, p)
 		}
 	}
 	return refusal.New(refusal.ChainUnavailable,
 		"the proof's A has another sign than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
-		Retry(retryBusy).Because(err)
+		Retry(busyRetryAfter).Because(err)
 }
 
 // staleRoot is the refusal that clients parse: they look for the word
@@ -301,8 +301,8 @@ func staleRoot(root, current [32]byte) *refusal.Refusal {
 		With("current_root", fmt.Sprintf("%x", current))
 }
 
-// spendable asks the chain whether the notes are unspent and the recipient can be paid.
-func (a *Admission) spendable(ctx context.Context, c *shieldpool.Call) error {
+// checkNotes asks the chain whether the notes are unspent and the recipient can be paid.
+func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 	seen, err := a.State.Inspect(ctx, c.Inputs, c.Recipient, 0)
 	if err != nil {
 		return err

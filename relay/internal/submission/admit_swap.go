@@ -40,7 +40,7 @@ func (a *Admission) swapDestination(r Request, in *shieldpool.PublicInputs) (d s
 	if r.Recipient == "" {
 		return d, nil
 	}
-	if d.Recipient, err = a.recipient(r.Recipient, in); err != nil {
+	if d.Recipient, err = a.parseRecipient(r.Recipient, in); err != nil {
 		return d, err
 	}
 	owns, err := ownsATA(d.Recipient, terms)
@@ -50,7 +50,7 @@ func (a *Admission) swapDestination(r Request, in *shieldpool.PublicInputs) (d s
 	case !owns:
 		return d, invalidSwap("recipient_ata is not the recipient's associated token account for output_mint: expected the address that recipient, the SPL Token program and output_mint derive")
 	}
-	return d, a.apartFromSwap(d.Recipient, terms, in)
+	return d, a.refuseSwapAccounts(d.Recipient, terms, in)
 }
 
 // swapAddress decodes an address. Its fault is told by length, not by value.
@@ -68,9 +68,9 @@ func ownsATA(wallet solana.PublicKey, terms *shieldpool.SwapTerms) (bool, error)
 	return ata.Equals(terms.RecipientATA), err
 }
 
-// apartFromSwap refuses a wallet that is an account of the swap itself. They are
+// refuseSwapAccounts refuses a wallet that is an account of the swap itself. They are
 // off the curve, so only a profile that admits such recipients could pay one.
-func (a *Admission) apartFromSwap(wallet solana.PublicKey, terms *shieldpool.SwapTerms, in *shieldpool.PublicInputs) error {
+func (a *Admission) refuseSwapAccounts(wallet solana.PublicKey, terms *shieldpool.SwapTerms, in *shieldpool.PublicInputs) error {
 	swap, err := a.Pool.Swap(in.Nullifiers[0], *terms)
 	if err != nil {
 		return err
@@ -83,9 +83,9 @@ func (a *Admission) apartFromSwap(wallet solana.PublicKey, terms *shieldpool.Swa
 	return nil
 }
 
-// swappable asks the chain whether the output can be paid out, and to whom: the
+// checkSwapAccounts asks the chain whether the output can be paid out, and to whom: the
 // wallet is the request's, or the owner of the token account that is there.
-func (a *Admission) swappable(ctx context.Context, c *shieldpool.Call) error {
+func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) error {
 	seen, err := a.State.Tokens(ctx, c.Swap.OutputMint, c.Swap.RecipientATA)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.
 	if err := a.checkRecipient(account.Owner, c.Inputs); err != nil {
 		return err
 	}
-	if err := a.apartFromSwap(account.Owner, c.Swap, c.Inputs); err != nil {
+	if err := a.refuseSwapAccounts(account.Owner, c.Swap, c.Inputs); err != nil {
 		return err
 	}
 	c.Recipient = account.Owner

@@ -113,7 +113,7 @@ func (c *swapCase) derive(wallet solana.PublicKey) {
 	c.terms.RecipientATA = ata
 }
 
-// request binds the terms to the inputs and proves them.
+// requestID binds the terms to the inputs and proves them.
 func (c *swapCase) request() submission.Request {
 	c.w.t.Helper()
 	if !c.kept {
@@ -156,7 +156,7 @@ func (b *lockedBuffer) String() string {
 type noRest struct{}
 
 func (noRest) Position(context.Context) (p commitments.Position, err error) { return p, nil }
-func (noRest) Read(context.Context, uint64, uint64, int) ([]commitments.Placed, error) {
+func (noRest) Read(context.Context, uint64, uint64, int) ([]commitments.IndexedCommitment, error) {
 	return nil, nil
 }
 func (noRest) Register(context.Context, viewingkey.Registration) (string, error) {

@@ -33,8 +33,8 @@ const (
 // drive roots out of the ring. A blockhash lives for about a minute.
 const undecidedAfter = 5 * time.Minute
 
-// undecidedPause is when such a one is looked at again, by a search of its own.
-const undecidedPause = time.Minute
+// undecidedRetry is when such a one is looked at again, by a search of its own.
+const undecidedRetry = time.Minute
 
 // undecided is what a submission waits for whose attempts should be dead or landed
 // since long ago; nil while this process has not followed them for long. One that
@@ -43,19 +43,19 @@ func (e *Engine) undecided(c *Claimed) error {
 	if len(c.Live) == 0 || (c.Hold != HoldExpiry && e.Now().Sub(c.since) <= undecidedAfter) {
 		return nil
 	}
-	return &held{reason: HoldExpiry, pause: undecidedPause, cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts lists such, and with --end asks endpoints that you name")}
+	return &heldError{reason: HoldExpiry, retryAfter: undecidedRetry, cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts lists such, and with --end asks endpoints that you name")}
 }
 
-// lagTries is how many steps a root that the ring holds may be unknown to the
+// rootLagTries is how many steps a root that the ring holds may be unknown to the
 // program, about a minute with the pauses between them: no node that is fit for
 // use lags longer.
-const lagTries = 10
+const rootLagTries = 10
 
 // progress is one submission's way through the steps, and what they have found.
 type progress struct {
 	facts
 	// floor is the slot before which no account is believed.
-	floor uint64
+	minContextSlot uint64
 	// landing is set with a verdict of landed, and when an unknown one is adopted;
 	// purpose is that of the attempt that landed.
 	landing *Outcome
@@ -70,37 +70,37 @@ type progress struct {
 // advance takes a submission as far as it goes now; follow says that there is
 // something to look for on the chain from here on.
 func (e *Engine) advance(ctx context.Context, w *entry) (follow bool, err error) {
-	if w.c.Kind == KindSettlement {
-		return e.settle(ctx, w)
+	if w.c.Kind == KindSwapExecution {
+		return e.advanceExecution(ctx, w)
 	}
 	c, p := w.c, &progress{}
 	if len(c.Live) > 0 {
-		if err := e.judgeLive(ctx, w, p); err != nil {
+		if err := e.resolveAttempts(ctx, w, p); err != nil {
 			return false, err
 		}
 	}
 	if c.fresh {
 		p.notes, c.fresh = notesUnspent, false
 	}
-	p.lagged = c.Tries >= lagTries
+	p.rootLongMissing = c.Tries >= rootLagTries
 	for {
 		switch next := decide(&p.facts); next {
 		case stepLand, stepAdopt:
 			e.tracker.record(w, *p.landing)
 			return true, nil
-		case stepWatch:
+		case stepTrack:
 			return true, e.undecided(c)
 		case stepReadNotes:
 			err = e.readNotes(ctx, c, p)
 		case stepReadRoot:
 			err = e.readRoot(ctx, c, p)
 		case stepSign:
-			follow, err = e.resign(ctx, c, p)
+			follow, err = e.retry(ctx, c, p)
 			if err != nil || follow || p.class == "" {
 				return follow, err
 			}
 		default:
-			return false, e.conclude(ctx, c, p, next)
+			return false, e.finishStep(ctx, c, p, next)
 		}
 		if err != nil {
 			return false, err
@@ -108,19 +108,19 @@ func (e *Engine) advance(ctx context.Context, w *entry) (follow bool, err error)
 	}
 }
 
-// conclude acts on a step that ends this pass: a failure, a hold or a retry.
-func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) error {
+// finishStep acts on a step that ends this pass: a failure, a hold or a retry.
+func (e *Engine) finishStep(ctx context.Context, c *Claimed, p *progress, s step) error {
 	switch s {
 	case stepNoHistory:
-		return &held{reason: HoldHistory, cause: errors.New("no endpoint's history reaches back to an attempt that can land no more: give the relay an endpoint with the role archive")}
+		return &heldError{reason: HoldHistory, cause: errors.New("no endpoint's history reaches back to an attempt that can land no more: give the relay an endpoint with the role archive")}
 	case stepHold:
-		return &held{reason: string(p.class), cause: p.failure}
+		return &heldError{reason: string(p.class), cause: p.failure}
 	case stepRetry:
 		switch {
-		case p.root == rootUnseen:
-			return errUnseen
+		case p.root == rootNotSeen:
+			return errRootNotSeen
 		case p.failure == nil:
-			return errTaken
+			return errSpentNotFinal
 		}
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
@@ -130,7 +130,7 @@ func (e *Engine) conclude(ctx context.Context, c *Claimed, p *progress, s step) 
 		}
 	}
 	// Whatever still counts as live cannot land: only its history may be missing.
-	if err := e.bury(ctx, c, burials(c.Live)); err != nil {
+	if err := e.markDead(ctx, c, asExpired(c.Live)); err != nil {
 		return err
 	}
 	switch s {
@@ -153,7 +153,7 @@ func (e *Engine) tryRoot(ctx context.Context, c *Claimed, p *progress) error {
 		case err != nil:
 			return err
 		case runs:
-			return errRuns
+			return errProgramTakesRoot
 		case permanent(p.class) && p.class != shieldpool.ClassSpent: // who spent the notes is looked at anew
 			return nil
 		case p.class != shieldpool.ClassFeePayerEmpty:
@@ -163,15 +163,15 @@ func (e *Engine) tryRoot(ctx context.Context, c *Claimed, p *progress) error {
 	return fmt.Errorf("try transaction: %w", p.failure)
 }
 
-// errRuns says that the program runs what, by the tree account, it cannot.
-var errRuns = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
+// errProgramTakesRoot says that the program runs what, by the tree account, it cannot.
+var errProgramTakesRoot = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
 
-// errTaken says that another transaction spent the notes, in a block that a
+// errSpentNotFinal says that another transaction spent the notes, in a block that a
 // fork may still undo.
-var errTaken = errors.New("the notes are spent by another transaction that is not yet final")
+var errSpentNotFinal = errors.New("the notes are spent by another transaction that is not yet final")
 
-// errUnseen says that the node that was asked has not seen the root yet.
-var errUnseen = errors.New("the ring does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")
+// errRootNotSeen says that the node that was asked has not seen the root yet.
+var errRootNotSeen = errors.New("the ring does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")
 
 // cause is the failure as an error, without the pitfall of a typed nil.
 func (p *progress) cause() error {
@@ -181,9 +181,9 @@ func (p *progress) cause() error {
 	return p.failure
 }
 
-// judgeLive looks the live attempts up in all history, unless the tracker just
+// resolveAttempts looks the live attempts up in all history, unless the tracker just
 // did, and buries the dead ones.
-func (e *Engine) judgeLive(ctx context.Context, w *entry, p *progress) error {
+func (e *Engine) resolveAttempts(ctx context.Context, w *entry, p *progress) error {
 	look := w.look
 	w.look = nil
 	if look == nil {
@@ -194,44 +194,44 @@ func (e *Engine) judgeLive(ctx context.Context, w *entry, p *progress) error {
 		look = &found
 	}
 	if slices.ContainsFunc(look.Statuses, func(s *ledger.Status) bool { return s != nil && s.Unverified }) {
-		e.tracker.doubt(w)
+		e.tracker.markUnverified(w)
 	}
-	return e.apply(ctx, w.c, p, look)
+	return e.applyVerdicts(ctx, w.c, p, look)
 }
 
-// apply takes one look's verdicts on the live attempts.
-func (e *Engine) apply(ctx context.Context, c *Claimed, p *progress, look *ledger.Look) error {
-	p.floor = max(p.floor, look.FinalizedSlot)
-	var dead []Burial
+// applyVerdicts takes one look's verdicts on the live attempts.
+func (e *Engine) applyVerdicts(ctx context.Context, c *Claimed, p *progress, look *ledger.Look) error {
+	p.minContextSlot = max(p.minContextSlot, look.FinalizedSlot)
+	var dead []DeadAttempt
 	for i := range c.Live {
 		a, st := &c.Live[i], look.Statuses[i]
-		v := judge(a, st, look)
+		v := classify(a, st, look)
 		p.verdicts = append(p.verdicts, v)
 		switch v {
 		case landed:
-			p.landing, p.purpose = &Outcome{Signature: a.Signature, Slot: st.Slot, Phase: a.Purpose.ends()}, a.Purpose
+			p.landing, p.purpose = &Outcome{Signature: a.Signature, Slot: st.Slot, Phase: a.Purpose.endPhase()}, a.Purpose
 		case failedOnChain:
 			p.failure, p.class = st.Err, e.classOf(a.Purpose, st.Err)
-			dead = append(dead, Burial{Signature: a.Signature, Paid: a.Fee})
+			dead = append(dead, DeadAttempt{Signature: a.Signature, Paid: a.Fee})
 			e.Observer.Attempt("failed_on_chain")
-			e.told(c, a, p.class, st.Err)
+			e.reportFailure(c, a, p.class, st.Err)
 		case expired:
-			dead = append(dead, Burial{Signature: a.Signature})
+			dead = append(dead, DeadAttempt{Signature: a.Signature})
 			e.Observer.Attempt("expired")
 		case mayLand, forgotten:
 		}
 	}
-	return e.bury(ctx, c, dead)
+	return e.markDead(ctx, c, dead)
 }
 
-// told passes on what a failure says of payer and compute limit.
-func (e *Engine) told(c *Claimed, a *Attempt, class shieldpool.Class, cause error) {
+// reportFailure passes on what a failure says of payer and compute limit.
+func (e *Engine) reportFailure(c *Claimed, a *Attempt, class shieldpool.Class, cause error) {
 	switch class {
 	case shieldpool.ClassFeePayerEmpty:
-		e.Payers.Refused(a.FeePayer, cause)
+		e.Payers.MarkRefused(a.FeePayer, cause)
 	case shieldpool.ClassRaiseCompute:
 		if a.Purpose != PurposeExecute {
-			e.compute.raise(shapeOf(c, a.Purpose))
+			e.compute.raise(computeKind(c, a.Purpose))
 		}
 	default:
 	}
@@ -248,39 +248,39 @@ func (e *Engine) classOf(p Purpose, err *shieldpool.TransactionError) shieldpool
 
 // unreachable is an error of a call, as what the submission waits for.
 func (e *Engine) unreachable(c *Claimed, err error) error {
-	if !errors.Is(err, ledger.ErrUnavailable) || c.Tries < patientTries {
+	if !errors.Is(err, ledger.ErrUnavailable) || c.Tries < triesBeforeHold {
 		return err
 	}
 	unavailable := (*ledger.Unavailable)(nil)
 	if errors.As(err, &unavailable) && unavailable.Kind == ledger.KindUnverified {
-		return &held{reason: HoldSecond, cause: err}
+		return &heldError{reason: HoldSecondEndpoint, cause: err}
 	}
-	return &held{reason: HoldChain, cause: err}
+	return &heldError{reason: HoldChain, cause: err}
 }
 
 // readNotes looks at the nullifiers' accounts, on a node that has seen all that
 // the verdicts rest on, and finds out whose they are when they exist.
 func (e *Engine) readNotes(ctx context.Context, c *Claimed, p *progress) error {
-	seen, err := e.State.Inspect(ctx, c.Call.Inputs, c.Call.Recipient, p.floor)
+	seen, err := e.State.Inspect(ctx, c.Call.Inputs, c.Call.Recipient, p.minContextSlot)
 	if err != nil {
-		return holdUnready(c, err)
+		return heldByRefusal(c, err)
 	}
-	p.floor = max(p.floor, seen.Slot)
+	p.minContextSlot = max(p.minContextSlot, seen.Slot)
 	index := slices.Index(seen.Spent[:], true)
 	if index < 0 {
 		p.notes = notesUnspent
 		return nil
 	}
 	p.spent = index
-	return e.whose(ctx, c, p)
+	return e.findSpender(ctx, c, p)
 }
 
-// whose tells who spent the notes: an attempt of ours, dead ones included; a
+// findSpender tells who spent the notes: an attempt of ours, dead ones included; a
 // transaction of ours that the database lost; or somebody else.
-func (e *Engine) whose(ctx context.Context, c *Claimed, p *progress) error {
-	own, err := e.ownLanding(ctx, c, slices.Concat(c.Live, c.Dead))
+func (e *Engine) findSpender(ctx context.Context, c *Claimed, p *progress) error {
+	own, err := e.findOwnLanding(ctx, c, slices.Concat(c.Live, c.Dead))
 	if err != nil || own != nil {
-		p.notes, p.landing = notesOurs, own
+		p.notes, p.landing = notesSpentByUs, own
 		return err
 	}
 	made, err := e.State.Creation(ctx, c.Call.Inputs.Nullifiers[p.spent])
@@ -289,23 +289,23 @@ func (e *Engine) whose(ctx context.Context, c *Claimed, p *progress) error {
 		return e.unreachable(c, err)
 	case made == nil:
 		p.notes = notesUnknown
-	case e.ours(c, made):
-		p.notes, p.landing = notesOurs, &Outcome{Signature: made.Signature, Slot: made.Slot}
+	case e.isOwnTransaction(c, made):
+		p.notes, p.landing = notesSpentByUs, &Outcome{Signature: made.Signature, Slot: made.Slot}
 		e.Observer.Attempt("adopted")
-		e.Log.WarnContext(ctx, "Found a landing of ours that the database did not know", "request_id", c.ID, "slot", made.Slot)
+		e.Log.WarnContext(ctx, "landing of this relay found that the database did not know", "request_id", c.ID, "slot", made.Slot)
 	case made.Confirmation.AtLeast(ledger.Finalized):
-		p.notes = notesOthers
+		p.notes = notesSpentByOther
 	default:
-		p.notes = notesTaken
+		p.notes = notesSpentNotFinal
 	}
 	return nil
 }
 
-// ours reports whether a transaction is this submission's: paid by a payer of
+// isOwnTransaction reports whether a transaction is this submission's: paid by a payer of
 // ours, and doing exactly what was asked. A swap that somebody else began in the
 // same words is ours too: its lamports wait for a second leg.
-func (e *Engine) ours(c *Claimed, made *ledger.Creation) bool {
-	payer := c.Kind == shieldpool.KindSwap || e.Payers.Ours(made.FeePayer) ||
+func (e *Engine) isOwnTransaction(c *Claimed, made *ledger.Creation) bool {
+	payer := c.Kind == shieldpool.KindSwap || e.Payers.Owns(made.FeePayer) ||
 		slices.ContainsFunc(slices.Concat(c.Live, c.Dead), func(a Attempt) bool { return a.FeePayer == made.FeePayer })
 	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(c.Call)
 }
@@ -314,9 +314,9 @@ func (e *Engine) ours(c *Claimed, made *ledger.Creation) bool {
 // confirmed: whose landing a spent nullifier is shows only then.
 var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
 
-// ownLanding looks attempts up, dead ones too: a nullifier that is spent may have
+// findOwnLanding looks attempts up, dead ones too: a nullifier that is spent may have
 // been spent by us.
-func (e *Engine) ownLanding(ctx context.Context, c *Claimed, attempts []Attempt) (*Outcome, error) {
+func (e *Engine) findOwnLanding(ctx context.Context, c *Claimed, attempts []Attempt) (*Outcome, error) {
 	for some := range slices.Chunk(attempts, statusBatch) {
 		look, err := e.Chain.Search(ctx, signaturesOf(some))
 		if err != nil {
@@ -328,7 +328,7 @@ func (e *Engine) ownLanding(ctx context.Context, c *Claimed, attempts []Attempt)
 			case st.Unverified:
 				return nil, e.unreachable(c, &ledger.Unavailable{Method: "getSignatureStatuses", Kind: ledger.KindUnverified, Detail: "no second endpoint says the same of an attempt"})
 			case st.Confirmation.AtLeast(ledger.Confirmed):
-				return &Outcome{Signature: some[i].Signature, Slot: st.Slot, Phase: some[i].Purpose.ends()}, nil
+				return &Outcome{Signature: some[i].Signature, Slot: st.Slot, Phase: some[i].Purpose.endPhase()}, nil
 			default:
 				return nil, errUnconfirmed
 			}
@@ -346,55 +346,55 @@ func (e *Engine) readRoot(ctx context.Context, c *Claimed, p *progress) error {
 	}
 	snap, err := e.State.TreeWith(ctx, c.Call.Inputs.Root, age)
 	if err != nil {
-		return holdUnready(c, err)
+		return heldByRefusal(c, err)
 	}
 	p.tree = snap.Tree
 	if !snap.Doubtful {
-		p.floor = max(p.floor, snap.Slot)
+		p.minContextSlot = max(p.minContextSlot, snap.Slot)
 	}
 	switch {
 	case !snap.Checked:
-		p.root = rootUntold
+		p.root = rootUnverifiable
 	case snap.Tree.Headroom(c.Call.Inputs.Root) >= 0:
 		p.root = rootInRing
-	case outlived(c.RootSeq, snap.Tree):
+	case evicted(c.RootSeq, snap.Tree):
 		p.root = rootGone
-	case p.lagged:
-		return e.giveUp(ctx, p, snap.Slot)
+	case p.rootLongMissing:
+		return e.treatRootAsGone(ctx, p, snap.Slot)
 	default:
-		p.root = rootUnseen
+		p.root = rootNotSeen
 	}
 	return nil
 }
 
-// giveUp takes a root for gone that has not come in so many tries: it was of a
+// treatRootAsGone takes a root for gone that has not come in so many tries: it was of a
 // fork that died. A node that the fleet is ahead of cannot tell.
-func (e *Engine) giveUp(ctx context.Context, p *progress, slot uint64) error {
-	seen, err := e.Store.Seen(ctx, e.Pool.Address)
+func (e *Engine) treatRootAsGone(ctx context.Context, p *progress, slot uint64) error {
+	seen, err := e.Store.HighestTreeSlot(ctx, e.Pool.Address)
 	if err != nil {
 		return err
 	}
 	p.root = rootGone
 	if slot < seen {
-		p.root = rootUnseen
+		p.root = rootNotSeen
 	}
 	return nil
 }
 
-// outlived reports whether so many leaves followed a root that it has left the
+// evicted reports whether so many leaves followed a root that it has left the
 // ring. One that is missing before that has not come yet: the node is behind,
 // or on a fork that will die, or the root was of one that died.
-func outlived(rootSeq uint64, t *shieldpool.TreeAccount) bool {
+func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 
-// bury marks attempts as dead, in the database and in the claim, and frees what
+// markDead marks attempts as dead, in the database and in the claim, and frees what
 // their payers keep for them.
-func (e *Engine) bury(ctx context.Context, c *Claimed, dead []Burial) error {
+func (e *Engine) markDead(ctx context.Context, c *Claimed, dead []DeadAttempt) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	if err := e.Store.BuryAttempts(ctx, c.Lease(), dead); err != nil {
+	if err := e.Store.MarkAttemptsDead(ctx, c.Lease(), dead); err != nil {
 		return err
 	}
 	gone, paid := map[solana.Signature]bool{}, map[solana.Signature]uint64{}
@@ -411,15 +411,15 @@ func (e *Engine) bury(ctx context.Context, c *Claimed, dead []Burial) error {
 		}
 	}
 	c.Live = live
-	e.settlePayers(c, func(s solana.Signature) bool { return gone[s] })
+	e.releaseReservations(c, func(s solana.Signature) bool { return gone[s] })
 	return nil
 }
 
-// burials are those of attempts that cost nothing.
-func burials(attempts []Attempt) []Burial {
-	out := make([]Burial, len(attempts))
+// asExpired are those of attempts that cost nothing.
+func asExpired(attempts []Attempt) []DeadAttempt {
+	out := make([]DeadAttempt, len(attempts))
 	for i := range attempts {
-		out[i] = Burial{Signature: attempts[i].Signature}
+		out[i] = DeadAttempt{Signature: attempts[i].Signature}
 	}
 	return out
 }

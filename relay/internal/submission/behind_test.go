@@ -19,7 +19,7 @@ func TestANodeThatStandsStillFailsNothing(t *testing.T) {
 	id := w.submit(w.relay(nil), req).ID
 	now, err := w.state.Tree(t.Context(), 0)
 	must(t, err)
-	must(t, w.store.Saw(t.Context(), w.pool.Address, now.Slot))
+	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, now.Slot))
 	still := &forkedState{PoolState: w.state}
 	still.old.Store(&old)
 	r := w.assemble(parts{state: still})

@@ -14,94 +14,94 @@ const (
 	// leavesEach is how many leaves a submission appends, and so how many roots it
 	// drives out of the ring.
 	leavesEach = 2
-	// queueAge is how old the fleet's count may be, with what this process
+	// queueCountMaxAge is how old the fleet's count may be, with what this process
 	// accepted since added to it.
-	queueAge = 100 * time.Millisecond
+	queueCountMaxAge = 100 * time.Millisecond
 	// spread is how long it may take until the fleet knows of a slot that one
 	// process has seen.
-	spread = 150 * time.Millisecond
-	// retryBusy is what clients are told to wait: a slot or two land some.
-	retryBusy = time.Second
+	slotReportDelay = 150 * time.Millisecond
+	// busyRetryAfter is what clients are told to wait: a slot or two land some.
+	busyRetryAfter = time.Second
 )
 
-// place is where a submission's root stands in the ring.
-type place struct {
+// rootWindow is where a submission's root stands in the ring.
+type rootWindow struct {
 	// seq is the number of leaves that the tree had when the root was its newest.
 	seq uint64
 	// headroom is how many more leaves may be appended before the root leaves the
 	// ring; known is false when the tree account cannot tell.
-	headroom int
+	untilEviction int
 	// oldest is the seq of the oldest root in the ring.
 	oldest uint64
 	known  bool
 }
 
-// placeOf looks the root up in the ring. Without a self-checked tree nothing is
+// findRoot looks the root up in the ring. Without a self-checked tree nothing is
 // known, and the simulation before signing decides.
-func (a *Admission) placeOf(ctx context.Context, root [32]byte) (place, error) {
-	snap, err := a.State.TreeWith(ctx, root, treeAge)
+func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, error) {
+	snap, err := a.State.TreeWith(ctx, root, treeMaxAge)
 	if err != nil || !snap.Checked {
-		return place{}, err
+		return rootWindow{}, err
 	}
 	headroom := snap.Tree.Headroom(root)
 	if headroom < 0 {
-		return place{}, a.notInRing(ctx, root, &snap)
+		return rootWindow{}, a.refuseUnknownRoot(ctx, root, &snap)
 	}
 	newest, most := snap.Tree.NextIndex, len(snap.Tree.History)-1
 	seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // the headroom is below the ring's length
-	return place{seq: seqAt(most - headroom), headroom: headroom, oldest: seqAt(most), known: true}, nil
+	return rootWindow{seq: seqAt(most - headroom), untilEviction: headroom, oldest: seqAt(most), known: true}, nil
 }
 
-// notInRing tells a root that has left the ring from one that the node has not
+// refuseUnknownRoot tells a root that has left the ring from one that the node has not
 // seen yet: another process may have given it to the client just now, and then
 // tells the others of the slot within spread.
-func (a *Admission) notInRing(ctx context.Context, root [32]byte, snap *ledger.Snapshot) error {
-	if !pause(ctx, spread) {
+func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *ledger.Snapshot) error {
+	if !sleep(ctx, slotReportDelay) {
 		return ctx.Err()
 	}
-	seen, err := a.Store.Seen(ctx, a.Pool.Address)
+	seen, err := a.Store.HighestTreeSlot(ctx, a.Pool.Address)
 	if err != nil {
 		return err
 	}
 	if snap.Slot < seen {
 		return refusal.New(refusal.ChainUnavailable,
 			"the node that this relay reads is behind: it stands at slot %d, and %d has been seen, so that it cannot tell whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
-			Retry(retryBusy)
+			Retry(busyRetryAfter)
 	}
 	if snap.Doubtful {
 		return refusal.New(refusal.ChainUnavailable,
 			"the RPC endpoints of this relay do not agree on where the chain is, so that it cannot tell whether the proof's root is stale: send the same request again in a moment").
-			Retry(retryBusy)
+			Retry(busyRetryAfter)
 	}
 	return staleRoot(root, snap.Tree.Root)
 }
 
-// notTooLate refuses a submission when those that go before it would drive its
+// checkQueue refuses a submission when those that go before it would drive its
 // root out of the ring: taken all the same, it would fail as a stale root after
 // a wait, and keep its notes reserved meanwhile.
-func (a *Admission) notTooLate(ctx context.Context, p place) error {
+func (a *Admission) checkQueue(ctx context.Context, p rootWindow) error {
 	if !p.known {
 		return nil
 	}
-	most := p.headroom / leavesEach
+	most := p.untilEviction / leavesEach
 	if n, ok := a.queue.recent(a.Now()); ok && n <= most {
 		return nil
 	}
-	total, err := a.Store.Ahead(ctx, a.Pool.Address, p.oldest, math.MaxInt64, most+1)
+	total, err := a.Store.CountAhead(ctx, a.Pool.Address, p.oldest, math.MaxInt64, most+1)
 	if err != nil {
 		return err
 	}
 	if total <= most {
-		a.queue.counted(total, a.Now())
+		a.queue.set(total, a.Now())
 		return nil
 	}
-	ahead, err := a.Store.Ahead(ctx, a.Pool.Address, p.oldest, p.seq, most+1)
+	ahead, err := a.Store.CountAhead(ctx, a.Pool.Address, p.oldest, p.seq, most+1)
 	if err != nil || ahead <= most {
 		return err
 	}
 	return refusal.New(refusal.PoolBusy,
 		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, most).
-		Retry(retryBusy)
+		Retry(busyRetryAfter)
 }
 
 // queueLength keeps the fleet's count of submissions that have not landed.
@@ -115,16 +115,16 @@ type queueLength struct {
 func (q *queueLength) recent(now time.Time) (int, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.n, !q.at.IsZero() && now.Sub(q.at) < queueAge
+	return q.n, !q.at.IsZero() && now.Sub(q.at) < queueCountMaxAge
 }
 
-func (q *queueLength) counted(n int, now time.Time) {
+func (q *queueLength) set(n int, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.n, q.at = n, now
 }
 
-func (q *queueLength) grew() {
+func (q *queueLength) increment() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.n++

@@ -23,7 +23,7 @@ func TestWhatWaitsForDaysDoesNotKeepThePoolBusy(t *testing.T) {
 	_, err := r.Submit(t.Context(), req)
 	_ = wantCode(t, err, refusal.PoolBusy)
 	worker := uuid.New()
-	_, err = w.store.Beat(t.Context(), submission.Worker{ID: worker}, patien)
+	_, err = w.store.Heartbeat(t.Context(), submission.Worker{ID: worker}, patien)
 	must(t, err)
 	all, err := w.store.Claim(t.Context(), worker, 64)
 	must(t, err)

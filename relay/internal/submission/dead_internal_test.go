@@ -15,10 +15,10 @@ import (
 // graves keeps what is buried.
 type graves struct {
 	Store
-	buried []Burial
+	buried []DeadAttempt
 }
 
-func (g *graves) BuryAttempts(_ context.Context, _ Lease, attempts []Burial) error {
+func (g *graves) MarkAttemptsDead(_ context.Context, _ Lease, attempts []DeadAttempt) error {
 	g.buried = append(g.buried, attempts...)
 	return nil
 }
@@ -39,10 +39,10 @@ func TestWhatADeadAttemptHasPaid(t *testing.T) {
 		Statuses:      []*ledger.Status{{Slot: 20, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}, nil, nil},
 		FinalizedSlot: 300, FinalizedHeight: 300, Slot: 300, FirstAvailable: 1,
 	}
-	if err := e.apply(t.Context(), c, &progress{}, look); err != nil {
+	if err := e.applyVerdicts(t.Context(), c, &progress{}, look); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Burial{{Signature: failed, Paid: 5000}, {Signature: lost}}, db.buried); diff != "" {
+	if diff := cmp.Diff([]DeadAttempt{{Signature: failed, Paid: 5000}, {Signature: lost}}, db.buried); diff != "" {
 		t.Errorf("burials (-want +got):\n%s", diff)
 	}
 	if len(c.Live) != 1 || c.Live[0].Signature != alive || len(c.Dead) != 2 || c.Dead[0].Paid != 5000 || c.Dead[1].Paid != 0 {
@@ -64,8 +64,8 @@ func TestWhoSpentANoteIsLookedForAmongTheDeadToo(t *testing.T) {
 		landed solana.Signature
 		want   noteFact
 	}{
-		"one that is alive":        {live.Signature, notesOurs},
-		"one that counts as dead":  {dead.Signature, notesOurs},
+		"one that is alive":        {live.Signature, notesSpentByUs},
+		"one that counts as dead":  {dead.Signature, notesSpentByUs},
 		"none that is known of us": {solana.Signature{3}, notesUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,10 +76,10 @@ func TestWhoSpentANoteIsLookedForAmongTheDeadToo(t *testing.T) {
 				Live:       []Attempt{live}, Dead: []Attempt{dead},
 			}
 			p := &progress{}
-			if err := e.whose(t.Context(), c, p); err != nil || p.notes != test.want {
+			if err := e.findSpender(t.Context(), c, p); err != nil || p.notes != test.want {
 				t.Fatalf("the notes are %d (%v), want %d", p.notes, err, test.want)
 			}
-			if test.want == notesOurs && (p.landing == nil || p.landing.Signature != test.landed) {
+			if test.want == notesSpentByUs && (p.landing == nil || p.landing.Signature != test.landed) {
 				t.Errorf("the landing is %+v, want that of %s", p.landing, test.landed)
 			}
 		})

@@ -37,16 +37,16 @@ func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := deafness{least: least}
+			d := sendOutage{minDuration: least}
 			start := time.Unix(1, 0)
 			for _, s := range test.sends {
 				if s.lands {
-					d.heard()
+					d.reset()
 				} else {
-					d.sent(start.Add(s.at), s.err)
+					d.observe(start.Add(s.at), s.err)
 				}
 			}
-			if got := d.lasts(start.Add(test.at)); got != test.want {
+			if got := d.ongoing(start.Add(test.at)); got != test.want {
 				t.Errorf("deaf: %v, want %v", got, test.want)
 			}
 		})
@@ -63,7 +63,7 @@ func TestTheReasonOfAHoldIsTheErrorsOwn(t *testing.T) {
 		"a chain that is away":           {refusal.New(refusal.ChainUnavailable, "no answer"), HoldChain},
 		"an error without a code":        {errors.New("eof"), HoldChain},
 	} {
-		if got := reasonOf(test.err); got != test.want {
+		if got := pauseReason(test.err); got != test.want {
 			t.Errorf("%s: the queue waits for %s, want %s", name, got, test.want)
 		}
 	}

@@ -7,72 +7,72 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// HoldSecond is the reason while one endpoint says what came of a submission, and no second one does.
+// HoldSecondEndpoint is the reason while one endpoint says what came of a submission, and no second one does.
 // An outcome waits for it; new work does not.
-const HoldSecond = "second_endpoint"
+const HoldSecondEndpoint = "second_endpoint"
 
 const (
-	// doubtAge is how long an outcome may be one endpoint's word before the
+	// unverifiedAfter is how long an outcome may be one endpoint's word before the
 	// submission counts as waiting: others are often a slot or two behind.
-	doubtAge = 2 * time.Second
-	// mostDoubted is how many submissions may wait beside those that have a place:
+	unverifiedAfter = 2 * time.Second
+	// maxUnverified is how many submissions may wait beside those that have a place:
 	// they stay in memory, some kilobytes each.
-	mostDoubted = 10_000
+	maxUnverified = 10_000
 )
 
-// doubt notes that an outcome is the word of one endpoint. A submission for which
+// markUnverified notes that an outcome is the word of one endpoint. A submission for which
 // that lasts gives its place back: it is followed and sent again all the same.
-func (t *tracker) doubt(w *entry) {
+func (t *tracker) markUnverified(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.e.Now()
-	if w.doubted.IsZero() {
-		w.doubted = now
+	if w.unverifiedSince.IsZero() {
+		w.unverifiedSince = now
 	}
-	if w.freed || t.entries[w.c.ID] != w || now.Sub(w.doubted) < doubtAge || t.placeless >= mostDoubted {
+	if w.capacityReleased || t.entries[w.c.ID] != w || now.Sub(w.unverifiedSince) < unverifiedAfter || t.placeless >= maxUnverified {
 		return
 	}
-	t.free(w)
+	t.releaseCapacity(w)
 	t.placeless++
 	w.placeless = true
-	if t.e.more.Load() {
-		t.e.Nudge()
+	if t.e.mayClaimMore.Load() {
+		t.e.ClaimSoon()
 	}
 }
 
-// doubts reports whether the submission waits for a second endpoint.
-func (t *tracker) doubts(w *entry) bool {
+// isUnverified reports whether the submission waits for a second endpoint.
+func (t *tracker) isUnverified(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !w.noted && !w.doubted.IsZero() && t.e.Now().Sub(w.doubted) >= doubtAge
+	return !w.recorded && !w.unverifiedSince.IsZero() && t.e.Now().Sub(w.unverifiedSince) >= unverifiedAfter
 }
 
-// noteDoubts tells the database what waits for a second endpoint, so that it keeps
+// recordUnverified tells the database what waits for a second endpoint, so that it keeps
 // no pool busy. What could not be told is told at the next poll.
-func (t *tracker) noteDoubts(ctx context.Context, flying []*entry) {
+func (t *tracker) recordUnverified(ctx context.Context, flying []*entry) {
 	var batch []*entry
 	var leases []Lease
 	for _, w := range flying {
-		if len(batch) < statusBatch && t.doubts(w) {
+		if len(batch) < statusBatch && t.isUnverified(w) {
 			batch, leases = append(batch, w), append(leases, w.c.Lease())
 		}
 	}
-	if len(batch) == 0 || !t.noting.TryLock() {
+	if len(batch) == 0 || !t.recording.TryLock() {
 		return
 	}
 	t.e.steps.Go(func() {
-		defer t.noting.Unlock()
-		ctx, cancel := t.e.unhurried(ctx)
+		defer t.recording.Unlock()
+		ctx, cancel := t.e.stepContext(ctx)
 		defer cancel()
-		if err := t.e.Store.NoteHold(ctx, leases, HoldSecond); err != nil {
-			t.e.Log.DebugContext(ctx, "Could not note what waits for a second endpoint, trying again", "submissions", len(leases), "error", err)
+		if err := t.e.Store.MarkHeld(ctx, leases, HoldSecondEndpoint); err != nil {
+			t.e.Log.DebugContext(ctx, "recording what waits for a second endpoint failed; retrying", "submissions", len(leases), "error", err)
 			return
 		}
-		t.e.Log.WarnContext(ctx, "Outcomes wait for a second endpoint to say the same", "submissions", len(leases))
+		t.e.Log.WarnContext(ctx, "outcomes wait for a second endpoint to confirm them", "submissions", len(leases))
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for _, w := range batch {
-			w.noted = true
+			w.recorded = true
 		}
 	})
 }

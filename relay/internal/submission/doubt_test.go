@@ -51,10 +51,10 @@ func (w *world) faults(name string, rules ...fault.Rule) {
 	must(w.t, w.chain.Endpoint(name).SetFaults(rules))
 }
 
-// ahead is how many submissions keep the pool busy.
+// secondLegCost is how many submissions keep the pool busy.
 func (w *world) ahead() int {
 	w.t.Helper()
-	n, err := w.store.Ahead(w.t.Context(), w.pool.Address, 0, 1<<62, 100)
+	n, err := w.store.CountAhead(w.t.Context(), w.pool.Address, 0, 1<<62, 100)
 	must(w.t, err)
 	return n
 }
@@ -89,9 +89,9 @@ func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 		t.Fatalf("the submission is %+v on the word of one endpoint, and the recipient holds %d", s, w.balance(to))
 	}
 	w.clock.advance(3 * time.Second)
-	w.eventually("it waits for a second endpoint", func() bool { return w.heldBy(submission.HoldSecond) == 1 })
+	w.eventually("it waits for a second endpoint", func() bool { return w.heldBy(submission.HoldSecondEndpoint) == 1 })
 	// A claim takes places while the database answers.
-	w.eventually("its place is free", func() bool { n, _ := r.Watching(); return n == 0 })
+	w.eventually("its place is free", func() bool { n, _ := r.InProgress(); return n == 0 })
 	if w.ahead() != 0 {
 		t.Errorf("%d submissions keep the pool busy, want none", w.ahead())
 	}
@@ -109,15 +109,15 @@ func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
 	w.faults("liar")
 	w.faults("honest")
 	w.eventually("it is final", func() bool { w.clock.advance(time.Second); return w.get(id).Finalized })
-	if w.balance(to) == 0 || w.heldBy(submission.HoldSecond) != 0 {
-		t.Errorf("the recipient holds %d, and %d submissions wait", w.balance(to), w.heldBy(submission.HoldSecond))
+	if w.balance(to) == 0 || w.heldBy(submission.HoldSecondEndpoint) != 0 {
+		t.Errorf("the recipient holds %d, and %d submissions wait", w.balance(to), w.heldBy(submission.HoldSecondEndpoint))
 	}
 }
 
 // pin is the sign of a proof's A that is taken unseen; "" before one has landed for good.
 func (w *world) pin() string {
 	w.t.Helper()
-	sign, err := w.store.PinnedSign(w.t.Context(), w.key.Hash())
+	sign, err := w.store.PinnedProofA(w.t.Context(), w.key.Hash())
 	must(w.t, err)
 	return sign
 }
@@ -159,8 +159,8 @@ func TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot(t *testing.T) {
 		w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
 		w.eventually("it waits, and its place is free", func() bool {
 			w.clock.advance(time.Second)
-			taken, _ := r.Watching()
-			return w.heldBy(submission.HoldSecond) == int64(n+1) && taken == 0
+			taken, _ := r.InProgress()
+			return w.heldBy(submission.HoldSecondEndpoint) == int64(n+1) && taken == 0
 		})
 	}
 	if n := w.ahead(); n != 0 {
@@ -200,7 +200,7 @@ func TestALyingSimulationFailsNothing(t *testing.T) {
 	w.faults("honest", fault.Rule{Method: "simulateTransaction", Status: 503})
 	req, _ = w.withdrawal(sol)
 	id := w.submit(r, req).ID
-	w.eventually("it waits for the other endpoint", func() bool { return w.heldBy(submission.HoldSecond) == 1 })
+	w.eventually("it waits for the other endpoint", func() bool { return w.heldBy(submission.HoldSecondEndpoint) == 1 })
 	if s := w.get(id); s.Done() || w.ahead() != 0 {
 		t.Errorf("the submission is %+v, failure %v; %d keep the pool busy", s, s.Failure, w.ahead())
 	}
@@ -223,7 +223,7 @@ func TestALyingFailureFailsNothing(t *testing.T) {
 	id := w.submit(r, req).ID
 	w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
 	w.clock.advance(3 * time.Second)
-	w.eventually("it waits for the two to agree", func() bool { return w.heldBy(submission.HoldSecond) == 1 })
+	w.eventually("it waits for the two to agree", func() bool { return w.heldBy(submission.HoldSecondEndpoint) == 1 })
 	w.faults("liar")
 	if s := w.done(id); s.State != submission.Completed || r.of("signed") != 1 {
 		t.Errorf("the submission ended as %+v, failure %v, after %d signatures", s, s.Failure, r.of("signed"))

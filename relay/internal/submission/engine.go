@@ -55,7 +55,7 @@ type EngineOptions struct {
 	Payers   FeePayers
 	Spending Spending
 	Leaves   LeafIndex
-	Signs    *SignPolicy
+	ProofA    *ProofAPolicy
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -68,8 +68,8 @@ type EngineOptions struct {
 	Price       PriceRule
 	// Settler carries swaps on, Settlements at once in places of their own. Nil when
 	// this relay has no router: another process's settlements are then not taken up.
-	Settler     Settler
-	Settlements int
+	SwapPlanner     SwapPlanner
+	SwapConcurrency int
 	// Table is the relay's own lookup table; nil for legacy transactions.
 	Table *shieldpool.LookupTable
 }
@@ -81,25 +81,25 @@ type Engine struct {
 	price    *priceCache
 	tracker  *tracker
 	recorder *recorder
-	slots    slots
+	capacity    capacity
 	// settlements are the places of swaps' second legs, and settling tells of one that is due.
-	settlements slots
-	settling    chan struct{}
-	hold        holding
-	failures    failures
+	executionCapacity capacity
+	executionsDue    chan struct{}
+	paused        queuePause
+	failedNotes    failedNotes
 	// deaf is about transactions that no endpoint takes.
-	deaf deafness
+	outage sendOutage
 	// alive is since when this process's leases have not lapsed.
-	alive aliveness
+	leaseHealth leaseHealth
 	// more says that there was more to claim than there were places.
-	more atomic.Bool
+	mayClaimMore atomic.Bool
 	// strays are leases that the last audit did not know of.
-	strays map[Lease]bool
+	orphaned map[Lease]bool
 	// nudged brings the next claim forward; waking the news to other processes.
-	nudged, waking chan struct{}
+	claimSoon, othersNeeded chan struct{}
 	// seen is the newest slot at which the tree was seen to change; seeing tells.
-	seen   atomic.Uint64
-	seeing chan struct{}
+	highestTreeSlot   atomic.Uint64
+	treeSlotChanged chan struct{}
 	// stopping ends when nothing new is to be taken up; running steps then have
 	// half a lease to finish.
 	stopping context.Context
@@ -110,14 +110,14 @@ type Engine struct {
 // check tells what is missing or out of bounds.
 func (o *EngineOptions) check() error {
 	if o.Store == nil || o.Chain == nil || o.State == nil || o.Pool == nil || o.Payers == nil || o.Spending == nil || o.Leaves == nil ||
-		o.Signs == nil || o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
+		o.ProofA == nil || o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
 		return errors.New("the submission engine needs every one of its options")
 	}
 	if o.Concurrency < 1 {
 		return fmt.Errorf("the submission engine's concurrency is %d: expected at least 1", o.Concurrency)
 	}
-	if o.Settler != nil && o.Settlements < 1 {
-		return fmt.Errorf("the submission engine's settlements are %d at once: expected at least 1", o.Settlements)
+	if o.SwapPlanner != nil && o.SwapConcurrency < 1 {
+		return fmt.Errorf("the submission engine's settlements are %d at once: expected at least 1", o.SwapConcurrency)
 	}
 	return nil
 }
@@ -131,89 +131,89 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		return nil, errors.New("the submission engine's timing has to be above zero")
 	}
 	e := &Engine{
-		EngineOptions: o, deaf: deafness{least: o.Timing.Lease}, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
-		slots: slots{most: o.Concurrency}, settlements: slots{most: o.Settlements}, settling: make(chan struct{}, 1), nudged: make(chan struct{}, 1), waking: make(chan struct{}, 1), seeing: make(chan struct{}, 1),
+		EngineOptions: o, outage: sendOutage{minDuration: o.Timing.Lease}, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
+		capacity: capacity{limit: o.Concurrency}, executionCapacity: capacity{limit: o.SwapConcurrency}, executionsDue: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), othersNeeded: make(chan struct{}, 1), treeSlotChanged: make(chan struct{}, 1),
 	}
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
 	return e, nil
 }
 
-// Reserve gives a place for a submission about to be accepted, so that it is
+// ReserveCapacity gives a place for a submission about to be accepted, so that it is
 // this process's from its commit on. It is false when there is none, or when
 // others wait for one: the row then waits with them, and the most urgent goes
 // first. Begin or Cancel ends the reservation.
-func (e *Engine) Reserve() bool {
-	return e.stopping.Err() == nil && e.hold.reason() == "" && !e.more.Load() && e.slots.take(1) == 1
+func (e *Engine) ReserveCapacity() bool {
+	return e.stopping.Err() == nil && e.paused.reason() == "" && !e.mayClaimMore.Load() && e.capacity.acquire(1) == 1
 }
 
-// Cancel gives a reserved place back.
-func (e *Engine) Cancel() { e.slots.give() }
+// CancelReservation gives a reserved place back.
+func (e *Engine) CancelReservation() { e.capacity.release() }
 
-// Begin works on a submission that was accepted into a reserved place. The
+// Start works on a submission that was accepted into a reserved place. The
 // request that brought it may end before its first step does.
-func (e *Engine) Begin(ctx context.Context, s *Submission) {
+func (e *Engine) Start(ctx context.Context, s *Submission) {
 	e.start(context.WithoutCancel(ctx), &Claimed{Submission: s, fresh: true, accepted: e.Now()})
 }
 
-// Nudge tells that something may be due: looking for it is brought forward.
-func (e *Engine) Nudge() { ring(e.nudged) }
+// ClaimSoon tells that something may be due: looking for it is brought forward.
+func (e *Engine) ClaimSoon() { signal(e.claimSoon) }
 
-// Overflow tells that a submission was accepted that this process had no place
+// NotifyOthers tells that a submission was accepted that this process had no place
 // for: all processes are told.
-func (e *Engine) Overflow() { ring(e.waking) }
+func (e *Engine) NotifyOthers() { signal(e.othersNeeded) }
 
 // PollSoon brings the next look at the chain forward.
-func (e *Engine) PollSoon() { ring(e.tracker.nudged) }
+func (e *Engine) PollSoon() { signal(e.tracker.pollSoon) }
 
-// Saw is told the slot of every new state of the pool's tree, and tells the
+// RecordTreeSlot is told the slot of every new state of the pool's tree, and tells the
 // fleet: a process whose node is behind then knows that it is.
-func (e *Engine) Saw(slot uint64) {
-	e.seen.Store(slot)
-	ring(e.seeing)
+func (e *Engine) ObserveTreeSlot(slot uint64) {
+	e.highestTreeSlot.Store(slot)
+	signal(e.treeSlotChanged)
 }
 
-// landedAt tells of a slot in which a transaction of the pool landed: the tree
+// observeLandingSlot tells of a slot in which a transaction of the pool landed: the tree
 // changed there, even if no node that is read has come so far. Without that word
 // a process whose nodes are all behind would call roots stale that are too new.
-func (e *Engine) landedAt(slot uint64) {
+func (e *Engine) observeLandingSlot(slot uint64) {
 	for {
-		seen := e.seen.Load()
+		seen := e.highestTreeSlot.Load()
 		if slot <= seen {
 			return
 		}
-		if e.seen.CompareAndSwap(seen, slot) {
-			ring(e.seeing)
+		if e.highestTreeSlot.CompareAndSwap(seen, slot) {
+			signal(e.treeSlotChanged)
 			return
 		}
 	}
 }
 
-// ring leaves a mark that a loop finds; one is enough.
-func ring(bell chan struct{}) {
+// signal leaves a mark that a loop finds; one is enough.
+func signal(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
 	default:
 	}
 }
 
-// Watching is how many submissions this process holds: in flight, and landed
+// InProgress is how many submissions this process holds: in flight, and landed
 // ones that are watched until finalized.
-func (e *Engine) Watching() (inFlight, watched int) {
-	return e.slots.taken() + e.settlements.taken(), e.tracker.watching()
+func (e *Engine) InProgress() (inFlight, watched int) {
+	return e.capacity.inUse() + e.executionCapacity.inUse(), e.tracker.landedCount()
 }
 
-// Holding is why this process takes nothing up; "" when it works.
-func (e *Engine) Holding() string { return e.hold.reason() }
+// PausedBy is why this process takes nothing up; "" when it works.
+func (e *Engine) PausedBy() string { return e.paused.reason() }
 
 // start runs the first step of a submission whose lease and place are held.
 func (e *Engine) start(ctx context.Context, c *Claimed) {
-	w, twice := e.tracker.hold(c)
+	w, twice := e.tracker.add(c)
 	e.steps.Go(func() {
-		ctx, cancel := e.unhurried(ctx)
+		ctx, cancel := e.stepContext(ctx)
 		defer cancel()
 		if twice { // released, it comes again under an epoch that the step which still runs does not hold
-			e.putOff(ctx, w, ErrLeaseLost)
+			e.deferSubmission(ctx, w, ErrLeaseLost)
 			return
 		}
 		e.step(ctx, w)
@@ -224,19 +224,19 @@ func (e *Engine) start(ctx context.Context, c *Claimed) {
 // out unless it is to be followed. A step that panics must not take the
 // process with it, and with that every other submission.
 func (e *Engine) step(ctx context.Context, w *entry) {
-	defer e.tracker.end(w)
+	defer e.tracker.stepEnded(w)
 	defer func() {
 		if p := recover(); p != nil {
 			e.Observer.Attempt("panic")
-			e.putOff(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
+			e.deferSubmission(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
 		}
 	}()
 	follow, err := e.advance(ctx, w)
 	switch {
 	case err != nil:
-		e.putOff(ctx, w, err)
+		e.deferSubmission(ctx, w, err)
 	case follow:
-		e.tracker.follow(w)
+		e.tracker.track(w)
 	default:
 		e.tracker.drop(w)
 	}
@@ -255,32 +255,32 @@ func redact(p any) any {
 	return fmt.Sprintf("%T", p)
 }
 
-// putOff gives the lease back, to come again after a pause.
-func (e *Engine) putOff(ctx context.Context, w *entry, cause error) {
+// deferSubmission gives the lease back, to come again after a pause.
+func (e *Engine) deferSubmission(ctx context.Context, w *entry, cause error) {
 	defer e.tracker.drop(w)
 	if errors.Is(cause, ErrLeaseLost) {
 		e.Observer.Lease("lost", 1)
-		e.Log.DebugContext(ctx, "Left a submission to the worker that took it over", "request_id", w.c.ID)
+		e.Log.DebugContext(ctx, "lease lost to another process", "request_id", w.c.ID)
 		e.release(ctx, w, 0, "") // unless nobody did: the process may only have been late to beat
 		return
 	}
 	reason, level, delay := "", slog.LevelInfo, e.backoff(w.c.Tries)
-	if wait := (*Wait)(nil); errors.As(cause, &wait) {
-		reason, delay = wait.Reason, wait.For
+	if wait := (*Deferral)(nil); errors.As(cause, &wait) {
+		reason, delay = wait.Reason, wait.Delay
 		if w.c.Hold == wait.Reason {
 			level = slog.LevelDebug
 		}
-		time.AfterFunc(delay, func() { ring(e.settling) })
+		time.AfterFunc(delay, func() { signal(e.executionsDue) })
 	}
-	if h := (*held)(nil); errors.As(cause, &h) {
-		reason, level, delay = h.reason, slog.LevelDebug, cmp.Or(h.pause, e.Timing.Hold)
+	if h := (*heldError)(nil); errors.As(cause, &h) {
+		reason, level, delay = h.reason, slog.LevelDebug, cmp.Or(h.retryAfter, e.Timing.Hold)
 		e.Observer.Attempt("held")
 		if w.c.Hold != h.reason {
 			level = slog.LevelWarn
 		}
-		e.holdFor(ctx, h)
+		e.pauseFor(ctx, h)
 	}
-	e.Log.Log(ctx, level, "Put a submission off", "request_id", w.c.request(), "delay", delay, "held", reason, "error", cause)
+	e.Log.Log(ctx, level, "submission deferred", "request_id", w.c.requestID(), "delay", delay, "held", reason, "error", cause)
 	e.release(ctx, w, delay, reason)
 }
 
@@ -290,7 +290,7 @@ func (e *Engine) release(ctx context.Context, w *entry, delay time.Duration, rea
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Timing.Lease/2)
 	defer cancel()
 	if err := e.Store.Release(ctx, w.c.Lease(), delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {
-		e.Log.WarnContext(ctx, "Left a submission to be found as a stray", "request_id", w.c.ID, "error", err)
+		e.Log.WarnContext(ctx, "lease not released; the audit will find it", "request_id", w.c.ID, "error", err)
 	}
 }
 
@@ -311,12 +311,12 @@ func (e *Engine) fail(ctx context.Context, c *Claimed, why *refusal.Refusal) err
 	}
 	// Noted before a client can see the outcome and post again. When the write fails
 	// and is tried again, the notes only rest longer.
-	_, paid := restsUntil(c.Dead)
-	e.failures.add(c.Call.Inputs, paid, e.Now())
+	_, paid := retryAt(c.Dead)
+	e.failedNotes.add(c.Call.Inputs, paid, e.Now())
 	if err := e.Store.Fail(ctx, c.Lease(), why); err != nil {
 		return err
 	}
 	e.Observer.Outcome(c.Kind, string(why.Code))
-	e.Log.InfoContext(ctx, "Failed a submission", "request_id", c.ID, "code", why.Code, "error", why.Cause)
+	e.Log.InfoContext(ctx, "submission failed", "request_id", c.ID, "code", why.Code, "error", why.Cause)
 	return nil
 }

@@ -28,7 +28,7 @@ func TestAWithdrawalLandsAndIsFinalized(t *testing.T) {
 		t.Errorf("the recipient holds %d lamports, want %d", got, want)
 	}
 	w.eventually("it is finalized", func() bool { return w.get(s.ID).Finalized })
-	if sign, err := w.store.PinnedSign(t.Context(), w.key.Hash()); err != nil || sign != "plain" {
+	if sign, err := w.store.PinnedProofA(t.Context(), w.key.Hash()); err != nil || sign != "plain" {
 		t.Errorf("the pinned sign is %q, want plain (%v)", sign, err)
 	}
 	if r.of("signed") != 1 {
@@ -134,11 +134,11 @@ func (s *severed) err() error {
 	return nil
 }
 
-func (s *severed) Beat(ctx context.Context, w submission.Worker, lease time.Duration) (bool, error) {
+func (s *severed) Heartbeat(ctx context.Context, w submission.Worker, lease time.Duration) (bool, error) {
 	if err := s.err(); err != nil {
 		return false, err
 	}
-	return s.Store.Beat(ctx, w, lease)
+	return s.Store.Heartbeat(ctx, w, lease)
 }
 
 func (s *severed) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
@@ -162,18 +162,18 @@ func (s *severed) Complete(ctx context.Context, l []submission.Landing) ([]submi
 	return s.Store.Complete(ctx, l)
 }
 
-func (s *severed) Reap(ctx context.Context) (int, error) {
+func (s *severed) FreeDeadProcesses(ctx context.Context) (int, error) {
 	if err := s.err(); err != nil {
 		return 0, err
 	}
-	return s.Store.Reap(ctx)
+	return s.Store.FreeDeadProcesses(ctx)
 }
 
-func (s *severed) Retire(ctx context.Context, worker uuid.UUID) (int, error) {
+func (s *severed) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
 	if err := s.err(); err != nil {
 		return 0, err
 	}
-	return s.Store.Retire(ctx, worker)
+	return s.Store.ReleaseAll(ctx, worker)
 }
 
 // lostSends never reach the chain, and nobody hears of it.
@@ -228,7 +228,7 @@ func TestAStoppedRelayHandsOverAtOnce(t *testing.T) {
 	stop()
 	second := w.relay(nil)
 	// No reaping: what was handed over is due to anybody.
-	if n, err := w.store.Reap(t.Context()); err != nil || n != 0 {
+	if n, err := w.store.FreeDeadProcesses(t.Context()); err != nil || n != 0 {
 		t.Fatalf("after the hand-over %d leases are left to lapse (%v)", n, err)
 	}
 	w.run(second)
@@ -320,7 +320,7 @@ func TestWaitTellsAtOnceAndReturnsWhatThereIsWhenTimeIsUp(t *testing.T) {
 	r := w.relay(nil)
 	listening, end := context.WithCancel(t.Context())
 	defer end()
-	go r.Desk.Run(listening, w.store, r.Nudge)
+	go r.Reader.Run(listening, w.store, r.ClaimSoon)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
 	short, cancel := context.WithTimeout(t.Context(), 3*slot)
@@ -332,7 +332,7 @@ func TestWaitTellsAtOnceAndReturnsWhatThereIsWhenTimeIsUp(t *testing.T) {
 	if s, err := r.Wait(t.Context(), id); err != nil || s.State != submission.Completed {
 		t.Errorf("the wait gives %+v, %v, want it completed", s, err)
 	}
-	r.Desk.Close()
+	r.Reader.Close()
 	unknown, forget := context.WithTimeout(t.Context(), slot)
 	defer forget()
 	if _, err := r.Wait(unknown, uuid.New()); err == nil {

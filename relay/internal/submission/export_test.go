@@ -11,25 +11,25 @@ import (
 // time, where Run would let its loops decide when.
 
 // BeatOnce keeps the process's leases once.
-func (e *Engine) BeatOnce(ctx context.Context) { e.beat(ctx) }
+func (e *Engine) BeatOnce(ctx context.Context) { e.heartbeat(ctx) }
 
 // AuditOnce compares once what the process holds with what the database says.
-func (e *Engine) AuditOnce(ctx context.Context) { e.audit(ctx) }
+func (e *Engine) AuditOnce(ctx context.Context) { e.auditLeases(ctx) }
 
 // ReapOnce frees once what dead processes held, as a process whose own leases
 // have been good for as long as it takes.
 func (e *Engine) ReapOnce(ctx context.Context) {
-	e.alive.mu.Lock()
-	if !e.alive.since.IsZero() {
-		e.alive.since = e.alive.since.Add(-e.Timing.Lease)
+	e.leaseHealth.mu.Lock()
+	if !e.leaseHealth.since.IsZero() {
+		e.leaseHealth.since = e.leaseHealth.since.Add(-e.Timing.Lease)
 	}
-	e.alive.mu.Unlock()
-	e.reap(ctx)
+	e.leaseHealth.mu.Unlock()
+	e.freeDeadProcesses(ctx)
 }
 
 // ClaimOnce takes due submissions up once, and ClaimLandedOnce landed ones.
-func (e *Engine) ClaimOnce(ctx context.Context)       { e.take(ctx) }
-func (e *Engine) ClaimLandedOnce(ctx context.Context) { e.takeLanded(ctx) }
+func (e *Engine) ClaimOnce(ctx context.Context)       { e.claimBatch(ctx) }
+func (e *Engine) ClaimLandedOnce(ctx context.Context) { e.claimLanded(ctx) }
 
 // PollOnce looks once at everything that is due a look, landed ones included.
 func (e *Engine) PollOnce(ctx context.Context) { e.tracker.poll(ctx, 0, false) }
@@ -51,10 +51,10 @@ func (e *Engine) WaitSteps() {
 func (e *Engine) Quiet(but ...Lease) bool {
 	t := e.tracker
 	_ = t.sends.Wait() // a send's errors are logged where it is made
-	if !t.settling.TryLock() {
+	if !t.resolving.TryLock() {
 		return false
 	}
-	t.settling.Unlock()
+	t.resolving.Unlock()
 	e.recorder.mu.Lock()
 	queued := slices.Clone(e.recorder.finalized)
 	var handed []*entry
@@ -73,7 +73,7 @@ func (e *Engine) Quiet(but ...Lease) bool {
 			return false
 		}
 	}
-	for _, w := range t.landing {
+	for _, w := range t.landed {
 		if w.busy && !slices.Contains(queued, w) {
 			return false
 		}
@@ -84,22 +84,22 @@ func (e *Engine) Quiet(but ...Lease) bool {
 // Judge is Submit up to the commit, for a call whose bytes and proof were found
 // good; earlier is the submission that it repeats.
 func (a *Admission) Judge(ctx context.Context, call *shieldpool.Call) (s, earlier *Submission, err error) {
-	s = &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofSign: "plain"}
-	if earlier, err := a.Store.Repeat(ctx, s, nil); err != nil || earlier != nil {
+	s = &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofAEncoding: "plain"}
+	if earlier, err := a.Store.FindRepeated(ctx, s, nil); err != nil || earlier != nil {
 		return nil, earlier, err
 	}
-	place, err := a.placeOf(ctx, call.Inputs.Root)
+	place, err := a.findRoot(ctx, call.Inputs.Root)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.RootSeq = place.seq
-	if err := a.notTooLate(ctx, place); err != nil {
+	if err := a.checkQueue(ctx, place); err != nil {
 		return nil, nil, err
 	}
-	if err := a.spendable(ctx, call); err != nil {
+	if err := a.checkNotes(ctx, call); err != nil {
 		return nil, nil, err
 	}
-	return s, nil, a.payable(ctx, call)
+	return s, nil, a.checkFunds(ctx, call)
 }
 
 // AcceptJudged is the rest of Submit.

@@ -14,7 +14,7 @@ func (e *Engine) classRefusal(ctx context.Context, c *Claimed, p *progress) *ref
 	case shieldpool.ClassRecipientRent:
 		return recipientBelowRent(e.Pool.Profile.RecipientMinimum).Because(p.cause())
 	case shieldpool.ClassBug:
-		e.Log.ErrorContext(ctx, "Built a transaction that the network does not take", "request_id", c.ID, "error", p.cause())
+		e.Log.ErrorContext(ctx, "built a transaction that the network does not accept", "request_id", c.ID, "error", p.cause())
 		return refusal.New(refusal.Internal, "the relay built a transaction that the network does not take: this is the relay's fault, and no note was spent; tell its operator").Because(p.cause())
 	default:
 		return e.programRefusal(p.failure)

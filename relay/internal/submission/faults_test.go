@@ -186,10 +186,10 @@ func TestARootThatTheNodeHasNotSeenIsNotStale(t *testing.T) {
 	}
 	snap, err := w.state.Tree(t.Context(), 0)
 	must(t, err)
-	must(t, w.store.Saw(t.Context(), w.pool.Address, snap.Slot))
+	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, snap.Slot))
 	_, err = w.relay(nil).Submit(t.Context(), unseen())
 	_ = wantCode(t, err, refusal.RootNotFound)
-	must(t, w.store.Saw(t.Context(), w.pool.Address, snap.Slot+1_000_000)) // another process's node is ahead
+	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, snap.Slot+1_000_000)) // another process's node is ahead
 	_, err = w.relay(nil).Submit(t.Context(), unseen())
 	_ = wantCode(t, err, refusal.ChainUnavailable)
 }
@@ -325,7 +325,7 @@ type deafStore struct {
 	asked chan struct{}
 }
 
-func (d deafStore) PinnedSign(ctx context.Context, _ [32]byte) (string, error) {
+func (d deafStore) PinnedProofA(ctx context.Context, _ [32]byte) (string, error) {
 	d.asked <- struct{}{}
 	<-ctx.Done()
 	return "", ctx.Err()
@@ -334,7 +334,7 @@ func (d deafStore) PinnedSign(ctx context.Context, _ [32]byte) (string, error) {
 func TestRequestsDoNotWaitForOneAnothersPin(t *testing.T) {
 	t.Parallel()
 	deaf := deafStore{asked: make(chan struct{}, 2)}
-	p, err := submission.NewSignPolicy("auto", deaf, [32]byte{}, time.Now)
+	p, err := submission.NewProofAPolicy("auto", deaf, [32]byte{}, time.Now)
 	must(t, err)
 	long, end := context.WithCancel(t.Context())
 	first := make(chan error, 1)

@@ -42,11 +42,11 @@ func TestAQueueGoesOnWhenAnyTransactionCanBePaid(t *testing.T) {
 			t.Parallel()
 			e := &Engine{
 				EngineOptions: EngineOptions{Payers: purse{lamports: test.lamports}, Now: time.Now, Timing: DefaultTiming(), Log: slog.New(slog.DiscardHandler)},
-				nudged:        make(chan struct{}, 1),
+				claimSoon:        make(chan struct{}, 1),
 			}
-			e.hold.begin(string(refusal.FeePayerEmpty))
-			e.resume(t.Context())
-			if got := e.hold.reason(); got != test.want {
+			e.paused.set(string(refusal.FeePayerEmpty))
+			e.tryResume(t.Context())
+			if got := e.paused.reason(); got != test.want {
 				t.Errorf("the queue is held for %q, want %q", got, test.want)
 			}
 		})
@@ -59,7 +59,7 @@ type reaped struct {
 	looks int
 }
 
-func (r *reaped) Reap(context.Context) (int, error) {
+func (r *reaped) FreeDeadProcesses(context.Context) (int, error) {
 	r.looks++
 	return 0, nil
 }
@@ -70,21 +70,21 @@ func TestWhoComesBackLetsTheOthersComeBack(t *testing.T) {
 	t.Parallel()
 	const lease = time.Hour
 	for name, test := range map[string]struct {
-		alive func(*aliveness)
+		alive func(*leaseHealth)
 		want  int
 	}{
-		"a process that never got through":          {func(*aliveness) {}, 0},
-		"one that has just got through":             {func(a *aliveness) { a.beat(time.Now(), true) }, 0},
-		"one whose last beat was missed":            {func(a *aliveness) { a.beat(time.Now().Add(-2*lease), true); a.missed() }, 0},
-		"one whose leases have been good for long":  {func(a *aliveness) { a.beat(time.Now().Add(-2*lease), true) }, 1},
-		"one that had lapsed, and came back lately": {func(a *aliveness) { a.beat(time.Now().Add(-2*lease), true); a.beat(time.Now(), true) }, 0},
+		"a process that never got through":          {func(*leaseHealth) {}, 0},
+		"one that has just got through":             {func(a *leaseHealth) { a.renewed(time.Now(), true) }, 0},
+		"one whose last beat was missed":            {func(a *leaseHealth) { a.renewed(time.Now().Add(-2*lease), true); a.failed() }, 0},
+		"one whose leases have been good for long":  {func(a *leaseHealth) { a.renewed(time.Now().Add(-2*lease), true) }, 1},
+		"one that had lapsed, and came back lately": {func(a *leaseHealth) { a.renewed(time.Now().Add(-2*lease), true); a.renewed(time.Now(), true) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := &reaped{}
 			e := &Engine{EngineOptions: EngineOptions{Store: db, Timing: Timing{Lease: lease}, Log: slog.New(slog.DiscardHandler)}}
-			test.alive(&e.alive)
-			e.reap(t.Context())
+			test.alive(&e.leaseHealth)
+			e.freeDeadProcesses(t.Context())
 			if db.looks != test.want {
 				t.Errorf("it looks for dead workers %d times, want %d", db.looks, test.want)
 			}
@@ -98,7 +98,7 @@ type phases struct {
 	wrote []Swap
 }
 
-func (p *phases) NoteSwap(_ context.Context, _ Lease, phase Phase, timeout uint64) error {
+func (p *phases) UpdateSwap(_ context.Context, _ Lease, phase Phase, timeout uint64) error {
 	p.wrote = append(p.wrote, Swap{Phase: phase, TimeoutSlot: timeout})
 	return nil
 }
@@ -108,22 +108,22 @@ func (p *phases) NoteSwap(_ context.Context, _ Lease, phase Phase, timeout uint6
 func TestWhatTheChainShowsOfASwapIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		order Order
+		order SwapOrder
 		want  bool
 	}{
-		"the same as before":                {Order{Phase: PhaseFunded, Timeout: 100}, false},
-		"another phase":                     {Order{Phase: PhaseQuoted, Timeout: 100}, true},
-		"another timeout of the same phase": {Order{Phase: PhaseFunded, Timeout: 101}, true},
-		"nothing, because it is not there":  {Order{}, false},
-		"its end, which its landing tells":  {Order{Phase: PhaseRefunded, Timeout: 101, Settled: &Outcome{Signature: solana.Signature{1}}}, false},
+		"the same as before":                {SwapOrder{Phase: PhaseFunded, Timeout: 100}, false},
+		"another phase":                     {SwapOrder{Phase: PhaseQuoted, Timeout: 100}, true},
+		"another timeout of the same phase": {SwapOrder{Phase: PhaseFunded, Timeout: 101}, true},
+		"nothing, because it is not there":  {SwapOrder{}, false},
+		"its end, which its landing tells":  {SwapOrder{Phase: PhaseRefunded, Timeout: 101, Ended: &Outcome{Signature: solana.Signature{1}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := &phases{}
 			e := &Engine{EngineOptions: EngineOptions{Store: db}}
-			c := &Claimed{Submission: &Submission{Kind: KindSettlement, Swap: &Swap{Phase: PhaseFunded, TimeoutSlot: 100}}}
+			c := &Claimed{Submission: &Submission{Kind: KindSwapExecution, Swap: &Swap{Phase: PhaseFunded, TimeoutSlot: 100}}}
 			for range 2 {
-				if err := e.noteSwap(t.Context(), c, &test.order); err != nil {
+				if err := e.updateSwap(t.Context(), c, &test.order); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -49,7 +49,7 @@ func TestWhatWaitsForSomethingElseDoesNotKeepTheQueueHeld(t *testing.T) {
 	w.payer = w.newKey()
 	r := w.assemble(parts{spending: noTransfers{}, timing: probing()})
 	w.run(r)
-	w.eventually("the queue is held", func() bool { return r.Holding() == string(refusal.FeePayerEmpty) })
+	w.eventually("the queue is held", func() bool { return r.PausedBy() == string(refusal.FeePayerEmpty) })
 	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
 	if s := w.done(id); s.State != submission.Completed {
 		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
@@ -83,11 +83,11 @@ func TestAHeldQueueFollowsWhatADeadRelaySent(t *testing.T) {
 	w.payer = w.newKey()
 	heir := w.assemble(parts{timing: probing()})
 	w.run(heir)
-	w.eventually("the queue is held", func() bool { return heir.Holding() == string(refusal.FeePayerEmpty) })
+	w.eventually("the queue is held", func() bool { return heir.PausedBy() == string(refusal.FeePayerEmpty) })
 	if got := w.done(s.ID); got.State != submission.Completed || heir.of("signed") != 0 {
 		t.Errorf("the submission ended as %+v after %d signatures of the heir", got, heir.of("signed"))
 	}
-	if heir.Holding() == "" {
+	if heir.PausedBy() == "" {
 		t.Error("the queue is not held any more: the test shows nothing")
 	}
 }
@@ -123,7 +123,7 @@ func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 	state.away.Store(true)
 	r := w.assemble(parts{state: state, timing: probing(), concurrency: 2})
 	w.run(r)
-	w.eventually("the queue is held", func() bool { return r.Holding() == submission.HoldChain })
+	w.eventually("the queue is held", func() bool { return r.PausedBy() == submission.HoldChain })
 	w.eventually("the backlog has nothing that is due", func() bool {
 		b, err := w.store.Backlog(t.Context())
 		must(t, err)
@@ -135,7 +135,7 @@ func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
 			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
 		}
 	}
-	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
+	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
 // A process whose places are all taken by what it has sent tries nothing new.
@@ -158,7 +158,7 @@ func TestAQueueBehindWhatWasSentIsHeldToo(t *testing.T) {
 		return b.Due == 0 && b.Held[submission.HoldChain] == queue-places
 	})
 	state.away.Store(false)
-	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
+	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
 // deafChain takes no transaction while deaf is set; all else of it answers.
@@ -205,7 +205,7 @@ func TestAQueueThatNoEndpointTakesIsHeldToo(t *testing.T) {
 			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
 		}
 	}
-	w.eventually("the queue is not held", func() bool { return r.Holding() == "" })
+	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
 // flakyState fails every second reading, and notes whether the queue was ever held.
@@ -221,7 +221,7 @@ func (s *flakyState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Sna
 	if r == nil || r.of("signed") < 2 {
 		return s.PoolState.Tree(ctx, maxAge)
 	}
-	s.held.Store(s.held.Load() || r.Holding() != "")
+	s.held.Store(s.held.Load() || r.PausedBy() != "")
 	if s.looks.Add(1)%2 == 1 {
 		return ledger.Snapshot{}, refusal.New(refusal.ChainUnavailable, "one answer is lost")
 	}
@@ -262,7 +262,7 @@ func TestProbesGoRound(t *testing.T) {
 		ids = append(ids, w.submit(r, req).ID)
 	}
 	worker := uuid.New()
-	_, err := w.store.Beat(t.Context(), submission.Worker{ID: worker}, lease*60)
+	_, err := w.store.Heartbeat(t.Context(), submission.Worker{ID: worker}, lease*60)
 	must(t, err)
 	for round := range 2 {
 		for i, id := range ids {

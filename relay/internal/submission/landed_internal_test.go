@@ -38,23 +38,23 @@ func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
 	e := &Engine{EngineOptions: EngineOptions{Chain: nodes, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming()}}
 	e.stopping, e.stop = context.WithCancel(t.Context())
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
-	w := &watched{lease: Lease{ID: uuid.New(), Epoch: 1}, slot: 1}
-	e.tracker.landing[w.lease.ID] = w
+	w := &landedEntry{lease: Lease{ID: uuid.New(), Epoch: 1}, slot: 1}
+	e.tracker.landed[w.lease.ID] = w
 	look := func(times int, status *ledger.Status) int64 {
 		for range times {
-			e.tracker.takeLanded(t.Context(), []*watched{w}, []*ledger.Status{status})
+			e.tracker.applyLandedStatuses(t.Context(), []*landedEntry{w}, []*ledger.Status{status})
 			e.steps.Wait()
 		}
 		return nodes.searches.Load()
 	}
 	for range 3 {
-		if n := look(lostPolls-1, nil); n != 0 {
-			t.Fatalf("it is looked for in all history after %d looks in a row without it, want %d", lostPolls-1, lostPolls)
+		if n := look(missesUntilSearch-1, nil); n != 0 {
+			t.Fatalf("it is looked for in all history after %d looks in a row without it, want %d", missesUntilSearch-1, missesUntilSearch)
 		}
 		look(1, seen)
 	}
-	if n := look(lostPolls, nil); n != 1 {
-		t.Errorf("it is looked for in all history %d times after %d looks in a row without it, want once", n, lostPolls)
+	if n := look(missesUntilSearch, nil); n != 1 {
+		t.Errorf("it is looked for in all history %d times after %d looks in a row without it, want once", n, missesUntilSearch)
 	}
 }
 
@@ -72,11 +72,11 @@ func TestThePayerOfWhatLandedWorks(t *testing.T) {
 		Store: written{}, Payers: payers, Observer: quiet{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(),
 	}}
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
-	c := &Claimed{Submission: &Submission{ID: uuid.New(), Kind: KindSettlement}, Live: []Attempt{
+	c := &Claimed{Submission: &Submission{ID: uuid.New(), Kind: KindSwapExecution}, Live: []Attempt{
 		{Signature: solana.Signature{1}, FeePayer: dry}, {Signature: solana.Signature{2}, FeePayer: paid},
 	}}
-	w, _ := e.tracker.hold(c)
-	if !e.recorder.complete(t.Context(), []*landing{{w: w, o: Outcome{Signature: solana.Signature{2}}}}) {
+	w, _ := e.tracker.add(c)
+	if !e.recorder.writeCompleted(t.Context(), []*landing{{w: w, o: Outcome{Signature: solana.Signature{2}}}}) {
 		t.Fatal("the landing is not written")
 	}
 	if diff := cmp.Diff([]solana.PublicKey{paid}, payers.worked); diff != "" {
@@ -94,7 +94,7 @@ func (finished) Get(_ context.Context, id uuid.UUID) (*Submission, error) {
 // TestNobodyWaitsWhoHasGone: the desk would count, and tell, whoever came for ever.
 func TestNobodyWaitsWhoHasGone(t *testing.T) {
 	t.Parallel()
-	d, err := NewDesk(finished{}, slog.New(slog.DiscardHandler))
+	d, err := NewReader(finished{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

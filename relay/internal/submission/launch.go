@@ -20,8 +20,8 @@ const (
 	// state's two token accounts; a refund gives the state's to the recipient.
 	swapStateRent    = 2_011_440
 	tokenAccountRent = 2_039_280
-	// SwapOutlay is the most that a swap's second leg takes for rent, in lamports.
-	SwapOutlay = 3 * tokenAccountRent
+	// SwapUpfrontCost is the most that a swap's second leg takes for rent, in lamports.
+	SwapUpfrontCost = 3 * tokenAccountRent
 	// signatureFee is the network's fee for one signature, in lamports.
 	signatureFee = 5000
 )
@@ -46,12 +46,12 @@ type reservation struct {
 	lamports  uint64
 }
 
-// settlePayers ends the reservations of attempts that are over.
-func (e *Engine) settlePayers(c *Claimed, over func(solana.Signature) bool) {
+// releaseReservations ends the reservations of attempts that are over.
+func (e *Engine) releaseReservations(c *Claimed, over func(solana.Signature) bool) {
 	var left []reservation
 	for _, r := range c.reserved {
 		if over(r.signature) {
-			e.Payers.Settle(r.payer, r.lamports)
+			e.Payers.Release(r.payer, r.lamports)
 		} else {
 			left = append(left, r)
 		}
@@ -64,24 +64,24 @@ func (e *Engine) settlePayers(c *Claimed, over func(solana.Signature) bool) {
 // the first send. Without follow and error it would fail, which p then tells.
 func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) (follow bool, err error) {
 	price := e.price.current(ctx, e.Chain, e.Pool)
-	cost := d.Rent + signatureFee + shieldpool.Compute{Limit: e.compute.limit(shapeOf(c, d.Purpose)), Price: price}.PriorityFee()
+	cost := d.Rent + signatureFee + shieldpool.Compute{Limit: e.compute.limit(computeKind(c, d.Purpose)), Price: price}.PriorityFee()
 	// What a swap holds is the recipient's: no cap stands between its legs, so that the
 	// caps are asked for both with the first.
 	var ahead uint64
 	if c.Kind == shieldpool.KindSwap {
-		ahead = e.ahead(price)
+		ahead = e.secondLegCost(price)
 	}
-	if c.Kind != KindSettlement {
+	if c.Kind != KindSwapExecution {
 		if err := e.Spending.Allow(ctx, c.Kind == shieldpool.KindTransfer, cost+ahead); err != nil {
-			return false, holdUnready(c, err)
+			return false, heldByRefusal(c, err)
 		}
 	}
-	begun := c.Kind == KindSettlement // the payers' least balance is there for it
-	payer, err := e.Payers.Pick(ctx, cost+d.Outlay, begun)
+	begun := c.Kind == KindSwapExecution // the payers' least balance is there for it
+	payer, err := e.Payers.Pick(ctx, cost+d.UpfrontCost, begun)
 	if err != nil {
-		return false, holdUnready(c, err)
+		return false, heldByRefusal(c, err)
 	}
-	keep := reservation{payer: payer.PublicKey(), lamports: cost + d.Outlay}
+	keep := reservation{payer: payer.PublicKey(), lamports: cost + d.UpfrontCost}
 	end := e.Payers.Cancel
 	defer func() {
 		if !follow {
@@ -96,13 +96,13 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 	if err != nil {
 		return false, err
 	}
-	a.Ahead = ahead
-	end = e.Payers.Settle // an error may have lost the answer alone: an heir then sends it
+	a.SecondLegCost = ahead
+	end = e.Payers.Release // an error may have lost the answer alone: an heir then sends it
 	if err := e.Store.RecordAttempt(ctx, c.Lease(), *a); err != nil {
 		return false, err
 	}
-	if e.unheard() == nil {
-		e.resumed(ctx)
+	if e.submitOutage() == nil {
+		e.resumeQueue(ctx)
 	}
 	keep.signature, c.since = a.Signature, e.Now()
 	c.Live, c.reserved, c.Tries, c.Hold = append(c.Live, *a), append(c.reserved, keep), 0, ""
@@ -111,15 +111,15 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 	return true, nil
 }
 
-// ahead is what a swap's second leg may cost at a price: an execution that makes the
+// secondLegCost is what a swap's second leg may cost at a price: an execution that makes the
 // recipient's token account. One that costs more brings back the rent of the state.
-func (e *Engine) ahead(price uint64) (lamports uint64) {
-	limit := e.compute.limit(shapeOf(nil, PurposeExecute))
+func (e *Engine) secondLegCost(price uint64) (lamports uint64) {
+	limit := e.compute.limit(computeKind(nil, PurposeExecute))
 	return tokenAccountRent + signatureFee + shieldpool.Compute{Limit: limit, Price: price}.PriorityFee()
 }
 
-// shapeOf is the shape of a transaction, as compute limits are kept.
-func shapeOf(c *Claimed, p Purpose) shieldpool.Kind {
+// computeKind is the shape of a transaction, as compute limits are kept.
+func computeKind(c *Claimed, p Purpose) shieldpool.Kind {
 	if p == PurposeTransact {
 		return c.Kind
 	}
@@ -142,13 +142,13 @@ func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, d *Draft
 	if err != nil {
 		return 0, false, err
 	}
-	sim, err := e.Chain.Simulate(ctx, raw, true, p.floor)
+	sim, err := e.Chain.Simulate(ctx, raw, true, p.minContextSlot)
 	if err != nil {
 		return 0, false, e.unreachable(c, err)
 	}
 	e.Observer.Stage("simulate", e.Now().Sub(began))
 	if sim.Err == nil {
-		largest := e.compute.saw(shapeOf(c, d.Purpose), sim.UnitsConsumed)
+		largest := e.compute.observe(computeKind(c, d.Purpose), sim.UnitsConsumed)
 		if d.Purpose == PurposeExecute { // routes differ: one of many units must not make all dearer
 			return limitOf(sim.UnitsConsumed + sim.UnitsConsumed/10), true, nil
 		}
@@ -157,12 +157,12 @@ func (e *Engine) simulate(ctx context.Context, c *Claimed, p *progress, d *Draft
 	if sim.Unverified {
 		return 0, false, e.unreachable(c, errUnverified("simulateTransaction"))
 	}
-	p.failure, p.class, p.floor = sim.Err, e.classOf(d.Purpose, sim.Err), max(p.floor, sim.Slot)
+	p.failure, p.class, p.minContextSlot = sim.Err, e.classOf(d.Purpose, sim.Err), max(p.minContextSlot, sim.Slot)
 	switch p.class {
 	case shieldpool.ClassSpent, shieldpool.ClassStaleProof:
 		p.notes, p.root = notesUnread, rootUnread
 	case shieldpool.ClassFeePayerEmpty:
-		e.Payers.Refused(payer, sim.Err)
+		e.Payers.MarkRefused(payer, sim.Err)
 	case shieldpool.ClassRaiseCompute:
 		// The simulation had all that a transaction may have: it will never run.
 		p.class = shieldpool.ClassBadInput
@@ -249,36 +249,36 @@ func (e *Engine) send(ctx context.Context, c *Claimed, a *Attempt) {
 	// What preflight refuses may not be signed anew before it is dead, which takes
 	// longer than a swap has; what fails on the chain is settled within seconds. A
 	// settlement was simulated a moment ago, so it goes without preflight.
-	err := e.put(ctx, a, a.Purpose == PurposeTransact)
+	err := e.broadcast(ctx, a, a.Purpose == PurposeTransact)
 	var refused *ledger.SendError
 	if !errors.As(err, &refused) {
 		if err != nil {
-			e.Log.InfoContext(ctx, "Sent an attempt whose fate is unknown", "request_id", c.request(), "error", err)
+			e.Log.InfoContext(ctx, "send timed out; outcome unknown", "request_id", c.requestID(), "error", err)
 		}
 		return
 	}
 	e.Observer.Attempt("refused")
-	e.Log.InfoContext(ctx, "Sent an attempt that was refused", "request_id", c.request(), "error", err)
+	e.Log.InfoContext(ctx, "attempt rejected by preflight", "request_id", c.requestID(), "error", err)
 	class := shieldpool.ClassTransient
 	if refused.Err != nil {
 		class = e.classOf(a.Purpose, refused.Err)
-		e.told(c, a, class, refused.Err)
+		e.reportFailure(c, a, class, refused.Err)
 	}
 	if !permanent(class) {
 		return
 	}
 	// Sending it again would only buy a failure, so it is left to die, by whoever holds the row then.
-	a.Refused = true
-	if err := e.Store.RefuseAttempt(ctx, c.Lease(), a.Signature); err != nil {
-		e.Log.DebugContext(ctx, "Could not note a refusal", "request_id", c.ID, "error", err)
+	a.Rejected = true
+	if err := e.Store.MarkAttemptRejected(ctx, c.Lease(), a.Signature); err != nil {
+		e.Log.DebugContext(ctx, "recording a preflight rejection failed", "request_id", c.ID, "error", err)
 	}
 }
 
-// put sends bytes that are committed. Once begun a send goes on to its own end:
+// broadcast sends bytes that are committed. Once begun a send goes on to its own end:
 // neither a shutdown nor a step that ran out of time may cut it off.
-func (e *Engine) put(ctx context.Context, a *Attempt, first bool) error {
+func (e *Engine) broadcast(ctx context.Context, a *Attempt, first bool) error {
 	err := e.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
-	e.deaf.sent(e.Now(), err)
+	e.outage.observe(e.Now(), err)
 	return err
 }
 

@@ -15,10 +15,10 @@ func KeyHash(key string, client [32]byte, c *shieldpool.Call) []byte {
 // Turn is what Submit asks before the commit of a judged submission whose proof has
 // its A turned.
 func (a *Admission) Turn(ctx context.Context, s *Submission) error {
-	s.ProofSign = groth16.Negated.String()
-	unseen, err := a.Signs.Accepts(ctx, groth16.Negated)
+	s.ProofAEncoding = groth16.Negated.String()
+	unseen, err := a.ProofA.Accepts(ctx, groth16.Negated)
 	if err != nil || unseen {
 		return err
 	}
-	return a.tried(ctx, s, groth16.Negated)
+	return a.trySimulation(ctx, s, groth16.Negated)
 }

@@ -94,7 +94,7 @@ func (p *modelProcess) standing() *modelStop {
 	return p.stopped
 }
 
-// settle waits until nothing of the process runs but what stands still.
+// releaseReservations waits until nothing of the process runs but what stands still.
 func (p *modelProcess) settle() {
 	p.w.t.Helper()
 	for deadline := time.Now().Add(modelPatience); ; {
@@ -183,7 +183,7 @@ func (p *modelProcess) fault(method, key string) (modelFault, *rand.Rand) {
 	return kinds[r.IntN(len(kinds))], r
 }
 
-// see is the view of the node that answers a call.
+// reportTreeSlot is the view of the node that answers a call.
 func (p *modelProcess) see(f modelFault, r *rand.Rand) modelView {
 	if f != faultBehind {
 		return p.w.chain.newest()
@@ -191,7 +191,7 @@ func (p *modelProcess) see(f modelFault, r *rand.Rand) modelView {
 	return p.w.chain.behind(1 + r.IntN(12))
 }
 
-// ask makes one call: act is the other side of it, unknown the error of a call
+// readPin makes one call: act is the other side of it, unknown the error of a call
 // without an answer. What a step stood still for does not count as its time.
 func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknown func(string) error, act func(context.Context, modelFault, modelView) (T, error)) (T, error) {
 	var zero T
@@ -234,8 +234,8 @@ func (p *modelProcess) PublicKey() solana.PublicKey { return p.key.PublicKey() }
 // Keys implements submission.FeePayers.
 func (p *modelProcess) Keys() []solana.PublicKey { return p.w.payers }
 
-// Ours implements submission.FeePayers.
-func (p *modelProcess) Ours(key solana.PublicKey) bool { return p.w.ours(key) }
+// Owns implements submission.FeePayers.
+func (p *modelProcess) Owns(key solana.PublicKey) bool { return p.w.ours(key) }
 
 // Ready implements submission.FeePayers.
 func (p *modelProcess) Ready(_ context.Context, lamports uint64) error {
@@ -264,13 +264,13 @@ func (p *modelProcess) Pick(_ context.Context, lamports uint64, _ bool) (submiss
 	return p, nil
 }
 
-// Sign implements submission.Payer.
+// Encoding implements submission.Payer.
 func (p *modelProcess) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
 
 // Settle implements submission.FeePayers.
-func (p *modelProcess) Cancel(key solana.PublicKey, lamports uint64) { p.Settle(key, lamports) }
+func (p *modelProcess) Cancel(key solana.PublicKey, lamports uint64) { p.Release(key, lamports) }
 
-func (p *modelProcess) Settle(payer solana.PublicKey, lamports uint64) {
+func (p *modelProcess) Release(payer solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reserved[payer] -= int64(lamports); p.reserved[payer] < 0 {
@@ -278,11 +278,11 @@ func (p *modelProcess) Settle(payer solana.PublicKey, lamports uint64) {
 	}
 }
 
-// Refused implements submission.FeePayers.
-func (p *modelProcess) Refused(solana.PublicKey, error) {}
+// Rejected implements submission.FeePayers.
+func (p *modelProcess) MarkRefused(solana.PublicKey, error) {}
 
-// Worked implements submission.FeePayers.
-func (p *modelProcess) Worked(solana.PublicKey) {}
+// MarkWorking implements submission.FeePayers.
+func (p *modelProcess) MarkWorking(solana.PublicKey) {}
 
 // Allow implements submission.Spending.
 func (p *modelProcess) Allow(context.Context, bool, uint64) error { return nil }

@@ -41,7 +41,7 @@ func (w *modelWorld) inheritFrom(p, heir *modelProcess) {
 	w.claim(heir)
 }
 
-// follow lets the chain go on, everything landing, and a process look and write.
+// track lets the chain go on, everything landing, and a process look and write.
 func (w *modelWorld) follow(p *modelProcess, slots int) {
 	w.t.Helper()
 	w.slots(slots, landAll)
@@ -296,7 +296,7 @@ func TestRuleUniqueIndex(t *testing.T) {
 		errs := make([]error, many)
 		var at sync.WaitGroup
 		for i, c := range calls {
-			s := &submission.Submission{ID: uuid.New(), Pool: w.pool.Address, Kind: c.Kind(), State: submission.Pending, Call: c, ProofSign: "plain"}
+			s := &submission.Submission{ID: uuid.New(), Pool: w.pool.Address, Kind: c.Kind(), State: submission.Pending, Call: c, ProofAEncoding: "plain"}
 			at.Go(func() {
 				if _, errs[i] = w.store.Accept(t.Context(), s, nil, nil); errs[i] == nil {
 					w.accepted(w.processes[0], modelSender{}, s)

@@ -100,30 +100,30 @@ func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []
 	})
 }
 
-func (s modelStore) Repeat(ctx context.Context, sub *submission.Submission, _ []byte) (*submission.Submission, error) {
+func (s modelStore) FindRepeated(ctx context.Context, sub *submission.Submission, _ []byte) (*submission.Submission, error) {
 	return ask(ctx, s.modelProcess, "repeat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		from := sender(ctx)
-		return s.Store.Repeat(ctx, sub, submission.KeyHash(from.key, from.client, sub.Call))
+		return s.Store.FindRepeated(ctx, sub, submission.KeyHash(from.key, from.client, sub.Call))
 	})
 }
 
-func (s modelStore) Beat(ctx context.Context, w submission.Worker, _ time.Duration) (bool, error) {
+func (s modelStore) Heartbeat(ctx context.Context, w submission.Worker, _ time.Duration) (bool, error) {
 	return ask(ctx, s.modelProcess, "beat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (bool, error) {
-		return s.Store.Beat(ctx, w, modelLease)
+		return s.Store.Heartbeat(ctx, w, modelLease)
 	})
 }
 
-func (s modelStore) Reap(ctx context.Context) (int, error) {
-	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.Reap(ctx) })
+func (s modelStore) FreeDeadProcesses(ctx context.Context) (int, error) {
+	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.FreeDeadProcesses(ctx) })
 }
 
-func (s modelStore) Retire(ctx context.Context, worker uuid.UUID) (int, error) {
-	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.Retire(ctx, worker) })
+func (s modelStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
+	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.ReleaseAll(ctx, worker) })
 }
 
-func (s modelStore) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
+func (s modelStore) Leases(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
 	return ask(ctx, s.modelProcess, "held", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]submission.Lease, error) {
-		return s.Store.Held(ctx, worker)
+		return s.Store.Leases(ctx, worker)
 	})
 }
 
@@ -135,7 +135,7 @@ func (s modelStore) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*
 	return s.claim(ctx, worker, limit, s.Store.Probe)
 }
 
-// claim takes one at a time, so that the steps of a process come one after the other.
+// claimLoop takes one at a time, so that the steps of a process come one after the other.
 func (s modelStore) claim(ctx context.Context, worker uuid.UUID, limit int, claim func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error)) ([]*submission.Claimed, error) {
 	return ask(ctx, s.modelProcess, "claim", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*submission.Claimed, error) {
 		claimed, err := claim(ctx, worker, min(limit, 1))
@@ -183,13 +183,13 @@ func (s modelStore) RecordAttempt(ctx context.Context, l submission.Lease, a sub
 	})
 }
 
-func (s modelStore) RefuseAttempt(ctx context.Context, l submission.Lease, sig solana.Signature) error {
-	return s.under(ctx, "refuse", l, func(ctx context.Context) error { return s.Store.RefuseAttempt(ctx, l, sig) })
+func (s modelStore) MarkAttemptRejected(ctx context.Context, l submission.Lease, sig solana.Signature) error {
+	return s.under(ctx, "refuse", l, func(ctx context.Context) error { return s.Store.MarkAttemptRejected(ctx, l, sig) })
 }
 
-func (s modelStore) BuryAttempts(ctx context.Context, l submission.Lease, dead []submission.Burial) error {
+func (s modelStore) MarkAttemptsDead(ctx context.Context, l submission.Lease, dead []submission.DeadAttempt) error {
 	return s.under(ctx, "bury", l, func(ctx context.Context) error {
-		err := s.Store.BuryAttempts(ctx, l, dead)
+		err := s.Store.MarkAttemptsDead(ctx, l, dead)
 		for _, d := range dead {
 			if err == nil {
 				s.w.note("%s buries %.4x of %s", s.name, d.Signature[:], s.w.short(l.ID))
@@ -204,10 +204,10 @@ func (s modelStore) Complete(ctx context.Context, ls []submission.Landing) ([]su
 	return s.underMany(ctx, "complete", ls, func(ctx context.Context) ([]submission.Lease, error) { return s.Store.Complete(ctx, ls) })
 }
 
-func (s modelStore) Finalize(ctx context.Context, ls []submission.Landing, pins []submission.SignPin) ([]submission.Lease, error) {
+func (s modelStore) Finalize(ctx context.Context, ls []submission.Landing, pins []submission.ProofAPin) ([]submission.Lease, error) {
 	slices.SortFunc(ls, func(x, y submission.Landing) int { return bytes.Compare(x.ID[:], y.ID[:]) })
 	for _, pin := range pins {
-		if pin.Sign != "plain" {
+		if pin.Encoding != "plain" {
 			s.w.violated("%s pins the sign of proofs that the program does not take, by %.4x", s.name, pin.Signature[:])
 		}
 	}

@@ -176,7 +176,7 @@ func (m *model) finished() bool {
 
 // empty checks that a process which has nothing left to do keeps nothing either.
 func (m *model) empty(p *modelProcess) {
-	if inFlight, watched := p.engine.Watching(); inFlight != 0 || watched != 0 {
+	if inFlight, watched := p.engine.InProgress(); inFlight != 0 || watched != 0 {
 		m.violated("%s has nothing to do and holds %d places and %d watches", p.name, inFlight, watched)
 	}
 	for _, lamports := range p.reserved {

@@ -150,16 +150,16 @@ func (w *modelWorld) newProcess(place, concurrency int) *modelProcess {
 	p := &modelProcess{
 		w: w, name: fmt.Sprintf("%c%d", 'A'+place, w.born), worker: w.newID(), key: w.keys[place], reserved: map[solana.PublicKey]int64{},
 	}
-	signs, err := submission.NewSignPolicy("auto", modelStore{w.store, p}, [32]byte{1}, w.now)
+	signs, err := submission.NewProofAPolicy("auto", modelStore{w.store, p}, [32]byte{1}, w.now)
 	modelMust(w.t, err)
 	p.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, Signs: signs,
+		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, ProofA: signs,
 		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Price: submission.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
 		Timing: submission.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
 	modelMust(w.t, err)
 	p.admission = &submission.Admission{AdmissionOptions: submission.AdmissionOptions{
-		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, Signs: signs, Observer: p, Engine: p.engine, Now: w.now, NewID: w.newID,
+		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: signs, Observer: p, Engine: p.engine, Now: w.now, NewID: w.newID,
 	}}
 	p.engine.BeatOnce(w.t.Context())
 	return p
@@ -204,7 +204,7 @@ func (w *modelWorld) exec(sql string, args ...any) {
 	modelMust(w.t, err)
 }
 
-// slots lets the chain go on, each block with those of the pending transactions that land chooses.
+// capacity lets the chain go on, each block with those of the pending transactions that land chooses.
 func (w *modelWorld) slots(n int, land func(*modelTx) bool) {
 	w.t.Helper()
 	for range n {
@@ -271,7 +271,7 @@ func (w *modelWorld) step() context.Context {
 	return context.WithValue(w.t.Context(), stepKey{}, &submission.Lease{})
 }
 
-// claim lets a process take up one submission, and waits until its step has
+// claimLoop lets a process take up one submission, and waits until its step has
 // ended or stands still; false when there was none to take.
 func (w *modelWorld) claim(p *modelProcess) bool {
 	w.t.Helper()

@@ -21,7 +21,7 @@ func TestALandingThatIsNoAttemptPinsNoSign(t *testing.T) {
 	w.land(w.payer, w.get(s.ID).Call)
 	w.run(r)
 	w.eventually("it is finalized", func() bool { return w.get(s.ID).Finalized })
-	if sign, err := w.store.PinnedSign(t.Context(), w.key.Hash()); err != nil || sign != "" || r.of("adopted") != 1 {
+	if sign, err := w.store.PinnedProofA(t.Context(), w.key.Hash()); err != nil || sign != "" || r.of("adopted") != 1 {
 		t.Errorf("the pinned sign is %q (%v) after %d adoptions, want none", sign, err, r.of("adopted"))
 	}
 }
@@ -39,7 +39,7 @@ func TestAWrongPinGivesWay(t *testing.T) {
 	req, to := w.withdrawal(sol)
 	id := w.submit(r, req).ID
 	w.eventually("it is final", func() bool { return w.get(id).Finalized })
-	if sign, err := w.store.PinnedSign(ctx, key); err != nil || sign != "plain" || w.balance(to) == 0 {
+	if sign, err := w.store.PinnedProofA(ctx, key); err != nil || sign != "plain" || w.balance(to) == 0 {
 		t.Errorf("the pinned sign is %q (%v), want that of the proof that landed", sign, err)
 	}
 	turned, _ := w.withdrawal(sol)
@@ -55,12 +55,12 @@ func TestAWrongPinGivesWay(t *testing.T) {
 func TestAConfiguredEncodingIsNotTried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	signs, err := submission.NewSignPolicy("negated", w.store, w.key.Hash(), w.clock.now)
+	signs, err := submission.NewProofAPolicy("negated", w.store, w.key.Hash(), w.clock.now)
 	must(t, err)
 	if ok, err := signs.Accepts(t.Context(), groth16.Plain); ok || err != nil || !signs.Configured() {
 		t.Errorf("plain is accepted: %v (%v), although negated is configured", ok, err)
 	}
-	auto, err := submission.NewSignPolicy("auto", w.store, w.key.Hash(), w.clock.now)
+	auto, err := submission.NewProofAPolicy("auto", w.store, w.key.Hash(), w.clock.now)
 	must(t, err)
 	if ok, err := auto.Accepts(t.Context(), groth16.Plain); !ok || err != nil || auto.Configured() {
 		t.Errorf("plain is not accepted (%v), although nothing is known", err)

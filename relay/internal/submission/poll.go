@@ -10,32 +10,32 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// processedPatience is for how long a transaction that is said to be processed, and no
+// processedTimeout is for how long a transaction that is said to be processed, and no
 // more, is not sent again.
-const processedPatience = 3 * time.Second
+const processedTimeout = 3 * time.Second
 
 // poll looks at everything that is due a look, and acts on what it finds.
 func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
-	flying := t.followed()
-	signatures := t.pollFlying(ctx, flying)
+	flying := t.tracked()
+	signatures := t.pollInFlight(ctx, flying)
 	if round%finalityEvery == 0 {
 		signatures += t.pollLanded(ctx)
 	}
 	if signatures > 0 {
 		t.e.Observer.Poll(signatures, nudged)
 	}
-	t.settleOld(ctx, flying)
-	t.noteDoubts(ctx, flying)
+	t.resolveOld(ctx, flying)
+	t.recordUnverified(ctx, flying)
 }
 
-// pollFlying asks for the attempts of submissions in flight.
-func (t *tracker) pollFlying(ctx context.Context, flying []*entry) (asked int) {
+// pollInFlight asks for the attempts of submissions in flight.
+func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int) {
 	var batch []*entry
 	var sigs []solana.Signature
 	flush := func() {
 		if len(sigs) > 0 {
 			asked += len(sigs)
-			t.lookAtFlying(ctx, batch, sigs)
+			t.pollBatch(ctx, batch, sigs)
 		}
 		batch, sigs = nil, nil
 	}
@@ -56,14 +56,14 @@ func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*ledg
 	statuses, _, err := t.e.Chain.Statuses(ctx, sigs)
 	if err != nil {
 		if ctx.Err() == nil {
-			t.e.Log.DebugContext(ctx, "Could not read signature statuses", "signatures", len(sigs), "error", err)
+			t.e.Log.DebugContext(ctx, "reading signature statuses failed", "signatures", len(sigs), "error", err)
 		}
 		return nil
 	}
 	return statuses
 }
 
-func (t *tracker) lookAtFlying(ctx context.Context, batch []*entry, sigs []solana.Signature) {
+func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.Signature) {
 	statuses := t.statuses(ctx, sigs)
 	if statuses == nil {
 		// Without an answer nothing is known to be on the chain: what is due is sent again.
@@ -71,45 +71,45 @@ func (t *tracker) lookAtFlying(ctx context.Context, batch []*entry, sigs []solan
 	}
 	for _, w := range batch {
 		n := len(w.c.Live)
-		t.take(ctx, w, statuses[:n])
+		t.applyStatuses(ctx, w, statuses[:n])
 		statuses = statuses[n:]
 	}
 }
 
-// take acts on what the recent past says of one submission's attempts.
-func (t *tracker) take(ctx context.Context, w *entry, statuses []*ledger.Status) {
+// claimBatch acts on what the recent past says of one submission's attempts.
+func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*ledger.Status) {
 	known := false
 	for i, st := range statuses {
 		switch {
 		case st == nil:
 			continue
 		case st.Unverified: // it may be a lie: what is not on the chain has to be sent again
-			t.doubt(w)
+			t.markUnverified(w)
 			continue
 		case st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
-			if a := &w.c.Live[i]; t.begin(w) {
-				t.record(w, Outcome{Signature: a.Signature, Slot: st.Slot, Phase: a.Purpose.ends()})
+			if a := &w.c.Live[i]; t.startStep(w) {
+				t.record(w, Outcome{Signature: a.Signature, Slot: st.Slot, Phase: a.Purpose.endPhase()})
 			}
 			return
 		case st.Confirmation.AtLeast(ledger.Finalized):
-			t.stepOn(ctx, w) // it failed for good: the step finds out what that means
+			t.startNextStep(ctx, w) // it failed for good: the step finds out what that means
 			return
 		}
 		// One that is processed is confirmed in moments, or the endpoint lies.
-		known = known || st.Confirmation.AtLeast(ledger.Confirmed) || t.e.Now().Before(w.next.Add(processedPatience))
+		known = known || st.Confirmation.AtLeast(ledger.Confirmed) || t.e.Now().Before(w.next.Add(processedTimeout))
 	}
 	if !known && !t.e.Now().Before(w.next) {
 		t.rebroadcast(ctx, w)
 	}
 }
 
-// stepOn takes an entry one step further under the lease that is held.
-func (t *tracker) stepOn(ctx context.Context, w *entry) {
-	if !t.begin(w) {
+// startNextStep takes an entry one step further under the lease that is held.
+func (t *tracker) startNextStep(ctx context.Context, w *entry) {
+	if !t.startStep(w) {
 		return
 	}
 	t.e.steps.Go(func() {
-		ctx, cancel := t.e.unhurried(ctx)
+		ctx, cancel := t.e.stepContext(ctx)
 		defer cancel()
 		t.e.step(ctx, w)
 	})
@@ -120,7 +120,7 @@ func (t *tracker) stepOn(ctx context.Context, w *entry) {
 func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	attempts := make([]Attempt, 0, len(w.c.Live))
 	for _, a := range w.c.Live {
-		if !a.Refused {
+		if !a.Rejected {
 			attempts = append(attempts, a)
 		}
 	}
@@ -128,8 +128,8 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	began := t.sends.TryGo(func() error {
 		for i := range attempts {
 			t.e.Observer.Attempt("rebroadcast")
-			if err := t.e.put(ctx, &attempts[i], false); err != nil {
-				t.e.Log.DebugContext(ctx, "Sent an attempt again, to no answer", "request_id", id, "error", err)
+			if err := t.e.broadcast(ctx, &attempts[i], false); err != nil {
+				t.e.Log.DebugContext(ctx, "rebroadcast timed out", "request_id", id, "error", err)
 			}
 		}
 		return nil
@@ -140,45 +140,45 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	}
 }
 
-// settleOld judges attempts that are so old that they may be dead, many in one
+// resolveOld judges attempts that are so old that they may be dead, many in one
 // search. One search runs at a time, beside the polling.
-func (t *tracker) settleOld(ctx context.Context, flying []*entry) {
-	if !t.settling.TryLock() {
+func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
+	if !t.resolving.TryLock() {
 		return
 	}
 	var batch []*entry
 	var sigs []solana.Signature
 	for _, w := range flying {
 		// Only while it is followed are its attempts this loop's to look at.
-		if !t.follows(w) || len(sigs)+len(w.c.Live) > statusBatch || !t.aged(w) || !t.begin(w) {
+		if !t.isTracked(w) || len(sigs)+len(w.c.Live) > statusBatch || !t.isOld(w) || !t.startStep(w) {
 			continue
 		}
-		w.settle = t.e.Now().Add(settleEvery)
+		w.resolveAt = t.e.Now().Add(resolveInterval)
 		batch, sigs = append(batch, w), append(sigs, signaturesOf(w.c.Live)...)
 	}
 	if len(batch) == 0 {
-		t.settling.Unlock()
+		t.resolving.Unlock()
 		return
 	}
 	t.e.steps.Go(func() {
-		defer t.settling.Unlock()
-		ctx, cancel := t.e.unhurried(ctx)
+		defer t.resolving.Unlock()
+		ctx, cancel := t.e.stepContext(ctx)
 		defer cancel()
 		look, err := t.e.Chain.Search(ctx, sigs)
 		if err != nil {
-			t.e.Log.InfoContext(ctx, "Could not look old attempts up", "signatures", len(sigs), "error", err)
+			t.e.Log.InfoContext(ctx, "searching old attempts failed", "signatures", len(sigs), "error", err)
 		}
 		for _, w := range batch {
 			n := len(w.c.Live)
 			if err != nil {
-				t.follow(w)
+				t.track(w)
 				continue
 			}
 			mine := look
 			mine.Statuses, look.Statuses = look.Statuses[:n], look.Statuses[n:]
 			w.look = &mine
 			t.e.steps.Go(func() {
-				ctx, cancel := t.e.unhurried(ctx)
+				ctx, cancel := t.e.stepContext(ctx)
 				defer cancel()
 				t.e.step(ctx, w)
 			})
@@ -186,20 +186,20 @@ func (t *tracker) settleOld(ctx context.Context, flying []*entry) {
 	})
 }
 
-// aged reports whether it is time to look attempts up in all history.
-func (t *tracker) aged(w *entry) bool {
+// isOld reports whether it is time to look attempts up in all history.
+func (t *tracker) isOld(w *entry) bool {
 	now, newest := t.e.Now(), w.c.Live[len(w.c.Live)-1].CreatedAt
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// By the time that a second endpoint answers again, the recent statuses may have
 	// forgotten what the first one saw there.
-	doubted := !w.doubted.IsZero() && now.Sub(w.doubted) >= doubtAge
-	return (doubted || now.Sub(newest) > settleAge) && !now.Before(w.settle)
+	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
+	return (doubted || now.Sub(newest) > resolveAge) && !now.Before(w.resolveAt)
 }
 
 // pollLanded asks for the submissions that are confirmed and not yet final.
 func (t *tracker) pollLanded(ctx context.Context) (asked int) {
-	all := t.unsettled()
+	all := t.unfinalized()
 	for len(all) > 0 && ctx.Err() == nil {
 		n := min(len(all), statusBatch)
 		batch := all[:n]
@@ -210,55 +210,55 @@ func (t *tracker) pollLanded(ctx context.Context) (asked int) {
 		}
 		asked += n
 		if statuses := t.statuses(ctx, sigs); statuses != nil {
-			t.takeLanded(ctx, batch, statuses)
+			t.applyLandedStatuses(ctx, batch, statuses)
 		}
 	}
 	return asked
 }
 
-func (t *tracker) takeLanded(ctx context.Context, batch []*watched, statuses []*ledger.Status) {
-	var final []*watched
+func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry, statuses []*ledger.Status) {
+	var final []*landedEntry
 	t.mu.Lock()
-	var missed []*watched
+	var missed []*landedEntry
 	for i, w := range batch {
 		switch st := statuses[i]; {
-		case t.landing[w.lease.ID] != w || w.busy || st != nil && st.Unverified:
+		case t.landed[w.lease.ID] != w || w.busy || st != nil && st.Unverified:
 		case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Finalized):
 			w.slot, w.busy = st.Slot, true
 			final = append(final, w)
 		case st != nil && st.Err == nil:
 			w.missed = 0
 		default:
-			if w.missed++; w.missed >= lostPolls {
+			if w.missed++; w.missed >= missesUntilSearch {
 				w.missed, w.busy = 0, true
 				missed = append(missed, w)
 			}
 		}
 	}
 	t.mu.Unlock()
-	t.e.recorder.finalize(final)
+	t.e.recorder.queueFinalized(final)
 	if len(missed) > 0 {
 		t.e.steps.Go(func() {
-			ctx, cancel := t.e.unhurried(ctx)
+			ctx, cancel := t.e.stepContext(ctx)
 			defer cancel()
-			t.reconsider(ctx, missed)
+			t.searchMissed(ctx, missed)
 		})
 	}
 }
 
-// reconsider looks with history search for landings that recent statuses miss:
+// searchMissed looks with history search for landings that recent statuses miss:
 // the recent cache alone forgets. Absence says nothing where history itself no
 // longer reaches back to the slot, or not yet up to it.
-func (t *tracker) reconsider(ctx context.Context, missed []*watched) {
+func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
 		sigs[i] = w.signature
 	}
 	look, err := t.e.Chain.Search(ctx, sigs)
 	if err != nil {
-		t.e.Log.WarnContext(ctx, "Could not look confirmed signatures up", "signatures", len(sigs), "error", err)
+		t.e.Log.WarnContext(ctx, "searching confirmed signatures failed", "signatures", len(sigs), "error", err)
 	}
-	var final []*watched
+	var final []*landedEntry
 	for i, w := range missed {
 		var st *ledger.Status
 		if err == nil {
@@ -276,25 +276,25 @@ func (t *tracker) reconsider(ctx context.Context, missed []*watched) {
 			t.reopen(ctx, w)
 		}
 	}
-	t.e.recorder.finalize(final)
+	t.e.recorder.queueFinalized(final)
 }
 
 // reopen takes a submission whose fork died back to processing, for whoever
 // claims it: its attempts are settled first, as ever.
-func (t *tracker) reopen(ctx context.Context, w *watched) {
+func (t *tracker) reopen(ctx context.Context, w *landedEntry) {
 	err := t.e.Store.Reopen(ctx, w.lease)
 	if err == nil {
 		t.e.Observer.Attempt("reopened")
-		t.e.Log.WarnContext(ctx, "Took a confirmed submission back: its fork died", "request_id", w.lease.ID)
+		t.e.Log.WarnContext(ctx, "confirmed transaction rolled back by a fork", "request_id", w.lease.ID)
 		err = t.e.Store.Release(ctx, w.lease, 0, "")
 	}
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		t.e.Log.WarnContext(ctx, "Could not take a confirmed submission back, looking again", "request_id", w.lease.ID, "error", err)
+		t.e.Log.WarnContext(ctx, "recording a rollback failed; retrying", "request_id", w.lease.ID, "error", err)
 		t.mu.Lock()
 		w.busy = false
 		t.mu.Unlock()
 		return
 	}
-	t.forget(w)
-	t.e.Nudge()
+	t.removeLanded(w)
+	t.e.ClaimSoon()
 }

@@ -16,19 +16,19 @@ func TestWhenAttemptsAreLookedUpInAllHistory(t *testing.T) {
 		doubted, settle time.Time
 		want            bool
 	}{
-		"a young attempt that nobody has seen":     {signed: ago(settleAge), want: false},
-		"an old one":                               {signed: ago(settleAge + 1), want: true},
+		"a young attempt that nobody has seen":     {signed: ago(resolveAge), want: false},
+		"an old one":                               {signed: ago(resolveAge + 1), want: true},
 		"an old one that was looked up just now":   {signed: ago(time.Hour), settle: now.Add(1), want: false},
 		"an old one that is due again":             {signed: ago(time.Hour), settle: now, want: true},
-		"one of which one endpoint has just heard": {signed: ago(time.Second), doubted: ago(doubtAge - 1), want: false},
-		"one that waits for a second endpoint":     {signed: ago(3 * time.Second), doubted: ago(doubtAge), want: true},
+		"one of which one endpoint has just heard": {signed: ago(time.Second), doubted: ago(unverifiedAfter - 1), want: false},
+		"one that waits for a second endpoint":     {signed: ago(3 * time.Second), doubted: ago(unverifiedAfter), want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := &tracker{e: &Engine{EngineOptions: EngineOptions{Now: func() time.Time { return now }}}}
-			w := &entry{c: &Claimed{Live: []Attempt{{CreatedAt: test.signed}}}, doubted: test.doubted, settle: test.settle}
-			if got := tr.aged(w); got != test.want {
+			w := &entry{c: &Claimed{Live: []Attempt{{CreatedAt: test.signed}}}, unverifiedSince: test.doubted, resolveAt: test.settle}
+			if got := tr.isOld(w); got != test.want {
 				t.Errorf("looked up: %t, want %t", got, test.want)
 			}
 		})
@@ -49,10 +49,10 @@ func TestADoubtIsOverWithTheAttemptThatItWasOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := &tracker{e: &Engine{EngineOptions: EngineOptions{Now: time.Now}}}
-			w := &entry{c: &Claimed{Submission: &Submission{}, since: test.signed}, doubted: at, noted: true}
-			tr.follow(w)
-			if kept := !w.doubted.IsZero(); kept != test.kept || w.noted != test.kept {
-				t.Errorf("it is doubted: %t, and noted: %t, want %t", kept, w.noted, test.kept)
+			w := &entry{c: &Claimed{Submission: &Submission{}, since: test.signed}, unverifiedSince: at, recorded: true}
+			tr.track(w)
+			if kept := !w.unverifiedSince.IsZero(); kept != test.kept || w.recorded != test.kept {
+				t.Errorf("it is doubted: %t, and noted: %t, want %t", kept, w.recorded, test.kept)
 			}
 		})
 	}

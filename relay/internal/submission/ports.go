@@ -61,15 +61,15 @@ type FeePayers interface {
 	Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error)
 	// Settle ends a reservation: the transaction landed or died. Cancel ends one of
 	// which nothing was signed.
-	Settle(payer solana.PublicKey, lamports uint64)
+	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
 	// Refused tells that the chain did not take the payer for its want of
 	// lamports; Worked that a transaction of it landed.
-	Refused(payer solana.PublicKey, cause error)
-	Worked(payer solana.PublicKey)
+	MarkRefused(payer solana.PublicKey, cause error)
+	MarkWorking(payer solana.PublicKey)
 	// Keys are all payers; Ours reports whether a key is one of them.
 	Keys() []solana.PublicKey
-	Ours(key solana.PublicKey) bool
+	Owns(key solana.PublicKey) bool
 }
 
 // Payer is one fee payer's key.
@@ -112,8 +112,8 @@ type Observer interface {
 	Poll(signatures int, nudged bool)
 }
 
-// Heard is what a Listener passes on.
-type Heard struct {
+// Notifications is what a Listener passes on.
+type Notifications struct {
 	// Done is told of every submission that any process finishes.
 	Done func(uuid.UUID)
 	// Due is told when something became due that nobody holds.
@@ -123,5 +123,5 @@ type Heard struct {
 // Listener hears of what other processes do, until ctx ends or the connection
 // breaks. What it misses is found by looking at the rows.
 type Listener interface {
-	Listen(ctx context.Context, h Heard) error
+	Listen(ctx context.Context, h Notifications) error
 }

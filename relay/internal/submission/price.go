@@ -17,14 +17,14 @@ const (
 	// computeMargin covers what simulation does not see: PDA bumps spread one
 	// kind over 12 000 units.
 	computeMargin = 30_000
-	// computeGrain is the multiple to which limits are rounded up.
-	computeGrain = 10_000
+	// computeRounding is the multiple to which limits are rounded up.
+	computeRounding = 10_000
 	// computeStep is added when a limit turned out too low all the same.
 	computeStep = 100_000
-	// priceAge is how long recent fees are believed.
-	priceAge = 5 * time.Second
-	// pricePatience is how long one step waits for them.
-	pricePatience = time.Second
+	// priceMaxAge is how long recent fees are believed.
+	priceMaxAge = 5 * time.Second
+	// priceTimeout is how long one step waits for them.
+	priceTimeout = time.Second
 )
 
 // computeLimits keeps one limit a kind, the largest seen and a margin, so that
@@ -38,8 +38,8 @@ func newComputeLimits() *computeLimits {
 	return &computeLimits{largest: map[shieldpool.Kind]uint32{}}
 }
 
-// saw learns what a simulation consumed and gives the kind's limit.
-func (l *computeLimits) saw(k shieldpool.Kind, units uint64) uint32 {
+// observe learns what a simulation consumed and gives the kind's limit.
+func (l *computeLimits) observe(k shieldpool.Kind, units uint64) uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := uint32(min(units, maxComputeUnits))
@@ -66,7 +66,7 @@ func (l *computeLimits) of(k shieldpool.Kind) uint32 {
 
 // limitOf is the limit for what took so many units.
 func limitOf(units uint64) uint32 {
-	rounded := (units + computeMargin + computeGrain - 1) / computeGrain * computeGrain
+	rounded := (units + computeMargin + computeRounding - 1) / computeRounding * computeRounding
 	return uint32(min(rounded, maxComputeUnits))
 }
 
@@ -99,7 +99,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, pool *shieldpool.
 	if !old {
 		return last
 	}
-	ctx, cancel := context.WithTimeout(ctx, pricePatience)
+	ctx, cancel := context.WithTimeout(ctx, priceTimeout)
 	defer cancel()
 	fees, err := chain.PriorityFees(ctx, []solana.PublicKey{pool.Address, pool.MerkleTree, pool.Treasury})
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, pool *shieldpool.
 func (p *priceCache) last() (price uint64, old bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old = p.asked.IsZero() || p.now().Sub(p.asked) >= priceAge; old {
+	if old = p.asked.IsZero() || p.now().Sub(p.asked) >= priceMaxAge; old {
 		p.asked = p.now()
 	}
 	return p.price, old

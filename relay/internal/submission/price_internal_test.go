@@ -21,11 +21,11 @@ func TestAComputeLimitHasAMarginAndIsRoundedUp(t *testing.T) {
 		if got := limits.limit("transfer"); got != maxComputeUnits {
 			t.Errorf("before anything was seen the limit is %d, want %d", got, maxComputeUnits)
 		}
-		limits.saw("withdrawal", 1_000_000)
-		if got := limits.saw("transfer", test.units); got != test.want || limitOf(test.units) != test.want {
+		limits.observe("withdrawal", 1_000_000)
+		if got := limits.observe("transfer", test.units); got != test.want || limitOf(test.units) != test.want {
 			t.Errorf("%s: %d units give the limits %d and %d, want %d", name, test.units, got, limitOf(test.units), test.want)
 		}
-		if got := limits.saw("transfer", test.units/2); got != test.want {
+		if got := limits.observe("transfer", test.units/2); got != test.want {
 			t.Errorf("%s: after a smaller one the limit is %d, want %d still", name, got, test.want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestAComputeLimitHasAMarginAndIsRoundedUp(t *testing.T) {
 func TestAComputeLimitThatWasTooLowIsRaised(t *testing.T) {
 	t.Parallel()
 	limits := newComputeLimits()
-	limits.saw("transfer", 170_000)
+	limits.observe("transfer", 170_000)
 	for _, want := range []uint32{300_000, 400_000} {
 		limits.raise("transfer")
 		if got := limits.limit("transfer"); got != want {

@@ -28,7 +28,7 @@ func TestAQueueThatOutlivesANewcomersRootIsFull(t *testing.T) {
 	if refused.RetryAfter <= 0 {
 		t.Error("the client is not told when to come again")
 	}
-	ahead, err := w.store.Ahead(t.Context(), w.pool.Address, 0, late.RootSeq, 100)
+	ahead, err := w.store.CountAhead(t.Context(), w.pool.Address, 0, late.RootSeq, 100)
 	if err != nil || ahead != 1 {
 		t.Errorf("%d submissions have a root as old (%v), want the late one alone", ahead, err)
 	}
@@ -77,7 +77,7 @@ func TestMoreThanItsPlacesARelayTakesNotButInTurn(t *testing.T) {
 	for range 8 {
 		req, _ := w.withdrawal(sol)
 		ids = append(ids, w.submit(r, req).ID)
-		if inFlight, _ := r.Watching(); inFlight > 2 {
+		if inFlight, _ := r.InProgress(); inFlight > 2 {
 			t.Fatalf("%d submissions are in flight, with two places", inFlight)
 		}
 	}
@@ -87,7 +87,7 @@ func TestMoreThanItsPlacesARelayTakesNotButInTurn(t *testing.T) {
 		}
 	}
 	w.eventually("all are final", func() bool {
-		inFlight, watched := r.Watching()
+		inFlight, watched := r.InProgress()
 		return inFlight == 0 && watched == 0
 	})
 }

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// outcomePatience is how long landed submissions wait for the index to read
+	// leavesTimeout is how long landed submissions wait for the index to read
 	// their block, so that answers can name the leaves, and for the tree's root.
-	outcomePatience = time.Second
+	leavesTimeout = time.Second
 	// recordBatch is how many outcomes one statement writes.
 	recordBatch = 256
-	// recordAgain is the pause after a write that failed.
-	recordAgain = 250 * time.Millisecond
+	// recordRetry is the pause after a write that failed.
+	recordRetry = 250 * time.Millisecond
 )
 
 // recorder writes outcomes, many in one statement: what lands in one slot is
@@ -25,46 +25,46 @@ const (
 // lease is lost; meanwhile nothing else happens to those submissions.
 type recorder struct {
 	e    *Engine
-	bell chan struct{}
+	wake chan struct{}
 
 	mu        sync.Mutex
 	landed    []*landing
-	finalized []*watched
+	finalized []*landedEntry
 
 	// failing says that the last write failed: told once, not four times a second.
 	failing bool
 }
 
-// landing is a submission in flight that has landed.
+// landed is a submission in flight that has landed.
 type landing struct {
 	w *entry
 	o Outcome
 }
 
-func newRecorder(e *Engine) *recorder { return &recorder{e: e, bell: make(chan struct{}, 1)} }
+func newRecorder(e *Engine) *recorder { return &recorder{e: e, wake: make(chan struct{}, 1)} }
 
-// land queues a landing.
-func (r *recorder) land(w *entry, o Outcome) {
+// queueLanding queues a landing.
+func (r *recorder) queueLanding(w *entry, o Outcome) {
 	r.mu.Lock()
 	r.landed = append(r.landed, &landing{w: w, o: o})
 	r.mu.Unlock()
-	ring(r.bell)
+	signal(r.wake)
 }
 
-// finalize queues the end of watches.
-func (r *recorder) finalize(ws []*watched) {
+// queueFinalized queues the end of watches.
+func (r *recorder) queueFinalized(ws []*landedEntry) {
 	if len(ws) == 0 {
 		return
 	}
 	r.mu.Lock()
 	r.finalized = append(r.finalized, ws...)
 	r.mu.Unlock()
-	ring(r.bell)
+	signal(r.wake)
 }
 
 // run writes until ctx ends, and then once more.
 func (r *recorder) run(ctx context.Context) {
-	again := time.NewTicker(recordAgain)
+	again := time.NewTicker(recordRetry)
 	defer again.Stop()
 	for {
 		select {
@@ -73,7 +73,7 @@ func (r *recorder) run(ctx context.Context) {
 			r.flush(last)
 			cancel()
 			return
-		case <-r.bell:
+		case <-r.wake:
 		case <-again.C:
 		}
 		r.flush(ctx)
@@ -87,15 +87,15 @@ func (r *recorder) flush(ctx context.Context) {
 	r.landed, r.finalized = nil, nil
 	r.mu.Unlock()
 	// Settlements add no leaves, and do not wait for the index.
-	leafless := func(l *landing) bool { return l.w.c.Kind == KindSettlement }
+	leafless := func(l *landing) bool { return l.w.c.Kind == KindSwapExecution }
 	settled := slices.DeleteFunc(slices.Clone(lands), func(l *landing) bool { return !leafless(l) })
-	r.write(ctx, settled)
+	r.writeLandings(ctx, settled)
 	if lands = slices.DeleteFunc(lands, leafless); len(lands) > 0 {
-		r.describe(ctx, lands)
-		r.write(ctx, lands)
+		r.addLeavesAndRoot(ctx, lands)
+		r.writeLandings(ctx, lands)
 	}
 	for batch := range slices.Chunk(finals, recordBatch) {
-		if !r.end(ctx, batch) {
+		if !r.writeFinalized(ctx, batch) {
 			r.mu.Lock()
 			r.finalized = append(r.finalized, batch...)
 			r.mu.Unlock()
@@ -103,10 +103,10 @@ func (r *recorder) flush(ctx context.Context) {
 	}
 }
 
-// write writes landings, and queues again what could not be written.
-func (r *recorder) write(ctx context.Context, lands []*landing) {
+// writeLandings writes landings, and queues again what could not be written.
+func (r *recorder) writeLandings(ctx context.Context, lands []*landing) {
 	for batch := range slices.Chunk(lands, recordBatch) {
-		if !r.complete(ctx, batch) {
+		if !r.writeCompleted(ctx, batch) {
 			r.mu.Lock()
 			r.landed = append(r.landed, batch...)
 			r.mu.Unlock()
@@ -114,26 +114,26 @@ func (r *recorder) write(ctx context.Context, lands []*landing) {
 	}
 }
 
-// patience bounds one write: a database that hangs must not stop the next try.
-func (r *recorder) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+// writeContext bounds one write: a database that hangs must not stop the next try.
+func (r *recorder) writeContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.e.Timing.Lease)
 }
 
-// describe adds, for the clients' convenience, leaves and root: an index or a
+// addLeavesAndRoot adds, for the clients' convenience, leaves and root: an index or a
 // chain that does not answer now must not hold the outcome up.
-func (r *recorder) describe(ctx context.Context, lands []*landing) {
-	ctx, cancel := context.WithTimeout(ctx, outcomePatience)
+func (r *recorder) addLeavesAndRoot(ctx context.Context, lands []*landing) {
+	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
 	var wanted [][32]byte
 	for _, l := range lands {
 		wanted = append(wanted, commitmentsOf(l.w.c.Submission)...)
 	}
 	if err := r.e.Leaves.Sync(ctx); err != nil {
-		r.e.Log.DebugContext(ctx, "Completed submissions before the index had read their blocks", "error", err)
+		r.e.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
 	}
 	found, err := r.e.Leaves.Find(ctx, wanted)
 	if err != nil {
-		r.e.Log.DebugContext(ctx, "Completed submissions without their leaves", "error", err)
+		r.e.Log.DebugContext(ctx, "submissions completed without leaf indices", "error", err)
 	}
 	snap, err := r.e.State.Tree(ctx, r.e.Timing.Poll)
 	for _, l := range lands {
@@ -149,7 +149,7 @@ func (r *recorder) describe(ctx context.Context, lands []*landing) {
 
 // commitmentsOf are the leaves that a submission adds.
 func commitmentsOf(s *Submission) [][32]byte {
-	if s.Kind == KindSettlement {
+	if s.Kind == KindSwapExecution {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
@@ -168,9 +168,9 @@ func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	return out
 }
 
-// complete writes landings; false when they have to be written again.
-func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
-	ctx, cancel := r.patience(ctx)
+// writeCompleted writes landings; false when they have to be written again.
+func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
+	ctx, cancel := r.writeContext(ctx)
 	defer cancel()
 	e := r.e
 	landings := make([]Landing, len(batch))
@@ -179,7 +179,7 @@ func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
 	}
 	lost, err := e.Store.Complete(ctx, landings)
 	if err != nil {
-		r.failed(ctx, len(batch), err)
+		r.logFailure(ctx, len(batch), err)
 		return false
 	}
 	r.failing = false
@@ -191,42 +191,42 @@ func (r *recorder) complete(ctx context.Context, batch []*landing) bool {
 			e.tracker.drop(l.w)
 			continue
 		}
-		r.told(ctx, c, &l.o)
+		r.reportCompleted(ctx, c, &l.o)
 		for _, a := range c.Live {
 			if a.Signature == l.o.Signature {
-				e.Payers.Worked(a.FeePayer)
+				e.Payers.MarkWorking(a.FeePayer)
 			}
 		}
-		e.tracker.landed(l.w, &l.o)
+		e.tracker.addLanded(l.w, &l.o)
 	}
 	return true
 }
 
-// told passes on that a landing is written.
-func (r *recorder) told(ctx context.Context, c *Claimed, o *Outcome) {
+// reportFailure passes on that a landing is written.
+func (r *recorder) reportCompleted(ctx context.Context, c *Claimed, o *Outcome) {
 	e := r.e
-	if c.Kind == KindSettlement {
+	if c.Kind == KindSwapExecution {
 		e.Observer.Outcome(c.Kind, string(o.Phase))
 		e.Observer.Stage("settle", e.Now().Sub(c.CreatedAt))
-		e.Log.InfoContext(ctx, "Settled a swap", "request_id", c.Parent, "phase", o.Phase, "slot", o.Slot)
+		e.Log.InfoContext(ctx, "swap ended", "request_id", c.Parent, "phase", o.Phase, "slot", o.Slot)
 		return
 	}
 	e.Observer.Outcome(c.Kind, "completed")
 	e.Observer.Stage("confirm", e.Now().Sub(c.CreatedAt))
-	e.Log.InfoContext(ctx, "Completed a submission", "request_id", c.ID, "slot", o.Slot)
+	e.Log.InfoContext(ctx, "submission completed", "request_id", c.ID, "slot", o.Slot)
 	if c.Kind == shieldpool.KindSwap {
-		ring(e.settling) // its second leg is due
+		signal(e.executionsDue) // its second leg is due
 	}
 }
 
-// end writes the ends of watches; false when they have to be written again.
-func (r *recorder) end(ctx context.Context, batch []*watched) bool {
-	ctx, cancel := r.patience(ctx)
+// writeFinalized writes the ends of watches; false when they have to be written again.
+func (r *recorder) writeFinalized(ctx context.Context, batch []*landedEntry) bool {
+	ctx, cancel := r.writeContext(ctx)
 	defer cancel()
 	e := r.e
-	r.leaves(ctx, batch)
+	r.addLeaves(ctx, batch)
 	landings := make([]Landing, len(batch))
-	var pins []SignPin // in the order of the batch: the first to be final pins
+	var pins []ProofAPin // in the order of the batch: the first to be final pins
 	taught := map[string]bool{}
 	for i, w := range batch {
 		landings[i] = Landing{Lease: w.lease, Outcome: Outcome{
@@ -234,41 +234,41 @@ func (r *recorder) end(ctx context.Context, batch []*watched) bool {
 		}}
 		if w.sign != "" && !taught[w.sign] {
 			taught[w.sign] = true
-			pins = append(pins, SignPin{KeyHash: e.Signs.KeyHash(), Sign: w.sign, Signature: w.signature})
+			pins = append(pins, ProofAPin{KeyHash: e.ProofA.KeyHash(), Encoding: w.sign, Signature: w.signature})
 		}
 	}
 	lost, err := e.Store.Finalize(ctx, landings, pins)
 	if err != nil {
-		r.failed(ctx, len(batch), err)
+		r.logFailure(ctx, len(batch), err)
 		return false
 	}
 	r.failing = false
 	gone := leaseSet(lost)
 	for _, w := range batch {
-		e.tracker.forget(w)
+		e.tracker.removeLanded(w)
 		if gone[w.lease] {
 			e.Observer.Lease("lost", 1)
 			continue
 		}
 		e.Observer.Outcome(w.kind, "finalized")
 		e.Observer.Stage("finalize", e.Now().Sub(w.created))
-		e.Log.DebugContext(ctx, "Finalized a submission", "request_id", w.lease.ID, "slot", w.slot)
+		e.Log.DebugContext(ctx, "submission finalized", "request_id", w.lease.ID, "slot", w.slot)
 	}
 	return true
 }
 
-// failed tells of the first of a row of failed writes.
-func (r *recorder) failed(ctx context.Context, submissions int, err error) {
+// logFailure tells of the first of a row of failed writes.
+func (r *recorder) logFailure(ctx context.Context, submissions int, err error) {
 	level := slog.LevelWarn
 	if r.failing {
 		level = slog.LevelDebug
 	}
 	r.failing = true
-	r.e.Log.Log(ctx, level, "Could not write outcomes, trying again", "submissions", submissions, "error", err)
+	r.e.Log.Log(ctx, level, "recording outcomes failed; retrying", "submissions", submissions, "error", err)
 }
 
-// leaves are told with finality where the index came later than the landing.
-func (r *recorder) leaves(ctx context.Context, batch []*watched) {
+// addLeaves are told with finality where the index came later than the landing.
+func (r *recorder) addLeaves(ctx context.Context, batch []*landedEntry) {
 	var wanted [][32]byte
 	for _, w := range batch {
 		wanted = append(wanted, w.commitments...)
@@ -278,7 +278,7 @@ func (r *recorder) leaves(ctx context.Context, batch []*watched) {
 	}
 	found, err := r.e.Leaves.Find(ctx, wanted)
 	if err != nil {
-		r.e.Log.DebugContext(ctx, "Finalized submissions without their leaves", "error", err)
+		r.e.Log.DebugContext(ctx, "submissions finalized without leaf indices", "error", err)
 		return
 	}
 	for _, w := range batch {

@@ -15,7 +15,7 @@ import (
 // hungStore is a database that takes a write and never answers.
 type hungStore struct{ Store }
 
-func (hungStore) Finalize(ctx context.Context, _ []Landing, _ []SignPin) ([]Lease, error) {
+func (hungStore) Finalize(ctx context.Context, _ []Landing, _ []ProofAPin) ([]Lease, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -25,11 +25,11 @@ func TestTheLastWritesTakeNoLongerThanOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := &Engine{EngineOptions: EngineOptions{
-			Store: hungStore{}, Signs: new(SignPolicy), Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(),
+			Store: hungStore{}, ProofA: new(ProofAPolicy), Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(),
 		}}
 		r := newRecorder(e)
 		for range 10 * recordBatch {
-			r.finalized = append(r.finalized, &watched{lease: Lease{ID: uuid.New(), Epoch: 1}})
+			r.finalized = append(r.finalized, &landedEntry{lease: Lease{ID: uuid.New(), Epoch: 1}})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
@@ -44,10 +44,10 @@ func TestTheLastWritesTakeNoLongerThanOne(t *testing.T) {
 // taught keeps the pins that come with the ends of watches.
 type taught struct {
 	Store
-	pins []SignPin
+	pins []ProofAPin
 }
 
-func (s *taught) Finalize(_ context.Context, _ []Landing, pins []SignPin) ([]Lease, error) {
+func (s *taught) Finalize(_ context.Context, _ []Landing, pins []ProofAPin) ([]Lease, error) {
 	s.pins = pins
 	return nil, nil
 }
@@ -56,14 +56,14 @@ func (s *taught) Finalize(_ context.Context, _ []Landing, pins []SignPin) ([]Lea
 func TestTheFirstOfABatchPinsItsSign(t *testing.T) {
 	t.Parallel()
 	db := &taught{}
-	e := &Engine{EngineOptions: EngineOptions{Store: db, Signs: new(SignPolicy), Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(), Observer: quiet{}, Now: time.Now}}
+	e := &Engine{EngineOptions: EngineOptions{Store: db, ProofA: new(ProofAPolicy), Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(), Observer: quiet{}, Now: time.Now}}
 	e.tracker = newTracker(e)
-	var batch []*watched
+	var batch []*landedEntry
 	for n, sign := range []string{"", "negated", "plain", "negated", "plain"} {
-		batch = append(batch, &watched{lease: Lease{ID: uuid.New()}, sign: sign, signature: solana.Signature{byte(n)}})
+		batch = append(batch, &landedEntry{lease: Lease{ID: uuid.New()}, sign: sign, signature: solana.Signature{byte(n)}})
 	}
-	newRecorder(e).end(t.Context(), batch)
-	want := []SignPin{{Sign: "negated", Signature: solana.Signature{1}}, {Sign: "plain", Signature: solana.Signature{2}}}
+	newRecorder(e).writeFinalized(t.Context(), batch)
+	want := []ProofAPin{{Encoding: "negated", Signature: solana.Signature{1}}, {Encoding: "plain", Signature: solana.Signature{2}}}
 	if diff := cmp.Diff(want, db.pins); diff != "" {
 		t.Errorf("pins (-want +got):\n%s", diff)
 	}

@@ -33,10 +33,10 @@ type till struct {
 
 func (p *till) PublicKey() solana.PublicKey                   { return p.key.PublicKey() }
 func (p *till) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
-func (p *till) Settle(_ solana.PublicKey, lamports uint64)    { p.reserved -= int64(lamports) }
-func (p *till) Cancel(key solana.PublicKey, lamports uint64)  { p.Settle(key, lamports) }
-func (p *till) Refused(solana.PublicKey, error)               {}
-func (p *till) Worked(key solana.PublicKey)                   { p.worked = append(p.worked, key) }
+func (p *till) Release(_ solana.PublicKey, lamports uint64)    { p.reserved -= int64(lamports) }
+func (p *till) Cancel(key solana.PublicKey, lamports uint64)  { p.Release(key, lamports) }
+func (p *till) MarkRefused(solana.PublicKey, error)               {}
+func (p *till) MarkWorking(key solana.PublicKey)                   { p.worked = append(p.worked, key) }
 func (p *till) Pick(_ context.Context, lamports uint64, _ bool) (Payer, error) {
 	p.reserved += int64(lamports)
 	return p, nil
@@ -58,7 +58,7 @@ func (rehearsed) LatestBlockhash(context.Context) (ledger.Blockhash, error) {
 }
 func (rehearsed) Send(context.Context, []byte, bool, uint64) error { return nil }
 
-// noted takes attempts, or loses the answer.
+// recorded takes attempts, or loses the answer.
 type noted struct {
 	Store
 	err error
@@ -90,13 +90,13 @@ func TestWhatAnAttemptReservesIsGivenBackWhole(t *testing.T) {
 				},
 				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
 			}
-			c := &Claimed{Submission: &Submission{ID: uuid.New(), Kind: KindSettlement}}
-			draft := &Draft{Purpose: PurposeExecute, Rent: 2_000_000, Outlay: 3_000_000, Build: memo}
+			c := &Claimed{Submission: &Submission{ID: uuid.New(), Kind: KindSwapExecution}}
+			draft := &Draft{Purpose: PurposeExecute, Rent: 2_000_000, UpfrontCost: 3_000_000, Build: memo}
 			follow, _ := e.launch(t.Context(), c, &progress{}, draft) // its error is the store's, if any
 			if held := payer.reserved >= 5_000_000+signatureFee; follow != test.held || held != test.held {
 				t.Errorf("%d lamports are reserved, and it is followed: %t; want both as %t", payer.reserved, follow, test.held)
 			}
-			e.settlePayers(c, func(solana.Signature) bool { return true })
+			e.releaseReservations(c, func(solana.Signature) bool { return true })
 			if payer.reserved != 0 {
 				t.Errorf("%d lamports stay reserved for nothing, want 0", payer.reserved)
 			}
@@ -113,20 +113,20 @@ func memo(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) 
 func TestAStepWhoseSubmissionCameAgainGivesItsReservationBackOnce(t *testing.T) {
 	t.Parallel()
 	payer := &till{}
-	e := &Engine{EngineOptions: EngineOptions{Payers: payer, Now: time.Now}, slots: slots{most: 2}}
+	e := &Engine{EngineOptions: EngineOptions{Payers: payer, Now: time.Now}, capacity: capacity{limit: 2}}
 	e.tracker = newTracker(e)
-	e.slots.take(2)
+	e.capacity.acquire(2)
 	first := &Claimed{Submission: &Submission{ID: uuid.New(), Epoch: 1}}
-	w, _ := e.tracker.hold(first)
+	w, _ := e.tracker.add(first)
 	first.reserved = []reservation{{lamports: 7}}
 	payer.reserved = 7
-	e.tracker.hold(&Claimed{Submission: &Submission{ID: first.ID, Epoch: 2}})
+	e.tracker.add(&Claimed{Submission: &Submission{ID: first.ID, Epoch: 2}})
 	if payer.reserved != 7 {
 		t.Fatalf("%d lamports are reserved while the first step still runs, want 7", payer.reserved)
 	}
-	e.tracker.end(w)
+	e.tracker.stepEnded(w)
 	e.tracker.drop(w)
-	if taken := e.slots.taken(); payer.reserved != 0 || taken != 1 {
+	if taken := e.capacity.inUse(); payer.reserved != 0 || taken != 1 {
 		t.Errorf("%d lamports and %d places are taken after the first step's end, want none and the later one's", payer.reserved, taken)
 	}
 }

@@ -15,18 +15,18 @@ import (
 const HoldFailing = string(refusal.ProgramError)
 
 const (
-	// mostPaid is how often a submission may fail on the chain, each time for the
+	// maxPaidFailures is how often a submission may fail on the chain, each time for the
 	// network's fee, although it was simulated without a fault a moment before.
-	mostPaid = 8
+	maxPaidFailures = 8
 	// promptly is how many of these failures are tried again at once. Each one more
-	// doubles the rest since the last signature, from firstRest to longestRest.
-	promptly               = 2
-	firstRest, longestRest = 30 * time.Second, 8 * time.Minute
+	// doubles the rest since the last signature, from firstRetryDelay to maxRetryDelay.
+	immediateRetries               = 2
+	firstRetryDelay, maxRetryDelay = 30 * time.Second, 8 * time.Minute
 )
 
-// restsUntil is the time before which nothing is signed anew, after the attempts that
+// retryAt is the time before which nothing is signed anew, after the attempts that
 // are dead, and how many of them were paid for.
-func restsUntil(dead []Attempt) (until time.Time, paid int) {
+func retryAt(dead []Attempt) (until time.Time, paid int) {
 	var last time.Time
 	for i := range dead {
 		if dead[i].Paid > 0 {
@@ -36,66 +36,66 @@ func restsUntil(dead []Attempt) (until time.Time, paid int) {
 			}
 		}
 	}
-	return last.Add(restAfter(paid)), paid
+	return last.Add(retryDelay(paid)), paid
 }
 
-// restAfter is how long a rest follows the failure that is the paid-th one.
-func restAfter(paid int) time.Duration {
-	if paid < promptly {
+// retryDelay is how long a rest follows the failure that is the paid-th one.
+func retryDelay(paid int) time.Duration {
+	if paid < immediateRetries {
 		return 0
 	}
-	return min(firstRest<<min(paid-promptly, mostPaid), longestRest)
+	return min(firstRetryDelay<<min(paid-immediateRetries, maxPaidFailures), maxRetryDelay)
 }
 
-// mostFailing is how many notes are remembered that keep failing.
-const mostFailing = 10_000
+// maxFailedNotes is how many notes are remembered that keep failing.
+const maxFailedNotes = 10_000
 
-// failures are the notes of submissions that have ended after the chain failed them, for
+// failedNotes are the notes of submissions that have ended after the chain failed them, for
 // a fee each time: posted again at once, in a submission anew, they rest as well. Each
 // process remembers its own. The zero value is ready.
-type failures struct {
+type failedNotes struct {
 	mu    sync.Mutex
-	notes map[[32]byte]failing
+	notes map[[32]byte]failedNote
 }
 
-// failing is a note, how often it has been paid for in vain, and until when it rests.
-type failing struct {
+// failedNote is a note, how often it has been paid for in vain, and until when it rests.
+type failedNote struct {
 	paid  int
 	until time.Time
 }
 
-// forgotten reports whether the note has been left in peace for as long as it ever rests.
-func (f failing) forgotten(now time.Time) bool { return now.Sub(f.until) > longestRest }
+// expired reports whether the note has been left in peace for as long as it ever rests.
+func (f failedNote) expired(now time.Time) bool { return now.Sub(f.until) > maxRetryDelay }
 
 // add notes that so many transactions with the notes were paid for in vain.
-func (f *failures) add(in *shieldpool.PublicInputs, paid int, now time.Time) {
+func (f *failedNotes) add(in *shieldpool.PublicInputs, paid int, now time.Time) {
 	if paid == 0 {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.notes == nil {
-		f.notes = map[[32]byte]failing{}
+		f.notes = map[[32]byte]failedNote{}
 	}
-	if len(f.notes) >= mostFailing {
-		maps.DeleteFunc(f.notes, func(_ [32]byte, n failing) bool { return n.forgotten(now) })
+	if len(f.notes) >= maxFailedNotes {
+		maps.DeleteFunc(f.notes, func(_ [32]byte, n failedNote) bool { return n.expired(now) })
 	}
 	for i, key := range in.Nullifiers {
 		n, known := f.notes[key]
-		if !in.HasNullifier(i) || !known && len(f.notes) >= mostFailing {
+		if !in.HasNullifier(i) || !known && len(f.notes) >= maxFailedNotes {
 			continue
 		}
-		if n.forgotten(now) {
+		if n.expired(now) {
 			n.paid = 0
 		}
 		n.paid += paid
-		n.until = now.Add(restAfter(n.paid))
+		n.until = now.Add(retryDelay(n.paid))
 		f.notes[key] = n
 	}
 }
 
-// rests refuses a submission of a note that rests.
-func (f *failures) rests(in *shieldpool.PublicInputs, now time.Time) error {
+// check refuses a submission of a note that rests.
+func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, key := range in.Nullifiers {
@@ -108,17 +108,17 @@ func (f *failures) rests(in *shieldpool.PublicInputs, now time.Time) error {
 	return nil
 }
 
-// resign signs the client's call, unless its attempts have failed on the chain: then
+// retry signs the client's call, unless its attempts have failed on the chain: then
 // after a rest, and no more when that was too often. A simulation alone does not save the
 // fees: an account may be changed between it and the landing, on purpose too.
-func (e *Engine) resign(ctx context.Context, c *Claimed, p *progress) (follow bool, err error) {
-	until, paid := restsUntil(c.Dead)
+func (e *Engine) retry(ctx context.Context, c *Claimed, p *progress) (follow bool, err error) {
+	until, paid := retryAt(c.Dead)
 	switch pause := until.Sub(e.Now()); {
-	case paid >= mostPaid:
+	case paid >= maxPaidFailures:
 		return false, e.fail(ctx, c, refusal.New(refusal.ProgramError,
 			"the transaction failed on the chain %d times, although each time it had just been simulated without a fault: an account that it uses changes between the two; no note was spent", paid))
 	case pause > 0:
-		return false, &held{reason: HoldFailing, pause: pause, cause: fmt.Errorf("the transaction has failed on the chain %d times, each for a fee, after a simulation without a fault: it is signed anew later", paid)}
+		return false, &heldError{reason: HoldFailing, retryAfter: pause, cause: fmt.Errorf("the transaction has failed on the chain %d times, each for a fee, after a simulation without a fault: it is signed anew later", paid)}
 	}
 	return e.launch(ctx, c, p, e.transact(c))
 }

@@ -13,7 +13,7 @@ import (
 // the first failure could be posted again at once, for a fee each time.
 func TestANoteThatKeepsFailingRests(t *testing.T) {
 	t.Parallel()
-	var f failures
+	var f failedNotes
 	now := time.Unix(1000, 0)
 	notes := &shieldpool.PublicInputs{Nullifiers: [2][32]byte{{31: 1}}}
 	other := &shieldpool.PublicInputs{Nullifiers: [2][32]byte{{31: 2}}}
@@ -22,32 +22,32 @@ func TestANoteThatKeepsFailingRests(t *testing.T) {
 			f.add(notes, 1, now)
 		}
 		if want > 0 {
-			why, refused := refusal.As(f.rests(notes, now.Add(want-time.Second)))
+			why, refused := refusal.As(f.check(notes, now.Add(want-time.Second)))
 			if !refused || why.Code != refusal.RateLimited || why.RetryAfter != time.Second {
 				t.Errorf("after %d failures, a second before the end of its rest, it is refused with %+v", failed, why)
 			}
 		}
 		now = now.Add(want)
-		if err := f.rests(notes, now); err != nil {
+		if err := f.check(notes, now); err != nil {
 			t.Errorf("after %d failures and a rest of %s: %v", failed, want, err)
 		}
-		if err := f.rests(other, now); err != nil {
+		if err := f.check(other, now); err != nil {
 			t.Errorf("another note is refused: %v", err)
 		}
 	}
 	f.add(notes, 0, now)
-	if err := f.rests(notes, now); err != nil {
+	if err := f.check(notes, now); err != nil {
 		t.Errorf("what cost nothing makes it rest: %v", err)
 	}
-	now = now.Add(longestRest + time.Second)
+	now = now.Add(maxRetryDelay + time.Second)
 	f.add(notes, 1, now)
-	if err := f.rests(notes, now); err != nil {
+	if err := f.check(notes, now); err != nil {
 		t.Errorf("failures of long ago count: %v", err)
 	}
-	for i := range uint32(2 * mostFailing) {
+	for i := range uint32(2 * maxFailedNotes) {
 		f.add(&shieldpool.PublicInputs{Nullifiers: [2][32]byte{[32]byte(append(make([]byte, 28), binary.BigEndian.AppendUint32(nil, i+10)...))}}, 1, now)
 	}
-	if len(f.notes) > mostFailing {
-		t.Errorf("%d notes are remembered, want %d at most", len(f.notes), mostFailing)
+	if len(f.notes) > maxFailedNotes {
+		t.Errorf("%d notes are remembered, want %d at most", len(f.notes), maxFailedNotes)
 	}
 }

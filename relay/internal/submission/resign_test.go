@@ -14,14 +14,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// failing is a chain on which everything that is sent fails, although its simulation
+// failedNote is a chain on which everything that is sent fails, although its simulation
 // does not, for a reason that does not last.
-type failing struct {
+type failedNote struct {
 	submission.Chain
 	sent sync.Map // by signature
 }
 
-func (f *failing) Send(_ context.Context, raw []byte, _ bool, _ uint64) error {
+func (f *failedNote) Send(_ context.Context, raw []byte, _ bool, _ uint64) error {
 	tx, err := solana.TransactionFromBytes(raw)
 	if err == nil {
 		f.sent.Store(tx.Signatures[0], true)
@@ -29,7 +29,7 @@ func (f *failing) Send(_ context.Context, raw []byte, _ bool, _ uint64) error {
 	return err
 }
 
-func (f *failing) fail(sigs []solana.Signature, statuses []*ledger.Status) []*ledger.Status {
+func (f *failedNote) fail(sigs []solana.Signature, statuses []*ledger.Status) []*ledger.Status {
 	for i, s := range sigs {
 		if _, sent := f.sent.Load(s); sent {
 			statuses[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{
@@ -40,7 +40,7 @@ func (f *failing) fail(sigs []solana.Signature, statuses []*ledger.Status) []*le
 	return statuses
 }
 
-func (f *failing) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
 	statuses, slot, err := f.Chain.Statuses(ctx, sigs)
 	if err == nil {
 		statuses = f.fail(sigs, statuses)
@@ -48,7 +48,7 @@ func (f *failing) Statuses(ctx context.Context, sigs []solana.Signature) ([]*led
 	return statuses, slot, err
 }
 
-func (f *failing) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
 	look, err := f.Chain.Search(ctx, sigs)
 	if err == nil {
 		look.Statuses = f.fail(sigs, look.Statuses)
@@ -61,7 +61,7 @@ func (f *failing) Search(ctx context.Context, sigs []solana.Signature) (ledger.L
 func TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.assemble(parts{chain: func(c submission.Chain) submission.Chain { return &failing{Chain: c} }})
+	r := w.assemble(parts{chain: func(c submission.Chain) submission.Chain { return &failedNote{Chain: c} }})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
@@ -71,7 +71,7 @@ func TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver(t *testing
 		must(t, err)
 		_, err = w.store.Pool.Exec(t.Context(), `UPDATE submissions SET due_at = now() WHERE due_at IS NOT NULL`)
 		must(t, err)
-		r.Nudge()
+		r.ClaimSoon()
 	}
 	rest := 30 * time.Second
 	for signed := 2; signed < 8; signed++ {

@@ -34,7 +34,7 @@ func TestARootHasLeftTheRingWithTheLeafThatTakesItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := outlived(seq, &shieldpool.TreeAccount{NextIndex: test.leaves, History: make([][32]byte, 3)}); got != test.want {
+			if got := evicted(seq, &shieldpool.TreeAccount{NextIndex: test.leaves, History: make([][32]byte, 3)}); got != test.want {
 				t.Errorf("it has left the ring: %t, want %t", got, test.want)
 			}
 		})
@@ -57,7 +57,7 @@ type ended struct {
 	codes []refusal.Code
 }
 
-func (*ended) Seen(context.Context, solana.PublicKey) (uint64, error) { return 7, nil }
+func (*ended) HighestTreeSlot(context.Context, solana.PublicKey) (uint64, error) { return 7, nil }
 func (s *ended) Fail(_ context.Context, _ Lease, why *refusal.Refusal) error {
 	s.codes = append(s.codes, why.Code)
 	return nil
@@ -96,9 +96,9 @@ func TestARootThatDoesNotComeIsGivenUpAfterTenTries(t *testing.T) {
 		want  []refusal.Code
 	}{
 		"on the first try":     {0, nil},
-		"after nine tries":     {lagTries - 1, nil},
-		"after the tenth":      {lagTries, []refusal.Code{refusal.RootNotFound}},
-		"after ever more ones": {10 * lagTries, []refusal.Code{refusal.RootNotFound}},
+		"after nine tries":     {rootLagTries - 1, nil},
+		"after the tenth":      {rootLagTries, []refusal.Code{refusal.RootNotFound}},
+		"after ever more ones": {10 * rootLagTries, []refusal.Code{refusal.RootNotFound}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +106,7 @@ func TestARootThatDoesNotComeIsGivenUpAfterTenTries(t *testing.T) {
 				Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: shieldpool.CodeRootNotFound,
 			}})
 			w.c.Tries = test.tries
-			if _, err := e.advance(t.Context(), w); errors.Is(err, errUnseen) != (test.want == nil) {
+			if _, err := e.advance(t.Context(), w); errors.Is(err, errRootNotSeen) != (test.want == nil) {
 				t.Errorf("the step ends with %v", err)
 			}
 			if diff := cmp.Diff(test.want, db.codes); diff != "" {
@@ -208,7 +208,7 @@ func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
 			e, w, _ := aTransfer(t, simulated{answer: test.answer})
 			a := &Admission{AdmissionOptions: AdmissionOptions{Engine: e}}
 			var got refusal.Code
-			if why, refused := refusal.As(a.tried(t.Context(), w.c.Submission, groth16.Plain)); refused {
+			if why, refused := refusal.As(a.trySimulation(t.Context(), w.c.Submission, groth16.Plain)); refused {
 				got = why.Code
 			}
 			if got != test.want {

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// claimBatch is how many rows one claim takes up.
-	claimBatch = 64
-	// watchBatch is how many landed ones.
-	watchBatch = 256
-	// wakeEvery is the least time between two calls to the other processes.
-	wakeEvery = 50 * time.Millisecond
-	// sightPatience bounds one word to the fleet about a slot, and sightAgain is the
+	// claimLimit is how many rows one claim takes up.
+	claimLimit = 64
+	// landedLimit is how many landed ones.
+	landedLimit = 256
+	// notifyInterval is the least time between two calls to the other processes.
+	notifyInterval = 50 * time.Millisecond
+	// slotReportTimeout bounds one word to the fleet about a slot, and slotReportRetry is the
 	// pause before it is said again.
-	sightPatience = time.Second
-	sightAgain    = 50 * time.Millisecond
-	// stepPatience ends a step that hangs, on a database that is gone without a
+	slotReportTimeout = time.Second
+	slotReportRetry    = 50 * time.Millisecond
+	// stepTimeout ends a step that hangs, on a database that is gone without a
 	// word for instance; whoever claims the row next repeats it.
-	stepPatience = 30 * time.Second
+	stepTimeout = 30 * time.Second
 )
 
 // Run works until ctx ends: it beats, takes up what is due, frees what dead
@@ -32,16 +32,16 @@ func (e *Engine) Run(ctx context.Context) {
 	support, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var loops, supporting sync.WaitGroup
-	e.beat(support)
-	supporting.Go(func() { e.every(support, e.Timing.Lease/3, e.beat) })
-	supporting.Go(func() { e.every(support, e.Timing.Lease, e.audit) })
+	e.heartbeat(support)
+	supporting.Go(func() { e.every(support, e.Timing.Lease/3, e.heartbeat) })
+	supporting.Go(func() { e.every(support, e.Timing.Lease, e.auditLeases) })
 	supporting.Go(func() { e.recorder.run(support) })
-	loops.Go(func() { e.claim(ctx) })
-	loops.Go(func() { e.claimSettlements(ctx) })
-	loops.Go(func() { e.watch(ctx) })
-	loops.Go(func() { e.wake(ctx) })
-	loops.Go(func() { e.see(ctx) })
-	loops.Go(func() { e.every(ctx, e.Timing.Sweep, e.reap) })
+	loops.Go(func() { e.claimLoop(ctx) })
+	loops.Go(func() { e.claimExecutions(ctx) })
+	loops.Go(func() { e.pauseLoop(ctx) })
+	loops.Go(func() { e.notifyOthers(ctx) })
+	loops.Go(func() { e.reportTreeSlot(ctx) })
+	loops.Go(func() { e.every(ctx, e.Timing.Sweep, e.freeDeadProcesses) })
 	loops.Go(func() { e.tracker.run(ctx) })
 	<-ctx.Done()
 	e.Close()
@@ -69,35 +69,35 @@ func (e *Engine) every(ctx context.Context, d time.Duration, f func(context.Cont
 	}
 }
 
-// beat keeps this process's leases.
-func (e *Engine) beat(ctx context.Context) {
+// heartbeat keeps this process's leases.
+func (e *Engine) heartbeat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease/3)
 	defer cancel()
 	began := time.Now()
-	lapsed, err := e.Store.Beat(ctx, Worker{ID: e.Worker, Hold: e.hold.reason()}, e.Timing.Lease)
+	lapsed, err := e.Store.Heartbeat(ctx, Worker{ID: e.Worker, PausedBy: e.paused.reason()}, e.Timing.Lease)
 	if err != nil {
-		if ctx.Err() == nil || e.alive.lasted(began, 0) {
-			e.Log.WarnContext(ctx, "Could not keep leases", "error", err)
+		if ctx.Err() == nil || e.leaseHealth.validFor(began, 0) {
+			e.Log.WarnContext(ctx, "lease heartbeat failed", "error", err)
 		}
-		e.alive.missed()
+		e.leaseHealth.failed()
 		return
 	}
-	if e.alive.beat(began, lapsed) && lapsed {
+	if e.leaseHealth.renewed(began, lapsed) && lapsed {
 		e.Observer.Lease("lapsed", 1)
-		e.Log.WarnContext(ctx, "Kept leases that had lapsed; other processes may have taken submissions over")
+		e.Log.WarnContext(ctx, "lapsed leases renewed; other processes may have taken submissions over")
 	}
 }
 
-// audit compares what this process holds with what the database says. A lease
+// auditLeases compares what this process holds with what the database says. A lease
 // that it does not know of, twice in a row, came from a write whose answer was
 // lost: without the audit nobody would ever work on that row.
-func (e *Engine) audit(ctx context.Context) {
+func (e *Engine) auditLeases(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
 	believed := e.tracker.leases()
-	held, err := e.Store.Held(ctx, e.Worker)
+	held, err := e.Store.Leases(ctx, e.Worker)
 	if err != nil {
-		e.Log.DebugContext(ctx, "Could not compare leases", "error", err)
+		e.Log.DebugContext(ctx, "lease audit failed", "error", err)
 		return
 	}
 	has, strays := leaseSet(held), map[Lease]bool{}
@@ -105,85 +105,85 @@ func (e *Engine) audit(ctx context.Context) {
 	for _, l := range held {
 		switch {
 		case known[l]:
-		case !e.strays[l]:
+		case !e.orphaned[l]:
 			strays[l] = true
 		default:
 			if err := e.Store.Release(ctx, l, 0, ""); err == nil {
 				e.Observer.Lease("stray", 1)
-				e.Log.WarnContext(ctx, "Gave back a submission that nothing here worked on", "request_id", l.ID)
-				e.Nudge()
+				e.Log.WarnContext(ctx, "orphaned lease released", "request_id", l.ID)
+				e.ClaimSoon()
 			}
 		}
 	}
-	e.strays = strays
+	e.orphaned = strays
 	for l := range believed {
 		if !has[l] {
-			e.tracker.lose(l)
+			e.tracker.dropLease(l)
 		}
 	}
 }
 
-// reap frees what dead processes held. Whoever has just come back from a
+// freeDeadProcesses frees what dead processes held. Whoever has just come back from a
 // database that was away waits for the others to come back, too.
-func (e *Engine) reap(ctx context.Context) {
-	if !e.alive.lasted(time.Now(), e.Timing.Lease) {
+func (e *Engine) freeDeadProcesses(ctx context.Context) {
+	if !e.leaseHealth.validFor(time.Now(), e.Timing.Lease) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
-	freed, err := e.Store.Reap(ctx)
+	freed, err := e.Store.FreeDeadProcesses(ctx)
 	if err != nil {
-		e.Log.WarnContext(ctx, "Could not look for dead workers", "error", err)
+		e.Log.WarnContext(ctx, "looking for dead processes failed", "error", err)
 		return
 	}
 	if freed > 0 {
 		e.Observer.Lease("reaped", freed)
-		e.Log.WarnContext(ctx, "Freed what a dead worker held", "submissions", freed)
-		e.Nudge()
-		e.Overflow()
+		e.Log.WarnContext(ctx, "leases of a dead process released", "submissions", freed)
+		e.ClaimSoon()
+		e.NotifyOthers()
 	}
 }
 
-// wake tells other processes of work that this one has no place for.
-func (e *Engine) wake(ctx context.Context) {
+// notifyOthers tells other processes of work that this one has no place for.
+func (e *Engine) notifyOthers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.waking:
+		case <-e.othersNeeded:
 		}
 		call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
-		if err := e.Store.Wake(call); err != nil && ctx.Err() == nil {
-			e.Log.DebugContext(ctx, "Could not wake other processes; they look by themselves", "error", err)
+		if err := e.Store.NotifyDue(call); err != nil && ctx.Err() == nil {
+			e.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
 		}
 		cancel()
-		if !pause(ctx, wakeEvery) {
+		if !sleep(ctx, notifyInterval) {
 			return
 		}
 	}
 }
 
-// see tells the fleet of the newest slot at which the tree changed.
-func (e *Engine) see(ctx context.Context) {
+// reportTreeSlot tells the fleet of the newest slot at which the tree changed.
+func (e *Engine) reportTreeSlot(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.seeing:
+		case <-e.treeSlotChanged:
 		}
-		call, cancel := context.WithTimeout(ctx, sightPatience)
-		if err := e.Store.Saw(call, e.Pool.Address, e.seen.Load()); err != nil && ctx.Err() == nil {
-			e.Log.DebugContext(ctx, "Could not tell the fleet of a slot, trying again", "error", err)
+		call, cancel := context.WithTimeout(ctx, slotReportTimeout)
+		if err := e.Store.RecordTreeSlot(call, e.Pool.Address, e.highestTreeSlot.Load()); err != nil && ctx.Err() == nil {
+			e.Log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
 			// A database that is back serves processes that start, too: they must not
 			// judge roots before they can know what this one has seen.
-			time.AfterFunc(sightAgain, func() { ring(e.seeing) })
+			time.AfterFunc(slotReportRetry, func() { signal(e.treeSlotChanged) })
 		}
 		cancel()
 	}
 }
 
-// claim takes up what is due whenever it is nudged, and at each sweep.
-func (e *Engine) claim(ctx context.Context) {
+// claimLoop takes up what is due whenever it is nudged, and at each sweep.
+func (e *Engine) claimLoop(ctx context.Context) {
 	tick := time.NewTicker(e.Timing.Sweep)
 	defer tick.Stop()
 	for {
@@ -191,52 +191,52 @@ func (e *Engine) claim(ctx context.Context) {
 		select {
 		case <-e.stopping.Done():
 			return
-		case <-e.nudged:
+		case <-e.claimSoon:
 		case <-tick.C:
 			swept = true
 		}
-		if e.hold.reason() == "" {
-			for e.take(ctx) && ctx.Err() == nil {
+		if e.paused.reason() == "" {
+			for e.claimBatch(ctx) && ctx.Err() == nil {
 			}
 		} else if swept {
 			// Some are looked at all the same, in turn: what does not wait for the same
 			// reason, such as a dead process's transactions, must not wait with the rest.
-			e.take(ctx)
+			e.claimBatch(ctx)
 		}
 		if swept {
-			for e.takeLanded(ctx) && ctx.Err() == nil {
+			for e.claimLanded(ctx) && ctx.Err() == nil {
 			}
 		}
 	}
 }
 
-// take claims as much as there are places for, and while the queue is held one
+// claimBatch claims as much as there are places for, and while the queue is held one
 // of what waits, as a probe, beside what may be on the chain; more says that
 // there may be more to take.
-func (e *Engine) take(ctx context.Context) (more bool) {
+func (e *Engine) claimBatch(ctx context.Context) (more bool) {
 	claim := e.Store.Claim
-	if e.hold.reason() != "" {
+	if e.paused.reason() != "" {
 		claim = e.Store.Probe
 	}
 	// Most places stay free while the database answers, for what is accepted meanwhile.
-	places := e.slots.take(min(claimBatch, max(1, e.Concurrency/4)))
+	places := e.capacity.acquire(min(claimLimit, max(1, e.Concurrency/4)))
 	if places == 0 {
-		e.more.Store(true)
+		e.mayClaimMore.Store(true)
 		return false
 	}
 	call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
 	claimed, err := claim(call, e.Worker, places)
 	for range places - len(claimed) {
-		e.slots.give()
+		e.capacity.release()
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			e.Log.WarnContext(ctx, "Could not claim due submissions", "error", err)
+			e.Log.WarnContext(ctx, "claiming due submissions failed", "error", err)
 		}
 		return false
 	}
-	e.more.Store(len(claimed) == places)
+	e.mayClaimMore.Store(len(claimed) == places)
 	if len(claimed) > 0 {
 		e.Observer.Lease("claimed", len(claimed))
 	}
@@ -249,26 +249,26 @@ func (e *Engine) take(ctx context.Context) (more bool) {
 	return len(claimed) == places
 }
 
-// takeLanded claims landed submissions that nobody watches.
-func (e *Engine) takeLanded(ctx context.Context) (more bool) {
+// claimLanded claims landed submissions that nobody watches.
+func (e *Engine) claimLanded(ctx context.Context) (more bool) {
 	call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
-	claimed, err := e.Store.ClaimLanded(call, e.Worker, watchBatch)
+	claimed, err := e.Store.ClaimLanded(call, e.Worker, landedLimit)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.Log.WarnContext(ctx, "Could not claim landed submissions", "error", err)
+			e.Log.WarnContext(ctx, "claiming landed submissions failed", "error", err)
 		}
 		return false
 	}
 	for _, c := range claimed {
-		e.tracker.watch(c)
+		e.tracker.adoptLanded(c)
 	}
-	return len(claimed) == watchBatch
+	return len(claimed) == landedLimit
 }
 
-// unhurried is the context of a step: a shutdown leaves it half a lease to finish.
-func (e *Engine) unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
-	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepPatience)
+// stepContext is the context of a step: a shutdown leaves it half a lease to finish.
+func (e *Engine) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	stop := context.AfterFunc(e.stopping, func() { time.AfterFunc(e.Timing.Lease/2, cancel) })
 	return step, func() { stop(); cancel() }
 }
@@ -278,17 +278,17 @@ func (e *Engine) unhurried(ctx context.Context) (context.Context, context.Cancel
 func (e *Engine) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 	defer cancel()
-	n, err := e.Store.Retire(ctx, e.Worker)
+	n, err := e.Store.ReleaseAll(ctx, e.Worker)
 	if err != nil {
-		e.Log.WarnContext(ctx, "Left leases to lapse", "error", err)
+		e.Log.WarnContext(ctx, "leases not released; they lapse by themselves", "error", err)
 		return
 	}
 	e.Observer.Lease("handed_over", n)
 	if n == 0 {
 		return
 	}
-	e.Log.InfoContext(ctx, "Handed submissions over", "submissions", n)
-	if err := e.Store.Wake(ctx); err != nil {
-		e.Log.DebugContext(ctx, "Could not wake other processes; they look by themselves", "error", err)
+	e.Log.InfoContext(ctx, "submissions handed over", "submissions", n)
+	if err := e.Store.NotifyDue(ctx); err != nil {
+		e.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
 	}
 }

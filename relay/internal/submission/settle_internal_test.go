@@ -32,10 +32,10 @@ func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
 	t.Parallel()
 	refund, execution, accounts := solana.Signature{1}, solana.Signature{2}, solana.Signature{3}
 	e := &Engine{EngineOptions: EngineOptions{Chain: searched{landed: map[solana.Signature]uint64{accounts: 8, execution: 9}}}}
-	c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Dead: []Attempt{
+	c := &Claimed{Submission: &Submission{Kind: KindSwapExecution}, Dead: []Attempt{
 		{Signature: accounts, Purpose: "accounts"}, {Signature: refund, Purpose: PurposeRefund}, {Signature: execution, Purpose: PurposeExecute},
 	}}
-	own, err := e.ownSettlement(t.Context(), c, &Wait{Reason: HoldHistory, Cause: errors.New("too short")})
+	own, err := e.findOwnExecution(t.Context(), c, &Deferral{Reason: HoldHistory, Cause: errors.New("too short")})
 	if err != nil || own == nil || own.Signature != execution || own.Phase != PhaseExecuted {
 		t.Errorf("found %v (%v), want the execution: the swap waits for a history that it does not need", own, err)
 	}
@@ -59,8 +59,8 @@ func TestOnlyWhatCameBackToOurPayersIsTakenOffTheCaps(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &Claimed{Submission: &Submission{Kind: KindSettlement}, Live: test.live}
-			if got := watch(c, &Outcome{Signature: test.landed, Phase: PhaseExecuted}).returned; got != test.want {
+			c := &Claimed{Submission: &Submission{Kind: KindSwapExecution}, Live: test.live}
+			if got := newLandedEntry(c, &Outcome{Signature: test.landed, Phase: PhaseExecuted}).returned; got != test.want {
 				t.Errorf("%d lamports are taken off what was spent, want %d", got, test.want)
 			}
 		})

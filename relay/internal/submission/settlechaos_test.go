@@ -117,12 +117,12 @@ func (s *unrulyStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([
 	return unrulily(ctx, s.u, func() ([]*submission.Claimed, error) { return s.Store.Claim(ctx, worker, limit) })
 }
 
-func (s *unrulyStore) ClaimSettlements(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
-	return unrulily(ctx, s.u, func() ([]*submission.Claimed, error) { return s.Store.ClaimSettlements(ctx, worker, limit) })
+func (s *unrulyStore) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+	return unrulily(ctx, s.u, func() ([]*submission.Claimed, error) { return s.Store.ClaimSwapExecutions(ctx, worker, limit) })
 }
 
-func (s *unrulyStore) Beat(ctx context.Context, w submission.Worker, lease time.Duration) (bool, error) {
-	return unrulily(ctx, s.u, func() (bool, error) { return s.Store.Beat(ctx, w, lease) })
+func (s *unrulyStore) Heartbeat(ctx context.Context, w submission.Worker, lease time.Duration) (bool, error) {
+	return unrulily(ctx, s.u, func() (bool, error) { return s.Store.Heartbeat(ctx, w, lease) })
 }
 
 func (s *unrulyStore) Release(ctx context.Context, l submission.Lease, delay time.Duration, hold string) error {
@@ -139,19 +139,19 @@ func (s *unrulyStore) RecordAttempt(ctx context.Context, l submission.Lease, a s
 	})
 }
 
-func (s *unrulyStore) BuryAttempts(ctx context.Context, l submission.Lease, attempts []submission.Burial) error {
-	return unrulily0(ctx, s.u, func() error { return s.Store.BuryAttempts(ctx, l, attempts) })
+func (s *unrulyStore) MarkAttemptsDead(ctx context.Context, l submission.Lease, attempts []submission.DeadAttempt) error {
+	return unrulily0(ctx, s.u, func() error { return s.Store.MarkAttemptsDead(ctx, l, attempts) })
 }
 
-func (s *unrulyStore) NoteSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
-	return unrulily0(ctx, s.u, func() error { return s.Store.NoteSwap(ctx, l, phase, timeout) })
+func (s *unrulyStore) UpdateSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
+	return unrulily0(ctx, s.u, func() error { return s.Store.UpdateSwap(ctx, l, phase, timeout) })
 }
 
 func (s *unrulyStore) Complete(ctx context.Context, landings []submission.Landing) ([]submission.Lease, error) {
 	return unrulily(ctx, s.u, func() ([]submission.Lease, error) { return s.Store.Complete(ctx, landings) })
 }
 
-func (s *unrulyStore) Finalize(ctx context.Context, landings []submission.Landing, pins []submission.SignPin) ([]submission.Lease, error) {
+func (s *unrulyStore) Finalize(ctx context.Context, landings []submission.Landing, pins []submission.ProofAPin) ([]submission.Lease, error) {
 	return unrulily(ctx, s.u, func() ([]submission.Lease, error) { return s.Store.Finalize(ctx, landings, pins) })
 }
 
@@ -169,7 +169,7 @@ type unrulyChain struct {
 type chainCalls interface {
 	submission.Chain
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
-	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error)
+	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error)
 }
 
 func (c *unrulyChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
@@ -202,8 +202,8 @@ func (c *unrulyChain) Accounts(ctx context.Context, keys []solana.PublicKey, com
 	return out, slot, err
 }
 
-func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
-	return unrulily(ctx, c.u, func() (*ledger.Settled, error) { return c.chainCalls.Settlement(ctx, swap, first, last) })
+func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
+	return unrulily(ctx, c.u, func() (*ledger.SwapEnd, error) { return c.chainCalls.Settlement(ctx, swap, first, last) })
 }
 
 // chaos is a fleet, its swaps and the unruly world around them.

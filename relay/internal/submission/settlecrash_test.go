@@ -149,28 +149,28 @@ func (s *mortalStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([
 	return s.claimed("claim", func() ([]*submission.Claimed, error) { return s.Store.Claim(ctx, worker, limit) })
 }
 
-func (s *mortalStore) ClaimSettlements(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
-	return s.claimed("claim of settlements", func() ([]*submission.Claimed, error) { return s.Store.ClaimSettlements(ctx, worker, limit) })
+func (s *mortalStore) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+	return s.claimed("claim of settlements", func() ([]*submission.Claimed, error) { return s.Store.ClaimSwapExecutions(ctx, worker, limit) })
 }
 
 func (s *mortalStore) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
 	return s.claimed("claim of landed ones", func() ([]*submission.Claimed, error) { return s.Store.ClaimLanded(ctx, worker, limit) })
 }
 
-func (s *mortalStore) Beat(ctx context.Context, w submission.Worker, lease time.Duration) (bool, error) {
-	return quietly(s.m, func() (bool, error) { return s.Store.Beat(ctx, w, lease) })
+func (s *mortalStore) Heartbeat(ctx context.Context, w submission.Worker, lease time.Duration) (bool, error) {
+	return quietly(s.m, func() (bool, error) { return s.Store.Heartbeat(ctx, w, lease) })
 }
 
-func (s *mortalStore) Reap(ctx context.Context) (int, error) {
-	return quietly(s.m, func() (int, error) { return s.Store.Reap(ctx) })
+func (s *mortalStore) FreeDeadProcesses(ctx context.Context) (int, error) {
+	return quietly(s.m, func() (int, error) { return s.Store.FreeDeadProcesses(ctx) })
 }
 
-func (s *mortalStore) Retire(ctx context.Context, worker uuid.UUID) (int, error) {
-	return quietly(s.m, func() (int, error) { return s.Store.Retire(ctx, worker) })
+func (s *mortalStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
+	return quietly(s.m, func() (int, error) { return s.Store.ReleaseAll(ctx, worker) })
 }
 
-func (s *mortalStore) Held(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
-	return quietly(s.m, func() ([]submission.Lease, error) { return s.Store.Held(ctx, worker) })
+func (s *mortalStore) Leases(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
+	return quietly(s.m, func() ([]submission.Lease, error) { return s.Store.Leases(ctx, worker) })
 }
 
 func (s *mortalStore) Release(ctx context.Context, l submission.Lease, delay time.Duration, hold string) error {
@@ -181,19 +181,19 @@ func (s *mortalStore) RecordAttempt(ctx context.Context, l submission.Lease, a s
 	return mortally0(s.m, "record of "+string(a.Purpose), func() error { return s.Store.RecordAttempt(ctx, l, a) })
 }
 
-func (s *mortalStore) BuryAttempts(ctx context.Context, l submission.Lease, attempts []submission.Burial) error {
-	return mortally0(s.m, "burial", func() error { return s.Store.BuryAttempts(ctx, l, attempts) })
+func (s *mortalStore) MarkAttemptsDead(ctx context.Context, l submission.Lease, attempts []submission.DeadAttempt) error {
+	return mortally0(s.m, "burial", func() error { return s.Store.MarkAttemptsDead(ctx, l, attempts) })
 }
 
-func (s *mortalStore) NoteSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
-	return mortally0(s.m, "note of "+string(phase), func() error { return s.Store.NoteSwap(ctx, l, phase, timeout) })
+func (s *mortalStore) UpdateSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
+	return mortally0(s.m, "note of "+string(phase), func() error { return s.Store.UpdateSwap(ctx, l, phase, timeout) })
 }
 
 func (s *mortalStore) Complete(ctx context.Context, landings []submission.Landing) ([]submission.Lease, error) {
 	return mortally(s.m, "completion", func() ([]submission.Lease, error) { return s.Store.Complete(ctx, landings) })
 }
 
-func (s *mortalStore) Finalize(ctx context.Context, landings []submission.Landing, pins []submission.SignPin) ([]submission.Lease, error) {
+func (s *mortalStore) Finalize(ctx context.Context, landings []submission.Landing, pins []submission.ProofAPin) ([]submission.Lease, error) {
 	return mortally(s.m, "end", func() ([]submission.Lease, error) { return s.Store.Finalize(ctx, landings, pins) })
 }
 
@@ -264,8 +264,8 @@ func (c *mortalReads) Accounts(ctx context.Context, keys []solana.PublicKey, com
 	return out, slot, err
 }
 
-func (c *mortalReads) Settlement(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
-	return mortally(c.m, "look for the end", func() (*ledger.Settled, error) { return c.Chain.Settlement(ctx, s, first, last) })
+func (c *mortalReads) Settlement(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
+	return mortally(c.m, "look for the end", func() (*ledger.SwapEnd, error) { return c.Chain.Settlement(ctx, s, first, last) })
 }
 
 // mortalRouter is its router.
@@ -282,11 +282,11 @@ func (r *mortalRouter) Instructions(ctx context.Context, q *route.Quote, user so
 	return mortally(r.m, "instructions", func() (*route.Instructions, error) { return r.Router.Instructions(ctx, q, user) })
 }
 
-// deaf observes nothing.
+// outage observes nothing.
 type deaf struct{}
 
-func (deaf) SwapWaited(string)    {}
-func (deaf) RouterHostile(string) {}
+func (deaf) SwapDeferred(string)    {}
+func (deaf) RouteRejected(string) {}
 
 // settleWorld is a world that swaps.
 type settleWorld struct {
@@ -334,7 +334,7 @@ func (s *settleWorld) newSwapRun(gross, least uint64) *swapRun {
 	return r
 }
 
-// ask makes the run's request.
+// readPin makes the run's request.
 func (r *swapRun) ask(gross, least uint64) {
 	s := r.settleWorld
 	s.t.Helper()
@@ -405,15 +405,15 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	signs, err := submission.NewSignPolicy("auto", w.store, r.key.Hash(), r.clock.now)
+	signs, err := submission.NewProofAPolicy("auto", w.store, r.key.Hash(), r.clock.now)
 	if err != nil {
 		return nil, err
 	}
 	observer := &counts{n: map[string]int{}}
 	p := &process{ended: make(chan struct{})}
 	p.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: w.spending, Leaves: noLeaves{}, Signs: signs,
-		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Settler: saga, Settlements: 4,
+		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: w.spending, Leaves: noLeaves{}, ProofA: signs,
+		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, SwapPlanner: saga, SwapConcurrency: 4,
 		Price:  submission.PriceRule{Cap: 1000, Percentile: 50},
 		Timing: submission.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: 5 * settleSlot / 2, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
 	})
@@ -421,7 +421,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 		return nil, err
 	}
 	p.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: w.store, Pool: r.pool, State: r.state, Payers: pays, Spending: w.spending, Key: r.key, Signs: signs, Observer: observer,
+		Store: w.store, Pool: r.pool, State: r.state, Payers: pays, Spending: w.spending, Key: r.key, ProofA: signs, Observer: observer,
 		Engine: p.engine, Now: r.clock.now, NewID: uuid.New,
 	})
 	if err != nil {

@@ -9,28 +9,28 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Settler decides how a swap's second leg goes on. It signs and writes nothing:
+// SwapPlanner decides how a swap's second leg goes on. It signs and writes nothing:
 // the engine does, under the rules that hold for every attempt.
-type Settler interface {
+type SwapPlanner interface {
 	// Next says what to do with a settlement of which no earlier attempt can land
 	// any more, by what the chain shows at floor or later. Its error is a *Wait
 	// when there is nothing to do yet, or the chain's. Phase and Timeout of the
 	// order are set with an error too, if the chain has shown them.
-	Next(ctx context.Context, c *Claimed, floor uint64) (Order, error)
+	Next(ctx context.Context, c *Claimed, floor uint64) (SwapOrder, error)
 	// Refused says what follows from a draft that would fail: the *Wait to put the
 	// settlement off with.
-	Refused(ctx context.Context, c *Claimed, d *Draft, failure *shieldpool.TransactionError) error
+	Rejected(ctx context.Context, c *Claimed, d *Draft, failure *shieldpool.TransactionError) error
 }
 
-// Order is what a Settler wants done. Either Draft or Settled is set.
-type Order struct {
+// SwapOrder is what a Settler wants done. Either Draft or Settled is set.
+type SwapOrder struct {
 	// Phase and Timeout are what the chain shows.
 	Phase   Phase
 	Timeout uint64
 	// Draft is a transaction to sign and send.
 	Draft *Draft
 	// Settled is the end, found on the chain.
-	Settled *Outcome
+	Ended *Outcome
 }
 
 // Draft is a transaction before it has a payer.
@@ -41,22 +41,22 @@ type Draft struct {
 	Rent uint64
 	// Outlay is what it takes from the payer and gives back when it has run, in
 	// lamports: the payer must have it.
-	Outlay uint64
+	UpfrontCost uint64
 	// Build lays it out, unsigned.
 	Build func(payer solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error)
 }
 
-// Wait is why a settlement goes no further for now.
-type Wait struct {
+// Deferral is why a settlement goes no further for now.
+type Deferral struct {
 	// Reason is from a fixed set: it is stored, and a metric's label.
 	Reason string
 	// For is until when it is put off.
-	For   time.Duration
+	Delay   time.Duration
 	Cause error
 }
 
 // Error gives reason and cause.
-func (w *Wait) Error() string { return "waiting: " + w.Reason + ": " + w.Cause.Error() }
+func (w *Deferral) Error() string { return "waiting: " + w.Reason + ": " + w.Cause.Error() }
 
 // Unwrap gives the cause.
-func (w *Wait) Unwrap() error { return w.Cause }
+func (w *Deferral) Unwrap() error { return w.Cause }

@@ -9,15 +9,15 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 )
 
-// signAge is how long a pin, or its absence, is believed before the database is
+// pinMaxAge is how long a pin, or its absence, is believed before the database is
 // asked again: another pod may have learnt another one, or an operator forgotten it.
-const signAge = 30 * time.Second
+const pinMaxAge = 30 * time.Second
 
-// SignPolicy decides which sign of a proof's A is taken unseen: a configured one, or,
+// ProofAPolicy decides which sign of a proof's A is taken unseen: a configured one, or,
 // in the automatic setting, either until a finalized transaction has shown which
 // one the program takes. The other one is tried on the chain before it is refused,
 // and one that lands all the same is the pin from then on.
-type SignPolicy struct {
+type ProofAPolicy struct {
 	store   Store
 	keyHash [32]byte
 	now     func() time.Time
@@ -29,12 +29,12 @@ type SignPolicy struct {
 	configured bool
 }
 
-// NewSignPolicy takes the setting "auto", "plain" or "negated".
-func NewSignPolicy(setting string, store Store, keyHash [32]byte, now func() time.Time) (*SignPolicy, error) {
+// NewProofAPolicy takes the setting "auto", "plain" or "negated".
+func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() time.Time) (*ProofAPolicy, error) {
 	if store == nil || now == nil {
 		return nil, errors.New("the sign policy needs a store and a clock")
 	}
-	p := &SignPolicy{store: store, keyHash: keyHash, now: now}
+	p := &ProofAPolicy{store: store, keyHash: keyHash, now: now}
 	if setting == "auto" {
 		return p, nil
 	}
@@ -46,30 +46,30 @@ func NewSignPolicy(setting string, store Store, keyHash [32]byte, now func() tim
 
 // Configured reports whether the sign is the operator's, so that no transaction
 // shows otherwise.
-func (p *SignPolicy) Configured() bool { return p.configured }
+func (p *ProofAPolicy) Configured() bool { return p.configured }
 
 // Accepts reports whether a proof of that sign is taken unseen.
-func (p *SignPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
-	fixed, known := p.known()
+func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
+	fixed, known := p.cached()
 	if !known {
 		var err error
-		if fixed, err = p.ask(ctx); err != nil {
+		if fixed, err = p.readPin(ctx); err != nil {
 			return false, err
 		}
 	}
 	return fixed == groth16.SignUnknown || fixed == s, nil
 }
 
-func (p *SignPolicy) known() (fixed groth16.Sign, known bool) {
+func (p *ProofAPolicy) cached() (fixed groth16.Sign, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fixed, p.configured || (!p.asked.IsZero() && p.now().Sub(p.asked) <= signAge)
+	return p.fixed, p.configured || (!p.asked.IsZero() && p.now().Sub(p.asked) <= pinMaxAge)
 }
 
-// ask reads the pin, for each caller within its own time: a database that hangs
+// readPin reads the pin, for each caller within its own time: a database that hangs
 // must not have them wait for one another.
-func (p *SignPolicy) ask(ctx context.Context) (fixed groth16.Sign, err error) {
-	pinned, err := p.store.PinnedSign(ctx, p.keyHash)
+func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err error) {
+	pinned, err := p.store.PinnedProofA(ctx, p.keyHash)
 	if err != nil {
 		return fixed, err
 	}
@@ -85,4 +85,4 @@ func (p *SignPolicy) ask(ctx context.Context) (fixed groth16.Sign, err error) {
 }
 
 // KeyHash is the verifying key's.
-func (p *SignPolicy) KeyHash() [32]byte { return p.keyHash }
+func (p *ProofAPolicy) KeyHash() [32]byte { return p.keyHash }

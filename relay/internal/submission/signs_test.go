@@ -29,10 +29,10 @@ func TestACopiedProofWithItsSignTurnedPinsNothing(t *testing.T) {
 	copied := req
 	copied.Proof = negateA(req.Proof)
 	turned := w.done(w.submit(r, copied).ID)
-	if turned.State != submission.Failed || turned.Failure.Code != refusal.ProofInvalid || turned.ProofSign != "negated" {
+	if turned.State != submission.Failed || turned.Failure.Code != refusal.ProofInvalid || turned.ProofAEncoding != "negated" {
 		t.Fatalf("the copy ended as %+v, failure %v", turned, turned.Failure)
 	}
-	if sign, err := w.store.PinnedSign(t.Context(), w.key.Hash()); err != nil || sign != "" || r.of("signed") != 0 {
+	if sign, err := w.store.PinnedProofA(t.Context(), w.key.Hash()); err != nil || sign != "" || r.of("signed") != 0 {
 		t.Fatalf("the copy pinned %q after %d signatures (%v)", sign, r.of("signed"), err)
 	}
 	honest := w.done(w.submit(r, req).ID)

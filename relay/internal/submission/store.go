@@ -40,9 +40,9 @@ type Claimed struct {
 	reserved []reservation
 }
 
-// request is the id under which the client knows the submission: a settlement's
+// requestID is the id under which the client knows the submission: a settlement's
 // is that of the swap.
-func (c *Claimed) request() uuid.UUID {
+func (c *Claimed) requestID() uuid.UUID {
 	if c.Parent != nil {
 		return *c.Parent
 	}
@@ -77,7 +77,7 @@ type Worker struct {
 	ID uuid.UUID
 	// Hold says why the worker takes nothing up, a refusal's code; empty when it
 	// works. When every worker holds, what is due counts as held and not as backlog.
-	Hold string
+	PausedBy string
 }
 
 // Store is the durable half of the engine. Errors of a lost connection are the
@@ -97,7 +97,7 @@ type Store interface {
 	Accept(ctx context.Context, s *Submission, keyHash []byte, worker *uuid.UUID) (*Submission, error)
 	// Repeat finds the earlier submission that the request repeats, by idempotency
 	// key or by content; nil when it is new. Refusals as for Accept.
-	Repeat(ctx context.Context, s *Submission, keyHash []byte) (*Submission, error)
+	FindRepeated(ctx context.Context, s *Submission, keyHash []byte) (*Submission, error)
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
@@ -105,26 +105,26 @@ type Store interface {
 	// leaves the ring no later than that of rootSeq, and has not left it, as those
 	// before oldest have; but for those that wait for a history, for an attempt's end,
 	// for a spend cap or because the chain keeps failing them, while others go on. It stops counting at limit.
-	Ahead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
+	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// Saw tells the fleet that the pool's tree was seen to change at slot; Seen is
 	// the newest slot that any process told of, 0 when none did.
-	Saw(ctx context.Context, pool solana.PublicKey, slot uint64) error
-	Seen(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
+	RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error
+	HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
 
 	// Beat makes the worker known, or keeps its leases for another period; lapsed
 	// says that they had run out, so that others may have taken its submissions.
-	Beat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
+	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
 	// Reap frees what workers hold that stopped beating, and forgets them.
-	Reap(ctx context.Context) (freed int, err error)
+	FreeDeadProcesses(ctx context.Context) (freed int, err error)
 	// Retire gives everything back that the worker holds, due at once, and
 	// forgets the worker.
-	Retire(ctx context.Context, worker uuid.UUID) (freed int, err error)
+	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
 	// Held lists the leases that the worker holds. What the worker does not know
 	// of came from a write whose answer was lost, and is given back.
-	Held(ctx context.Context, worker uuid.UUID) ([]Lease, error)
+	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
 	// Wake tells all workers that something is due.
-	Wake(ctx context.Context) error
+	NotifyDue(ctx context.Context) error
 
 	// Claim takes up to limit submissions that are due, held by nobody and have
 	// not landed, first those whose root is nearest to leaving the ring.
@@ -133,31 +133,31 @@ type Store interface {
 	// up before and waits for nothing, because what may be on the chain needs no
 	// payer, and of the rest one, the one that has waited longest since its last try.
 	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
-	// ClaimSettlements is Claim for swaps' second legs, which it leaves out; first
+	// ClaimSwapExecutions is Claim for swaps' second legs, which it leaves out; first
 	// those that have been due longest. Their Call is the first leg's, and Swap is set.
-	ClaimSettlements(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
+	ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// ClaimLanded takes up to limit that landed and are to be watched until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// Release gives the lease back; the submission is due again after delay, and
 	// hold says why it waits ("" when it does not: then the try counts).
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
 
-	// NoteHold says what submissions under leases that stay wait for, until their
+	// MarkHeld says what submissions under leases that stay wait for, until their
 	// next attempt, outcome or release. Leases that are lost are passed over.
-	NoteHold(ctx context.Context, leases []Lease, reason string) error
+	MarkHeld(ctx context.Context, leases []Lease, reason string) error
 
 	// RecordAttempt commits an attempt before its first send, and counts its cost
 	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
 	// PhaseQuoted.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
-	// RefuseAttempt notes that preflight refused an attempt for good: no heir sends it again.
-	RefuseAttempt(ctx context.Context, l Lease, signature solana.Signature) error
-	// BuryAttempts marks attempts that can no longer land, and takes their cost
+	// MarkAttemptRejected notes that preflight refused an attempt for good: no heir sends it again.
+	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
+	// MarkAttemptsDead marks attempts that can no longer land, and takes their cost
 	// back but for what they paid: landed ones that failed paid their fee.
-	BuryAttempts(ctx context.Context, l Lease, attempts []Burial) error
-	// NoteSwap writes where a settlement stands, as the chain shows it, and the slot
+	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
+	// UpdateSwap writes where a settlement stands, as the chain shows it, and the slot
 	// of its timeout.
-	NoteSwap(ctx context.Context, l Lease, phase Phase, timeout uint64) error
+	UpdateSwap(ctx context.Context, l Lease, phase Phase, timeout uint64) error
 	// Complete records landings; the leases stay for the watch until finalized. The
 	// landing of a swap's first leg makes its settlement, due at once, in the same
 	// transaction, unless there is one from an earlier landing.
@@ -166,7 +166,7 @@ type Store interface {
 	// Finalize ends the watch over landings and pins the proof's sign for the
 	// verifying key, in place of the other sign. It corrects each landing's slot, and its leaves when the
 	// outcome has any. It returns the leases that were lost.
-	Finalize(ctx context.Context, landings []Landing, pins []SignPin) (lost []Lease, err error)
+	Finalize(ctx context.Context, landings []Landing, pins []ProofAPin) (lost []Lease, err error)
 	// Reopen takes a completed submission back to processing: its fork died.
 	Reopen(ctx context.Context, l Lease) error
 	// Fail records the final failure and frees the nullifiers. It is refused
@@ -174,21 +174,21 @@ type Store interface {
 	// which had landed on a fork that died, its settlement fails too.
 	Fail(ctx context.Context, l Lease, why *refusal.Refusal) error
 
-	// PinnedSign is the pinned sign of A for a verifying key; "" when none is.
-	PinnedSign(ctx context.Context, keyHash [32]byte) (string, error)
+	// PinnedProofA is the pinned sign of A for a verifying key; "" when none is.
+	PinnedProofA(ctx context.Context, keyHash [32]byte) (string, error)
 }
 
-// Burial is an attempt that cannot land any more. Paid is what it cost all the
+// DeadAttempt is an attempt that cannot land any more. Paid is what it cost all the
 // same, in lamports: the fee of one that landed and failed, else 0.
-type Burial struct {
+type DeadAttempt struct {
 	Signature solana.Signature
 	Paid      uint64
 }
 
-// SignPin is what a finalized transaction teaches about the program: which
+// ProofAPin is what a finalized transaction teaches about the program: which
 // sign of A it takes under the verifying key.
-type SignPin struct {
+type ProofAPin struct {
 	KeyHash   [32]byte
-	Sign      string
+	Encoding      string
 	Signature solana.Signature
 }

@@ -62,8 +62,8 @@ type Submission struct {
 	State State
 	// Call is what will be put on the chain.
 	Call *shieldpool.Call
-	// ProofSign is the sign of A with which the proof verified: "plain" or "negated".
-	ProofSign string
+	// ProofAEncoding is the sign of A with which the proof verified: "plain" or "negated".
+	ProofAEncoding string
 
 	// RootSeq orders submissions by how soon their root leaves the ring: it is the
 	// number of leaves that the tree had when the root was its newest, 0 when
@@ -107,9 +107,9 @@ type Submission struct {
 	Repeated bool
 }
 
-// KindSettlement is the second leg of a swap: a row of its own, made when the
+// KindSwapExecution is the second leg of a swap: a row of its own, made when the
 // first leg lands, that executes the swap or refunds it. It spends no note.
-const KindSettlement shieldpool.Kind = "settlement"
+const KindSwapExecution shieldpool.Kind = "settlement"
 
 // Phase is where a swap stands between its two legs.
 type Phase string
@@ -131,13 +131,13 @@ type Swap struct {
 	// TimeoutSlot is from when on the swap is refunded instead of executed.
 	TimeoutSlot uint64
 	// Waits is what it waits for: a settlement's Hold; "" for nothing.
-	Waits string
-	// Signature, Slot, Finalized and SettledAt are of the transaction that executed
+	HeldBy string
+	// Signature, Slot, Finalized and EndedAt are of the transaction that executed
 	// or refunded it; zero before.
 	Signature *solana.Signature
 	Slot      uint64
 	Finalized bool
-	SettledAt *time.Time
+	EndedAt *time.Time
 	CreatedAt time.Time
 }
 
@@ -185,9 +185,9 @@ type Attempt struct {
 	// Paid is what a dead one took all the same.
 	Cost, Fee, Paid uint64
 	// Ahead is what of a swap's second leg the caps count with its first, in lamports.
-	Ahead uint64
+	SecondLegCost uint64
 	// Refused says that preflight refused it for good: it is not sent again.
-	Refused   bool
+	Rejected   bool
 	CreatedAt time.Time
 }
 

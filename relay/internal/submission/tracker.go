@@ -20,14 +20,14 @@ const (
 	// finalityEvery is how many polls pass between looks at submissions that
 	// are confirmed and wait only to be finalized.
 	finalityEvery = 4
-	// lostPolls is how many looks in a row must miss a confirmed signature
+	// missesUntilSearch is how many looks in a row must miss a confirmed signature
 	// before its fork counts as dead: a lagging endpoint misses some.
-	lostPolls = 5
-	// settleAge is how old the newest attempt must be before the tracker asks
+	missesUntilSearch = 5
+	// resolveAge is how old the newest attempt must be before the tracker asks
 	// whether it is dead: a blockhash lives for about a minute.
-	settleAge = 30 * time.Second
-	// settleEvery is how often it then asks.
-	settleEvery = 2 * time.Second
+	resolveAge = 30 * time.Second
+	// resolveInterval is how often it then asks.
+	resolveInterval = 2 * time.Second
 	// sendWorkers bounds the rebroadcasts under way at once; what finds no worker
 	// waits for the next poll, so that sends which hang stop no look.
 	sendWorkers = 64
@@ -39,18 +39,18 @@ const (
 type tracker struct {
 	e *Engine
 	// nudged brings the next poll forward.
-	nudged chan struct{}
+	pollSoon chan struct{}
 
 	mu      sync.Mutex
 	entries map[uuid.UUID]*entry
-	landing map[uuid.UUID]*watched
+	landed map[uuid.UUID]*landedEntry
 
 	// sends repeats transactions, and settling judges old ones, beside the polling.
 	sends    errgroup.Group
-	settling sync.Mutex
+	resolving sync.Mutex
 	// noting is held while the database is told of doubts; placeless counts entries
 	// that gave their places back for one.
-	noting    sync.Mutex
+	recording    sync.Mutex
 	placeless int
 }
 
@@ -63,13 +63,13 @@ type entry struct {
 	sends int
 	next  time.Time
 	// settle is when attempts that nobody has seen may be judged again.
-	settle time.Time
+	resolveAt time.Time
 	// freed says that its place was given back while it is followed.
-	freed bool
+	capacityReleased bool
 	// doubted is since when an outcome of it is the word of one endpoint alone; noted
 	// says that the database knows.
-	doubted          time.Time
-	noted, placeless bool
+	unverifiedSince          time.Time
+	recorded, placeless bool
 	// look is what the tracker has just found in all history, for the step that follows.
 	look *ledger.Look
 }
@@ -81,14 +81,14 @@ const (
 	// working: a step of it is running.
 	working phase = iota
 	// following: the tracker asks for its signatures.
-	following
+	tracking
 	// recording: it landed, and the recorder writes that.
 	recording
 )
 
-// watched is a submission that landed and is not yet final: what is left of an
+// landedEntry is a submission that landed and is not yet final: what is left of an
 // entry, small, because thousands are watched.
-type watched struct {
+type landedEntry struct {
 	lease       Lease
 	kind        shieldpool.Kind
 	sign        string
@@ -107,44 +107,44 @@ type watched struct {
 }
 
 func newTracker(e *Engine) *tracker {
-	t := &tracker{e: e, nudged: make(chan struct{}, 1), entries: map[uuid.UUID]*entry{}, landing: map[uuid.UUID]*watched{}}
+	t := &tracker{e: e, pollSoon: make(chan struct{}, 1), entries: map[uuid.UUID]*entry{}, landed: map[uuid.UUID]*landedEntry{}}
 	t.sends.SetLimit(sendWorkers)
 	return t
 }
 
-// hold keeps a submission whose lease and place were just taken, for the step that
+// paused keeps a submission whose lease and place were just taken, for the step that
 // begins. twice says that a step runs already under the very same lease, which a
 // failover of the database lost and handed out again.
-func (t *tracker) hold(c *Claimed) (w *entry, twice bool) {
+func (t *tracker) add(c *Claimed) (w *entry, twice bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.since = t.e.Now()
 	w = &entry{c: c, phase: working}
 	if old := t.entries[c.ID]; old != nil { // an earlier lease of the same row, lost unnoticed
 		twice = old.phase == working && old.c.Lease() == c.Lease()
-		t.displace(old)
+		t.replace(old)
 	}
 	t.entries[c.ID] = w
 	return w, twice
 }
 
-// follow looks for the submission on the chain from now on; one that was
+// track looks for the submission on the chain from now on; one that was
 // followed before keeps its schedule.
-func (t *tracker) follow(w *entry) {
+func (t *tracker) track(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.phase != working {
 		return
 	}
-	w.phase = following
-	if w.c.since.After(w.doubted) { // signed anew: the doubt was of another attempt
-		w.doubted, w.noted = time.Time{}, false
+	w.phase = tracking
+	if w.c.since.After(w.unverifiedSince) { // signed anew: the doubt was of another attempt
+		w.unverifiedSince, w.recorded = time.Time{}, false
 	}
-	if w.c.Kind == KindSettlement && !w.freed {
+	if w.c.Kind == KindSwapExecution && !w.capacityReleased {
 		// One that only has to die takes a minute: others' refunds must not wait for its place.
-		w.freed = true
-		t.e.settlements.give()
-		ring(t.e.settling)
+		w.capacityReleased = true
+		t.e.executionCapacity.release()
+		signal(t.e.executionsDue)
 	}
 	if w.next.IsZero() {
 		w.next = t.e.Now().Add(rebroadcastAfter(0))
@@ -156,52 +156,52 @@ func (t *tracker) record(w *entry, o Outcome) {
 	t.mu.Lock()
 	w.phase = recording
 	t.mu.Unlock()
-	t.e.deaf.heard()
-	if w.c.Kind != KindSettlement {
-		t.e.landedAt(o.Slot)
+	t.e.outage.reset()
+	if w.c.Kind != KindSwapExecution {
+		t.e.observeLandingSlot(o.Slot)
 	}
-	t.e.recorder.land(w, o)
+	t.e.recorder.queueLanding(w, o)
 }
 
-// end is called when a step has ended. One that neither let go of its entry nor
+// writeFinalized is called when a step has ended. One that neither let go of its entry nor
 // handed it on has panicked past its recovery: nothing holds it any more. One
 // whose entry was displaced meanwhile settles what it reserved.
-func (t *tracker) end(w *entry) {
+func (t *tracker) stepEnded(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.entries[w.c.ID] != w:
-		t.settle(w)
+		t.releaseReservations(w)
 	case w.phase == working:
 		t.remove(w)
 	}
 }
 
-// displace makes room for a later lease of the same row. What a step that is
+// replace makes room for a later lease of the same row. What a step that is
 // still running has reserved is its own until it ends.
-func (t *tracker) displace(w *entry) {
+func (t *tracker) replace(w *entry) {
 	delete(t.entries, w.c.ID)
-	t.free(w)
+	t.releaseCapacity(w)
 	if w.placeless {
 		t.placeless--
 		w.placeless = false
 	}
 	if w.phase != working {
-		t.settle(w)
+		t.releaseReservations(w)
 	}
 }
 
-// free gives the entry's place back, unless it has been.
-func (t *tracker) free(w *entry) {
-	if !w.freed {
-		w.freed = true
-		t.e.placesOf(w.c).give()
+// releaseCapacity gives the entry's place back, unless it has been.
+func (t *tracker) releaseCapacity(w *entry) {
+	if !w.capacityReleased {
+		w.capacityReleased = true
+		t.e.capacityFor(w.c).release()
 	}
 }
 
-// settle gives the payers' reservations back.
-func (t *tracker) settle(w *entry) {
-	t.e.settlePayers(w.c, func(solana.Signature) bool { return true })
+// releaseReservations gives the payers' reservations back.
+func (t *tracker) releaseReservations(w *entry) {
+	t.e.releaseReservations(w.c, func(solana.Signature) bool { return true })
 }
 
 // drop lets go of a submission in flight. This process may hold a later lease of the same
@@ -218,19 +218,19 @@ func (t *tracker) remove(w *entry) {
 		return
 	}
 	delete(t.entries, w.c.ID)
-	t.free(w)
+	t.releaseCapacity(w)
 	if w.placeless {
 		t.placeless--
 		w.placeless = false
 	}
-	t.settle(w)
-	if t.e.more.Load() {
-		t.e.Nudge()
+	t.releaseReservations(w)
+	if t.e.mayClaimMore.Load() {
+		t.e.ClaimSoon()
 	}
 }
 
-// landed goes on watching a submission whose landing is written.
-func (t *tracker) landed(w *entry, o *Outcome) {
+// addLanded goes on watching a submission whose landing is written.
+func (t *tracker) addLanded(w *entry, o *Outcome) {
 	c := w.c
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,97 +238,97 @@ func (t *tracker) landed(w *entry, o *Outcome) {
 		return
 	}
 	t.remove(w)
-	t.landing[c.ID] = watch(c, o)
+	t.landed[c.ID] = newLandedEntry(c, o)
 }
 
-// watch keeps what the end of a watch needs. Only an attempt that is known to
+// pauseLoop keeps what the end of a watch needs. Only an attempt that is known to
 // carry the row's proof teaches which sign the program takes.
-func watch(c *Claimed, o *Outcome) *watched {
+func newLandedEntry(c *Claimed, o *Outcome) *landedEntry {
 	sign := ""
 	for _, a := range slices.Concat(c.Live, c.Dead) {
 		if a.Signature == o.Signature && a.Purpose == PurposeTransact {
-			sign = c.ProofSign
+			sign = c.ProofAEncoding
 		}
 	}
-	return &watched{
+	return &landedEntry{
 		lease: c.Lease(), kind: c.Kind, sign: sign, signature: o.Signature, slot: o.Slot,
-		created: c.CreatedAt, commitments: commitmentsOf(c.Submission), phase: o.Phase, returned: returned(c, o),
+		created: c.CreatedAt, commitments: commitmentsOf(c.Submission), phase: o.Phase, returned: returnedRent(c, o),
 	}
 }
 
-// watch takes up submissions that another process saw landing.
-func (t *tracker) watch(c *Claimed) {
+// pauseLoop takes up submissions that another process saw landing.
+func (t *tracker) adoptLanded(c *Claimed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := &Outcome{Signature: *c.Signature, Slot: c.Slot}
-	if c.Kind == KindSettlement {
+	if c.Kind == KindSwapExecution {
 		o.Phase = c.Swap.Phase
 	}
-	t.landing[c.ID] = watch(c, o)
+	t.landed[c.ID] = newLandedEntry(c, o)
 }
 
-// forget ends a watch.
-func (t *tracker) forget(w *watched) {
+// removeLanded ends a watch.
+func (t *tracker) removeLanded(w *landedEntry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.landing[w.lease.ID] == w {
-		delete(t.landing, w.lease.ID)
+	if t.landed[w.lease.ID] == w {
+		delete(t.landed, w.lease.ID)
 	}
 }
 
-// watching is how many landed submissions are watched.
-func (t *tracker) watching() int {
+// landedCount is how many landed submissions are watched.
+func (t *tracker) landedCount() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.landing)
+	return len(t.landed)
 }
 
 // leases are all that this process believes to hold.
 func (t *tracker) leases() map[Lease]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := make(map[Lease]bool, len(t.entries)+len(t.landing))
+	out := make(map[Lease]bool, len(t.entries)+len(t.landed))
 	for _, w := range t.entries {
 		out[w.c.Lease()] = true
 	}
-	for _, w := range t.landing {
+	for _, w := range t.landed {
 		out[w.lease] = true
 	}
 	return out
 }
 
-// lose drops what was held under leases that are no longer this process's. A
+// dropLease drops what was held under leases that are no longer this process's. A
 // step that is running finds out by itself.
-func (t *tracker) lose(l Lease) {
+func (t *tracker) dropLease(l Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w := t.entries[l.ID]; w != nil && w.c.Lease() == l && w.phase == following {
+	if w := t.entries[l.ID]; w != nil && w.c.Lease() == l && w.phase == tracking {
 		t.remove(w)
 	}
-	if w := t.landing[l.ID]; w != nil && w.lease == l && !w.busy {
-		delete(t.landing, l.ID)
+	if w := t.landed[l.ID]; w != nil && w.lease == l && !w.busy {
+		delete(t.landed, l.ID)
 	}
 }
 
-// followed lists the entries whose signatures are asked for.
-func (t *tracker) followed() []*entry {
+// tracked lists the entries whose signatures are asked for.
+func (t *tracker) tracked() []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := make([]*entry, 0, len(t.entries))
 	for _, w := range t.entries {
-		if w.phase == following {
+		if w.phase == tracking {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-// unsettled lists the watches that are asked for.
-func (t *tracker) unsettled() []*watched {
+// unfinalized lists the watches that are asked for.
+func (t *tracker) unfinalized() []*landedEntry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := make([]*watched, 0, len(t.landing))
-	for _, w := range t.landing {
+	out := make([]*landedEntry, 0, len(t.landed))
+	for _, w := range t.landed {
 		if !w.busy {
 			out = append(out, w)
 		}
@@ -336,17 +336,17 @@ func (t *tracker) unsettled() []*watched {
 	return out
 }
 
-func (t *tracker) follows(w *entry) bool {
+func (t *tracker) isTracked(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.entries[w.c.ID] == w && w.phase == following
+	return t.entries[w.c.ID] == w && w.phase == tracking
 }
 
-// begin gives an entry to a step; false when it is gone or somebody else's.
-func (t *tracker) begin(w *entry) bool {
+// startStep gives an entry to a step; false when it is gone or somebody else's.
+func (t *tracker) startStep(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.entries[w.c.ID] != w || w.phase != following {
+	if t.entries[w.c.ID] != w || w.phase != tracking {
 		return false
 	}
 	w.phase = working
@@ -377,9 +377,9 @@ func (t *tracker) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-t.nudged:
+		case <-t.pollSoon:
 			nudged = true
-			if !pause(ctx, time.Until(least)) {
+			if !sleep(ctx, time.Until(least)) {
 				return
 			}
 		}
@@ -392,8 +392,8 @@ func (t *tracker) run(ctx context.Context) {
 	}
 }
 
-// pause waits; false when ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits; false when ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}

@@ -17,10 +17,10 @@ type UndecidedStore interface {
 	ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*Claimed, error)
 	// CountUndecided counts all of them, those too that a relay holds at this moment.
 	CountUndecided(ctx context.Context) (n int, err error)
-	Beat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
-	BuryAttempts(ctx context.Context, l Lease, attempts []Burial) error
+	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
+	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
-	Retire(ctx context.Context, worker uuid.UUID) (freed int, err error)
+	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
 }
 
 // Search is Chain's.
@@ -36,12 +36,12 @@ const decideLease = time.Minute
 // ended, and how many still wait, those too that a relay held meanwhile.
 func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (ended, waiting int, err error) {
 	worker := Worker{ID: uuid.New()}
-	if _, err := store.Beat(ctx, worker, decideLease); err != nil {
+	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 		return 0, 0, err
 	}
 	defer func() {
 		// What is left is given back, whatever has happened: else it waits for the lease to lapse.
-		_, retireErr := store.Retire(context.WithoutCancel(ctx), worker.ID)
+		_, retireErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
 		if err == nil {
 			err = retireErr
 		}
@@ -65,7 +65,7 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 		more = len(claimed) == statusBatch
 		for _, c := range claimed {
 			// Searches may take longer, all together, than the lease.
-			if _, err := store.Beat(ctx, worker, decideLease); err != nil {
+			if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 				return ended, err
 			}
 			over, err := decideOne(ctx, store, search, c)
@@ -83,7 +83,7 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 		}
 	}
 	for _, c := range undecided {
-		if err := store.Release(ctx, c.Lease(), undecidedPause, HoldExpiry); err != nil {
+		if err := store.Release(ctx, c.Lease(), undecidedRetry, HoldExpiry); err != nil {
 			return ended, err
 		}
 	}
@@ -100,12 +100,12 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Clai
 	if err != nil {
 		return false, fmt.Errorf("look attempts up: %w", err)
 	}
-	var dead []Burial
+	var dead []DeadAttempt
 	over = true
 	for i := range c.Live {
-		switch judge(&c.Live[i], look.Statuses[i], &look) {
+		switch classify(&c.Live[i], look.Statuses[i], &look) {
 		case expired:
-			dead = append(dead, Burial{Signature: c.Live[i].Signature})
+			dead = append(dead, DeadAttempt{Signature: c.Live[i].Signature})
 		case landed:
 			return true, nil
 		case mayLand:
@@ -114,5 +114,5 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Clai
 			// The engine knows what each costs or waits for.
 		}
 	}
-	return over, store.BuryAttempts(ctx, c.Lease(), dead)
+	return over, store.MarkAttemptsDead(ctx, c.Lease(), dead)
 }

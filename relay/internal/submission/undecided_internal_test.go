@@ -27,12 +27,12 @@ func (d *docket) ClaimUndecided(_ context.Context, _ uuid.UUID, limit int) (out 
 
 func (d *docket) CountUndecided(context.Context) (int, error) { return d.held + d.undecided, nil }
 
-func (d *docket) Beat(context.Context, Worker, time.Duration) (bool, error) {
+func (d *docket) Heartbeat(context.Context, Worker, time.Duration) (bool, error) {
 	d.beats++
 	return false, nil
 }
 
-func (d *docket) BuryAttempts(context.Context, Lease, []Burial) error { return nil }
+func (d *docket) MarkAttemptsDead(context.Context, Lease, []DeadAttempt) error { return nil }
 
 // Release offers what is not decided again.
 func (d *docket) Release(_ context.Context, l Lease, _ time.Duration, hold string) error {
@@ -43,7 +43,7 @@ func (d *docket) Release(_ context.Context, l Lease, _ time.Duration, hold strin
 	return nil
 }
 
-func (d *docket) Retire(context.Context, uuid.UUID) (int, error) { return 0, nil }
+func (d *docket) ReleaseAll(context.Context, uuid.UUID) (int, error) { return 0, nil }
 
 // TestAPassDecidesAllThatWaits: however much it is, once each, under a lease that is
 // kept however long the searches take.

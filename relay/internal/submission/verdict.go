@@ -16,7 +16,7 @@ const (
 	forgotten     = ledger.Forgotten
 )
 
-func judge(a *Attempt, st *ledger.Status, l *ledger.Look) verdict {
+func classify(a *Attempt, st *ledger.Status, l *ledger.Look) verdict {
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
@@ -26,12 +26,12 @@ type noteFact int
 const (
 	notesUnread noteFact = iota
 	notesUnspent
-	// notesOurs: a transaction of one of our payers did exactly what the submission asks.
-	notesOurs
-	// notesOthers: somebody else, or another submission, spent them, and it is final.
-	notesOthers
-	// notesTaken: the same, and a fork may still undo it.
-	notesTaken
+	// notesSpentByUs: a transaction of one of our payers did exactly what the submission asks.
+	notesSpentByUs
+	// notesSpentByOther: somebody else, or another submission, spent them, and it is final.
+	notesSpentByOther
+	// notesSpentNotFinal: the same, and a fork may still undo it.
+	notesSpentNotFinal
 	// notesUnknown: they are spent, and no history tells by whom.
 	notesUnknown
 )
@@ -43,10 +43,10 @@ const (
 	rootUnread rootFact = iota
 	rootInRing
 	rootGone
-	// rootUnseen: the ring does not hold it, and cannot have lost it yet.
-	rootUnseen
-	// rootUntold: the tree account contradicts itself, so that only the program can tell.
-	rootUntold
+	// rootNotSeen: the ring does not hold it, and cannot have lost it yet.
+	rootNotSeen
+	// rootUnverifiable: the tree account contradicts itself, so that only the program can tell.
+	rootUnverifiable
 )
 
 // facts are what is known of a submission that is processing, to decide what
@@ -59,7 +59,7 @@ type facts struct {
 	class shieldpool.Class
 	// lagged says that the program has missed the root for so long, although the
 	// ring holds it, that it is no lagging node's fault.
-	lagged bool
+	rootLongMissing bool
 }
 
 // step is what is done next.
@@ -68,8 +68,8 @@ type step int
 const (
 	// stepLand: an attempt landed.
 	stepLand step = iota
-	// stepWatch: an attempt may still land.
-	stepWatch
+	// stepTrack: an attempt may still land.
+	stepTrack
 	// stepNoHistory: whether it landed cannot be told by the endpoints there are.
 	stepNoHistory
 	// stepReadNotes and stepReadRoot look at the accounts.
@@ -106,16 +106,16 @@ func decide(f *facts) step {
 	}
 	switch {
 	case may:
-		return stepWatch
+		return stepTrack
 	case f.notes == notesUnread:
 		return stepReadNotes
-	case f.notes == notesOurs:
+	case f.notes == notesSpentByUs:
 		return stepAdopt
 	case f.notes == notesUnknown:
 		return stepNoHistory
-	case f.notes == notesOthers:
+	case f.notes == notesSpentByOther:
 		return stepFailSpent
-	case f.notes == notesTaken:
+	case f.notes == notesSpentNotFinal:
 		return stepRetry
 	case lost:
 		return stepNoHistory
@@ -123,7 +123,7 @@ func decide(f *facts) step {
 		return stepReadRoot
 	case f.root == rootGone:
 		return stepFailRoot
-	case f.root == rootUnseen:
+	case f.root == rootNotSeen:
 		return stepRetry
 	default:
 		return afterClass(f)
@@ -141,7 +141,7 @@ func afterClass(f *facts) step {
 		// Another payer may have lamports; when none has, picking one holds the queue. The program says spent and the accounts say not: the two reads are of different slots.
 		return stepRetry
 	case shieldpool.ClassStaleProof:
-		if f.root == rootUntold || f.lagged {
+		if f.root == rootUnverifiable || f.rootLongMissing {
 			return stepFailRoot
 		}
 		return stepRetry

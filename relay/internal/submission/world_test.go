@@ -120,7 +120,7 @@ func (s *state) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creat
 
 func (w *world) newState(rpc *chain.Endpoints) *state {
 	w.t.Helper()
-	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, BorneOut: rpc.BorneOut, Everywhere: rpc.Everywhere, MinInterval: slot})
+	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, Corroborated: rpc.Corroborated, Everywhere: rpc.Everywhere, MinInterval: slot})
 	must(w.t, err)
 	return &state{reader, rpc, w.pool}
 }
@@ -171,7 +171,7 @@ func (w *world) deposit(lamports int64) {
 	w.land(wallet, &shieldpool.Call{Proof: w.prove(in), Inputs: in})
 }
 
-// land sends a transaction past the relay and waits until it is confirmed.
+// queueLanding sends a transaction past the relay and waits until it is confirmed.
 func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -250,7 +250,7 @@ func (c *counts) Poll(int, bool)                      {}
 type relay struct {
 	*submission.Admission
 	*submission.Engine
-	*submission.Desk
+	*submission.Reader
 	*counts
 }
 
@@ -310,21 +310,21 @@ func (w *world) assemble(p parts) *relay {
 		p.concurrency = 64
 	}
 	db := p.store(w.store)
-	signs, err := submission.NewSignPolicy("auto", db, w.key.Hash(), w.clock.now)
+	signs, err := submission.NewProofAPolicy("auto", db, w.key.Hash(), w.clock.now)
 	must(w.t, err)
 	r := &relay{counts: &counts{n: map[string]int{}}}
 	r.Engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: pays, Spending: p.spending, Leaves: w.leaves, Signs: signs,
+		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: pays, Spending: p.spending, Leaves: w.leaves, ProofA: signs,
 		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency,
 		Price: submission.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
 	})
 	must(w.t, err)
 	r.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
-		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Key: w.key, Signs: signs, Observer: r.counts,
+		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Key: w.key, ProofA: signs, Observer: r.counts,
 		Engine: r.Engine, Now: w.clock.now, NewID: uuid.New,
 	})
 	must(w.t, err)
-	r.Desk, err = submission.NewDesk(db, log)
+	r.Reader, err = submission.NewReader(db, log)
 	must(w.t, err)
 	return r
 }

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// mostAccounts and mostData bound a router's instruction before it is looked at:
+	// maxAccounts and maxData bound a router's instruction before it is looked at:
 	// nothing above fits a transaction.
-	mostAccounts = 128
-	mostData     = shieldpool.MaxTransactionSize
-	// mostLocks is how many accounts a transaction may name (Solana), and mostTables
+	maxAccounts = 128
+	maxData     = shieldpool.MaxTransactionSize
+	// maxLocks is how many accounts a transaction may name (Solana), and maxTables
 	// how many lookup tables the relay reads for one.
-	mostLocks  = 64
-	mostTables = 8
+	maxLocks  = 64
+	maxTables = 8
 )
 
-// noRouters are programs that no router is: a call of them with the swap state's
+// neverRouters are programs that no router is: a call of them with the swap state's
 // signature would do as the router likes.
-func noRouters() []solana.PublicKey {
+func neverRouters() []solana.PublicKey {
 	return []solana.PublicKey{
 		{}, solana.TokenProgramID, solana.Token2022ProgramID, solana.SPLAssociatedTokenAccountProgramID,
 		solana.ComputeBudget, solana.AddressLookupTableProgramID, solana.BPFLoaderProgramID,
@@ -86,22 +86,22 @@ func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) 
 // errTooLarge for one that fits no transaction.
 func (g *guard) check(ix *route.Instructions) error {
 	if !ix.Program.Equals(g.program) {
-		return &found{route.Hostile{What: route.HostileProgram}}
+		return &rejectedRoute{route.RejectedRoute{What: route.RejectedProgram}}
 	}
-	if len(ix.Accounts) > mostAccounts || len(ix.Data) > mostData {
+	if len(ix.Accounts) > maxAccounts || len(ix.Data) > maxData {
 		return errTooLarge
 	}
-	if len(ix.LookupTables) > mostTables {
-		return &found{route.Hostile{What: route.HostileTable}}
+	if len(ix.LookupTables) > maxTables {
+		return &rejectedRoute{route.RejectedRoute{What: route.RejectedTable}}
 	}
 	var written [2]bool
 	for _, a := range ix.Accounts {
 		isState := a.PublicKey.Equals(g.state)
 		switch {
 		case a.IsSigner && !isState:
-			return &found{route.Hostile{What: route.HostileSigner}}
+			return &rejectedRoute{route.RejectedRoute{What: route.RejectedSigner}}
 		case g.forbidden[a.PublicKey], isState && a.IsWritable:
-			return &found{route.Hostile{What: route.HostileAccount}}
+			return &rejectedRoute{route.RejectedRoute{What: route.RejectedAccount}}
 		}
 		for i, own := range g.own {
 			written[i] = written[i] || a.IsWritable && a.PublicKey.Equals(own)
@@ -109,7 +109,7 @@ func (g *guard) check(ix *route.Instructions) error {
 	}
 	if !written[0] || !written[1] {
 		// It swaps somebody else's.
-		return &found{route.Hostile{What: route.HostileAccount}}
+		return &rejectedRoute{route.RejectedRoute{What: route.RejectedAccount}}
 	}
 	return nil
 }

@@ -50,44 +50,44 @@ func TestHostile(t *testing.T) {
 		change func(*world, *route.Instructions)
 		want   string
 	}{
-		"another program":                       {func(_ *world, ix *route.Instructions) { ix.Program = key(70) }, route.HostileProgram},
-		"the pool's program":                    {func(w *world, ix *route.Instructions) { ix.Program = w.pool.Profile.ProgramID }, route.HostileProgram},
-		"the token program":                     {func(_ *world, ix *route.Instructions) { ix.Program = solana.TokenProgramID }, route.HostileProgram},
-		"a stranger signs":                      {name(key(70), true, false), route.HostileSigner},
-		"the payer signs":                       {name(key(50), true, true), route.HostileSigner},
-		"the payer is read":                     {name(key(50), false, false), route.HostileAccount},
-		"another payer is written":              {name(key(51), false, true), route.HostileAccount},
-		"the payer's wrapped SOL":               {name(ata(key(50), solana.WrappedSol), false, true), route.HostileAccount},
-		"another payer's account of the output": {name(ata(key(51), key(3)), false, true), route.HostileAccount},
-		"the pool":                              {of(func(w *world) solana.PublicKey { return w.pool.Address }), route.HostileAccount},
-		"the pool's program among the accounts": {of(func(w *world) solana.PublicKey { return w.pool.Profile.ProgramID }), route.HostileAccount},
-		"the tree":                              {of(func(w *world) solana.PublicKey { return w.pool.MerkleTree }), route.HostileAccount},
-		"the treasury":                          {of(func(w *world) solana.PublicKey { return w.pool.Treasury }), route.HostileAccount},
-		"the first nullifier":                   {of(nullifier(0)), route.HostileAccount},
-		"the second nullifier":                  {of(nullifier(1)), route.HostileAccount},
-		"the recipient's wallet":                {of(func(w *world) solana.PublicKey { return w.wallet }), route.HostileAccount},
-		"the recipient's token account":         {of(func(w *world) solana.PublicKey { return w.swap.Terms.RecipientATA }), route.HostileAccount},
-		"the state is written":                  {func(_ *world, ix *route.Instructions) { ix.Accounts[1].IsWritable = true }, route.HostileAccount},
-		"the state is written in another place": {func(w *world, ix *route.Instructions) { name(w.swap.State, false, true)(w, ix) }, route.HostileAccount},
-		"another user's wrapped SOL":            {func(_ *world, ix *route.Instructions) { ix.Accounts[2].PublicKey = key(70) }, route.HostileAccount},
-		"another user's output":                 {func(_ *world, ix *route.Instructions) { ix.Accounts[3].PublicKey = key(70) }, route.HostileAccount},
-		"an output that cannot be written":      {func(_ *world, ix *route.Instructions) { ix.Accounts[3].IsWritable = false }, route.HostileAccount},
-		"no accounts at all":                    {func(_ *world, ix *route.Instructions) { ix.Accounts = nil }, route.HostileAccount},
-		"more tables than it can need":          {func(_ *world, ix *route.Instructions) { ix.LookupTables = make([]solana.PublicKey, 9) }, route.HostileTable},
-		"a table that does not exist":           {table(func(*world) {}), route.HostileTable},
+		"another program":                       {func(_ *world, ix *route.Instructions) { ix.Program = key(70) }, route.RejectedProgram},
+		"the pool's program":                    {func(w *world, ix *route.Instructions) { ix.Program = w.pool.Profile.ProgramID }, route.RejectedProgram},
+		"the token program":                     {func(_ *world, ix *route.Instructions) { ix.Program = solana.TokenProgramID }, route.RejectedProgram},
+		"a stranger signs":                      {name(key(70), true, false), route.RejectedSigner},
+		"the payer signs":                       {name(key(50), true, true), route.RejectedSigner},
+		"the payer is read":                     {name(key(50), false, false), route.RejectedAccount},
+		"another payer is written":              {name(key(51), false, true), route.RejectedAccount},
+		"the payer's wrapped SOL":               {name(ata(key(50), solana.WrappedSol), false, true), route.RejectedAccount},
+		"another payer's account of the output": {name(ata(key(51), key(3)), false, true), route.RejectedAccount},
+		"the pool":                              {of(func(w *world) solana.PublicKey { return w.pool.Address }), route.RejectedAccount},
+		"the pool's program among the accounts": {of(func(w *world) solana.PublicKey { return w.pool.Profile.ProgramID }), route.RejectedAccount},
+		"the tree":                              {of(func(w *world) solana.PublicKey { return w.pool.MerkleTree }), route.RejectedAccount},
+		"the treasury":                          {of(func(w *world) solana.PublicKey { return w.pool.Treasury }), route.RejectedAccount},
+		"the first nullifier":                   {of(nullifier(0)), route.RejectedAccount},
+		"the second nullifier":                  {of(nullifier(1)), route.RejectedAccount},
+		"the recipient's wallet":                {of(func(w *world) solana.PublicKey { return w.wallet }), route.RejectedAccount},
+		"the recipient's token account":         {of(func(w *world) solana.PublicKey { return w.swap.Terms.RecipientATA }), route.RejectedAccount},
+		"the state is written":                  {func(_ *world, ix *route.Instructions) { ix.Accounts[1].IsWritable = true }, route.RejectedAccount},
+		"the state is written in another place": {func(w *world, ix *route.Instructions) { name(w.swap.State, false, true)(w, ix) }, route.RejectedAccount},
+		"another user's wrapped SOL":            {func(_ *world, ix *route.Instructions) { ix.Accounts[2].PublicKey = key(70) }, route.RejectedAccount},
+		"another user's output":                 {func(_ *world, ix *route.Instructions) { ix.Accounts[3].PublicKey = key(70) }, route.RejectedAccount},
+		"an output that cannot be written":      {func(_ *world, ix *route.Instructions) { ix.Accounts[3].IsWritable = false }, route.RejectedAccount},
+		"no accounts at all":                    {func(_ *world, ix *route.Instructions) { ix.Accounts = nil }, route.RejectedAccount},
+		"more tables than it can need":          {func(_ *world, ix *route.Instructions) { ix.LookupTables = make([]solana.PublicKey, 9) }, route.RejectedTable},
+		"a table that does not exist":           {table(func(*world) {}), route.RejectedTable},
 		"a table of another program's": {table(func(w *world) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Owner = key(70)
-		}), route.HostileTable},
+		}), route.RejectedTable},
 		"a table that is being closed": {table(func(w *world) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Data[4] = 0
-		}), route.HostileTable},
+		}), route.RejectedTable},
 		"a table of another form": {table(func(w *world) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Data[0] = 2
-		}), route.HostileTable},
-		"a table with too many addresses": {table(func(w *world) { w.publish(key(61), make([]solana.PublicKey, 257)...) }), route.HostileTable},
+		}), route.RejectedTable},
+		"a table with too many addresses": {table(func(w *world) { w.publish(key(61), make([]solana.PublicKey, 257)...) }), route.RejectedTable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestHostile(t *testing.T) {
 			w.router.changeIx = func(ix *route.Instructions) { test.change(w, ix) }
 			for range 2 {
 				order, err := w.next()
-				wait := checkWait(t, w, err, ReasonRouterHostile)
-				var hostile *route.Hostile
+				wait := checkWait(t, w, err, ReasonRouteRejected)
+				var hostile *route.RejectedRoute
 				if !errors.As(wait.Cause, &hostile) || hostile.What != test.want || order.Draft != nil {
 					t.Fatalf("cause is %v, draft %v, want %s", wait.Cause, order.Draft, test.want)
 				}
@@ -136,10 +136,10 @@ func TestHostileQuote(t *testing.T) {
 		err       error
 		wantCount []string
 	}{
-		"less goes in":             {func(q *route.Quote) { q.InAmount-- }, nil, []string{route.HostileAmount}},
-		"more goes in":             {func(q *route.Quote) { q.InAmount++ }, nil, []string{route.HostileAmount}},
-		"more at worst than hoped": {func(q *route.Quote) { q.Threshold = q.OutAmount + 1 }, nil, []string{route.HostileThreshold}},
-		"the client says so":       {nil, &route.Hostile{What: route.HostileOutputMint}, nil},
+		"less goes in":             {func(q *route.Quote) { q.InAmount-- }, nil, []string{route.RejectedAmount}},
+		"more goes in":             {func(q *route.Quote) { q.InAmount++ }, nil, []string{route.RejectedAmount}},
+		"more at worst than hoped": {func(q *route.Quote) { q.Threshold = q.OutAmount + 1 }, nil, []string{route.RejectedThreshold}},
+		"the client says so":       {nil, &route.RejectedRoute{What: route.RejectedOutputMint}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestHostileQuote(t *testing.T) {
 			w.router.changeQuote = test.change
 			w.router.quoteErr = func(route.QuoteRequest) error { return test.err }
 			_, err := w.next()
-			checkWait(t, w, err, ReasonRouterHostile)
+			checkWait(t, w, err, ReasonRouteRejected)
 			if diff := cmp.Diff(test.wantCount, w.seen.hostile); diff != "" {
 				t.Errorf("counted (-want +got)\n%s", diff)
 			}
@@ -194,7 +194,7 @@ func FuzzCheck(f *testing.F) {
 		fit = fit && wrote[w.swap.WSOL] && wrote[w.swap.Output]
 		w.router.changeIx = func(got *route.Instructions) { *got = *ix }
 		order, err := w.next()
-		wait := (*submission.Wait)(nil)
+		wait := (*submission.Deferral)(nil)
 		switch {
 		case err == nil:
 			if !fit {
@@ -203,7 +203,7 @@ func FuzzCheck(f *testing.F) {
 			w.decode(order.Draft)
 		case !errors.As(err, &wait):
 			t.Fatalf("error is %v", err)
-		case fit && wait.Reason != ReasonRouteTooLarge || !fit && wait.Reason != ReasonRouterHostile && wait.Reason != ReasonRouteTooLarge:
+		case fit && wait.Reason != ReasonRouteTooLarge || !fit && wait.Reason != ReasonRouteRejected && wait.Reason != ReasonRouteTooLarge:
 			t.Fatalf("it is put off for %s, and fit: %v", wait.Reason, fit)
 		}
 	})

@@ -17,7 +17,7 @@ const tokenAccountRent = 2_039_280
 
 // refund drafts the return of everything to the recipient's wallet. It rests on
 // nothing that the router says, and on no lookup table.
-func (s *Saga) refund(r *round) *submission.Draft {
+func (s *Planner) refund(r *round) *submission.Draft {
 	wrapped := r.wrapped != s.memory.recall(r.c.ID).other
 	return &submission.Draft{
 		Purpose: submission.PurposeRefund,
@@ -52,16 +52,16 @@ func (e *execution) rent() uint64 { return e.kept() * tokenAccountRent }
 
 // execute drafts the swap at the price that was offered; nil when it does not fit
 // a transaction: a narrower route is to be asked for.
-func (s *Saga) execute(ctx context.Context, r *round) (*submission.Draft, error) {
+func (s *Planner) execute(ctx context.Context, r *round) (*submission.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
-		return nil, s.narrow(r)
+		return nil, s.narrowRoute(r)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &submission.Draft{
-		Purpose: submission.PurposeExecute, Rent: e.rent(), Outlay: (r.missing() - e.kept()) * tokenAccountRent,
+		Purpose: submission.PurposeExecute, Rent: e.rent(), UpfrontCost: (r.missing() - e.kept()) * tokenAccountRent,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},
@@ -69,37 +69,37 @@ func (s *Saga) execute(ctx context.Context, r *round) (*submission.Draft, error)
 }
 
 // prepare asks for the offer's instructions and checks all that is to be signed.
-func (s *Saga) prepare(ctx context.Context, r *round) (*execution, error) {
+func (s *Planner) prepare(ctx context.Context, r *round) (*execution, error) {
 	ix, err := s.router.Instructions(ctx, r.offer, r.swap.State)
 	if err != nil {
-		return nil, s.judge(ctx, r, err)
+		return nil, s.classify(ctx, r, err)
 	}
 	e := &execution{round: r, ix: ix}
 	if e.guard, err = newGuard(r, s.program, s.payers.Keys()); err != nil {
 		return nil, err
 	}
 	if err := e.guard.check(ix); err != nil {
-		return nil, s.judge(ctx, r, err)
+		return nil, s.classify(ctx, r, err)
 	}
 	if err := s.readTables(ctx, e); err != nil {
-		return nil, s.judge(ctx, r, err)
+		return nil, s.classify(ctx, r, err)
 	}
 	// The size is the same whoever pays.
 	if _, err = e.lay(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
-		return nil, s.judge(ctx, r, err)
+		return nil, s.classify(ctx, r, err)
 	}
 	return e, nil
 }
 
 // build lays the transaction out for a payer, if it may still be signed.
-func (s *Saga) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
 	if now.Sub(e.offer.Received) > quoteLife {
-		return nil, s.waitFor(e.round, ReasonQuoteStale, nil, minWait)
+		return nil, s.deferFor(e.round, ReasonQuoteStale, nil, minWait)
 	}
 	// The chain has gone on since it was read.
-	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+lastSlots >= e.timeout {
-		return nil, s.wait(e.round, ReasonTimeoutNear, nil)
+	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+slotsBeforeTimeout >= e.timeout {
+		return nil, s.deferral(e.round, ReasonTimeoutNear, nil)
 	}
 	// The payer may be one that was added since.
 	if err := e.guard.forbid(e.terms.OutputMint, payer); err != nil {
@@ -111,9 +111,9 @@ func (s *Saga) build(ctx context.Context, e *execution, payer solana.PublicKey, 
 		tx, err = e.lay(payer, compute, hash)
 	}
 	if errors.Is(err, errTooLarge) {
-		return nil, s.wait(e.round, ReasonRouteTooLarge, err)
+		return nil, s.deferral(e.round, ReasonRouteTooLarge, err)
 	}
-	return tx, s.judge(ctx, e.round, err)
+	return tx, s.classify(ctx, e.round, err)
 }
 
 // lay lays the transaction out: errTooLarge when the network does not carry it.
@@ -151,9 +151,9 @@ func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash
 		return nil, fmt.Errorf("encode transaction: %w", err)
 	}
 	if tx.Message.Header.NumRequiredSignatures != 1 || !tx.Message.AccountKeys[0].Equals(payer) {
-		return nil, &found{route.Hostile{What: route.HostileSigner}}
+		return nil, &rejectedRoute{route.RejectedRoute{What: route.RejectedSigner}}
 	}
-	if len(raw) > shieldpool.MaxTransactionSize || len(tx.Message.AccountKeys)+tx.Message.NumLookups() > mostLocks {
+	if len(raw) > shieldpool.MaxTransactionSize || len(tx.Message.AccountKeys)+tx.Message.NumLookups() > maxLocks {
 		return nil, errTooLarge
 	}
 	return tx, nil

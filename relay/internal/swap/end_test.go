@@ -35,7 +35,7 @@ func TestTheEndIsLookedForWhereItCanBe(t *testing.T) {
 			}
 			delete(w.chain.accounts, w.swap.State)
 			w.chain.slot = testTimeout - 5
-			w.chain.settled = &ledger.Settled{How: shieldpool.Executed, Signature: solana.Signature{4}, Slot: testCreated + 40, Confirmation: ledger.Confirmed}
+			w.chain.settled = &ledger.SwapEnd{How: shieldpool.Executed, Signature: solana.Signature{4}, Slot: testCreated + 40, Confirmation: ledger.Confirmed}
 			if _, err := w.next(); err != nil {
 				t.Fatal(err)
 			}

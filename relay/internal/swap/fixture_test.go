@@ -41,7 +41,7 @@ func testWallet() solana.PublicKey {
 type fakeChain struct {
 	accounts map[solana.PublicKey]*ledger.Account
 	slot     uint64
-	settled  *ledger.Settled
+	settled  *ledger.SwapEnd
 	// err fails every call; tables only those for other accounts than the swap's.
 	err, tables error
 	floor       uint64
@@ -68,7 +68,7 @@ func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitm
 	return out, c.slot, nil
 }
 
-func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*ledger.Settled, error) {
+func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
 	c.searched++
 	c.first, c.last = first, last
 	return c.settled, c.err
@@ -138,8 +138,8 @@ type events struct {
 	log     bytes.Buffer
 }
 
-func (e *events) SwapWaited(reason string)  { e.waits = append(e.waits, reason) }
-func (e *events) RouterHostile(what string) { e.hostile = append(e.hostile, what) }
+func (e *events) SwapDeferred(reason string)  { e.waits = append(e.waits, reason) }
+func (e *events) RouteRejected(what string) { e.hostile = append(e.hostile, what) }
 func (e *events) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -162,7 +162,7 @@ type world struct {
 	chain  *fakeChain
 	router *fakeRouter
 	seen   *events
-	saga   *Saga
+	saga   *Planner
 	own    *shieldpool.LookupTable
 	payer  solana.PublicKey
 }
@@ -196,7 +196,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 	}
 	parent := uuid.UUID{1}
 	w.c = &submission.Claimed{Submission: &submission.Submission{
-		ID: uuid.UUID{2}, Parent: &parent, Kind: submission.KindSettlement, State: submission.Processing,
+		ID: uuid.UUID{2}, Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing,
 		Call: &shieldpool.Call{
 			Inputs:      &shieldpool.PublicInputs{PublicAmount: -testLamports, Nullifiers: nullifiers},
 			Destination: shieldpool.Destination{Recipient: w.wallet, Swap: &terms},
@@ -346,7 +346,7 @@ func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
 	return out
 }
 
-func (w *world) next() (submission.Order, error) {
+func (w *world) next() (submission.SwapOrder, error) {
 	w.t.Helper()
 	return w.saga.Next(w.t.Context(), w.c, testCreated+5)
 }

@@ -156,7 +156,7 @@ type attacked struct {
 	// relay pays for both legs; wallet is the client's, and so is the stranger.
 	relay, wallet, stranger solana.PrivateKey
 	swap                    *shieldpool.Swap
-	saga                    *swap.Saga
+	saga                    *swap.Planner
 	c                       *submission.Claimed
 	net                     uint64
 	// crowded: routes leave no room for the token accounts unless fewer are asked for.
@@ -187,8 +187,8 @@ func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger
 }
 
 // Settlement implements swap.Chain.
-func (s *attacked) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.Settled, error) {
-	return &ledger.Settled{How: s.how, Signature: solana.Signature{1}, Confirmation: ledger.Confirmed}, nil
+func (s *attacked) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.SwapEnd, error) {
+	return &ledger.SwapEnd{How: s.how, Signature: solana.Signature{1}, Confirmation: ledger.Confirmed}, nil
 }
 
 func (s *attacked) output() uint64 {
@@ -267,16 +267,16 @@ func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
 	state := must[*shieldpool.SwapState](a.t)(shieldpool.ParseSwapState(a.account(s.swap.State).Data))
 	parent := uuid.New()
 	s.c = &submission.Claimed{Submission: &submission.Submission{
-		ID: uuid.New(), Parent: &parent, Kind: submission.KindSettlement, State: submission.Processing, Call: call, CreatedAt: s.now(),
+		ID: uuid.New(), Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing, Call: call, CreatedAt: s.now(),
 		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: state.TimeoutSlot},
 	}}
-	s.saga = must[*swap.Saga](a.t)(swap.New(swap.Options{
+	s.saga = must[*swap.Planner](a.t)(swap.New(swap.Options{
 		Chain: s, Router: s, Pool: a.pool, RouterProgram: market.ProgramID, Payers: s, SlippageBps: 50, Observer: new(counted), Log: slog.New(slog.DiscardHandler), Now: s.now,
 	}))
 	return s
 }
 
-// hostile lets the others act. A price that only dipped is back by the next time.
+// rejectRoute lets the others act. A price that only dipped is back by the next time.
 func (s *attacked) hostile() {
 	s.rise()
 	s.attack(s, s.gap)
@@ -311,16 +311,16 @@ func (s *attacked) carry() {
 	for range 200 {
 		late := s.slot() >= s.c.Swap.TimeoutSlot
 		order, err := s.saga.Next(s.t.Context(), s.c, 0)
-		if err == nil && order.Settled != nil {
+		if err == nil && order.Ended != nil {
 			return
 		}
 		if err == nil {
 			err = s.try(order.Draft)
 		}
-		var wait *submission.Wait
+		var wait *submission.Deferral
 		if errors.As(err, &wait) {
 			s.rise()
-			s.Skip(max(uint64(wait.For/(400*time.Millisecond)), 1))
+			s.Skip(max(uint64(wait.Delay/(400*time.Millisecond)), 1))
 			s.Advance(2)
 			if !late && s.slot() >= s.c.Swap.TimeoutSlot {
 				s.hostile()
@@ -346,7 +346,7 @@ func (s *attacked) try(d *submission.Draft) error {
 	var failure *bank.TransactionError
 	s.Simulate(must[*bank.Transaction](s.t)(bank.DecodeTransaction(must[[]byte](s.t)(tx.MarshalBinary()))), bank.Processed, true, func(sim *bank.Simulation) { failure = sim.Meta.Err })
 	if failure != nil {
-		return s.saga.Refused(s.t.Context(), s.c, d, must[*shieldpool.TransactionError](s.t)(shieldpool.ParseTransactionError(must[[]byte](s.t)(failure.MarshalJSON()))))
+		return s.saga.Rejected(s.t.Context(), s.c, d, must[*shieldpool.TransactionError](s.t)(shieldpool.ParseTransactionError(must[[]byte](s.t)(failure.MarshalJSON()))))
 	}
 	if tx, err = build(s.hash()); err != nil {
 		return err
@@ -447,7 +447,7 @@ func (s *attacked) freeze() {
 	}
 }
 
-// judge carries the swap to its end, has everybody collect what there is, and
+// classify carries the swap to its end, has everybody collect what there is, and
 // holds the two bounds.
 func (s *attacked) judge() (spent, gained int64) {
 	s.t.Helper()

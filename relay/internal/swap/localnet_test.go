@@ -39,8 +39,8 @@ const (
 // counted is what a saga has told.
 type counted struct{ waits, hostile []string }
 
-func (c *counted) SwapWaited(reason string)  { c.waits = append(c.waits, reason) }
-func (c *counted) RouterHostile(what string) { c.hostile = append(c.hostile, what) }
+func (c *counted) SwapDeferred(reason string)  { c.waits = append(c.waits, reason) }
+func (c *counted) RouteRejected(what string) { c.hostile = append(c.hostile, what) }
 
 type payerKeys []solana.PublicKey
 
@@ -57,7 +57,7 @@ type local struct {
 	pool   *shieldpool.Pool
 	payer  solana.PrivateKey
 	wallet solana.PublicKey
-	saga   *swap.Saga
+	saga   *swap.Planner
 	seen   counted
 	swap   *shieldpool.Swap
 	c      *submission.Claimed
@@ -117,7 +117,7 @@ func newLocal(t *testing.T, minimum uint64) *local {
 		}
 	}
 	l.Finalize()
-	l.saga = must[*swap.Saga](t)(swap.New(swap.Options{
+	l.saga = must[*swap.Planner](t)(swap.New(swap.Options{
 		Chain: l.rpc, Router: client, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
 		SlippageBps: 50, Observer: &l.seen, Log: slog.New(slog.DiscardHandler), Now: clock,
 	}))
@@ -158,7 +158,7 @@ func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
 	})
 	parent := uuid.New()
 	l.c = &submission.Claimed{Submission: &submission.Submission{
-		ID: uuid.New(), Parent: &parent, Kind: submission.KindSettlement, State: submission.Processing, Call: call, CreatedAt: now,
+		ID: uuid.New(), Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing, Call: call, CreatedAt: now,
 		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: began + l.pool.Profile.SwapTimeout},
 	}}
 }
@@ -184,7 +184,7 @@ func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot
 
 // step does what the engine does with the saga's word: it simulates a draft, and
 // lands it when it would succeed.
-func (l *local) step() (submission.Order, error) {
+func (l *local) step() (submission.SwapOrder, error) {
 	l.t.Helper()
 	order, err := l.saga.Next(l.t.Context(), l.c, 0)
 	if err != nil || order.Draft == nil {
@@ -200,7 +200,7 @@ func (l *local) step() (submission.Order, error) {
 	tx.Signatures = make([]solana.Signature, 1)
 	sim := must[ledger.Simulation](l.t)(l.rpc.Simulate(l.t.Context(), must[[]byte](l.t)(tx.MarshalBinary()), true, 0))
 	if sim.Err != nil {
-		return order, l.saga.Refused(l.t.Context(), l.c, order.Draft, sim.Err)
+		return order, l.saga.Rejected(l.t.Context(), l.c, order.Draft, sim.Err)
 	}
 	l.land(build)
 	return order, nil
@@ -211,8 +211,8 @@ func (l *local) steps() (done []submission.Purpose, settled *submission.Outcome,
 	l.t.Helper()
 	for range 5 {
 		order, err := l.step()
-		if err != nil || order.Settled != nil {
-			return done, order.Settled, err
+		if err != nil || order.Ended != nil {
+			return done, order.Ended, err
 		}
 		done = append(done, order.Draft.Purpose)
 	}
@@ -325,20 +325,20 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		reason   string
 		what     []string // as found by the saga
 	}{
-		"another mint":               {99, lie(localrouter.WrongMint), swap.ReasonRouterHostile, nil},
-		"another amount":             {99, lie(localrouter.WrongAmount), swap.ReasonRouterHostile, nil},
+		"another mint":               {99, lie(localrouter.WrongMint), swap.ReasonRouteRejected, nil},
+		"another amount":             {99, lie(localrouter.WrongAmount), swap.ReasonRouteRejected, nil},
 		"twice what there is":        {150, lie(localrouter.LowThreshold), swap.ReasonExecutionFailed, nil},
-		"another program":            {99, lie(localrouter.WrongProgram), swap.ReasonRouterHostile, []string{route.HostileProgram}},
-		"the payer signs":            {99, lie(localrouter.PayerAccount), swap.ReasonRouterHostile, nil},
-		"the payer is written":       {99, lie(localrouter.PayerWritable), swap.ReasonRouterHostile, []string{route.HostileAccount}},
-		"another payer is written":   {99, others("other"), swap.ReasonRouterHostile, []string{route.HostileAccount}},
-		"the recipient is written":   {99, others("wallet"), swap.ReasonRouterHostile, []string{route.HostileAccount}},
-		"a stranger signs":           {99, lie(localrouter.ExtraSigner), swap.ReasonRouterHostile, nil},
-		"another user":               {99, lie(localrouter.OtherUser), swap.ReasonRouterHostile, nil},
+		"another program":            {99, lie(localrouter.WrongProgram), swap.ReasonRouteRejected, []string{route.RejectedProgram}},
+		"the payer signs":            {99, lie(localrouter.PayerAccount), swap.ReasonRouteRejected, nil},
+		"the payer is written":       {99, lie(localrouter.PayerWritable), swap.ReasonRouteRejected, []string{route.RejectedAccount}},
+		"another payer is written":   {99, others("other"), swap.ReasonRouteRejected, []string{route.RejectedAccount}},
+		"the recipient is written":   {99, others("wallet"), swap.ReasonRouteRejected, []string{route.RejectedAccount}},
+		"a stranger signs":           {99, lie(localrouter.ExtraSigner), swap.ReasonRouteRejected, nil},
+		"another user":               {99, lie(localrouter.OtherUser), swap.ReasonRouteRejected, nil},
 		"half of the output":         {99, lie(localrouter.ShortOutput), swap.ReasonExecutionFailed, nil},
 		"half of the input":          {40, lie(localrouter.PartialFill), swap.ReasonExecutionFailed, nil},
-		"a table that is not there":  {99, lie(localrouter.BogusTable), swap.ReasonRouterHostile, []string{route.HostileTable}},
-		"a table that is none":       {99, lie(localrouter.ForeignTable), swap.ReasonRouterHostile, []string{route.HostileTable}},
+		"a table that is not there":  {99, lie(localrouter.BogusTable), swap.ReasonRouteRejected, []string{route.RejectedTable}},
+		"a table that is none":       {99, lie(localrouter.ForeignTable), swap.ReasonRouteRejected, []string{route.RejectedTable}},
 		"a page":                     {99, lie(localrouter.Garbage), swap.ReasonRouterUnavailable, nil},
 		"half of an answer":          {99, lie(localrouter.Truncated), swap.ReasonRouterUnavailable, nil},
 		"too much":                   {99, lie(localrouter.Huge), swap.ReasonRouterUnavailable, nil},
@@ -353,7 +353,7 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, settled, err := l.steps()
-			var wait *submission.Wait
+			var wait *submission.Deferral
 			if !errors.As(err, &wait) || wait.Reason != test.reason || settled != nil {
 				t.Fatalf("it ends with %+v, %v, want a wait for %s", settled, err, test.reason)
 			}
@@ -382,7 +382,7 @@ func TestRefundOfWrappedLamports(t *testing.T) {
 }
 
 func waitsFor(err error, reason string) bool {
-	var wait *submission.Wait
+	var wait *submission.Deferral
 	return errors.As(err, &wait) && wait.Reason == reason
 }
 
@@ -484,7 +484,7 @@ func TestNoChainNoOrder(t *testing.T) {
 	l := newLocal(t, 99)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, ledger.ErrUnavailable) || errors.As(err, new(*submission.Wait)) || order.Draft != nil {
+	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, ledger.ErrUnavailable) || errors.As(err, new(*submission.Deferral)) || order.Draft != nil {
 		t.Errorf("order is %+v, %v, want the chain's error", order, err)
 	}
 }

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// mostRemembered bounds the swaps of which something is remembered, and
+	// maxRemembered bounds the swaps of which something is remembered, and
 	// rememberedFor how long it is after it was last of use.
-	mostRemembered = 4096
+	maxRemembered = 4096
 	rememberedFor  = 10 * time.Minute
 )
 
-// recollection is what earlier rounds taught about one swap. Losing it costs a few
+// notes is what earlier rounds taught about one swap. Losing it costs a few
 // questions, so it is kept in memory alone.
-type recollection struct {
+type notes struct {
 	// level is how narrow a route was asked for last.
 	level int
 	// other says that the refund as the accounts suggest it would fail.
@@ -24,7 +24,7 @@ type recollection struct {
 	// held is the newest slot at which the state was seen; 0 for none.
 	held uint64
 	// warned is what was told of the router last.
-	warned string
+	warnedOf string
 	// used is when it was last of use.
 	used time.Time
 }
@@ -32,24 +32,24 @@ type recollection struct {
 // memory is what is remembered, by settlement.
 type memory struct {
 	mu sync.Mutex
-	of map[uuid.UUID]*recollection
+	of map[uuid.UUID]*notes
 }
 
-func newMemory() *memory { return &memory{of: map[uuid.UUID]*recollection{}} }
+func newMemory() *memory { return &memory{of: map[uuid.UUID]*notes{}} }
 
 // note changes what is remembered of a swap.
-func (m *memory) note(id uuid.UUID, now time.Time, change func(*recollection)) {
+func (m *memory) note(id uuid.UUID, now time.Time, change func(*notes)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.of[id]
 	if k == nil {
-		if len(m.of) >= mostRemembered {
+		if len(m.of) >= maxRemembered {
 			m.sweep(now)
 		}
-		if len(m.of) >= mostRemembered {
+		if len(m.of) >= maxRemembered {
 			m.dropOldest()
 		}
-		k = new(recollection)
+		k = new(notes)
 		m.of[id] = k
 	}
 	k.used = now
@@ -77,13 +77,13 @@ func (m *memory) sweep(now time.Time) {
 }
 
 // recall is what is remembered of a swap; nothing of one that is not known.
-func (m *memory) recall(id uuid.UUID) recollection {
+func (m *memory) recall(id uuid.UUID) notes {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.of[id]; k != nil {
 		return *k
 	}
-	return recollection{}
+	return notes{}
 }
 
 func (m *memory) level(id uuid.UUID) int { return m.recall(id).level }

@@ -105,7 +105,7 @@ func TestModel(t *testing.T) {
 	// What never happens holds nothing.
 	for _, what := range []string{
 		"execute", "refund", "executed", "refunded", "stranger prepared", "stranger refunded", "found settled",
-		"execute failed", "refund refused", "expired", ReasonPrice, ReasonRouterUnavailable, ReasonRouterHostile, ReasonNoRoute, ReasonExecutionFailed,
+		"execute failed", "refund refused", "expired", ReasonPrice, ReasonRouterUnavailable, ReasonRouteRejected, ReasonNoRoute, ReasonExecutionFailed,
 		ReasonRecipientFrozen, ReasonStateMissing, ReasonQuoteStale, ReasonRouteTooLarge,
 	} {
 		if all[what] == 0 && *modelSeeds >= 400 {
@@ -160,11 +160,11 @@ func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger.Co
 }
 
 // Settlement implements Chain, with a history that may be short for a while.
-func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.Settled, error) {
+func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.SwapEnd, error) {
 	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
 		return nil, nil
 	}
-	return &ledger.Settled{How: m.how, Signature: solana.Signature{1}, Slot: m.endSlot, Confirmation: ledger.Confirmed}, nil
+	return &ledger.SwapEnd{How: m.how, Signature: solana.Signature{1}, Slot: m.endSlot, Confirmation: ledger.Confirmed}, nil
 }
 
 // modelRouter is honest, down, lying or slow.
@@ -178,7 +178,7 @@ func (r modelRouter) trouble() error {
 	case 0:
 		return route.NewNoRoute(route.CodeNoRoutes)
 	case 1:
-		return &route.Hostile{What: route.HostileInputMint}
+		return &route.RejectedRoute{What: route.RejectedInputMint}
 	default:
 		return &route.Unavailable{Kind: route.KindServerError, RetryAfter: time.Duration(r.m.rand.IntN(20)) * time.Second}
 	}
@@ -212,7 +212,7 @@ func (r modelRouter) Instructions(_ context.Context, q *route.Quote, user solana
 		func() { ix.LookupTables = []solana.PublicKey{key(71)} },
 	}
 	asked := m.router.asked[len(m.router.asked)-1]
-	if slices.Index(widths(), width{asked.MaxAccounts, asked.DirectOnly}) < m.fits {
+	if slices.Index(routeWidths(), routeWidth{asked.MaxAccounts, asked.DirectOnly}) < m.fits {
 		for i := range 40 {
 			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: key(9, byte(i))})
 		}
@@ -239,7 +239,7 @@ func (m *model) run() {
 	}
 	// In a fifth of the seeds routes are too large, down to the narrowest.
 	if m.rand.IntN(5) == 0 {
-		m.fits = m.rand.IntN(len(widths()) + 1)
+		m.fits = m.rand.IntN(len(routeWidths()) + 1)
 	}
 	// A quarter have a market that is mostly below the minimum.
 	drift := 1.0
@@ -361,8 +361,8 @@ func (m *model) engine() {
 	switch {
 	case err != nil:
 		m.putOff(err)
-	case order.Settled != nil:
-		m.done = order.Settled.Phase
+	case order.Ended != nil:
+		m.done = order.Ended.Phase
 		m.seen["found settled"]++
 	default:
 		m.launch(&order)
@@ -371,18 +371,18 @@ func (m *model) engine() {
 
 func (m *model) putOff(err error) {
 	m.due = m.now.Add(time.Second)
-	if wait := (*submission.Wait)(nil); errors.As(err, &wait) {
-		if wait.For <= 0 || wait.For > time.Minute {
-			m.t.Fatalf("a wait for %s takes %s", wait.Reason, wait.For)
+	if wait := (*submission.Deferral)(nil); errors.As(err, &wait) {
+		if wait.Delay <= 0 || wait.Delay > time.Minute {
+			m.t.Fatalf("a wait for %s takes %s", wait.Reason, wait.Delay)
 		}
-		m.due = m.now.Add(wait.For)
+		m.due = m.now.Add(wait.Delay)
 	} else if !errors.Is(err, ledger.ErrUnavailable) {
 		m.t.Fatal(err)
 	}
 }
 
 // check holds an order against what the saga was shown.
-func (m *model) check(order *submission.Order, err error) {
+func (m *model) check(order *submission.SwapOrder, err error) {
 	m.t.Helper()
 	state := m.read[m.swap.State]
 	there := state != nil && state.Owner == m.pool.Profile.ProgramID
@@ -392,10 +392,10 @@ func (m *model) check(order *submission.Order, err error) {
 		purpose = order.Draft.Purpose
 		m.seen[string(purpose)]++
 	}
-	wait := (*submission.Wait)(nil)
+	wait := (*submission.Deferral)(nil)
 	switch {
 	case m.read == nil:
-		if purpose != "" || order.Settled != nil {
+		if purpose != "" || order.Ended != nil {
 			m.t.Fatal("an order without a look at the chain")
 		}
 	case !there && purpose != "":
@@ -404,13 +404,13 @@ func (m *model) check(order *submission.Order, err error) {
 		m.t.Fatalf("past the timeout the order is %+v, %v, want a refund", order, err)
 	case !late && purpose == submission.PurposeRefund:
 		m.t.Fatal("a refund is drafted before the timeout")
-	case !late && errors.As(err, &wait) && there && wait.For > time.Duration(testTimeout-m.readAt+1)*slotTime:
-		m.t.Fatalf("a wait of %s goes beyond the timeout, %d slots away", wait.For, testTimeout-m.readAt)
+	case !late && errors.As(err, &wait) && there && wait.Delay > time.Duration(testTimeout-m.readAt+1)*slotTime:
+		m.t.Fatalf("a wait of %s goes beyond the timeout, %d slots away", wait.Delay, testTimeout-m.readAt)
 	}
 }
 
 // launch simulates a draft, and signs it when it would succeed.
-func (m *model) launch(order *submission.Order) {
+func (m *model) launch(order *submission.SwapOrder) {
 	d := order.Draft
 	tx, err := d.Build(m.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})
 	if err != nil {
@@ -427,7 +427,7 @@ func (m *model) launch(order *submission.Order) {
 	m.chain.accounts, m.wrapped, m.tokens, m.lamports, m.how, m.endSlot, m.ended = before, wrapped, tokens, lamports, how, end, ended
 	if failure != nil {
 		m.seen[string(d.Purpose)+" refused"]++
-		m.putOff(m.saga.Refused(m.t.Context(), m.c, d, failure))
+		m.putOff(m.saga.Rejected(m.t.Context(), m.c, d, failure))
 		return
 	}
 	a := &modelAttempt{purpose: d.Purpose, ixs: ixs, signed: m.slot}

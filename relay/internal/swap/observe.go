@@ -18,7 +18,7 @@ const forkSlots = 150
 
 // observe reads what the chain shows of the swap, all at one slot, which is not
 // before floor and not before the swap's beginning.
-func (s *Saga) observe(ctx context.Context, c *submission.Claimed, floor uint64) (*round, error) {
+func (s *Planner) observe(ctx context.Context, c *submission.Claimed, floor uint64) (*round, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
 		return nil, errors.New("settlement without the first leg's call or the swap's record: it is no swap's second leg")
 	}
@@ -36,7 +36,7 @@ func (s *Saga) observe(ctx context.Context, c *submission.Claimed, floor uint64)
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
 	}
 	r.slot, r.timeout, r.young = slot, c.Swap.TimeoutSlot, slot < r.began+forkSlots
-	s.see(r, found[0])
+	s.readAccounts(r, found[0])
 	owner, err := s.findWallet(r, found[3])
 	if err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func (s *Saga) observe(ctx context.Context, c *submission.Claimed, floor uint64)
 	return r, nil
 }
 
-// see reads the state's account.
-func (s *Saga) see(r *round, a *ledger.Account) {
+// readAccounts reads the state's account.
+func (s *Planner) readAccounts(r *round, a *ledger.Account) {
 	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
 		r.state = stateMissing
 		return
@@ -65,13 +65,13 @@ func (s *Saga) see(r *round, a *ledger.Account) {
 		r.state = stateWrong
 		return
 	}
-	s.remember(r, func(k *recollection) { k.held = max(k.held, r.slot) })
+	s.remember(r, func(k *notes) { k.held = max(k.held, r.slot) })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
 // findWallet finds the wallet whose token account the terms name: the
 // submission's recipient, or who owns the account.
-func (s *Saga) findWallet(r *round, recipient *ledger.Account) (solana.PublicKey, error) {
+func (s *Planner) findWallet(r *round, recipient *ledger.Account) (solana.PublicKey, error) {
 	candidates := []solana.PublicKey{r.c.Call.Recipient}
 	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
 		if t, err := shieldpool.ParseTokenAccount(recipient.Data); err == nil {

@@ -69,7 +69,7 @@ func TestTighten(t *testing.T) {
 	t.Parallel()
 	for _, out := range []uint64{1, 2, 3, 9_999, 10_000, 10_001, 123_456_789, math.MaxUint64 - 1, math.MaxUint64} {
 		for _, least := range []uint64{0, 1, out / 3, out - out/200, out - 1, out} {
-			bps := tighten(out, least)
+			bps := slippageFor(out, least)
 			if bps < 0 || bps > wholeBps {
 				t.Fatalf("%d of %d gives %d", least, out, bps)
 			}
@@ -97,7 +97,7 @@ func TestRouterErrors(t *testing.T) {
 		"asks for less than it waits":         {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: time.Millisecond}, 1010, ReasonRouterUnavailable, time.Second},
 		"asks for longer than to the timeout": {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: time.Hour}, 1190, ReasonRouterUnavailable, 4400 * time.Millisecond},
 		"has no route":                        {route.NewNoRoute(route.CodeNoRoutes), 1010, ReasonNoRoute, time.Second},
-		"contradicts the question":            {&route.Hostile{What: route.HostileOutputMint}, 1010, ReasonRouterHostile, time.Second},
+		"contradicts the question":            {&route.RejectedRoute{What: route.RejectedOutputMint}, 1010, ReasonRouteRejected, time.Second},
 	}
 	for name, test := range tests {
 		for _, at := range []string{"quote", "instructions"} {
@@ -111,8 +111,8 @@ func TestRouterErrors(t *testing.T) {
 				}
 				_, err := w.next()
 				// checkWait's bounds are those of a wait that nobody asked for.
-				var wait *submission.Wait
-				if !errors.As(err, &wait) || wait.Reason != test.reason || wait.For != test.want {
+				var wait *submission.Deferral
+				if !errors.As(err, &wait) || wait.Reason != test.reason || wait.Delay != test.want {
 					t.Errorf("wait is %+v, want %s for %s", wait, test.reason, test.want)
 				}
 			})
@@ -120,7 +120,7 @@ func TestRouterErrors(t *testing.T) {
 	}
 	w := newWorld(t, (*world).ready)
 	w.router.quoteErr = func(route.QuoteRequest) error { return errors.New("a question that makes no sense") }
-	if _, err := w.next(); err == nil || errors.As(err, new(*submission.Wait)) {
+	if _, err := w.next(); err == nil || errors.As(err, new(*submission.Deferral)) {
 		t.Errorf("error is %v, want one that is nothing to wait for", err)
 	}
 }

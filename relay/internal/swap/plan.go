@@ -90,10 +90,10 @@ const (
 	stepRefund
 )
 
-// lastSlots are those before the timeout in which no execution begins: it would
+// slotsBeforeTimeout are those before the timeout in which no execution begins: it would
 // hardly land, and the refund would have to wait until it is dead. A confirmed
 // slot is a few behind the chain's newest, too.
-const lastSlots = 4
+const slotsBeforeTimeout = 4
 
 // plan is the one place that says what follows from what is known; nothing that
 // was signed before can land any more. reason is set with stepWait alone.
@@ -111,7 +111,7 @@ func plan(f *facts) (next step, reason string) {
 		return stepRefund, ""
 	case f.state == stateWrong:
 		return stepWait, ReasonStateWrong
-	case f.slot+lastSlots >= f.timeout:
+	case f.slot+slotsBeforeTimeout >= f.timeout:
 		return stepWait, ReasonTimeoutNear
 	case f.recipient == accountFrozen:
 		return stepWait, ReasonRecipientFrozen

@@ -16,7 +16,7 @@ func wanted(f *facts) (step, string) {
 		bad = bad || a == accountUnusable || a == accountFrozen && i < 2
 	}
 	frozen := f.recipient == accountFrozen
-	near := !late && f.slot+lastSlots >= f.timeout
+	near := !late && f.slot+slotsBeforeTimeout >= f.timeout
 	open := there && !late && !near && f.walletKnown && f.state == stateHeld && !bad && !frozen
 	matches := map[step]bool{
 		stepFindEnd: !there && f.end == endUnread,

@@ -9,37 +9,37 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Refused implements submission.Settler: it says for how long a draft that would
+// Rejected implements submission.Settler: it says for how long a draft that would
 // fail is put off, and remembers what to try otherwise.
-func (s *Saga) Refused(_ context.Context, c *submission.Claimed, d *submission.Draft, failure *shieldpool.TransactionError) error {
+func (s *Planner) Rejected(_ context.Context, c *submission.Claimed, d *submission.Draft, failure *shieldpool.TransactionError) error {
 	if c.Swap == nil || d == nil || failure == nil {
 		return errors.New("refused draft without swap, draft or failure")
 	}
 	// How far the timeout is away is not known here; the draft says on which side of it it is.
 	r := &round{c: c}
 	cause := fmt.Errorf("try %s: %w", d.Purpose, failure)
-	if gone(failure) {
+	if isGone(failure) {
 		// Somebody was faster: the next look finds it in the history.
-		return s.waitFor(r, ReasonStateMissing, cause, minWait)
+		return s.deferFor(r, ReasonStateMissing, cause, minWait)
 	}
 	if d.Purpose == submission.PurposeExecute {
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// It is not the price, so the same route would fail again.
-			s.remember(r, func(k *recollection) { k.level = (k.level + 1) % len(widths()) })
+			s.remember(r, func(k *notes) { k.level = (k.level + 1) % len(routeWidths()) })
 		}
-		return s.waitFor(r, ReasonExecutionFailed, cause, shortWait)
+		return s.deferFor(r, ReasonExecutionFailed, cause, shortWait)
 	}
 	if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
 		// The node that was asked is a slot or two behind.
-		return s.waitFor(r, ReasonTimeoutNotReached, cause, shortWait)
+		return s.deferFor(r, ReasonTimeoutNotReached, cause, shortWait)
 	}
 	// Whether the lamports are wrapped may have changed, or the program may see it otherwise.
-	s.remember(r, func(k *recollection) { k.other = !k.other })
-	return s.waitFor(r, ReasonRefundFailed, cause, shortWait)
+	s.remember(r, func(k *notes) { k.other = !k.other })
+	return s.deferFor(r, ReasonRefundFailed, cause, shortWait)
 }
 
 // custom is the detail of an error with a program's own code.
 const custom = "Custom"
 
-// gone tells whether a transaction failed because the swap state is not there.
-func gone(failure *shieldpool.TransactionError) bool { return failure.Detail == "UninitializedAccount" }
+// isGone tells whether a transaction failed because the swap state is not there.
+func isGone(failure *shieldpool.TransactionError) bool { return failure.Detail == "UninitializedAccount" }

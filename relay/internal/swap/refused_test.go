@@ -39,9 +39,9 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			w.now = w.c.CreatedAt.Add(time.Minute)
-			wait := checkWait(t, w, w.saga.Refused(t.Context(), w.c, &submission.Draft{Purpose: test.purpose}, test.failure), test.want)
-			if wait.For != test.wantFor {
-				t.Errorf("wait is for %s, want %s", wait.For, test.wantFor)
+			wait := checkWait(t, w, w.saga.Rejected(t.Context(), w.c, &submission.Draft{Purpose: test.purpose}, test.failure), test.want)
+			if wait.Delay != test.wantFor {
+				t.Errorf("wait is for %s, want %s", wait.Delay, test.wantFor)
 			}
 			var failure *shieldpool.TransactionError
 			if !errors.As(wait.Cause, &failure) || failure != test.failure {
@@ -53,7 +53,7 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	w := newWorld(t, nil)
-	if err := w.saga.Refused(t.Context(), w.c, nil, nil); err == nil || errors.As(err, new(*submission.Wait)) {
+	if err := w.saga.Rejected(t.Context(), w.c, nil, nil); err == nil || errors.As(err, new(*submission.Deferral)) {
 		t.Errorf("error is %v, want one of no draft", err)
 	}
 }
@@ -65,11 +65,11 @@ func TestRoutesThatFailGoRound(t *testing.T) {
 	w := newWorld(t, (*world).ready)
 	failure := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 3, Detail: "InvalidAccountData"}
 	for _, want := range []int{1, 2, 3, 4, 0, 1} {
-		checkWait(t, w, w.saga.Refused(t.Context(), w.c, &submission.Draft{Purpose: submission.PurposeExecute}, failure), ReasonExecutionFailed)
+		checkWait(t, w, w.saga.Rejected(t.Context(), w.c, &submission.Draft{Purpose: submission.PurposeExecute}, failure), ReasonExecutionFailed)
 		if _, err := w.next(); err != nil {
 			t.Fatal(err)
 		}
-		if got, asked := w.router.asked[len(w.router.asked)-1], widths()[want]; got.MaxAccounts != asked.accounts || got.DirectOnly != asked.direct {
+		if got, asked := w.router.asked[len(w.router.asked)-1], routeWidths()[want]; got.MaxAccounts != asked.accounts || got.DirectOnly != asked.direct {
 			t.Errorf("asked for %+v, want %+v", got, asked)
 		}
 	}
@@ -108,16 +108,16 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)
 	id := func(i int) uuid.UUID { return uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)} }
-	for i := range mostRemembered + 10 {
-		m.note(id(i), now.Add(time.Duration(i)), func(k *recollection) { k.level = 3 })
+	for i := range maxRemembered + 10 {
+		m.note(id(i), now.Add(time.Duration(i)), func(k *notes) { k.level = 3 })
 	}
-	if len(m.of) != mostRemembered || m.level(id(mostRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
-		t.Errorf("%d swaps are remembered, want the last %d", len(m.of), mostRemembered)
+	if len(m.of) != maxRemembered || m.level(id(maxRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
+		t.Errorf("%d swaps are remembered, want the last %d", len(m.of), maxRemembered)
 	}
 	now = now.Add(rememberedFor + time.Second)
-	m.note(id(10), now, func(*recollection) {})
-	m.note(id(mostRemembered+10), now, func(k *recollection) { k.level = 2 })
-	if len(m.of) != 2 || m.level(id(10)) != 3 || m.level(id(mostRemembered+10)) != 2 {
+	m.note(id(10), now, func(*notes) {})
+	m.note(id(maxRemembered+10), now, func(k *notes) { k.level = 2 })
+	if len(m.of) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
 		t.Errorf("%d swaps are remembered, want the two that were of use", len(m.of))
 	}
 	m.forget(id(10))

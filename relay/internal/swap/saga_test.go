@@ -19,17 +19,17 @@ import (
 )
 
 // checkWait fails unless err is a wait for the reason, which was counted.
-func checkWait(t *testing.T, w *world, err error, reason string) submission.Wait {
+func checkWait(t *testing.T, w *world, err error, reason string) submission.Deferral {
 	t.Helper()
-	var wait *submission.Wait
+	var wait *submission.Deferral
 	if !errors.As(err, &wait) || wait.Reason != reason {
 		t.Fatalf("error is %v, want a wait for %s", err, reason)
 	}
 	if !slices.Contains(Reasons(), wait.Reason) || !slices.Contains(w.seen.waits, reason) {
 		t.Errorf("the wait for %s is of no fixed set, or was not counted: %v", reason, w.seen.waits)
 	}
-	if wait.Cause == nil || wait.For < minWait || wait.For > maxWait {
-		t.Errorf("wait is for %s because of %v, want %s to %s and a cause", wait.For, wait.Cause, minWait, maxWait)
+	if wait.Cause == nil || wait.Delay < minWait || wait.Delay > maxWait {
+		t.Errorf("wait is for %s because of %v, want %s to %s and a cause", wait.Delay, wait.Cause, minWait, maxWait)
 	}
 	for _, secret := range []solana.PublicKey{w.swap.State, w.wallet, w.swap.Terms.RecipientATA, w.swap.Terms.OutputMint} {
 		if strings.Contains(wait.Error(), secret.String()) || strings.Contains(w.seen.log.String(), secret.String()) {
@@ -89,8 +89,8 @@ func TestNext(t *testing.T) {
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
 		"a bad price makes no accounts": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
 		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{submission.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
-		"the last slots before it":      {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
-		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots - 1 }, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		"the last slots before it":      {func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
+		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout - 1 }, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"a timeout that the chain shows and the record does not": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
@@ -189,8 +189,8 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := order.Draft
-			if d.Purpose != submission.PurposeExecute || d.Rent != test.wantRent || d.Outlay != test.wantOutlay {
-				t.Errorf("draft to %s takes %d and lays out %d, want to execute, %d and %d", d.Purpose, d.Rent, d.Outlay, test.wantRent, test.wantOutlay)
+			if d.Purpose != submission.PurposeExecute || d.Rent != test.wantRent || d.UpfrontCost != test.wantOutlay {
+				t.Errorf("draft to %s takes %d and lays out %d, want to execute, %d and %d", d.Purpose, d.Rent, d.UpfrontCost, test.wantRent, test.wantOutlay)
 			}
 			is := map[[3]solana.PublicKey]string{
 				{w.swap.WSOL, w.swap.State, solana.WrappedSol}:                 "wsol",
@@ -225,7 +225,7 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 			}
 			return 2
 		}, submission.PurposeExecute, 4},
-		"none has": {func(route.QuoteRequest) int { return 13 }, "", len(widths())},
+		"none has": {func(route.QuoteRequest) int { return 13 }, "", len(routeWidths())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -350,9 +350,9 @@ func TestRefundDraft(t *testing.T) {
 			d := check(test.wantWrapped)
 			// What the program refuses is tried in the other form, and back.
 			refused := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "InvalidAccountData"}
-			checkWait(t, w, w.saga.Refused(t.Context(), w.c, d, refused), ReasonRefundFailed)
+			checkWait(t, w, w.saga.Rejected(t.Context(), w.c, d, refused), ReasonRefundFailed)
 			d = check(!test.wantWrapped)
-			checkWait(t, w, w.saga.Refused(t.Context(), w.c, d, refused), ReasonRefundFailed)
+			checkWait(t, w, w.saga.Rejected(t.Context(), w.c, d, refused), ReasonRefundFailed)
 			check(test.wantWrapped)
 		})
 	}
@@ -366,13 +366,13 @@ func TestSettled(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(w *world) {
 				delete(w.chain.accounts, w.swap.State)
-				w.chain.settled = &ledger.Settled{How: how, Signature: solana.Signature{4}, Slot: 1005, Confirmation: ledger.Confirmed, FeePayer: key(77)}
+				w.chain.settled = &ledger.SwapEnd{How: how, Signature: solana.Signature{4}, Slot: 1005, Confirmation: ledger.Confirmed, FeePayer: key(77)}
 			})
 			order, err := w.next()
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := submission.Order{Phase: phase, Timeout: testTimeout, Settled: &submission.Outcome{Signature: solana.Signature{4}, Slot: 1005, Phase: phase}}
+			want := submission.SwapOrder{Phase: phase, Timeout: testTimeout, Ended: &submission.Outcome{Signature: solana.Signature{4}, Slot: 1005, Phase: phase}}
 			if diff := cmp.Diff(want, order); diff != "" {
 				t.Errorf("order (-want +got)\n%s", diff)
 			}
@@ -401,7 +401,7 @@ func TestNextPassesTheChainOn(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, world)
 			_, err := w.next()
-			if wait := (*submission.Wait)(nil); errors.As(err, &wait) || !errors.Is(err, ledger.ErrUnavailable) {
+			if wait := (*submission.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, ledger.ErrUnavailable) {
 				t.Errorf("error is %v, want the chain's", err)
 			}
 		})
@@ -424,7 +424,7 @@ func TestNextWhenTheCallerStops(t *testing.T) {
 		return &route.Unavailable{Kind: route.KindCancelled, Err: context.Canceled}
 	}
 	_, err := w.saga.Next(ctx, w.c, 0)
-	if wait := (*submission.Wait)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
+	if wait := (*submission.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want the caller's own", err)
 	}
 }
@@ -448,7 +448,7 @@ func TestBuildInTime(t *testing.T) {
 	w.now = w.now.Add(time.Millisecond)
 	checkWait(t, w, build(w, order.Draft), ReasonQuoteStale)
 
-	w = newWorld(t, func(w *world) { w.ready(); w.chain.slot = testTimeout - lastSlots - 2 })
+	w = newWorld(t, func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout - 2 })
 	if order, err = w.next(); err != nil {
 		t.Fatal(err)
 	}
@@ -469,8 +469,8 @@ func TestBuildForAPayerThatWasAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = order.Draft.Build(key(8, 1), shieldpool.Compute{}, solana.Hash{1})
-	checkWait(t, w, err, ReasonRouterHostile)
-	if diff := cmp.Diff([]string{route.HostileAccount}, w.seen.hostile); diff != "" {
+	checkWait(t, w, err, ReasonRouteRejected)
+	if diff := cmp.Diff([]string{route.RejectedAccount}, w.seen.hostile); diff != "" {
 		t.Errorf("hostile (-want +got)\n%s", diff)
 	}
 }

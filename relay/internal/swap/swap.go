@@ -32,7 +32,7 @@ type Chain interface {
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
 	// Settlement is the transaction that ended the swap in the slots from first to
 	// last, confirmed at least; nil when no endpoint's history has it.
-	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.Settled, error)
+	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error)
 }
 
 // Router gives prices, and instructions for them. Its errors are
@@ -51,11 +51,11 @@ type Payers interface {
 
 // Observer counts what happens. Arguments are from fixed sets.
 type Observer interface {
-	// SwapWaited counts a swap put off, by one of Reasons.
-	SwapWaited(reason string)
-	// RouterHostile counts instructions that are not fit to be signed, by one of
+	// SwapDeferred counts a swap put off, by one of Reasons.
+	SwapDeferred(reason string)
+	// RouteRejected counts instructions that are not fit to be signed, by one of
 	// route.HostileWhats. What the router's client refuses, it counts itself.
-	RouterHostile(what string)
+	RouteRejected(what string)
 }
 
 // Options configure a Saga. All but Table are required.
@@ -76,9 +76,9 @@ type Options struct {
 	Now         func() time.Time
 }
 
-// Saga carries swaps on. It implements submission.Settler, and is safe for
+// Planner carries swaps on. It implements submission.Settler, and is safe for
 // concurrent use.
-type Saga struct {
+type Planner struct {
 	chain    Chain
 	router   Router
 	pool     *shieldpool.Pool
@@ -92,11 +92,11 @@ type Saga struct {
 	memory   *memory
 }
 
-var _ submission.Settler = (*Saga)(nil)
+var _ submission.SwapPlanner = (*Planner)(nil)
 
 // New makes a saga. It calls nothing: a router that is down when the relay starts
 // may be up later.
-func New(o Options) (*Saga, error) {
+func New(o Options) (*Planner, error) {
 	switch {
 	case o.Chain == nil || o.Router == nil || o.Pool == nil || o.Payers == nil:
 		return nil, errors.New("swaps need a chain, a router, a pool and fee payers")
@@ -104,10 +104,10 @@ func New(o Options) (*Saga, error) {
 		return nil, errors.New("swaps need an observer, a log and a clock")
 	case o.SlippageBps < 1 || o.SlippageBps > wholeBps:
 		return nil, fmt.Errorf("swap slippage is %d hundredths of a percent: expected 1 to %d", o.SlippageBps, wholeBps)
-	case o.RouterProgram.Equals(o.Pool.Profile.ProgramID) || slices.Contains(noRouters(), o.RouterProgram):
+	case o.RouterProgram.Equals(o.Pool.Profile.ProgramID) || slices.Contains(neverRouters(), o.RouterProgram):
 		return nil, fmt.Errorf("router program %s is the pool's own or one of the network's: expected the program of the swap router", o.RouterProgram)
 	}
-	return &Saga{
+	return &Planner{
 		chain: o.Chain, router: o.Router, pool: o.Pool, program: o.RouterProgram, table: o.Table, payers: o.Payers,
 		slippage: o.SlippageBps, observer: o.Observer, log: o.Log, now: o.Now, memory: newMemory(),
 	}, nil
@@ -128,7 +128,7 @@ type round struct {
 	wrapped  bool
 	// wallet owns the recipient's token account, and gets the lamports back.
 	wallet  solana.PublicKey
-	settled *ledger.Settled
+	ended *ledger.SwapEnd
 	// level is how narrow a route the router was asked for, and offer what it gave.
 	level int
 	offer *route.Quote
@@ -136,12 +136,12 @@ type round struct {
 
 // Next implements submission.Settler. Its waits are for one of Reasons; phase and
 // timeout are set with them too, while the chain shows the swap state.
-func (s *Saga) Next(ctx context.Context, c *submission.Claimed, floor uint64) (submission.Order, error) {
+func (s *Planner) Next(ctx context.Context, c *submission.Claimed, floor uint64) (submission.SwapOrder, error) {
 	r, err := s.observe(ctx, c, floor)
 	if err != nil {
-		return submission.Order{}, err
+		return submission.SwapOrder{}, err
 	}
-	order := submission.Order{}
+	order := submission.SwapOrder{}
 	if r.state == stateHeld {
 		order.Phase, order.Timeout = submission.PhaseFunded, r.timeout
 	}
@@ -163,7 +163,7 @@ func (s *Saga) Next(ctx context.Context, c *submission.Claimed, floor uint64) (s
 			order.Draft = s.refund(r)
 			return order, nil
 		default:
-			return order, s.wait(r, reason, nil)
+			return order, s.deferral(r, reason, nil)
 		}
 		if err != nil {
 			return order, err
@@ -172,17 +172,17 @@ func (s *Saga) Next(ctx context.Context, c *submission.Claimed, floor uint64) (s
 }
 
 // ended is the order for a swap that somebody has settled, a lost attempt of ours included.
-func (s *Saga) ended(r *round) submission.Order {
+func (s *Planner) ended(r *round) submission.SwapOrder {
 	s.memory.forget(r.c.ID)
 	phase := submission.PhaseExecuted
-	if r.settled.How == shieldpool.Refunded {
+	if r.ended.How == shieldpool.Refunded {
 		phase = submission.PhaseRefunded
 	}
-	return submission.Order{Phase: phase, Timeout: r.timeout, Settled: &submission.Outcome{Signature: r.settled.Signature, Slot: r.settled.Slot, Phase: phase}}
+	return submission.SwapOrder{Phase: phase, Timeout: r.timeout, Ended: &submission.Outcome{Signature: r.ended.Signature, Slot: r.ended.Slot, Phase: phase}}
 }
 
 // findEnd looks for the transaction that ended the swap.
-func (s *Saga) findEnd(ctx context.Context, r *round) error {
+func (s *Planner) findEnd(ctx context.Context, r *round) error {
 	// What strangers send to the address before is not looked at, and what they send
 	// after the end is not reached. The end itself may be younger than the first look
 	// that missed the state: a fork can take the state away and bring it back.
@@ -191,7 +191,7 @@ func (s *Saga) findEnd(ctx context.Context, r *round) error {
 	if err != nil {
 		return fmt.Errorf("look for the swap's end: %w", err)
 	}
-	r.settled, r.end = settled, endUnknown
+	r.ended, r.end = settled, endUnknown
 	if settled != nil {
 		r.end = endFound
 	}

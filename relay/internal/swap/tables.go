@@ -13,7 +13,7 @@ import (
 )
 
 // readTables reads the lookup tables that the router names, and adds the relay's own.
-func (s *Saga) readTables(ctx context.Context, e *execution) error {
+func (s *Planner) readTables(ctx context.Context, e *execution) error {
 	var keys []solana.PublicKey
 	if s.table != nil {
 		keys = append(keys, s.table.Address)
@@ -47,19 +47,19 @@ func (s *Saga) readTables(ctx context.Context, e *execution) error {
 // the chain and never taken from the router, so that an index stands for what
 // was checked; a table is only ever added to.
 func tableOf(key solana.PublicKey, a *ledger.Account) (shieldpool.LookupTable, error) {
-	hostile := &found{route.Hostile{What: route.HostileTable}}
+	hostile := &rejectedRoute{route.RejectedRoute{What: route.RejectedTable}}
 	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
 		return shieldpool.LookupTable{}, hostile
 	}
 	t, active, err := shieldpool.ParseLookupTable(key, a.Data)
-	if err != nil || !active || len(t.Addresses) > mostAddresses {
+	if err != nil || !active || len(t.Addresses) > maxAddresses {
 		return shieldpool.LookupTable{}, hostile
 	}
 	return t, nil
 }
 
-// mostAddresses is how many addresses a lookup table can hold (Solana).
-const mostAddresses = 256
+// maxAddresses is how many addresses a lookup table can hold (Solana).
+const maxAddresses = 256
 
 // worthwhile are the tables that make a transaction of the accounts smaller: a
 // table takes 34 bytes, and each address that it holds saves 31.

@@ -17,8 +17,8 @@ const (
 	ReasonNoRoute = "no_route"
 	// ReasonRouterUnavailable: the router does not answer.
 	ReasonRouterUnavailable = "router_unavailable"
-	// ReasonRouterHostile: its answer is not fit to be signed.
-	ReasonRouterHostile = "router_hostile"
+	// ReasonRouteRejected: its answer is not fit to be signed.
+	ReasonRouteRejected = "router_hostile"
 	// ReasonRouteTooLarge: no route that it has fits a transaction.
 	ReasonRouteTooLarge = "swap_route_too_large"
 	// ReasonQuoteStale: the quote was too old before it could be signed.
@@ -45,7 +45,7 @@ const (
 // Reasons lists everything that a swap can wait for.
 func Reasons() []string {
 	return []string{
-		ReasonPrice, ReasonNoRoute, ReasonRouterUnavailable, ReasonRouterHostile, ReasonRouteTooLarge, ReasonQuoteStale,
+		ReasonPrice, ReasonNoRoute, ReasonRouterUnavailable, ReasonRouteRejected, ReasonRouteTooLarge, ReasonQuoteStale,
 		ReasonRecipientFrozen, ReasonAccountUnusable, ReasonWalletUnknown, ReasonStateMissing, ReasonStateWrong,
 		ReasonExecutionFailed, ReasonRefundFailed, ReasonTimeoutNotReached, ReasonTimeoutNear,
 		submission.HoldHistory,
@@ -98,12 +98,12 @@ func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 // maxLeft keeps slots from overflowing a duration; no wait is nearly as long.
 const maxLeft = 1 << 20
 
-// wait makes the *submission.Wait of a round, and counts it.
-func (s *Saga) wait(r *round, reason string, cause error) *submission.Wait {
-	return s.waitFor(r, reason, cause, maxWait)
+// deferral makes the *submission.Wait of a round, and counts it.
+func (s *Planner) deferral(r *round, reason string, cause error) *submission.Deferral {
+	return s.deferFor(r, reason, cause, maxWait)
 }
 
-func (s *Saga) waitFor(r *round, reason string, cause error, atMost time.Duration) *submission.Wait {
+func (s *Planner) deferFor(r *round, reason string, cause error, atMost time.Duration) *submission.Deferral {
 	if cause == nil {
 		cause = causeOf(reason)
 	}
@@ -115,6 +115,6 @@ func (s *Saga) waitFor(r *round, reason string, cause error, atMost time.Duratio
 	if r.slot < r.timeout {
 		left = r.timeout - r.slot
 	}
-	s.observer.SwapWaited(reason)
-	return &submission.Wait{Reason: reason, For: pause(s.now().Sub(r.c.CreatedAt), atLeast, atMost, left), Cause: cause}
+	s.observer.SwapDeferred(reason)
+	return &submission.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.c.CreatedAt), atLeast, atMost, left), Cause: cause}
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// signed is a submission in hand whose attempt a payer has signed.
+// newAttempt is a submission in hand whose attempt a payer has signed.
 func (w *world) signed(n byte, payer solana.PublicKey) submission.Lease {
 	w.Helper()
 	ctx, worker := w.Context(), uuid.New()
-	must[bool](w.T)(w.store.Beat(ctx, submission.Worker{ID: worker}, time.Minute))
+	must[bool](w.T)(w.store.Heartbeat(ctx, submission.Worker{ID: worker}, time.Minute))
 	call := &shieldpool.Call{
 		Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: n}}},
 		Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
 	}
-	sub := must[*submission.Submission](w.T)(w.store.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofSign: "plain"}, nil, &worker))
+	sub := must[*submission.Submission](w.T)(w.store.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofAEncoding: "plain"}, nil, &worker))
 	lease := sub.Lease()
 	err := w.store.RecordAttempt(ctx, lease, submission.Attempt{Signature: solana.Signature{n}, Raw: []byte{n}, FeePayer: payer, LastValidBlockHeight: 9, Purpose: submission.PurposeTransact, Cost: 5, Fee: 5})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
 		},
 		"a transaction that dies": func(w *world, l submission.Lease, waits func(string)) {
 			waits("1 attempts of these payers that may still land")
-			if err := w.store.BuryAttempts(w.Context(), l, []submission.Burial{{Signature: solana.Signature{1}}}); err != nil {
+			if err := w.store.MarkAttemptsDead(w.Context(), l, []submission.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {
 				w.Fatal(err)
 			}
 		},
@@ -109,7 +109,7 @@ func TestADrainGoesOnWhileItIsWaitedFor(t *testing.T) {
 		t.Fatalf("it ended with %v while a transaction was in flight", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	if err := w.store.BuryAttempts(t.Context(), lease, []submission.Burial{{Signature: solana.Signature{1}}}); err != nil {
+	if err := w.store.MarkAttemptsDead(t.Context(), lease, []submission.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

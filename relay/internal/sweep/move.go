@@ -16,8 +16,8 @@ import (
 // up: each costs a fee, and something is not understood.
 const maxFailures = 5
 
-// tellEvery is how often a run that waits says so.
-const tellEvery = 30 * time.Second
+// reportInterval is how often a run that waits says so.
+const reportInterval = 30 * time.Second
 
 // FundOrder says whom to fund. All amounts are lamports.
 type FundOrder struct {
@@ -33,7 +33,7 @@ type FundOrder struct {
 // when ctx ends, and those of store and keys.
 func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	r := &run{Sweeper: s, step: StepFund, from: o.From, to: o.To}
-	r.plan = func(from, to []holding, price uint64) ([]move, uint64, *Short) {
+	r.plan = func(from, to []balance, price uint64) ([]move, uint64, *Short) {
 		moves, short := fundPlan(from, to, &o, price)
 		return moves, 0, short
 	}
@@ -45,7 +45,7 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 // all is finalized. Its errors are as Fund's.
 func (s *Sweeper) All(ctx context.Context, from []Key, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
-	r.plan = func(from, _ []holding, price uint64) ([]move, uint64, *Short) {
+	r.plan = func(from, _ []balance, price uint64) ([]move, uint64, *Short) {
 		moves, left := allPlan(from, to, price)
 		return moves, left, nil
 	}
@@ -57,7 +57,7 @@ func (s *Sweeper) All(ctx context.Context, from []Key, to solana.PublicKey) (Res
 func (s *Sweeper) Drain(ctx context.Context, payers []solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, addresses: payers}
 	err := r.locked(ctx, payers, func(ctx context.Context) error {
-		if err := r.settleOpen(ctx); err != nil {
+		if err := r.resolveOpen(ctx); err != nil {
 			return err
 		}
 		return r.drain(ctx)
@@ -72,19 +72,19 @@ type run struct {
 	from      []Key
 	addresses []solana.PublicKey // of the payers, when there are no keys
 	to        []solana.PublicKey
-	plan      func(from, to []holding, price uint64) (moves []move, left uint64, short *Short)
+	plan      func(from, to []balance, price uint64) (moves []move, left uint64, short *Short)
 
 	session Session
 	// floor is the newest slot in which a sweep of the accounts landed: a reading
 	// from before it does not show what was moved, and would move it twice.
-	floor uint64
+	minContextSlot uint64
 	// refused are attempts that the endpoints did not take: they are left to die.
 	refused map[solana.Signature]bool
 	// sent is when this run last sent an attempt.
 	sent map[solana.Signature]time.Time
 	// waits is what the run waits for, and told when it last said so.
 	waits  string
-	told   time.Time
+	reportedAt   time.Time
 	result Result
 }
 
@@ -107,7 +107,7 @@ func (r *run) do(ctx context.Context, lock []solana.PublicKey) (Result, error) {
 		}
 	}
 	err := r.locked(ctx, lock, func(ctx context.Context) error {
-		if err := r.settleOpen(ctx); err != nil {
+		if err := r.resolveOpen(ctx); err != nil {
 			return err
 		}
 		if r.step == StepAll {
@@ -118,7 +118,7 @@ func (r *run) do(ctx context.Context, lock []solana.PublicKey) (Result, error) {
 		if err := r.moveAll(ctx); err != nil || r.step != StepAll {
 			return err
 		}
-		return r.close(ctx)
+		return r.completeAccounting(ctx)
 	})
 	return r.result, err
 }
@@ -161,9 +161,9 @@ func (r *run) pause(ctx context.Context, waits string) error {
 		// The end may itself be why something was not found just now.
 		return r.ended(ctx, ctx.Err())
 	}
-	if now := r.Now(); waits != r.waits || now.Sub(r.told) >= tellEvery {
-		r.waits, r.told = waits, now
-		r.Log.InfoContext(ctx, "Found that it has to wait", "for", waits)
+	if now := r.Now(); waits != r.waits || now.Sub(r.reportedAt) >= reportInterval {
+		r.waits, r.reportedAt = waits, now
+		r.Log.InfoContext(ctx, "sweep deferred", "for", waits)
 	}
 	timer := time.NewTimer(r.Poll)
 	defer timer.Stop()
@@ -207,7 +207,7 @@ func (r *run) moveAll(ctx context.Context) error {
 		if err := r.launchAll(ctx, moves); err != nil {
 			return err
 		}
-		if err := r.settleOpen(ctx); err != nil {
+		if err := r.resolveOpen(ctx); err != nil {
 			return err
 		}
 		if r.result.Failed >= maxFailures {
@@ -233,10 +233,10 @@ func (r *run) planned(ctx context.Context, c ledger.Commitment, price uint64) ([
 // balances reads what accounts hold, each by a call of its own: of a single one
 // that does not exist the endpoints ask a second of them. It asks until it is
 // answered: a read that fails is no empty wallet.
-func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c ledger.Commitment) ([]holding, error) {
-	out := make([]holding, len(keys))
+func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c ledger.Commitment) ([]balance, error) {
+	out := make([]balance, len(keys))
 	for i := 0; i < len(keys); {
-		accounts, _, err := r.Chain.Accounts(ctx, keys[i:i+1], c, r.floor)
+		accounts, _, err := r.Chain.Accounts(ctx, keys[i:i+1], c, r.minContextSlot)
 		if err != nil {
 			if err := r.retry(ctx, "read a balance", err); err != nil {
 				return nil, err
@@ -291,7 +291,7 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	if err != nil {
 		return err
 	}
-	sim, err := r.Chain.Simulate(ctx, raw, true, r.floor)
+	sim, err := r.Chain.Simulate(ctx, raw, true, r.minContextSlot)
 	if err != nil {
 		return r.retry(ctx, "simulate a transaction", err)
 	}
@@ -302,22 +302,22 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	if err != nil {
 		return r.retry(ctx, "read a blockhash", err)
 	}
-	a, err := r.signed(m, hash)
+	a, err := r.newAttempt(m, hash)
 	if err != nil {
 		return err
 	}
 	switch err := r.session.Record(ctx, *a); {
-	case errors.Is(err, ErrTwice):
+	case errors.Is(err, ErrSameTransaction):
 		return r.pause(ctx, "a newer blockhash")
 	case err != nil:
 		return fmt.Errorf("record a transaction: %w", err) // it may be there: the next run finds it
 	}
-	r.Log.InfoContext(ctx, "Signed a transaction", "step", r.step, "payer", a.Payer, "signature", a.Signature, "lamports", a.Lamports(), "recipients", len(a.Transfers), "fee", a.Fee)
+	r.Log.InfoContext(ctx, "sweep transaction signed", "step", r.step, "payer", a.Payer, "signature", a.Signature, "lamports", a.Lamports(), "recipients", len(a.Transfers), "fee", a.Fee)
 	r.send(ctx, a, true)
 	return nil
 }
 
-func (r *run) signed(m *move, hash ledger.Blockhash) (*Attempt, error) {
+func (r *run) newAttempt(m *move, hash ledger.Blockhash) (*Attempt, error) {
 	tx, err := build(m, hash.Hash)
 	if err != nil {
 		return nil, err
@@ -345,8 +345,8 @@ func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	switch {
 	case first && errors.As(err, &refused):
 		r.refused[a.Signature] = true
-		r.Log.WarnContext(ctx, "Sent a transaction that was refused; nothing is signed anew before it is dead", "signature", a.Signature, "error", err)
+		r.Log.WarnContext(ctx, "transaction rejected by preflight; nothing is signed anew before it has expired", "signature", a.Signature, "error", err)
 	case err != nil:
-		r.Log.DebugContext(ctx, "Sent a transaction to no answer", "signature", a.Signature, "error", err)
+		r.Log.DebugContext(ctx, "send timed out; outcome unknown", "signature", a.Signature, "error", err)
 	}
 }

@@ -17,8 +17,8 @@ const (
 	maxTransfers = 16
 )
 
-// holding is what an account holds, in lamports.
-type holding struct {
+// balance is what an account holds, in lamports.
+type balance struct {
 	key      solana.PublicKey
 	lamports uint64
 }
@@ -36,25 +36,25 @@ type move struct {
 // first, so that they end with equal balances, and when those would be below
 // least, which makes no payer usable, nothing is moved and short says so. No moves
 // and no short: there is nothing to do.
-func fundPlan(from, to []holding, o *FundOrder, price uint64) (moves []move, short *Short) {
+func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
 	least := min(max(o.Keep, RentExempt), o.Target)
 	sources := slices.Clone(from)
 	var available uint64
 	for i := range sources {
-		sources[i].lamports = minus(sources[i].lamports, max(o.Keep, RentExempt)+feeOf(price))
+		sources[i].lamports = subtract(sources[i].lamports, max(o.Keep, RentExempt)+feeOf(price))
 		available += sources[i].lamports
 	}
-	slices.SortStableFunc(sources, func(a, b holding) int {
+	slices.SortStableFunc(sources, func(a, b balance) int {
 		return cmp.Or(cmp.Compare(b.lamports, a.lamports), bytes.Compare(a.key[:], b.key[:]))
 	})
 	level := waterLevel(to, available, o.Target)
-	poorest := slices.MinFunc(to, func(a, b holding) int { return cmp.Compare(a.lamports, b.lamports) }).lamports
+	poorest := slices.MinFunc(to, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) }).lamports
 	if poorest < least && level < least {
 		return nil, shortOf(to, sources, available, least)
 	}
 	needs := slices.Clone(to)
 	for i := range needs {
-		needs[i].lamports = minus(level, needs[i].lamports)
+		needs[i].lamports = subtract(level, needs[i].lamports)
 		if level < o.Target && needs[i].lamports < RentExempt {
 			needs[i].lamports = 0 // while the old payers work their balances move: shares are not chased for ever
 		}
@@ -72,10 +72,10 @@ func fundPlan(from, to []holding, o *FundOrder, price uint64) (moves []move, sho
 }
 
 // shortOf says what is missing for every new payer to hold least.
-func shortOf(to, sources []holding, available, least uint64) *Short {
+func shortOf(to, sources []balance, available, least uint64) *Short {
 	var need uint64
 	for _, t := range to {
-		need += minus(least, t.lamports)
+		need += subtract(least, t.lamports)
 	}
 	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
 }
@@ -83,7 +83,7 @@ func shortOf(to, sources []holding, available, least uint64) *Short {
 // fill takes from the source what the needs take, and lowers them by it. An
 // account that does not exist is not made by less than it may hold: a second
 // source's part could be first on the chain.
-func fill(s holding, needs, to []holding) move {
+func fill(s balance, needs, to []balance) move {
 	m := move{from: s.key}
 	for i := range needs {
 		part := min(needs[i].lamports, s.lamports)
@@ -99,9 +99,9 @@ func fill(s holding, needs, to []holding) move {
 
 // waterLevel is the highest balance, up to target, to which available lamports
 // raise all that hold less.
-func waterLevel(to []holding, available, target uint64) uint64 {
+func waterLevel(to []balance, available, target uint64) uint64 {
 	sorted := slices.Clone(to)
-	slices.SortFunc(sorted, func(a, b holding) int { return cmp.Compare(a.lamports, b.lamports) })
+	slices.SortFunc(sorted, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) })
 	var sum uint64
 	for i, h := range sorted {
 		sum += h.lamports
@@ -118,13 +118,13 @@ func waterLevel(to []holding, available, target uint64) uint64 {
 // payer that cannot pay the price goes without a priority fee. left is what
 // cannot be moved: the network lets nobody pay whom the fee alone would leave
 // with less than an account may hold.
-func allPlan(from []holding, to solana.PublicKey, price uint64) (moves []move, left uint64) {
+func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
 	for _, h := range from {
 		p := price
 		if h.lamports < RentExempt+feeOf(p) {
 			p = 0
 		}
-		if part := minus(h.lamports, feeOf(p)); part >= RentExempt {
+		if part := subtract(h.lamports, feeOf(p)); part >= RentExempt {
 			moves = append(moves, move{h.key, []Transfer{{to, part}}, p})
 		} else {
 			left += h.lamports
@@ -133,8 +133,8 @@ func allPlan(from []holding, to solana.PublicKey, price uint64) (moves []move, l
 	return moves, left
 }
 
-// minus subtracts, down to zero.
-func minus(a, b uint64) uint64 {
+// subtract subtracts, down to zero.
+func subtract(a, b uint64) uint64 {
 	if b > a {
 		return 0
 	}

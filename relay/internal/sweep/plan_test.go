@@ -13,10 +13,10 @@ import (
 
 func key(n byte) solana.PublicKey { return solana.PublicKey{n} }
 
-func holdings(first byte, lamports ...uint64) []holding {
-	out := make([]holding, len(lamports))
+func holdings(first byte, lamports ...uint64) []balance {
+	out := make([]balance, len(lamports))
 	for i := range lamports {
-		out[i] = holding{key(first + byte(i)), lamports[i]}
+		out[i] = balance{key(first + byte(i)), lamports[i]}
 	}
 	return out
 }
@@ -131,9 +131,9 @@ func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 }
 
 // kept tells an account that exists.
-func kept(h holding) bool { return h.lamports >= RentExempt }
+func kept(h balance) bool { return h.lamports >= RentExempt }
 
-func sum(of []holding) (n uint64) {
+func sum(of []balance) (n uint64) {
 	for _, h := range of {
 		n += h.lamports
 	}
@@ -141,7 +141,7 @@ func sum(of []holding) (n uint64) {
 }
 
 // land does what the chain does, and fails where it would.
-func land(t *testing.T, from, to []holding, m *move) {
+func land(t *testing.T, from, to []balance, m *move) {
 	t.Helper()
 	source := &from[m.from[0]-1]
 	cost := feeOf(m.price)

@@ -10,19 +10,19 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
-// settleOpen follows the payers' sweeps that are not over, whoever signed them,
+// resolveOpen follows the payers' sweeps that are not over, whoever signed them,
 // until all are: the same bytes are sent until they are final on the chain, or
 // can never land.
-func (r *run) settleOpen(ctx context.Context) error {
+func (r *run) resolveOpen(ctx context.Context) error {
 	for {
 		open, newest, err := r.session.Open(ctx, r.payers(), append(r.payers(), r.to...))
 		if err != nil {
 			return fmt.Errorf("read sweeps: %w", err)
 		}
-		if r.floor = max(r.floor, newest); len(open) == 0 {
+		if r.minContextSlot = max(r.minContextSlot, newest); len(open) == 0 {
 			return nil
 		}
-		waits, err := r.look(ctx, open)
+		waits, err := r.searchAttempts(ctx, open)
 		if err != nil {
 			return err
 		}
@@ -35,9 +35,9 @@ func (r *run) settleOpen(ctx context.Context) error {
 	}
 }
 
-// look judges attempts by one look at the chain, and gives what is waited for;
+// searchAttempts judges attempts by one look at the chain, and gives what is waited for;
 // "" when all are over.
-func (r *run) look(ctx context.Context, open []Attempt) (waits string, err error) {
+func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string, err error) {
 	signatures := make([]solana.Signature, len(open))
 	for i := range open {
 		signatures[i] = open[i].Signature
@@ -49,7 +49,7 @@ func (r *run) look(ctx context.Context, open []Attempt) (waits string, err error
 		waits = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
 	}
 	for i := range open {
-		waiting, err := r.judge(ctx, &open[i], &look, look.Statuses[i])
+		waiting, err := r.resolve(ctx, &open[i], &look, look.Statuses[i])
 		if err != nil {
 			return "", err
 		}
@@ -60,8 +60,8 @@ func (r *run) look(ctx context.Context, open []Attempt) (waits string, err error
 	return waits, nil
 }
 
-// judge acts on what a look says of one attempt, and gives what is waited for.
-func (r *run) judge(ctx context.Context, a *Attempt, l *ledger.Look, st *ledger.Status) (waits string, err error) {
+// resolve acts on what a look says of one attempt, and gives what is waited for.
+func (r *run) resolve(ctx context.Context, a *Attempt, l *ledger.Look, st *ledger.Status) (waits string, err error) {
 	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == ledger.Landed && st.Confirmation.AtLeast(ledger.Finalized):
 		r.result.Transactions++
@@ -87,11 +87,11 @@ func (r *run) judge(ctx context.Context, a *Attempt, l *ledger.Look, st *ledger.
 }
 
 func (r *run) end(ctx context.Context, a *Attempt, end End, slot uint64) error {
-	if err := r.session.Settle(ctx, a.Signature, end, slot); err != nil {
+	if err := r.session.Resolve(ctx, a.Signature, end, slot); err != nil {
 		return fmt.Errorf("settle a sweep: %w", err)
 	}
-	r.floor = max(r.floor, slot)
-	r.Log.InfoContext(ctx, "Settled a transaction", "payer", a.Payer, "signature", a.Signature, "end", end, "lamports", a.Lamports(), "slot", slot)
+	r.minContextSlot = max(r.minContextSlot, slot)
+	r.Log.InfoContext(ctx, "sweep transaction resolved", "payer", a.Payer, "signature", a.Signature, "end", end, "lamports", a.Lamports(), "slot", slot)
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (r *run) end(ctx context.Context, a *Attempt, end End, slot uint64) error {
 // any more and that all that did is final.
 func (r *run) drain(ctx context.Context) error {
 	for {
-		u, err := r.Store.Unsettled(ctx, r.payers())
+		u, err := r.Store.Unresolved(ctx, r.payers())
 		if err != nil {
 			return fmt.Errorf("count attempts: %w", err)
 		}
@@ -113,11 +113,11 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// close brings the payers' ledger up to the end of their history: no relay that
+// completeAccounting brings the payers' ledger up to the end of their history: no relay that
 // serves has their keys any more, so that none would read it.
-func (r *run) close(ctx context.Context) error {
+func (r *run) completeAccounting(ctx context.Context) error {
 	for {
-		complete, err := r.Books.Complete(ctx, r.payers())
+		complete, err := r.Accounting.Complete(ctx, r.payers())
 		switch {
 		case err != nil:
 			err = r.retry(ctx, "bring the old payers' ledger up to it", err)

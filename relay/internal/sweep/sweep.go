@@ -71,9 +71,9 @@ const (
 	EndExpired End = "expired"
 )
 
-// Unsettled is what the database knows of payers' attempts, sweeps apart, that is
+// Unresolved is what the database knows of payers' attempts, sweeps apart, that is
 // not over.
-type Unsettled struct {
+type Unresolved struct {
 	// Open counts attempts that may land; Unfinalized those that landed on a fork
 	// that may still die.
 	Open, Unfinalized int64
@@ -82,7 +82,7 @@ type Unsettled struct {
 }
 
 // Total is their number.
-func (u Unsettled) Total() int64 { return u.Open + u.Unfinalized }
+func (u Unresolved) Total() int64 { return u.Open + u.Unfinalized }
 
 // Key signs for a payer.
 type Key interface {
@@ -110,9 +110,9 @@ type Chain interface {
 // ErrLocked says that another sweep is at work on one of the accounts.
 var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
 
-// ErrTwice says that a transaction is recorded already: the same was signed before
+// ErrSameTransaction says that a transaction is recorded already: the same was signed before
 // with the same blockhash, and is dead.
-var ErrTwice = errors.New("the transaction is recorded already")
+var ErrSameTransaction = errors.New("the transaction is recorded already")
 
 // Store keeps sweeps.
 type Store interface {
@@ -120,7 +120,7 @@ type Store interface {
 	// connection is lost; ErrLocked when another has one of them.
 	Lock(ctx context.Context, accounts []solana.PublicKey) (Session, error)
 	// Unsettled counts the payers' attempts that are not over, sweeps apart.
-	Unsettled(ctx context.Context, payers []solana.PublicKey) (Unsettled, error)
+	Unresolved(ctx context.Context, payers []solana.PublicKey) (Unresolved, error)
 }
 
 // Session is the database as long as the lock holds: when it is lost, nothing can
@@ -129,16 +129,16 @@ type Session interface {
 	// Open gives the payers' attempts that are not over, and the newest slot in
 	// which a sweep from or to any of the accounts landed, 0 for none.
 	Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newest uint64, err error)
-	// Record commits an attempt. A payer has one that is not over at most. ErrTwice
+	// Record commits an attempt. A payer has one that is not over at most. ErrSameTransaction
 	// when it is there already.
 	Record(ctx context.Context, a Attempt) error
 	// Settle ends an attempt; slot is where it landed, 0 when it did not.
-	Settle(ctx context.Context, signature solana.Signature, end End, slot uint64) error
+	Resolve(ctx context.Context, signature solana.Signature, end End, slot uint64) error
 	Close()
 }
 
-// Books bring the fleet's ledger of payers up to the chain.
-type Books interface {
+// Accounting bring the fleet's ledger of payers up to the chain.
+type AccountingReader interface {
 	// Complete reads what is new of the payers' finalized histories and tells
 	// whether that was all, with every lamport up to their present balance.
 	Complete(ctx context.Context, payers []solana.PublicKey) (bool, error)
@@ -153,7 +153,7 @@ const (
 type Options struct {
 	Chain Chain
 	Store Store
-	Books Books
+	Accounting AccountingReader
 	// Price bounds the priority fee.
 	Price submission.PriceRule
 	Log   *slog.Logger
@@ -169,7 +169,7 @@ type Sweeper struct{ Options }
 // New makes a Sweeper. It makes no call.
 func New(o Options) (*Sweeper, error) {
 	switch {
-	case o.Chain == nil || o.Store == nil || o.Books == nil || o.Log == nil || o.Now == nil:
+	case o.Chain == nil || o.Store == nil || o.Accounting == nil || o.Log == nil || o.Now == nil:
 		return nil, errors.New("a sweep needs a chain, a store, the ledger's books, a logger and a clock")
 	case o.Poll < 0 || o.Rebroadcast < 0:
 		return nil, fmt.Errorf("a sweep's pauses are %s and %s: expected none below 0", o.Poll, o.Rebroadcast)

@@ -143,7 +143,7 @@ func (w *world) sweeper(c sweep.Chain) *sweep.Sweeper {
 func (w *world) sweeperTelling(c sweep.Chain, out io.Writer) *sweep.Sweeper {
 	w.Helper()
 	return must[*sweep.Sweeper](w.T)(sweep.New(sweep.Options{
-		Chain: c, Store: w.store.Sweeps(), Books: written{}, Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now,
+		Chain: c, Store: w.store.Sweeps(), Accounting: written{}, Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now,
 		Price: submission.PriceRule{}, Poll: 10 * time.Millisecond, Rebroadcast: 30 * time.Millisecond,
 	}))
 }

@@ -111,7 +111,7 @@ func NewMetrics(b Build) *Metrics {
 	for _, reason := range swap.Reasons() {
 		m.swapWaits.WithLabelValues(reason)
 	}
-	for _, what := range route.HostileWhats() {
+	for _, what := range route.RejectedReasons() {
 		m.routerHostile.WithLabelValues(what)
 	}
 	// A job that has never been done is what an alert on no rise is for.
@@ -196,7 +196,7 @@ func (m *Metrics) Stage(stage string, took time.Duration) {
 // Outcome implements submission.Observer.
 func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
 	m.submissions.WithLabelValues(string(kind), outcome).Inc()
-	if kind == submission.KindSettlement && outcome != "finalized" {
+	if kind == submission.KindSwapExecution && outcome != "finalized" {
 		m.swapsSettled.WithLabelValues(outcome).Inc()
 	}
 }
@@ -238,17 +238,17 @@ func (m *Metrics) BreakerTurned(endpoint, state string) {
 	m.rpcBreaker.WithLabelValues(endpoint, state).Inc()
 }
 
-// RebroadcastLeftOut counts a rebroadcast that the endpoint's budget had no room for.
-func (m *Metrics) RebroadcastLeftOut(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
+// RebroadcastSkipped counts a rebroadcast that the endpoint's budget had no room for.
+func (m *Metrics) RebroadcastSkipped(endpoint string) { m.rpcSkipped.WithLabelValues(endpoint).Inc() }
 
 // Contradicted counts what the endpoint said and others say otherwise.
 func (m *Metrics) Contradicted(endpoint string) { m.rpcDisputes.WithLabelValues(endpoint).Inc() }
 
-// Nudged counts a notification of the endpoint.
-func (m *Metrics) Nudged(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }
+// Notified counts a notification of the endpoint.
+func (m *Metrics) Notified(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }
 
-// SwapWaited counts a swap put off, by one of a fixed set of reasons.
-func (m *Metrics) SwapWaited(reason string) { m.swapWaits.WithLabelValues(reason).Inc() }
+// SwapDeferred counts a swap put off, by one of a fixed set of reasons.
+func (m *Metrics) SwapDeferred(reason string) { m.swapWaits.WithLabelValues(reason).Inc() }
 
 // RouterCalled implements router.Observer.
 func (m *Metrics) RouterCalled(call, outcome string, took time.Duration) {
@@ -261,9 +261,9 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 	m.routerRequests.WithLabelValues(call, kind).Inc()
 }
 
-// RouterHostile implements router.Observer, and counts what is found hostile
+// RouteRejected implements router.Observer, and counts what is found hostile
 // later: what is one of route.HostileWhats.
-func (m *Metrics) RouterHostile(what string) { m.routerHostile.WithLabelValues(what).Inc() }
+func (m *Metrics) RouteRejected(what string) { m.routerHostile.WithLabelValues(what).Inc() }
 
 // The outcomes of a run of upkeep.
 const (

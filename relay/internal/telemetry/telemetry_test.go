@@ -109,9 +109,9 @@ func TestMetricsCount(t *testing.T) {
 	m.Poll(200, false)
 	m.Poll(1, true)
 	m.BreakerTurned("a", "open")
-	m.RebroadcastLeftOut("a")
+	m.RebroadcastSkipped("a")
 	m.Contradicted("a")
-	m.Nudged("b")
+	m.Notified("b")
 	m.UpkeepRan("ledger", time.Millisecond, nil)
 	m.UpkeepRan("ledger", time.Millisecond, errors.New("no"))
 	m.Deleted("submissions", 1000)
@@ -206,12 +206,12 @@ relaypool_tree_self_check 1
 func TestSwapsAndTheirRouterCount(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{})
-	m.Outcome(submission.KindSettlement, "refunded")
-	m.Outcome(submission.KindSettlement, "finalized") // of one that was counted already
+	m.Outcome(submission.KindSwapExecution, "refunded")
+	m.Outcome(submission.KindSwapExecution, "finalized") // of one that was counted already
 	m.RouterCalled("quote", "ok", time.Millisecond)
 	m.RouterCalled("quote", "rate_limited", time.Millisecond)
 	m.RouterSkipped("quote", "breaker_open")
-	m.RouterHostile("program")
+	m.RouteRejected("program")
 	want := `
 # HELP relaypool_swaps_settled_total ` + contract.MetricSwapsSettled.Help + `
 # TYPE relaypool_swaps_settled_total counter
@@ -229,7 +229,7 @@ relaypool_router_requests_total{call="quote",outcome="rate_limited"} 1
 	if got := testutil.ToFloat64(m.routerHostile.WithLabelValues("program")); got != 1 {
 		t.Errorf("%v hostile answers, want 1", got)
 	}
-	if got, want := testutil.CollectAndCount(m.routerHostile), len(route.HostileWhats()); got != want {
+	if got, want := testutil.CollectAndCount(m.routerHostile), len(route.RejectedReasons()); got != want {
 		t.Errorf("%d series of hostile answers, want %d", got, want)
 	}
 	families, err := m.Registry.Gather()
