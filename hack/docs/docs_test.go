@@ -280,8 +280,8 @@ func TestLogLinesAreWritten(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	source := sources(t)
 	for where, lines := range map[string][][]string{
-		"its section Log lines": regexp.MustCompile("`([A-Z][^`]+)`").FindAllStringSubmatch(section, -1),
-		"its pages":             regexp.MustCompile("`([A-Z][a-z]+ [^`\n]+)`").FindAllStringSubmatch(page, -1),
+		"its section Log lines": regexp.MustCompile("(?m)^\\| [a-z]+ \\| `([^`]+)`").FindAllStringSubmatch(section, -1),
+		"its pages":             regexp.MustCompile("(?m)^- \\*\\*Log[:,]?\\*\\* ?`([^`]+)`").FindAllStringSubmatch(page, -1),
 	} {
 		if len(lines) == 0 {
 			t.Errorf("docs/operations.md names no log lines in %s", where)

@@ -33,6 +33,7 @@ var (
 		"./relay/internal/telemetry",
 	}
 	domains = []string{
+		"./relay/internal/admission",
 		"./relay/internal/commitments",
 		"./relay/internal/spending",
 		"./relay/internal/submission",

@@ -90,7 +90,7 @@ func ShieldPoolV1() *Profile {
 		Mints:            []Mint{{Address: solana.WrappedSol, Field: wrappedSOLField()}},
 		Fees:             Fees{Base: 5_000_000, Numerator: 3, Denominator: 1000, MinDeposit: 10_000_000},
 		ExtData:          ExtDataOpaque,
-		RecipientMinimum: 890_880,
+		RecipientMinimum: RentExempt,
 		SwapTimeout:      200,
 		RootHistory:      100,
 		SignInMessages:   []string{DefaultSignInMessage},

@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // lagAllowed is by how many slots an endpoint may be behind the best: two
@@ -356,9 +357,6 @@ func (p *probe) compare(ctx context.Context, client *chain.Client) []poolcheck.C
 const (
 	// slotsAnHour at the 400 milliseconds that the network means a slot to be.
 	slotsAnHour = uint64(time.Hour / slotTime)
-	// transactCost is what a Transact costs its payer: the rent of two nullifier
-	// accounts, and a signature.
-	transactCost = 2*890_880 + 5_000
 )
 
 func (p *probe) payer(ctx context.Context, client *chain.Client, slot uint64, address solana.PublicKey, lamports uint64, known bool) probedPayer {
@@ -367,7 +365,7 @@ func (p *probe) payer(ctx context.Context, client *chain.Client, slot uint64, ad
 		return out
 	}
 	minimum := p.flags.FeePayerMinBalance
-	transactions := (max(lamports, minimum) - minimum) / transactCost
+	transactions := (max(lamports, minimum) - minimum) / shieldpool.TransactCost
 	out.State, out.Remedy, out.Lamports, out.Transactions = poolcheck.OK, "", &lamports, &transactions
 	if lamports < minimum {
 		out.State, out.Remedy = poolcheck.Failed, fmt.Sprintf("send at least %d lamports to %s", minimum-lamports, address)

@@ -167,7 +167,7 @@ func TestProbeOfAPoolThatIsWell(t *testing.T) {
 	}
 	payer := r.Payers[0]
 	if payer.State != poolcheck.OK || payer.Address != p.payer.PublicKey().String() || payer.Lamports == nil || payer.Transactions == nil ||
-		*payer.Transactions != (*payer.Lamports-50_000_000)/transactCost || payer.Runway == nil || *payer.Runway <= 0 {
+		*payer.Transactions != (*payer.Lamports-50_000_000)/shieldpool.TransactCost || payer.Runway == nil || *payer.Runway <= 0 {
 		t.Errorf("got payer %+v, want its balance, what it pays for and a runway from what it spent", payer)
 	}
 

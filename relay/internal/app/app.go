@@ -70,20 +70,20 @@ type App struct {
 	// table is the relay's own lookup table; nil for none.
 	table *shieldpool.LookupTable
 	// router is nil for a relay that takes no swaps; swaps carries on those of all.
-	router   *router.Client
-	swaps    *swap.Planner
-	pool     *chain.PoolReader
-	payers   *feepayer.Payers
-	caps     *spending.Caps
-	ledger   *spending.Reconciler
-	accounting    *accountingCache
-	leaves   *commitments.Follower
+	router     *router.Client
+	swaps      *swap.Planner
+	pool       *chain.PoolReader
+	payers     *feepayer.Payers
+	caps       *spending.Caps
+	ledger     *spending.Reconciler
+	accounting *accountingCache
+	leaves     *commitments.Follower
 	reader     *submission.Reader
-	engine   *submission.Engine
-	chainGate     *chainGate
-	checks   *poolChecks
-	backlog  *backlogCache
-	swapSums *swapCache
+	engine     *submission.Engine
+	chainGate  *chainGate
+	checks     *poolChecks
+	backlog    *backlogCache
+	swapSums   *swapCache
 	// open is set once the relay is configured and migrated.
 	open, draining atomic.Bool
 	// details answers GET /backlog and GET /health on the operations port, once open.

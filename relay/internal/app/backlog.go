@@ -15,10 +15,10 @@ const backlogAge = 2 * time.Second
 // follow each other closely, and for /health.
 type backlogCache struct {
 	reader *submission.Reader
-	mu   sync.Mutex
-	last submission.Backlog
-	ok   bool
-	at   time.Time
+	mu     sync.Mutex
+	last   submission.Backlog
+	ok     bool
+	at     time.Time
 }
 
 func newBacklogCache(d *submission.Reader) *backlogCache { return &backlogCache{reader: d} }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -30,7 +31,7 @@ type chainReader interface {
 // chainGate lets submissions in once the chain is known to be the one that the
 // configuration means: the wrong one would take proofs for another's money.
 type chainGate struct {
-	admission *submission.Admission
+	admission *admission.Admission
 	chain     chainReader
 	want      solana.Hash
 	keyHash   [32]byte

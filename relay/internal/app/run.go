@@ -78,7 +78,7 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	a.draining.Store(true)
 	a.engine.Close() // what is accepted from here on is another process's
-	a.reader.Close()   // clients that wait are told where to follow what they submitted
+	a.reader.Close() // clients that wait are told where to follow what they submitted
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()
 	keeping.Wait()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
@@ -138,7 +139,7 @@ func (a *App) openSubmissions(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.chainGate.admission, err = submission.NewAdmission(submission.AdmissionOptions{
+	a.chainGate.admission, err = admission.New(admission.Options{
 		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, ProofA: signs,
 		Observer: a.metrics, Engine: a.engine, Now: time.Now, NewID: uuid.New,
 	})

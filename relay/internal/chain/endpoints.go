@@ -367,5 +367,5 @@ type noObserver struct{}
 func (noObserver) Called(string, string, string, time.Duration) {}
 func (noObserver) BreakerChanged(string, judge.State)           {}
 func (noObserver) RebroadcastSkipped(string)                    {}
-func (noObserver) Notified(string)                                {}
+func (noObserver) Notified(string)                              {}
 func (noObserver) Contradicted(string)                          {}

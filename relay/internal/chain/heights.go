@@ -67,7 +67,7 @@ func (b block) with(other block) agreement {
 type heights struct {
 	slack uint64
 
-	mu   sync.Mutex
+	mu      sync.Mutex
 	reports []heightReport // by endpoint
 	// agreed is the newest agreement, at its time, and upheld the last time that an
 	// answer was within it; zero before there is one.

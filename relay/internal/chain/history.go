@@ -14,9 +14,6 @@ import (
 )
 
 const (
-	// lamportsPerSignature is what the network takes for each signature (Solana:
-	// fixed since fee markets came); what a transaction paid above is its priority fee.
-	lamportsPerSignature = 5000
 	// maxHistory bounds the transactions that are listed of one address. Anybody
 	// can lengthen the list of a nullifier's, at 5000 lamports each.
 	maxHistory = 100_000
@@ -82,7 +79,7 @@ func (c *Client) payment(ctx context.Context, signature solana.Signature, accoun
 	}
 	return &ledger.Payment{
 		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
-		Fee: tx.fee, SignatureFees: min(tx.fee, lamportsPerSignature*tx.signatures),
+		Fee: tx.fee, SignatureFees: min(tx.fee, shieldpool.SignatureFee*tx.signatures),
 		Before: tx.pre[i], After: tx.post[i],
 	}, nil
 }

@@ -60,13 +60,13 @@ type PoolOptions struct {
 // Errors are refusals: pool_not_initialised when the tree account is not there
 // or not the program's and never was, chain_unavailable when it could not be read.
 type PoolReader struct {
-	accounts AccountReader
-	pool     *shieldpool.Pool
-	now      func() time.Time
+	accounts     AccountReader
+	pool         *shieldpool.Pool
+	now          func() time.Time
 	corroborated func(uint64) bool
-	interval time.Duration
-	changed  func(ledger.Snapshot, error)
-	mints    map[string]bool
+	interval     time.Duration
+	changed      func(ledger.Snapshot, error)
+	mints        map[string]bool
 	// everywhere is nil when there is only one endpoint.
 	everywhere func(context.Context, solana.PublicKey) []AccountAt
 

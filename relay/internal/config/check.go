@@ -31,8 +31,6 @@ const (
 	// maxWait keeps a waiting client below the usual patience of proxies in between.
 	maxWait = 10 * time.Minute
 	maxPort = 1<<16 - 1
-	// leastCap pays for one Transact: the rent of two nullifier accounts and a signature.
-	leastCap = 2*890_880 + 5_000
 	// minRetention is how long an idempotency key replays its submission's outcome.
 	minRetention = 24 * time.Hour
 )
@@ -251,8 +249,8 @@ func (s Serve) checkNumbers() (problems []error) {
 		flag     string
 		lamports uint64
 	}{{"spend-cap-hour", s.SpendCapHour}, {"spend-cap-day", s.SpendCapDay}, {"spend-cap-transfers-day", s.SpendCapTransfersDay}} {
-		if c.lamports != 0 && c.lamports < leastCap {
-			note(c.flag, "expected 0, for no cap, or at least the %d lamports that one Transact costs, received %d", leastCap, c.lamports)
+		if c.lamports != 0 && c.lamports < shieldpool.TransactCost {
+			note(c.flag, "expected 0, for no cap, or at least the %d lamports that one Transact costs, received %d", shieldpool.TransactCost, c.lamports)
 		}
 	}
 	if s.Database.MaxConnections < minConnections {

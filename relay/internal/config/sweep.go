@@ -9,10 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/commandline"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
-
-// leastBalance is what an account without data has to hold to exist, in lamports.
-const leastBalance = 890_880
 
 // Sweep holds the flags that all steps of relay sweep have. Those that relay
 // serve has too mean the same, but for the genesis hash, which is required.
@@ -77,8 +75,8 @@ func (s Sweep) Load(more ...error) (*Move, error) {
 
 // CheckBalance refuses an amount of lamports that no account may hold.
 func CheckBalance(flag string, lamports uint64) error {
-	if lamports < leastBalance {
-		return flagProblem(flag, "expected at least the %d lamports that an account has to hold to exist, received %d", leastBalance, lamports)
+	if lamports < shieldpool.RentExempt {
+		return flagProblem(flag, "expected at least the %d lamports that an account has to hold to exist, received %d", shieldpool.RentExempt, lamports)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type account struct {
 	// settled is what attempts cost that were settled since the reading began, and
 	// unread its sum.
 	released []expense
-	unread  uint64
+	unread   uint64
 
 	breaker breaker
 	dry     bool // as was logged last

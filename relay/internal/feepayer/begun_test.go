@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold: below that the network refuses
@@ -15,8 +16,8 @@ func TestWhatWasBegunLeavesAPayerWhatAnAccountHasToHold(t *testing.T) {
 		holds uint64
 		want  refusal.Code
 	}{
-		"the cost and what an account has to hold": {cost + leastBalance, ""},
-		"a lamport less": {cost + leastBalance - 1, refusal.FeePayerEmpty},
+		"the cost and what an account has to hold": {cost + shieldpool.RentExempt, ""},
+		"a lamport less": {cost + shieldpool.RentExempt - 1, refusal.FeePayerEmpty},
 		"the cost alone": {cost, refusal.FeePayerEmpty},
 	}
 	for name, test := range tests {

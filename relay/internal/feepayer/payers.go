@@ -11,6 +11,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // MaxKeys is how many payers there may be: one call reads all their balances,
@@ -137,7 +139,7 @@ func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error) {
 	minimum := p.minBalance
 	if begun {
-		minimum = lamports + leastBalance
+		minimum = lamports + shieldpool.RentExempt
 	}
 	if a := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
@@ -148,10 +150,6 @@ func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (Payer, 
 	}
 	return nil, p.refuse(lamports, err)
 }
-
-// leastBalance is what an account has to hold that holds anything, in lamports
-// (Solana's rent exemption of an empty account).
-const leastBalance = 890_880
 
 // Ready refuses, as Pick does and with the same reads, what no payer could pay
 // now. It reserves nothing.

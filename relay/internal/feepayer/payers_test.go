@@ -405,10 +405,10 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 			"Stopped using a fee payer that fell below its minimum":      2,
 			"payer=" + p.Keys()[0].String() + " lamports=50 minimum=100": 1,
 			"payer=" + p.Keys()[1].String() + " lamports=60 minimum=100": 1,
-			"Ran out of fee payers":                  1,
-			"Resumed paying":                         1,
+			"Ran out of fee payers":          1,
+			"Resumed paying":                 1,
 			"funded fee payer is used again": 1,
-			"Could not read":                         0,
+			"Could not read":                 0,
 		} {
 			if got := strings.Count(out.String(), text); got != want {
 				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, out.String())

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
@@ -91,7 +92,7 @@ func earnest(t *testing.T) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admission, err := submission.NewAdmission(submission.AdmissionOptions{
+	admission, err := admission.New(admission.Options{
 		Store: store, Pool: pool, State: struct{ submission.PoolState }{}, Payers: noPayers{}, Spending: struct{ submission.Spending }{},
 		Key: new(groth16.Key), ProofA: signs, Observer: struct{ submission.Observer }{}, Engine: new(submission.Engine), Now: time.Now, NewID: uuid.New,
 	})

@@ -37,13 +37,8 @@ func Kinds() []Kind {
 	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindSweep, KindFailed, KindReceived, KindUnknown}
 }
 
-// What the accounts cost that a transaction of the relay's makes, in lamports: a
-// Transact's two nullifiers, a swap's state, a token account.
-const (
-	transactRent  = 2 * 890_880
-	swapStateRent = 2_011_440
-	tokenRent     = 2_039_280
-)
+// transactRent is that of a call's two nullifiers, in lamports.
+const transactRent = 2 * shieldpool.RentExempt
 
 // Amounts are lamports by what they were spent on. Fee is what signatures cost
 // and PriorityFee the rest of the network's fee. Rent is what accounts cost that
@@ -167,14 +162,14 @@ func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
 func rentOf(a *Attempt) (low, high int64) {
 	switch a.Purpose {
 	case submission.PurposeExecute:
-		return -swapStateRent, tokenRent // that of the recipient's new account
+		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // that of the recipient's new account
 	case submission.PurposeRefund:
 		return 0, 0
 	case "accounts": // of an earlier release, which made a swap's token accounts apart
-		return 0, 3 * tokenRent
+		return 0, 3 * shieldpool.TokenAccountRent
 	}
 	if a.Kind == shieldpool.KindSwap {
-		return 0, transactRent + swapStateRent
+		return 0, transactRent + shieldpool.SwapStateRent
 	}
 	return 0, transactRent
 }

@@ -90,8 +90,8 @@ func TestEnter(t *testing.T) {
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 27_840},
 		},
 		"what an execution costs above an account's rent is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - tokenRent - 9, attempt: leg(submission.PurposeExecute),
-			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: tokenRent, Other: 9},
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: leg(submission.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: shieldpool.TokenAccountRent, Other: 9},
 		},
 		"an execution that failed cost its fee": {
 			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(submission.PurposeExecute),

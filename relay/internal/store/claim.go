@@ -25,13 +25,13 @@ const (
 	claimHead = `
 WITH picked AS MATERIALIZED (
 	SELECT s.id, s.epoch FROM submissions s WHERE `
-	claimFree     = `s.lease_owner IS NULL AND s.due_at <= now()`
-	claimOpen     = `s.state IN ('pending', 'processing') AND ` + claimFree
-	claimDue      = claimOpen + ` AND s.root_seq < ` + lastRootSeq + ` AND s.kind IN (` + firstLegs + `)`
+	claimFree         = `s.lease_owner IS NULL AND s.due_at <= now()`
+	claimOpen         = `s.state IN ('pending', 'processing') AND ` + claimFree
+	claimDue          = claimOpen + ` AND s.root_seq < ` + lastRootSeq + ` AND s.kind IN (` + firstLegs + `)`
 	claimExecutionDue = claimOpen + ` AND s.kind = 'settlement'`
-	claimLanded   = `s.state = 'completed' AND NOT s.finalized AND ` + claimFree + ` AND s.kind IN (` + firstLegs + `, 'settlement')`
-	claimAlive    = ` AND EXISTS (SELECT FROM workers w WHERE w.id = $1 AND w.until > now())`
-	claimTail     = ` LIMIT $2 FOR UPDATE SKIP LOCKED
+	claimLanded       = `s.state = 'completed' AND NOT s.finalized AND ` + claimFree + ` AND s.kind IN (` + firstLegs + `, 'settlement')`
+	claimAlive        = ` AND EXISTS (SELECT FROM workers w WHERE w.id = $1 AND w.until > now())`
+	claimTail         = ` LIMIT $2 FOR UPDATE SKIP LOCKED
 ), s AS (
 	UPDATE submissions s SET lease_owner = $1, epoch = s.epoch + 1, state = CASE s.state WHEN 'pending' THEN 'processing' ELSE s.state END
 	FROM picked, submissions seen WHERE s.id = picked.id AND seen.id = picked.id AND seen.epoch = picked.epoch
@@ -60,7 +60,7 @@ ORDER BY `
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
 	claimExecutionsSQL = claimHead + claimExecutionDue + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
-	claimLandedSQL      = claimHead + claimLanded + claimAlive + ` ORDER BY ` + byArrival + claimTail + byArrival + thenByAttempt
+	claimLandedSQL     = claimHead + claimLanded + claimAlive + ` ORDER BY ` + byArrival + claimTail + byArrival + thenByAttempt
 )
 
 // Claim implements submission.Store. Among those of one root it takes the one

@@ -100,7 +100,9 @@ func TestNothingOfASwapIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 			for what, write := range map[string]func() error{
 				"note":   func() error { return s.UpdateSwap(ctx, l, submission.PhaseFunded, 9) },
 				"record": func() error { return s.RecordAttempt(ctx, l, attemptFor(2, submission.PurposeExecute)) },
-				"bury":   func() error { return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}}}) },
+				"bury": func() error {
+					return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}}})
+				},
 				"complete": func() error {
 					return oneLease(s.Complete(ctx, []submission.Landing{end}))
 				},

@@ -78,8 +78,8 @@ type ListedSwap struct {
 	// Waits is what it waits for; "" for nothing. DueIn is when it is tried again,
 	// 0 when it is due; Held says that a process has it in hand.
 	HeldBy string
-	DueIn time.Duration
-	Held  bool
+	DueIn  time.Duration
+	Held   bool
 	// Tries counts steps since the last progress that ended in an error; Attempts
 	// what was signed, of which Live may still land.
 	Tries, Attempts, Live int

@@ -50,7 +50,7 @@ const upkeepQueue = "upkeep"
 const (
 	// upkeepPoll is how often a process looks for jobs of which no notification
 	// came; restartDelay is the pause after a start that failed.
-	upkeepPoll = 5 * time.Second
+	upkeepPoll   = 5 * time.Second
 	restartDelay = time.Second
 )
 

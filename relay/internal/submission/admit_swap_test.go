@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
@@ -761,7 +762,7 @@ func TestNoteBoundsOfARelayWithItsOwnLookupTable(t *testing.T) {
 		t.Errorf("bounds of legacy transactions (-want +got):\n%s", diff)
 	}
 	r.Engine.Table = &shieldpool.LookupTable{Address: solana.PublicKey{9}, Addresses: w.pool.Constant()}
-	with, err := submission.NewAdmission(r.AdmissionOptions)
+	with, err := admission.New(r.Admission.Options)
 	must(t, err)
 	if n := with.NoteBounds()[shieldpool.KindSwap]; n != 273 {
 		t.Errorf("a swap's notes have %d bytes beside a lookup table, want 273", n)

@@ -135,9 +135,9 @@ func (e *Engine) finishStep(ctx context.Context, c *Claimed, p *progress, s step
 	}
 	switch s {
 	case stepFailSpent:
-		return e.fail(ctx, c, nullifierSpent(p.spent))
+		return e.fail(ctx, c, NullifierSpent(p.spent))
 	case stepFailRoot:
-		return e.fail(ctx, c, staleRoot(c.Call.Inputs.Root, p.tree.Root).Because(p.cause()))
+		return e.fail(ctx, c, StaleRoot(c.Call.Inputs.Root, p.tree.Root).Because(p.cause()))
 	default:
 		return e.fail(ctx, c, e.classRefusal(ctx, c, p))
 	}

@@ -55,7 +55,7 @@ type EngineOptions struct {
 	Payers   FeePayers
 	Spending Spending
 	Leaves   LeafIndex
-	ProofA    *ProofAPolicy
+	ProofA   *ProofAPolicy
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -81,12 +81,12 @@ type Engine struct {
 	price    *priceCache
 	tracker  *tracker
 	recorder *recorder
-	capacity    capacity
+	capacity capacity
 	// settlements are the places of swaps' second legs, and settling tells of one that is due.
 	executionCapacity capacity
-	executionsDue    chan struct{}
-	paused        queuePause
-	failedNotes    failedNotes
+	executionsDue     chan struct{}
+	paused            queuePause
+	failedNotes       failedNotes
 	// deaf is about transactions that no endpoint takes.
 	outage sendOutage
 	// alive is since when this process's leases have not lapsed.
@@ -98,7 +98,7 @@ type Engine struct {
 	// nudged brings the next claim forward; waking the news to other processes.
 	claimSoon, othersNeeded chan struct{}
 	// seen is the newest slot at which the tree was seen to change; seeing tells.
-	highestTreeSlot   atomic.Uint64
+	highestTreeSlot atomic.Uint64
 	treeSlotChanged chan struct{}
 	// stopping ends when nothing new is to be taken up; running steps then have
 	// half a lease to finish.

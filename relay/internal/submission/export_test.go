@@ -3,8 +3,6 @@ package submission
 import (
 	"context"
 	"slices"
-
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // The hooks of this file let a test drive an engine by hand, one move at a
@@ -79,30 +77,4 @@ func (e *Engine) Quiet(but ...Lease) bool {
 		}
 	}
 	return true
-}
-
-// Judge is Submit up to the commit, for a call whose bytes and proof were found
-// good; earlier is the submission that it repeats.
-func (a *Admission) Judge(ctx context.Context, call *shieldpool.Call) (s, earlier *Submission, err error) {
-	s = &Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: Pending, Call: call, ProofAEncoding: "plain"}
-	if earlier, err := a.Store.FindRepeated(ctx, s, nil); err != nil || earlier != nil {
-		return nil, earlier, err
-	}
-	place, err := a.findRoot(ctx, call.Inputs.Root)
-	if err != nil {
-		return nil, nil, err
-	}
-	s.RootSeq = place.seq
-	if err := a.checkQueue(ctx, place); err != nil {
-		return nil, nil, err
-	}
-	if err := a.checkNotes(ctx, call); err != nil {
-		return nil, nil, err
-	}
-	return s, nil, a.checkFunds(ctx, call)
-}
-
-// AcceptJudged is the rest of Submit.
-func (a *Admission) AcceptJudged(ctx context.Context, s *Submission) (*Submission, error) {
-	return a.accept(ctx, s, nil)
 }

@@ -9,14 +9,15 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // heldError marks a reason that is the deployment's and not the submission's: it
 // waits, and says what for. With whole set, all submissions wait for the same.
 type heldError struct {
-	reason string
-	pausesQueue  bool
-	cause  error
+	reason      string
+	pausesQueue bool
+	cause       error
 	// pause is when it is tried again; 0 for Timing.Hold.
 	retryAfter time.Duration
 }
@@ -47,7 +48,7 @@ func heldByRefusal(c *Claimed, err error) error {
 
 // queuePause is why the whole queue waits.
 type queuePause struct {
-	mu  sync.Mutex
+	mu      sync.Mutex
 	current string
 }
 
@@ -79,7 +80,7 @@ func (h *queuePause) reason() string {
 // is signed is then sent again and again, and more processes would not help.
 type sendOutage struct {
 	// least is for how long sends have to fail.
-	minDuration       time.Duration
+	minDuration time.Duration
 	mu          sync.Mutex
 	since, last time.Time
 	failures    int
@@ -211,7 +212,7 @@ func (e *Engine) tryResume(ctx context.Context) {
 	case refusal.FeePayerEmpty:
 		call, cancel := context.WithTimeout(ctx, e.Timing.Lease)
 		defer cancel()
-		err = e.Payers.Ready(call, 2*nullifierRent+signatureFee)
+		err = e.Payers.Ready(call, 2*shieldpool.RentExempt+shieldpool.SignatureFee)
 	case refusal.PoolNotInitialised, refusal.ChainUnavailable:
 		err = e.poolUnreadable(ctx)
 	default:

@@ -9,6 +9,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // purse is fee payers of which the best holds so much.
@@ -28,21 +29,21 @@ func (p purse) Ready(_ context.Context, lamports uint64) error {
 // held again by the first that makes two nullifiers.
 func TestAQueueGoesOnWhenAnyTransactionCanBePaid(t *testing.T) {
 	t.Parallel()
-	const dearest = 2*nullifierRent + signatureFee
+	const dearest = 2*shieldpool.RentExempt + shieldpool.SignatureFee
 	for name, test := range map[string]struct {
 		lamports uint64
 		want     string
 	}{
 		"a payer that can make two nullifiers":   {dearest, ""},
 		"one that lacks a lamport for that":      {dearest - 1, string(refusal.FeePayerEmpty)},
-		"one that can make a single nullifier":   {nullifierRent + signatureFee, string(refusal.FeePayerEmpty)},
+		"one that can make a single nullifier":   {shieldpool.RentExempt + shieldpool.SignatureFee, string(refusal.FeePayerEmpty)},
 		"one that has been emptied to the limit": {0, string(refusal.FeePayerEmpty)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := &Engine{
 				EngineOptions: EngineOptions{Payers: purse{lamports: test.lamports}, Now: time.Now, Timing: DefaultTiming(), Log: slog.New(slog.DiscardHandler)},
-				claimSoon:        make(chan struct{}, 1),
+				claimSoon:     make(chan struct{}, 1),
 			}
 			e.paused.set(string(refusal.FeePayerEmpty))
 			e.tryResume(t.Context())

@@ -12,33 +12,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-const (
-	// nullifierRent is what a nullifier's account costs, in lamports, never returned.
-	nullifierRent = 890_880
-	// swapStateRent and tokenAccountRent are those of a swap's state and of a token
-	// account, in lamports. The execution gives the state's back, and those of the
-	// state's two token accounts; a refund gives the state's to the recipient.
-	swapStateRent    = 2_011_440
-	tokenAccountRent = 2_039_280
-	// SwapUpfrontCost is the most that a swap's second leg takes for rent, in lamports.
-	SwapUpfrontCost = 3 * tokenAccountRent
-	// signatureFee is the network's fee for one signature, in lamports.
-	signatureFee = 5000
-)
-
-// rentOf is what the accounts cost that a call makes, in lamports.
-func rentOf(c *shieldpool.Call) (lamports uint64) {
-	for i := range c.Inputs.Nullifiers {
-		if c.Inputs.HasNullifier(i) {
-			lamports += nullifierRent
-		}
-	}
-	if c.Swap != nil {
-		lamports += swapStateRent
-	}
-	return lamports
-}
-
 // reservation is what a payer keeps for an attempt.
 type reservation struct {
 	signature solana.Signature
@@ -64,7 +37,7 @@ func (e *Engine) releaseReservations(c *Claimed, over func(solana.Signature) boo
 // the first send. Without follow and error it would fail, which p then tells.
 func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) (follow bool, err error) {
 	price := e.price.current(ctx, e.Chain, e.Pool)
-	cost := d.Rent + signatureFee + shieldpool.Compute{Limit: e.compute.limit(computeKind(c, d.Purpose)), Price: price}.PriorityFee()
+	cost := d.Rent + shieldpool.SignatureFee + shieldpool.Compute{Limit: e.compute.limit(computeKind(c, d.Purpose)), Price: price}.PriorityFee()
 	// What a swap holds is the recipient's: no cap stands between its legs, so that the
 	// caps are asked for both with the first.
 	var ahead uint64
@@ -115,7 +88,7 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 // recipient's token account. One that costs more brings back the rent of the state.
 func (e *Engine) secondLegCost(price uint64) (lamports uint64) {
 	limit := e.compute.limit(computeKind(nil, PurposeExecute))
-	return tokenAccountRent + signatureFee + shieldpool.Compute{Limit: limit, Price: price}.PriorityFee()
+	return shieldpool.TokenAccountRent + shieldpool.SignatureFee + shieldpool.Compute{Limit: limit, Price: price}.PriorityFee()
 }
 
 // computeKind is the shape of a transaction, as compute limits are kept.
@@ -128,7 +101,7 @@ func computeKind(c *Claimed, p Purpose) shieldpool.Kind {
 
 // transact drafts the client's own call.
 func (e *Engine) transact(c *Claimed) *Draft {
-	return &Draft{Purpose: PurposeTransact, Rent: rentOf(c.Call), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+	return &Draft{Purpose: PurposeTransact, Rent: c.Call.Rent(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 		return e.Pool.Transaction(payer, c.Call, compute, hash, e.Table)
 	}}
 }
@@ -185,8 +158,8 @@ func unsigned(d *Draft, payer solana.PublicKey) ([]byte, error) {
 	return raw, nil
 }
 
-// Try runs a call on the chain without sending it: nil when it would succeed.
-func (e *Engine) Try(ctx context.Context, call *shieldpool.Call) (failure *shieldpool.TransactionError, err error) {
+// tryCall simulates a call: nil when it would succeed.
+func (e *Engine) tryCall(ctx context.Context, call *shieldpool.Call) (failure *shieldpool.TransactionError, err error) {
 	draft := e.transact(&Claimed{Submission: &Submission{Call: call}})
 	for _, payer := range e.Payers.Keys() {
 		raw, err := unsigned(draft, payer)
@@ -231,7 +204,7 @@ func (e *Engine) sign(ctx context.Context, c *Claimed, d *Draft, payer Payer, co
 		return nil, fmt.Errorf("encode transaction: %w", err)
 	}
 	e.Observer.Stage("sign", e.Now().Sub(began))
-	fee := signatureFee + compute.PriorityFee()
+	fee := shieldpool.SignatureFee + compute.PriorityFee()
 	return &Attempt{
 		Signature: sig, Raw: raw, FeePayer: payer.PublicKey(), Blockhash: hash.Hash, BlockhashSlot: hash.Slot,
 		LastValidBlockHeight: hash.LastValidBlockHeight, CreatedAt: began, Purpose: d.Purpose, Cost: d.Rent + fee, Fee: fee,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -50,15 +51,15 @@ func (m *model) overlap(p *modelProcess) {
 	if m.rand.IntN(4) == 0 {
 		two = one
 	}
-	first, _, err := p.admission.Judge(m.t.Context(), one)
-	second, _, err2 := q.admission.Judge(m.t.Context(), two)
+	first, _, err := p.admission.Check(m.t.Context(), one, groth16.Plain, nil)
+	second, _, err2 := q.admission.Check(m.t.Context(), two, groth16.Plain, nil)
 	if err == nil {
-		first, err = p.admission.AcceptJudged(m.step(), first)
+		first, err = p.admission.Accept(m.step(), first, nil)
 		p.settle()
 	}
 	m.answered(p, one, modelSender{}, first, err)
 	if err2 == nil {
-		second, err2 = q.admission.AcceptJudged(m.step(), second)
+		second, err2 = q.admission.Accept(m.step(), second, nil)
 		q.settle()
 	}
 	m.answered(q, two, modelSender{}, second, err2)

@@ -13,6 +13,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -29,7 +30,7 @@ type modelProcess struct {
 	key    solana.PrivateKey
 
 	engine    *submission.Engine
-	admission *submission.Admission
+	admission *admission.Admission
 
 	mu sync.Mutex
 	// dead: the process has been killed, and nothing that it still does counts.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -272,13 +273,13 @@ func TestRuleUniqueIndex(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
 		one, two := w.call(0, 2), w.call(0, 2)
 		two.Inputs.Nullifiers[1] = one.Inputs.Nullifiers[0]
-		first, _, err := a.admission.Judge(t.Context(), one)
+		first, _, err := a.admission.Check(t.Context(), one, groth16.Plain, nil)
 		modelMust(t, err)
-		second, _, err := b.admission.Judge(t.Context(), two)
+		second, _, err := b.admission.Check(t.Context(), two, groth16.Plain, nil)
 		modelMust(t, err)
-		_, err = a.admission.AcceptJudged(w.step(), first)
+		_, err = a.admission.Accept(w.step(), first, nil)
 		modelMust(t, err)
-		_, err = b.admission.AcceptJudged(w.step(), second)
+		_, err = b.admission.Accept(w.step(), second, nil)
 		w.wantRefusal(err, refusal.NullifierReserved)
 		a.settle()
 		w.check()

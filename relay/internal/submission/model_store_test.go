@@ -10,6 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -89,7 +90,7 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []byte, worker *uuid.UUID) (*submission.Submission, error) {
 	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		from := sender(ctx)
-		got, err := s.Store.Accept(ctx, sub, submission.KeyHash(from.key, from.client, sub.Call), worker)
+		got, err := s.Store.Accept(ctx, sub, admission.KeyHash(from.key, from.client, sub.Call), worker)
 		if err == nil && got == sub {
 			s.w.accepted(s.modelProcess, from, sub)
 			if lease, ok := ctx.Value(stepKey{}).(*submission.Lease); ok {
@@ -103,7 +104,7 @@ func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []
 func (s modelStore) FindRepeated(ctx context.Context, sub *submission.Submission, _ []byte) (*submission.Submission, error) {
 	return ask(ctx, s.modelProcess, "repeat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		from := sender(ctx)
-		return s.Store.FindRepeated(ctx, sub, submission.KeyHash(from.key, from.client, sub.Call))
+		return s.Store.FindRepeated(ctx, sub, admission.KeyHash(from.key, from.client, sub.Call))
 	})
 }
 
@@ -114,11 +115,15 @@ func (s modelStore) Heartbeat(ctx context.Context, w submission.Worker, _ time.D
 }
 
 func (s modelStore) FreeDeadProcesses(ctx context.Context) (int, error) {
-	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.FreeDeadProcesses(ctx) })
+	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
+		return s.Store.FreeDeadProcesses(ctx)
+	})
 }
 
 func (s modelStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
-	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) { return s.Store.ReleaseAll(ctx, worker) })
+	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
+		return s.Store.ReleaseAll(ctx, worker)
+	})
 }
 
 func (s modelStore) Leases(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {

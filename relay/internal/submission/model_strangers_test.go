@@ -125,7 +125,7 @@ func (w *modelWorld) owner(c *shieldpool.Call, from modelSender) *modelTaken {
 	return nil
 }
 
-// reportFailure checks whose submission a request is answered with: a key stands for what was
+// told checks whose submission a request is answered with: a key stands for what was
 // accepted under it, and who repeats another's content is told what came of it, but
 // not as its sender, to whom alone the interface tells the id of what has landed.
 func (w *modelWorld) told(c *shieldpool.Call, from modelSender, s *submission.Submission) {

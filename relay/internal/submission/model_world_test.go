@@ -16,6 +16,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -158,7 +160,7 @@ func (w *modelWorld) newProcess(place, concurrency int) *modelProcess {
 		Timing: submission.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
 	modelMust(w.t, err)
-	p.admission = &submission.Admission{AdmissionOptions: submission.AdmissionOptions{
+	p.admission = &admission.Admission{Options: admission.Options{
 		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: signs, Observer: p, Engine: p.engine, Now: w.now, NewID: w.newID,
 	}}
 	p.engine.BeatOnce(w.t.Context())
@@ -251,12 +253,13 @@ func (w *modelWorld) submit(p *modelProcess, c *shieldpool.Call) (*submission.Su
 func (w *modelWorld) post(p *modelProcess, c *shieldpool.Call, from modelSender) (*submission.Submission, error) {
 	w.t.Helper()
 	ctx := context.WithValue(w.t.Context(), senderKey{}, from)
-	s, earlier, err := p.admission.Judge(ctx, c)
-	if err == nil && earlier == nil && isTurned(c) {
-		err = p.admission.Turn(ctx, s)
+	encoding := groth16.Plain
+	if isTurned(c) {
+		encoding = groth16.Negated
 	}
+	s, earlier, err := p.admission.Check(ctx, c, encoding, nil)
 	if err == nil && earlier == nil {
-		s, err = p.admission.AcceptJudged(context.WithValue(w.step(), senderKey{}, from), s)
+		s, err = p.admission.Accept(context.WithValue(w.step(), senderKey{}, from), s, nil)
 		p.settle()
 	}
 	if earlier != nil {

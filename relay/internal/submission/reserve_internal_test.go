@@ -33,10 +33,10 @@ type till struct {
 
 func (p *till) PublicKey() solana.PublicKey                   { return p.key.PublicKey() }
 func (p *till) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
-func (p *till) Release(_ solana.PublicKey, lamports uint64)    { p.reserved -= int64(lamports) }
+func (p *till) Release(_ solana.PublicKey, lamports uint64)   { p.reserved -= int64(lamports) }
 func (p *till) Cancel(key solana.PublicKey, lamports uint64)  { p.Release(key, lamports) }
-func (p *till) MarkRefused(solana.PublicKey, error)               {}
-func (p *till) MarkWorking(key solana.PublicKey)                   { p.worked = append(p.worked, key) }
+func (p *till) MarkRefused(solana.PublicKey, error)           {}
+func (p *till) MarkWorking(key solana.PublicKey)              { p.worked = append(p.worked, key) }
 func (p *till) Pick(_ context.Context, lamports uint64, _ bool) (Payer, error) {
 	p.reserved += int64(lamports)
 	return p, nil
@@ -93,7 +93,7 @@ func TestWhatAnAttemptReservesIsGivenBackWhole(t *testing.T) {
 			c := &Claimed{Submission: &Submission{ID: uuid.New(), Kind: KindSwapExecution}}
 			draft := &Draft{Purpose: PurposeExecute, Rent: 2_000_000, UpfrontCost: 3_000_000, Build: memo}
 			follow, _ := e.launch(t.Context(), c, &progress{}, draft) // its error is the store's, if any
-			if held := payer.reserved >= 5_000_000+signatureFee; follow != test.held || held != test.held {
+			if held := payer.reserved >= 5_000_000+shieldpool.SignatureFee; follow != test.held || held != test.held {
 				t.Errorf("%d lamports are reserved, and it is followed: %t; want both as %t", payer.reserved, follow, test.held)
 			}
 			e.releaseReservations(c, func(solana.Signature) bool { return true })

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -165,7 +164,7 @@ func TestAProofIsTriedWithAPayerThatCanPay(t *testing.T) {
 			t.Parallel()
 			e, w, _ := aTransfer(t, byPayer{fails: test.fails})
 			e.Payers = crowd{keys: []solana.PublicKey{one, other}}
-			got, err := e.Try(t.Context(), w.c.Call)
+			got, err := e.tryCall(t.Context(), w.c.Call)
 			if err != nil || got != test.want {
 				t.Errorf("the try ends with %v (%v), want %v", got, err, test.want)
 			}
@@ -206,9 +205,13 @@ func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, w, _ := aTransfer(t, simulated{answer: test.answer})
-			a := &Admission{AdmissionOptions: AdmissionOptions{Engine: e}}
 			var got refusal.Code
-			if why, refused := refusal.As(a.trySimulation(t.Context(), w.c.Submission, groth16.Plain)); refused {
+			switch why, badProof, err := e.TryCall(t.Context(), w.c.Submission); {
+			case err != nil:
+				got = refusal.ChainUnavailable // as admission answers it
+			case badProof:
+				got = refusal.ProofInvalid
+			case why != nil:
 				got = why.Code
 			}
 			if got != test.want {

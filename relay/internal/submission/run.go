@@ -16,7 +16,7 @@ const (
 	// slotReportTimeout bounds one word to the fleet about a slot, and slotReportRetry is the
 	// pause before it is said again.
 	slotReportTimeout = time.Second
-	slotReportRetry    = 50 * time.Millisecond
+	slotReportRetry   = 50 * time.Millisecond
 	// stepTimeout ends a step that hangs, on a database that is gone without a
 	// word for instance; whoever claims the row next repeats it.
 	stepTimeout = 30 * time.Second

@@ -108,7 +108,7 @@ func (e *Engine) findOwnExecution(ctx context.Context, c *Claimed, w *Deferral) 
 func returnedRent(c *Claimed, o *Outcome) (lamports uint64) {
 	for _, a := range slices.Concat(c.Live, c.Dead) {
 		if a.Signature == o.Signature && a.Purpose == PurposeExecute {
-			return swapStateRent
+			return shieldpool.SwapStateRent
 		}
 	}
 	return 0

@@ -8,6 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // searched knows signatures; of the chain nothing else is asked.
@@ -51,7 +52,7 @@ func TestOnlyWhatCameBackToOurPayersIsTakenOffTheCaps(t *testing.T) {
 		live   []Attempt
 		want   uint64
 	}{
-		"our own execution brings the state's back":   {ours, []Attempt{execution}, swapStateRent},
+		"our own execution brings the state's back":   {ours, []Attempt{execution}, shieldpool.SwapStateRent},
 		"a stranger's execution pays it to him":       {strangers, []Attempt{execution}, 0},
 		"a stranger's execution before we signed one": {strangers, nil, 0},
 		"our refund brings nothing back":              {ours, []Attempt{{Signature: ours, Purpose: PurposeRefund}}, 0},

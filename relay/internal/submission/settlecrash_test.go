@@ -20,6 +20,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
@@ -285,7 +286,7 @@ func (r *mortalRouter) Instructions(ctx context.Context, q *route.Quote, user so
 // outage observes nothing.
 type deaf struct{}
 
-func (deaf) SwapDeferred(string)    {}
+func (deaf) SwapDeferred(string)  {}
 func (deaf) RouteRejected(string) {}
 
 // settleWorld is a world that swaps.
@@ -356,7 +357,7 @@ func (r *swapRun) ask(gross, least uint64) {
 
 // process is one relay's engine, on the run's database.
 type process struct {
-	*submission.Admission
+	*admission.Admission
 	engine *submission.Engine
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -420,7 +421,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
+	p.Admission, err = admission.New(admission.Options{
 		Store: w.store, Pool: r.pool, State: r.state, Payers: pays, Spending: w.spending, Key: r.key, ProofA: signs, Observer: observer,
 		Engine: p.engine, Now: r.clock.now, NewID: uuid.New,
 	})

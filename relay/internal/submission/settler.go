@@ -51,7 +51,7 @@ type Deferral struct {
 	// Reason is from a fixed set: it is stored, and a metric's label.
 	Reason string
 	// For is until when it is put off.
-	Delay   time.Duration
+	Delay time.Duration
 	Cause error
 }
 

@@ -37,9 +37,9 @@ func (s *capacity) inUse() int {
 
 // leaseHealth knows since when this process's leases have been good.
 type leaseHealth struct {
-	mu    sync.Mutex
-	since time.Time
-	renewedBefore  bool
+	mu            sync.Mutex
+	since         time.Time
+	renewedBefore bool
 }
 
 // heartbeat tells that a beat got through; again says that it was not the first.

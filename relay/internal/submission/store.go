@@ -189,6 +189,6 @@ type DeadAttempt struct {
 // sign of A it takes under the verifying key.
 type ProofAPin struct {
 	KeyHash   [32]byte
-	Encoding      string
+	Encoding  string
 	Signature solana.Signature
 }

@@ -137,7 +137,7 @@ type Swap struct {
 	Signature *solana.Signature
 	Slot      uint64
 	Finalized bool
-	EndedAt *time.Time
+	EndedAt   *time.Time
 	CreatedAt time.Time
 }
 
@@ -187,7 +187,7 @@ type Attempt struct {
 	// Ahead is what of a swap's second leg the caps count with its first, in lamports.
 	SecondLegCost uint64
 	// Refused says that preflight refused it for good: it is not sent again.
-	Rejected   bool
+	Rejected  bool
 	CreatedAt time.Time
 }
 

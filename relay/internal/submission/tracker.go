@@ -43,14 +43,14 @@ type tracker struct {
 
 	mu      sync.Mutex
 	entries map[uuid.UUID]*entry
-	landed map[uuid.UUID]*landedEntry
+	landed  map[uuid.UUID]*landedEntry
 
 	// sends repeats transactions, and settling judges old ones, beside the polling.
-	sends    errgroup.Group
+	sends     errgroup.Group
 	resolving sync.Mutex
 	// noting is held while the database is told of doubts; placeless counts entries
 	// that gave their places back for one.
-	recording    sync.Mutex
+	recording sync.Mutex
 	placeless int
 }
 
@@ -68,7 +68,7 @@ type entry struct {
 	capacityReleased bool
 	// doubted is since when an outcome of it is the word of one endpoint alone; noted
 	// says that the database knows.
-	unverifiedSince          time.Time
+	unverifiedSince     time.Time
 	recorded, placeless bool
 	// look is what the tracker has just found in all history, for the step that follows.
 	look *ledger.Look

@@ -15,6 +15,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
@@ -248,7 +249,7 @@ func (c *counts) Poll(int, bool)                      {}
 
 // relay is one process's half of the world.
 type relay struct {
-	*submission.Admission
+	*admission.Admission
 	*submission.Engine
 	*submission.Reader
 	*counts
@@ -319,7 +320,7 @@ func (w *world) assemble(p parts) *relay {
 		Price: submission.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
 	})
 	must(w.t, err)
-	r.Admission, err = submission.NewAdmission(submission.AdmissionOptions{
+	r.Admission, err = admission.New(admission.Options{
 		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Key: w.key, ProofA: signs, Observer: r.counts,
 		Engine: r.Engine, Now: w.clock.now, NewID: uuid.New,
 	})

@@ -12,9 +12,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// tokenAccountRent is what a token account costs, in lamports.
-const tokenAccountRent = 2_039_280
-
 // refund drafts the return of everything to the recipient's wallet. It rests on
 // nothing that the router says, and on no lookup table.
 func (s *Planner) refund(r *round) *submission.Draft {
@@ -48,7 +45,7 @@ func (e *execution) kept() uint64 {
 }
 
 // rent is what the execution takes for good.
-func (e *execution) rent() uint64 { return e.kept() * tokenAccountRent }
+func (e *execution) rent() uint64 { return e.kept() * shieldpool.TokenAccountRent }
 
 // execute drafts the swap at the price that was offered; nil when it does not fit
 // a transaction: a narrower route is to be asked for.
@@ -61,7 +58,7 @@ func (s *Planner) execute(ctx context.Context, r *round) (*submission.Draft, err
 		return nil, err
 	}
 	return &submission.Draft{
-		Purpose: submission.PurposeExecute, Rent: e.rent(), UpfrontCost: (r.missing() - e.kept()) * tokenAccountRent,
+		Purpose: submission.PurposeExecute, Rent: e.rent(), UpfrontCost: (r.missing() - e.kept()) * shieldpool.TokenAccountRent,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},

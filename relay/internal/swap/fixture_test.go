@@ -138,8 +138,8 @@ type events struct {
 	log     bytes.Buffer
 }
 
-func (e *events) SwapDeferred(reason string)  { e.waits = append(e.waits, reason) }
-func (e *events) RouteRejected(what string) { e.hostile = append(e.hostile, what) }
+func (e *events) SwapDeferred(reason string) { e.waits = append(e.waits, reason) }
+func (e *events) RouteRejected(what string)  { e.hostile = append(e.hostile, what) }
 func (e *events) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -241,7 +241,7 @@ func (w *world) tokens(at, owner, mint solana.PublicKey, amount uint64, frozen b
 	if mint.Equals(solana.WrappedSol) {
 		data[109] = 1
 	}
-	w.chain.accounts[at] = &ledger.Account{Owner: solana.TokenProgramID, Lamports: tokenAccountRent, Data: data}
+	w.chain.accounts[at] = &ledger.Account{Owner: solana.TokenProgramID, Lamports: shieldpool.TokenAccountRent, Data: data}
 }
 
 // ready puts all three token accounts on the chain, empty.

@@ -39,8 +39,8 @@ const (
 // counted is what a saga has told.
 type counted struct{ waits, hostile []string }
 
-func (c *counted) SwapDeferred(reason string)  { c.waits = append(c.waits, reason) }
-func (c *counted) RouteRejected(what string) { c.hostile = append(c.hostile, what) }
+func (c *counted) SwapDeferred(reason string) { c.waits = append(c.waits, reason) }
+func (c *counted) RouteRejected(what string)  { c.hostile = append(c.hostile, what) }
 
 type payerKeys []solana.PublicKey
 

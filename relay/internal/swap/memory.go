@@ -11,7 +11,7 @@ const (
 	// maxRemembered bounds the swaps of which something is remembered, and
 	// rememberedFor how long it is after it was last of use.
 	maxRemembered = 4096
-	rememberedFor  = 10 * time.Minute
+	rememberedFor = 10 * time.Minute
 )
 
 // notes is what earlier rounds taught about one swap. Losing it costs a few

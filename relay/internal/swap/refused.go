@@ -42,4 +42,6 @@ func (s *Planner) Rejected(_ context.Context, c *submission.Claimed, d *submissi
 const custom = "Custom"
 
 // isGone tells whether a transaction failed because the swap state is not there.
-func isGone(failure *shieldpool.TransactionError) bool { return failure.Detail == "UninitializedAccount" }
+func isGone(failure *shieldpool.TransactionError) bool {
+	return failure.Detail == "UninitializedAccount"
+}

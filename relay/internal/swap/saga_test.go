@@ -49,7 +49,7 @@ func TestNext(t *testing.T) {
 		reason  string
 		asked   int
 	}
-	const token = uint64(tokenAccountRent)
+	const token = uint64(shieldpool.TokenAccountRent)
 	tests := map[string]struct {
 		world func(*world)
 		want  want
@@ -171,14 +171,14 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 		wantRent   uint64
 		wantOutlay uint64
 	}{
-		"all three": {func(*world) {}, []string{"wsol", "output", "recipient"}, tokenAccountRent, 2 * tokenAccountRent},
+		"all three": {func(*world) {}, []string{"wsol", "output", "recipient"}, shieldpool.TokenAccountRent, 2 * shieldpool.TokenAccountRent},
 		"the state's two, which the execution closes": {func(w *world) {
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
-		}, []string{"wsol", "output"}, 0, 2 * tokenAccountRent},
+		}, []string{"wsol", "output"}, 0, 2 * shieldpool.TokenAccountRent},
 		"the recipient's alone": {func(w *world) {
 			w.ready()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
-		}, []string{"recipient"}, tokenAccountRent, 0},
+		}, []string{"recipient"}, shieldpool.TokenAccountRent, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -127,8 +127,8 @@ type round struct {
 	lamports uint64
 	wrapped  bool
 	// wallet owns the recipient's token account, and gets the lamports back.
-	wallet  solana.PublicKey
-	ended *ledger.SwapEnd
+	wallet solana.PublicKey
+	ended  *ledger.SwapEnd
 	// level is how narrow a route the router was asked for, and offer what it gave.
 	level int
 	offer *route.Quote

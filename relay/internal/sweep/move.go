@@ -83,9 +83,9 @@ type run struct {
 	// sent is when this run last sent an attempt.
 	sent map[solana.Signature]time.Time
 	// waits is what the run waits for, and told when it last said so.
-	waits  string
-	reportedAt   time.Time
-	result Result
+	waits      string
+	reportedAt time.Time
+	result     Result
 }
 
 func (r *run) payers() []solana.PublicKey {

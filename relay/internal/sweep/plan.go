@@ -6,12 +6,11 @@ import (
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
-	// RentExempt is the least that an account without data may hold, in lamports,
-	// unless it holds nothing (Solana: 128 bytes for two years).
-	RentExempt = 890_880
 	// maxTransfers is how many transfers one transaction carries: 1232 bytes hold
 	// some more.
 	maxTransfers = 16
@@ -37,11 +36,11 @@ type move struct {
 // least, which makes no payer usable, nothing is moved and short says so. No moves
 // and no short: there is nothing to do.
 func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
-	least := min(max(o.Keep, RentExempt), o.Target)
+	least := min(max(o.Keep, shieldpool.RentExempt), o.Target)
 	sources := slices.Clone(from)
 	var available uint64
 	for i := range sources {
-		sources[i].lamports = subtract(sources[i].lamports, max(o.Keep, RentExempt)+feeOf(price))
+		sources[i].lamports = subtract(sources[i].lamports, max(o.Keep, shieldpool.RentExempt)+feeOf(price))
 		available += sources[i].lamports
 	}
 	slices.SortStableFunc(sources, func(a, b balance) int {
@@ -55,7 +54,7 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 	needs := slices.Clone(to)
 	for i := range needs {
 		needs[i].lamports = subtract(level, needs[i].lamports)
-		if level < o.Target && needs[i].lamports < RentExempt {
+		if level < o.Target && needs[i].lamports < shieldpool.RentExempt {
 			needs[i].lamports = 0 // while the old payers work their balances move: shares are not chased for ever
 		}
 	}
@@ -87,7 +86,7 @@ func fill(s balance, needs, to []balance) move {
 	m := move{from: s.key}
 	for i := range needs {
 		part := min(needs[i].lamports, s.lamports)
-		if part == 0 || to[i].lamports+part < RentExempt || len(m.transfers) == maxTransfers {
+		if part == 0 || to[i].lamports+part < shieldpool.RentExempt || len(m.transfers) == maxTransfers {
 			continue
 		}
 		m.transfers = append(m.transfers, Transfer{To: needs[i].key, Lamports: part})
@@ -121,10 +120,10 @@ func waterLevel(to []balance, available, target uint64) uint64 {
 func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
 	for _, h := range from {
 		p := price
-		if h.lamports < RentExempt+feeOf(p) {
+		if h.lamports < shieldpool.RentExempt+feeOf(p) {
 			p = 0
 		}
-		if part := subtract(h.lamports, feeOf(p)); part >= RentExempt {
+		if part := subtract(h.lamports, feeOf(p)); part >= shieldpool.RentExempt {
 			moves = append(moves, move{h.key, []Transfer{{to, part}}, p})
 		} else {
 			left += h.lamports

@@ -24,7 +24,7 @@ func holdings(first byte, lamports ...uint64) []balance {
 const (
 	sol     = 1_000_000_000
 	minimum = sol / 20
-	free    = signatureFee // of a transaction without priority fee
+	free    = shieldpool.SignatureFee // of a transaction without priority fee
 )
 
 func TestFundPlan(t *testing.T) {
@@ -48,13 +48,13 @@ func TestFundPlan(t *testing.T) {
 		"too little is shared equally":            {[]uint64{minimum + free + sol}, []uint64{0, 0}, sol, minimum, []move{{from: key(1), transfers: []Transfer{{key(11), sol / 2}, {key(12), sol / 2}}}}, 0},
 		"the poorest is raised first":             {[]uint64{minimum + free + sol/2}, []uint64{sol / 2, 0, 3 * sol}, sol, minimum, []move{one(1, 12, sol/2)}, 0},
 		"what was shared is not shared again":     {[]uint64{minimum + free}, []uint64{sol / 2, sol/2 - 1}, sol, minimum, nil, 0},
-		"crumbs are not shared":                   {[]uint64{minimum + free + 2*RentExempt - 2}, []uint64{sol / 2, sol / 2}, sol, minimum, nil, 0},
+		"crumbs are not shared":                   {[]uint64{minimum + free + 2*shieldpool.RentExempt - 2}, []uint64{sol / 2, sol / 2}, sol, minimum, nil, 0},
 		"the last crumbs to the target are":       {[]uint64{sol}, []uint64{sol/2 - 1}, sol / 2, minimum, []move{one(1, 11, 1)}, 0},
 		"shares that make nobody usable":          {[]uint64{minimum + free + minimum}, []uint64{0, 0}, sol, minimum, nil, minimum},
 		"nobody has anything to spare":            {[]uint64{minimum, 0}, []uint64{0}, sol, minimum, nil, minimum},
-		"a target below the minimum is enough":    {[]uint64{sol}, []uint64{0}, RentExempt, minimum, []move{one(1, 11, RentExempt)}, 0},
-		"to keep nothing is to exist":             {[]uint64{RentExempt + free + sol}, []uint64{0}, 2 * sol, 0, []move{one(1, 11, sol)}, 0},
-		"many that cannot make an account":        {[]uint64{RentExempt + free + 500_000, RentExempt + free + 500_000}, []uint64{0}, RentExempt, 0, nil, RentExempt - 500_000},
+		"a target below the minimum is enough":    {[]uint64{sol}, []uint64{0}, shieldpool.RentExempt, minimum, []move{one(1, 11, shieldpool.RentExempt)}, 0},
+		"to keep nothing is to exist":             {[]uint64{shieldpool.RentExempt + free + sol}, []uint64{0}, 2 * sol, 0, []move{one(1, 11, sol)}, 0},
+		"many that cannot make an account":        {[]uint64{shieldpool.RentExempt + free + 500_000, shieldpool.RentExempt + free + 500_000}, []uint64{0}, shieldpool.RentExempt, 0, nil, shieldpool.RentExempt - 500_000},
 		"a part that makes no account goes later": {[]uint64{minimum + free + 500_000, minimum + free + sol - 500_000}, []uint64{0}, sol, minimum, []move{one(2, 11, sol-500_000)}, 0},
 	}
 	for name, test := range tests {
@@ -90,7 +90,7 @@ func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 		return out
 	}
 	for n := range 3000 {
-		o := FundOrder{Target: RentExempt + uint64(random.IntN(2*sol)), Keep: uint64(random.IntN(sol / 10))}
+		o := FundOrder{Target: shieldpool.RentExempt + uint64(random.IntN(2*sol)), Keep: uint64(random.IntN(sol / 10))}
 		price := uint64(random.IntN(2)) * 900_000
 		from, to := holdings(1, draw(1+random.IntN(4))...), holdings(101, draw(1+random.IntN(20))...)
 		paid, before := uint64(0), sum(from)+sum(to)
@@ -118,7 +118,7 @@ func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 			t.Fatalf("case %d: lamports were made or lost", n)
 		}
 		for _, h := range from {
-			if h.lamports < max(o.Keep, RentExempt) && h.lamports != started[h.key] {
+			if h.lamports < max(o.Keep, shieldpool.RentExempt) && h.lamports != started[h.key] {
 				t.Fatalf("case %d: an old payer was left with %d, below the %d that it keeps", n, h.lamports, o.Keep)
 			}
 		}
@@ -131,7 +131,7 @@ func TestFundingEndsAndKeepsWhatItShould(t *testing.T) {
 }
 
 // kept tells an account that exists.
-func kept(h balance) bool { return h.lamports >= RentExempt }
+func kept(h balance) bool { return h.lamports >= shieldpool.RentExempt }
 
 func sum(of []balance) (n uint64) {
 	for _, h := range of {
@@ -152,7 +152,7 @@ func land(t *testing.T, from, to []balance, m *move) {
 			t.Fatalf("the chain refuses %+v", m)
 		}
 	}
-	if source.lamports < cost+RentExempt || len(m.transfers) > maxTransfers {
+	if source.lamports < cost+shieldpool.RentExempt || len(m.transfers) > maxTransfers {
 		t.Fatalf("%+v takes more than %d holds", m, source.lamports)
 	}
 	source.lamports -= cost
@@ -160,7 +160,7 @@ func land(t *testing.T, from, to []balance, m *move) {
 
 func TestAllPlan(t *testing.T) {
 	t.Parallel()
-	const price, fee = 1_000_000, signatureFee + computeLimit
+	const price, fee = 1_000_000, shieldpool.SignatureFee + computeLimit
 	to := func(from byte, lamports, price uint64) move {
 		return move{key(from), []Transfer{{key(11), lamports}}, price}
 	}
@@ -171,10 +171,10 @@ func TestAllPlan(t *testing.T) {
 	}{
 		"everything but the fee":                      {[]uint64{sol, 2 * sol}, []move{to(1, sol-fee, price), to(2, 2*sol-fee, price)}, 0},
 		"nothing":                                     {[]uint64{0, 0}, nil, 0},
-		"the least that can pay the price":            {[]uint64{RentExempt + fee}, []move{to(1, RentExempt, price)}, 0},
-		"a lamport less, and it pays no price":        {[]uint64{RentExempt + fee - 1}, []move{to(1, RentExempt+computeLimit-1, 0)}, 0},
-		"the least that can pay at all":               {[]uint64{RentExempt + free}, []move{to(1, RentExempt, 0)}, 0},
-		"a lamport less, and it stays; others do not": {[]uint64{RentExempt + free - 1, sol}, []move{to(2, sol-fee, price)}, RentExempt + free - 1},
+		"the least that can pay the price":            {[]uint64{shieldpool.RentExempt + fee}, []move{to(1, shieldpool.RentExempt, price)}, 0},
+		"a lamport less, and it pays no price":        {[]uint64{shieldpool.RentExempt + fee - 1}, []move{to(1, shieldpool.RentExempt+computeLimit-1, 0)}, 0},
+		"the least that can pay at all":               {[]uint64{shieldpool.RentExempt + free}, []move{to(1, shieldpool.RentExempt, 0)}, 0},
+		"a lamport less, and it stays; others do not": {[]uint64{shieldpool.RentExempt + free - 1, sol}, []move{to(2, sol-fee, price)}, shieldpool.RentExempt + free - 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

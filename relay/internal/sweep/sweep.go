@@ -151,8 +151,8 @@ const (
 
 // Options configure a Sweeper. Chain, Store, Books, Log and Now are needed.
 type Options struct {
-	Chain Chain
-	Store Store
+	Chain      Chain
+	Store      Store
 	Accounting AccountingReader
 	// Price bounds the priority fee.
 	Price submission.PriceRule

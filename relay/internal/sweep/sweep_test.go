@@ -14,6 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 func TestAFundingThatIsRunAgainMovesNothingTwice(t *testing.T) {
@@ -37,21 +38,21 @@ func TestAFundingThatIsRunAgainMovesNothingTwice(t *testing.T) {
 func TestEverythingIsMovedToTheLastLamport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a, b, empty, to := w.key("old a", 2*sol+7), w.key("old b", sweep.RentExempt+fee), w.key("empty", 0), w.key("new", sol)
+	a, b, empty, to := w.key("old a", 2*sol+7), w.key("old b", shieldpool.RentExempt+fee), w.key("empty", 0), w.key("new", sol)
 	s := w.sweeper(w.endpoints())
 	r, err := s.All(w.context(), signers(a, b, empty), to.PublicKey())
 	if err != nil || r.Transactions != 2 || r.Fees != 2*fee || r.Left != 0 {
 		t.Errorf("it did %+v (%v)", r, err)
 	}
-	after := map[string]uint64{"old a": 0, "old b": 0, "empty": 0, "new": 3*sol + 7 + sweep.RentExempt - fee}
+	after := map[string]uint64{"old a": 0, "old b": 0, "empty": 0, "new": 3*sol + 7 + shieldpool.RentExempt - fee}
 	w.want(after)
 	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{}) {
 		t.Errorf("again it did %+v (%v)", r, err)
 	}
 	w.want(after)
 	// What cannot pay a fee stays, and is said to.
-	w.fund(b.PublicKey(), sweep.RentExempt)
-	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{Left: sweep.RentExempt}) {
+	w.fund(b.PublicKey(), shieldpool.RentExempt)
+	if r, err = s.All(w.context(), signers(a, b), to.PublicKey()); err != nil || r != (sweep.Result{Left: shieldpool.RentExempt}) {
 		t.Errorf("of what cannot pay a fee it did %+v (%v)", r, err)
 	}
 	// A retired key that is given lamports again is swept again.
@@ -59,7 +60,7 @@ func TestEverythingIsMovedToTheLastLamport(t *testing.T) {
 	if r, err = s.All(w.context(), signers(a), to.PublicKey()); err != nil || r.Lamports != sol-fee {
 		t.Errorf("after another deposit it did %+v (%v)", r, err)
 	}
-	w.want(map[string]uint64{"old a": 0, "new": 4*sol + 7 + sweep.RentExempt - 2*fee})
+	w.want(map[string]uint64{"old a": 0, "new": 4*sol + 7 + shieldpool.RentExempt - 2*fee})
 }
 
 func TestSweepsOnEndpointsThatMisbehave(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// signatureFee is what the network takes for a signature, in lamports.
-	signatureFee = 5000
 	// computeLimit is the same for all sweeps: 150 units an instruction, of which
 	// there are at most maxTransfers and two, and as much again.
 	computeLimit = 6000
@@ -25,7 +23,7 @@ func compute(price uint64) shieldpool.Compute {
 }
 
 // feeOf is what a transaction costs at a price.
-func feeOf(price uint64) uint64 { return signatureFee + compute(price).PriorityFee() }
+func feeOf(price uint64) uint64 { return shieldpool.SignatureFee + compute(price).PriorityFee() }
 
 // build lays a move out as an unsigned legacy transaction.
 func build(m *move, blockhash solana.Hash) (*solana.Transaction, error) {

@@ -1,4 +1,4 @@
-package submission
+package admission
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ func TestWhoseIdempotencyKeyItIs(t *testing.T) {
 	one := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{1}}}
 	two := &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Root: [32]byte{2}}}
 	alice, bob := [32]byte{1}, [32]byte{2}
-	key := idempotencyHash
+	key := KeyHash
 	for name, tt := range map[string]struct {
 		a, b []byte
 		same bool

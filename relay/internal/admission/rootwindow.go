@@ -1,4 +1,4 @@
-package submission
+package admission
 
 import (
 	"context"
@@ -7,17 +7,21 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
+	// treeMaxAge is how old the tree may be when its root history knows the proof's
+	// root; an unknown root is looked for in a fresh one.
+	treeMaxAge = 400 * time.Millisecond
 	// leavesEach is how many leaves a submission appends, and so how many roots it
 	// drives out of the ring.
 	leavesEach = 2
 	// queueCountMaxAge is how old the fleet's count may be, with what this process
 	// accepted since added to it.
 	queueCountMaxAge = 100 * time.Millisecond
-	// spread is how long it may take until the fleet knows of a slot that one
+	// slotReportDelay is how long it may take until the fleet knows of a slot that one
 	// process has seen.
 	slotReportDelay = 150 * time.Millisecond
 	// busyRetryAfter is what clients are told to wait: a slot or two land some.
@@ -56,8 +60,10 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 // seen yet: another process may have given it to the client just now, and then
 // tells the others of the slot within spread.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *ledger.Snapshot) error {
-	if !sleep(ctx, slotReportDelay) {
+	select {
+	case <-ctx.Done():
 		return ctx.Err()
+	case <-time.After(slotReportDelay):
 	}
 	seen, err := a.Store.HighestTreeSlot(ctx, a.Pool.Address)
 	if err != nil {
@@ -73,7 +79,7 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 			"the RPC endpoints of this relay do not agree on where the chain is, so that it cannot tell whether the proof's root is stale: send the same request again in a moment").
 			Retry(busyRetryAfter)
 	}
-	return staleRoot(root, snap.Tree.Root)
+	return submission.StaleRoot(root, snap.Tree.Root)
 }
 
 // checkQueue refuses a submission when those that go before it would drive its

@@ -108,6 +108,12 @@ func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	return nil
 }
 
+// RefuseFailedNotes refuses a call with a note whose transactions keep failing on the
+// chain, until it has rested.
+func (e *Engine) RefuseFailedNotes(in *shieldpool.PublicInputs) error {
+	return e.failedNotes.check(in, e.Now())
+}
+
 // retry signs the client's call, unless its attempts have failed on the chain: then
 // after a rest, and no more when that was too often. A simulation alone does not save the
 // fees: an account may be changed between it and the landing, on purpose too.

@@ -1,4 +1,4 @@
-package submission
+package admission
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -16,7 +17,7 @@ import (
 
 // swapDestination checks what bytes alone can tell of a swap. The recipient is
 // zero when the request names none: the chain tells it later.
-func (a *Admission) swapDestination(r Request, in *shieldpool.PublicInputs) (d shieldpool.Destination, err error) {
+func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicInputs) (d shieldpool.Destination, err error) {
 	if !in.HasNullifier(0) {
 		return d, invalidSwap("nullifier 0 is zero, and the swap's account on the chain is named by it, so every such swap would share one: expected a note's nullifier there; a missing input goes second")
 	}

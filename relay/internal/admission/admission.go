@@ -1,0 +1,182 @@
+// Package admission decides what the relay accepts. What it accepts is committed to the
+// database; what it refuses leaves nothing behind and never reaches the chain.
+package admission
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Options configure an Admission. All fields are needed.
+type Options struct {
+	Store    submission.Store
+	Pool     *shieldpool.Pool
+	State    submission.PoolState
+	Payers   submission.FeePayers
+	Spending submission.Spending
+	Key      *groth16.Key
+	ProofA   *submission.ProofAPolicy
+	Observer submission.Observer
+	// Engine works on what is accepted.
+	Engine *submission.Engine
+	Now    func() time.Time
+	// NewID makes request ids; they open /status, so they must not be guessable.
+	NewID func() uuid.UUID
+}
+
+// Admission checks requests and accepts them.
+type Admission struct {
+	Options
+	bounds map[shieldpool.Kind]int
+	queue  queueLength
+}
+
+// New checks the options and measures the note bounds.
+func New(o Options) (*Admission, error) {
+	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil ||
+		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Engine == nil || o.Now == nil || o.NewID == nil {
+		return nil, errors.New("admission needs every one of its options")
+	}
+	a := &Admission{Options: o, bounds: map[shieldpool.Kind]int{}}
+	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal, shieldpool.KindSwap} {
+		bound, err := o.Pool.NoteBound(k, o.Engine.Table)
+		if err != nil {
+			return nil, fmt.Errorf("measure the note bound of a %s: %w", k, err)
+		}
+		a.bounds[k] = bound
+	}
+	return a, nil
+}
+
+// NoteBounds are the bytes of note envelope that fit each kind of transaction.
+func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
+
+// Submit takes a request, or finds the submission that it repeats. Bad input and
+// temporary inability are refusals. Bytes are checked first, then the proof, then the
+// database, then the chain, so that a forged proof costs neither of the last two.
+func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
+	began := a.Now()
+	call, err := a.decode(r)
+	if err != nil {
+		return nil, err
+	}
+	encoding, err := a.verify(call)
+	if err != nil {
+		return nil, err
+	}
+	key := KeyHash(r.IdempotencyKey, r.Client, call)
+	s, earlier, err := a.Check(ctx, call, encoding, key)
+	if err != nil || earlier != nil {
+		return earlier, err
+	}
+	accepted, err := a.Accept(ctx, s, key)
+	if err == nil {
+		a.Observer.Stage("admission", a.Now().Sub(began))
+	}
+	return accepted, err
+}
+
+// Check asks database and chain whether a call whose bytes and proof are good may be
+// accepted, and gives the submission to accept, or the earlier one that it repeats.
+func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte) (s, earlier *submission.Submission, err error) {
+	accepted, err := a.accepts(ctx, encoding)
+	if err != nil {
+		return nil, nil, err
+	}
+	s = &submission.Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: submission.Pending, Call: call, ProofAEncoding: encoding.String()}
+	if earlier, err := a.Store.FindRepeated(ctx, s, key); err != nil || earlier != nil {
+		return nil, earlier, err
+	}
+	if err := a.Engine.RefuseFailedNotes(call.Inputs); err != nil {
+		return nil, nil, err
+	}
+	window, err := a.findRoot(ctx, call.Inputs.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.RootSeq = window.seq
+	if err := a.checkQueue(ctx, window); err != nil {
+		return nil, nil, err
+	}
+	if call.Swap != nil {
+		if err := a.checkSwapAccounts(ctx, call); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := a.checkNotes(ctx, call); err != nil {
+		return nil, nil, err
+	}
+	if err := a.checkFunds(ctx, call); err != nil {
+		return nil, nil, err
+	}
+	if !accepted {
+		return s, nil, a.tryEncoding(ctx, s, encoding)
+	}
+	return s, nil, nil
+}
+
+// Accept commits the submission. When this process has a place for it, it is
+// this process's from the commit on, without a detour through the queue.
+func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []byte) (*submission.Submission, error) {
+	if !a.Engine.ReserveCapacity() {
+		accepted, err := a.Store.Accept(ctx, s, key, nil)
+		if accepted == s {
+			a.queue.increment()
+			a.Engine.NotifyOthers()
+		}
+		return accepted, err
+	}
+	accepted, err := a.Store.Accept(ctx, s, key, &a.Engine.Worker)
+	if err != nil || accepted != s {
+		a.Engine.CancelReservation()
+		return accepted, err
+	}
+	a.queue.increment()
+	if s.State != submission.Processing { // the database did not know of this process's lease
+		a.Engine.CancelReservation()
+		a.Engine.NotifyOthers()
+		return s, nil
+	}
+	// The engine's copy is its own: the caller reads this one meanwhile.
+	mine := *s
+	a.Engine.Start(ctx, &mine)
+	return s, nil
+}
+
+// checkFunds refuses what no fee payer, or no cap, lets the relay pay for.
+func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
+	cost := c.Rent() + shieldpool.SignatureFee
+	held, booked := cost, cost
+	if c.Swap != nil { // a swap that is begun has to be carried on
+		held, booked = cost+shieldpool.SwapUpfrontCost, cost+shieldpool.TokenAccountRent+shieldpool.SignatureFee
+	}
+	if err := a.Payers.Ready(ctx, held); err != nil {
+		return err
+	}
+	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, booked)
+}
+
+// KeyHash is the name that a client's key is kept under. With API keys
+// each client has keys of its own. Without, nobody can tell clients apart, so a
+// key belongs to its content: nobody can use up another's.
+func KeyHash(key string, client [32]byte, c *shieldpool.Call) []byte {
+	if key == "" {
+		return nil
+	}
+	scope := client
+	if scope == [32]byte{} {
+		scope = submission.ContentHash(c)
+	}
+	h := sha256.Sum256(slices.Concat([]byte("relaypool/idempotency-key/v2"), scope[:], []byte(key)))
+	return h[:]
+}

@@ -1,0 +1,44 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// checkNotes asks the chain whether the notes are unspent and the recipient can be paid.
+func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
+	seen, err := a.State.Inspect(ctx, c.Inputs, c.Recipient, 0)
+	if err != nil {
+		return err
+	}
+	for i, spent := range seen.Spent {
+		if !spent {
+			continue
+		}
+		// Whose note is called spent by mistake takes it for lost. Where the endpoints
+		// contradict each other, two simulations tell once it is accepted.
+		if spent, err = a.State.Spent(ctx, c.Inputs.Nullifiers[i]); err != nil {
+			return err
+		}
+		if spent {
+			return submission.NullifierSpent(i)
+		}
+	}
+	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
+		return refusal.New(refusal.InvalidRecipient,
+			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address")
+	}
+	if c.Kind() != shieldpool.KindWithdrawal {
+		return nil // a refund brings a swap's recipient the rent of the swap state too, which is above the least
+	}
+	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
+	if least := a.Pool.Profile.RecipientMinimum; net < least && seen.RecipientLamports < least-net {
+		return submission.RecipientBelowRent(least)
+	}
+	return nil
+}

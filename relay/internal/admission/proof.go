@@ -1,0 +1,61 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// verify checks the proof on this machine, before any call leaves it, and gives the
+// encoding of its A.
+func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.Sign, err error) {
+	began := a.Now()
+	proof, err := groth16.ParseProof(c.Proof)
+	if err != nil {
+		return encoding, refusal.New(refusal.ProofInvalid,
+			"proof_bytes holds no points of the curve: expected A (G1) x‖y, B (G2) x.c1‖x.c0‖y.c1‖y.c0, C (G1) x‖y, big-endian and uncompressed").Because(err)
+	}
+	signals := c.Inputs.Signals()
+	encoding, err = a.Key.Verify(proof, signals[:])
+	a.Observer.Stage("verify", a.Now().Sub(began))
+	if err != nil {
+		return encoding, refusal.New(refusal.ProofInvalid,
+			"the proof does not verify for these public inputs under the pool's verifying key: prove again with the pool's circuit and key").Because(err)
+	}
+	return encoding, nil
+}
+
+// accepts reports whether proofs of that encoding are accepted without being tried on
+// the chain. It refuses what the operator's setting excludes.
+func (a *Admission) accepts(ctx context.Context, encoding groth16.Sign) (bool, error) {
+	accepted, err := a.ProofA.Accepts(ctx, encoding)
+	if err == nil && !accepted && a.ProofA.Configured() {
+		err = wrongEncoding(encoding)
+	}
+	return accepted, err
+}
+
+func wrongEncoding(s groth16.Sign) error {
+	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not take: send A with the other sign; if it is the right one, the relay's operator has to look at --proof-a and relay proof-a", s)
+}
+
+// tryEncoding simulates a call whose proof has another encoding than those that have
+// landed: the pin may be wrong, and the program decides.
+func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, encoding groth16.Sign) error {
+	why, badProof, err := a.Engine.TryCall(ctx, s)
+	switch {
+	case err != nil:
+		return refusal.New(refusal.ChainUnavailable,
+			"the proof's A has another sign than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
+			Retry(busyRetryAfter).Because(err)
+	case badProof:
+		return wrongEncoding(encoding)
+	case why != nil:
+		return why
+	default:
+		return nil
+	}
+}

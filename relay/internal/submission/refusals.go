@@ -1,0 +1,73 @@
+package submission
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// classRefusal is what the client hears of a failure that is final by its class.
+func (e *Engine) classRefusal(ctx context.Context, c *Claimed, p *progress) *refusal.Refusal {
+	switch p.class {
+	case shieldpool.ClassRecipientRent:
+		return RecipientBelowRent(e.Pool.Profile.RecipientMinimum).Because(p.cause())
+	case shieldpool.ClassBug:
+		e.Log.ErrorContext(ctx, "built a transaction that the network does not accept", "request_id", c.ID, "error", p.cause())
+		return refusal.New(refusal.Internal, "the relay built a transaction that the network does not take: this is the relay's fault, and no note was spent; tell its operator").Because(p.cause())
+	default:
+		return e.programRefusal(p.failure)
+	}
+}
+
+// programRefusal is what the client hears of a permanent refusal by the program.
+func (e *Engine) programRefusal(txErr *shieldpool.TransactionError) *refusal.Refusal {
+	name := e.Pool.Profile.ErrorName(txErr.Custom)
+	if refusesProof(txErr) {
+		return refusal.New(refusal.ProofInvalid, "the pool's program does not take the proof (%s): prove again with the pool's circuit and key", name).Because(txErr)
+	}
+	return refusal.New(refusal.ProgramError, "the pool's program refuses the transaction for good with error 0x%x %s: see the program's documentation for this code; sending it again does not help", txErr.Custom, name).
+		With("program_code", fmt.Sprintf("0x%x", txErr.Custom)).With("program_error", name).Because(txErr)
+}
+
+// refusesProof reports whether the program's refusal is one of the proof itself.
+func refusesProof(txErr *shieldpool.TransactionError) bool {
+	return txErr.Custom == shieldpool.CodeProofInvalid || txErr.Custom == shieldpool.CodeProofVerificationFailed
+}
+
+// TryCall simulates a submission's call. why is the refusal with which the program fails
+// it for good, and nil when it would land; badProof says that the program refuses the
+// proof itself. An error means that nothing is decided, because the chain does not answer
+// or the failure is one of the moment.
+func (e *Engine) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
+	failure, err := e.tryCall(ctx, s.Call)
+	if err != nil || failure == nil {
+		return nil, false, err
+	}
+	p := &progress{facts: facts{class: e.classOf(PurposeTransact, failure)}, failure: failure}
+	if p.class == shieldpool.ClassSpent || p.class == shieldpool.ClassStaleProof || !permanent(p.class) {
+		return nil, false, failure
+	}
+	return e.classRefusal(ctx, &Claimed{Submission: s}, p), refusesProof(failure), nil
+}
+
+// StaleRoot is the refusal that clients parse: they look for the word RootNotFound and
+// read current_root.
+func StaleRoot(root, current [32]byte) *refusal.Refusal {
+	return refusal.New(refusal.RootNotFound,
+		"RootNotFound (stale Merkle root): proof root %.8x not in root history (current root %.8x)", root[:], current[:]).
+		With("current_root", fmt.Sprintf("%x", current))
+}
+
+// NullifierSpent refuses a call whose i-th nullifier is spent on the chain.
+func NullifierSpent(i int) *refusal.Refusal {
+	return refusal.New(refusal.NullifierSpent, "nullifier %d is already spent on the chain: its note is gone; choose another note", i).With("nullifier_index", i)
+}
+
+// RecipientBelowRent refuses a withdrawal that leaves its recipient with less than least
+// lamports.
+func RecipientBelowRent(least uint64) *refusal.Refusal {
+	return refusal.New(refusal.RecipientBelowRent,
+		"the recipient would hold less than %d lamports, the least that the network lets an account hold: withdraw more, or to a wallet that holds more", least)
+}
