@@ -505,7 +505,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 		}
 		k.tell(t.Context(), err)
 	}
-	if got := strings.Count(s.log.String(), "Could not keep"); got != 1 {
+	if got := strings.Count(s.log.String(), "keeping the serving certificate failed"); got != 1 {
 		t.Errorf("told %d times: %s", got, s.log)
 	}
 	if _, key := k.CurrentCertKeyContent(); len(key) == 0 {

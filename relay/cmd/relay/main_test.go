@@ -290,7 +290,7 @@ func TestServeStopsBeforeItHasServed(t *testing.T) {
 	go func() {
 		ended <- run(&environment{Context: ctx, in: strings.NewReader(""), out: io.Discard, err: &stderr}, args)
 	}()
-	for deadline := time.Now().Add(patience); !strings.Contains(stderr.String(), "Could not reach the database"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !strings.Contains(stderr.String(), "database unreachable"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the relay does not wait for its database: %s", stderr.String())
 		}

@@ -69,7 +69,7 @@ func TestALiarAheadWinsNothing(t *testing.T) {
 					if liar := e.Status()[0]; ahead > 64 && (liar.Contradictions == 0 || liar.ContradictedBy != "" || liar.LastError != ledger.KindServerError && liar.LastError != ledger.KindContradiction) {
 						t.Errorf("nobody tells of the liar: %+v", liar)
 					}
-					if said := strings.Count(seen.logged(), "slots or heights that nothing else bears out"); ahead > 64 && said != 1 {
+					if said := strings.Count(seen.logged(), "slots or heights that no other endpoint confirms"); ahead > 64 && said != 1 {
 						t.Errorf("it is logged %d times, want once:\n%s", said, seen.logged())
 					}
 				})

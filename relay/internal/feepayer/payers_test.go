@@ -402,13 +402,13 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 		cancel()
 		group.Wait()
 		for text, want := range map[string]int{
-			"Stopped using a fee payer that fell below its minimum":      2,
+			"fee payer fell below its minimum and is not used":      2,
 			"payer=" + p.Keys()[0].String() + " lamports=50 minimum=100": 1,
 			"payer=" + p.Keys()[1].String() + " lamports=60 minimum=100": 1,
-			"Ran out of fee payers":          1,
-			"Resumed paying":                 1,
+			"no usable fee payer":          1,
+			"fee payer usable again":                 1,
 			"funded fee payer is used again": 1,
-			"Could not read":                 0,
+			"reading fee payer balances failed":                 0,
 		} {
 			if got := strings.Count(out.String(), text); got != want {
 				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, out.String())
@@ -531,7 +531,7 @@ func TestRunKeepsTheLastGoodValueWithItsAge(t *testing.T) {
 		time.Sleep(time.Minute)
 		cancel()
 		group.Wait()
-		for _, text := range []string{"Could not read", "fee payer balances readable again"} {
+		for _, text := range []string{"reading fee payer balances failed", "fee payer balances readable again"} {
 			if got := strings.Count(out.String(), text); got != 1 {
 				t.Errorf("%q is logged %d times, want once:\n%s", text, got, out.String())
 			}

@@ -24,7 +24,7 @@ func TestListsAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for prefix, listed := range map[string][]string{"Kind": route.Kinds(), "Code": route.Codes(), "Hostile": route.RejectedReasons()} {
+	for prefix, listed := range map[string][]string{"Kind": route.Kinds(), "Code": route.Codes(), "Rejected": route.RejectedReasons()} {
 		var declared []string
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			v, ok := n.(*ast.ValueSpec)

@@ -260,7 +260,7 @@ func TestTheCapIsLoggedWhenItIsReachedAndWhenItIsLeft(t *testing.T) {
 		time.Sleep(2 * hour)
 		allow(t, c, false, 10)
 		allow(t, c, false, 10)
-		for _, text := range []string{"Reached a spend cap", "spending below the cap again"} {
+		for _, text := range []string{"spend cap reached", "spending below the cap again"} {
 			if got := strings.Count(out.String(), text); got != 1 {
 				t.Errorf("%q is logged %d times, want once:\n%s", text, got, out.String())
 			}

@@ -257,7 +257,7 @@ func TestTheLedgerFollowsAPayer(t *testing.T) {
 	if diff := cmp.Diff([]Kind{KindReceived, KindTransfer, KindTransfer, KindUnknown, KindTransfer}, w.seen); diff != "" {
 		t.Errorf("observed kinds differ (-want +got):\n%s", diff)
 	}
-	w.wantLogged(map[string]int{"fee payer accounting initialised": 1, "the database does not know": 1, "lamports received": 1, "gap": 0})
+	w.wantLogged(map[string]int{"fee payer accounting initialised": 1, "is not in the database": 1, "lamports received": 1, "gap": 0})
 }
 
 func TestAnotherProcessGoesOnWhereTheLastStopped(t *testing.T) {
@@ -551,7 +551,7 @@ func TestHistoryThatStaysAwayIsAGap(t *testing.T) {
 			if !w.cursor.CheckedAt.Equal(w.now) {
 				t.Errorf("it was checked at %s, want now", w.cursor.CheckedAt)
 			}
-			w.wantLogged(map[string]int{"does not add up": 1, "Went on past a gap": 2, "fee payer accounting recomputed": 1})
+			w.wantLogged(map[string]int{"does not add up": 1, "gap in a fee payer's history skipped": 2, "fee payer accounting recomputed": 1})
 
 			// The next gap has to wait as long.
 			hide(w, w.transfer(30))

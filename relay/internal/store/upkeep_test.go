@@ -115,7 +115,7 @@ func TestUpkeepIsDoneByOneProcessAtATimeAndOutlivesFailures(t *testing.T) {
 	if n := len(seen.of("daily")); n != 1 {
 		t.Errorf("the daily job ran %d times, want once for all processes", n)
 	}
-	if got := log.String(); strings.Count(got, "Failed a job of upkeep") < 3 || strings.Count(got, "disk that is full") != len(seen.of("fails")) {
+	if got := log.String(); strings.Count(got, "maintenance job failed") < 3 || strings.Count(got, "disk that is full") != len(seen.of("fails")) {
 		t.Errorf("each failure is to be logged once:\n%s", got)
 	}
 }
