@@ -32,7 +32,7 @@ const (
 type rootWindow struct {
 	// seq is the number of leaves that the tree had when the root was its newest.
 	seq uint64
-	// headroom is how many more leaves may be appended before the root leaves the
+	// untilEviction is how many more leaves may be appended before the root leaves the
 	// ring; known is false when the tree account cannot tell.
 	untilEviction int
 	// oldest is the seq of the oldest root in the ring.

@@ -42,7 +42,7 @@ func (e ledgerEvents) Entered(kind spending.Kind, _ spending.Amounts) {
 // Gap implements spending.Observer.
 func (ledgerEvents) Gap() {}
 
-// accounting are the ledger as it was last read: one reading serves the gauges of a
+// accountingCache are the ledger as it was last read: one reading serves the gauges of a
 // scrape, and /health.
 type accountingCache struct {
 	ledger *store.Ledger

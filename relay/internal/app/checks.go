@@ -23,7 +23,7 @@ type poolChecks struct {
 	at   time.Time
 }
 
-// joinProblems tells what is wrong with the pool; nil when nothing is known to be.
+// problem tells what is wrong with the pool; nil when nothing is known to be.
 // That the chain does not answer is another check's to tell.
 func (p *poolChecks) problem(ctx context.Context) error {
 	p.mu.Lock()

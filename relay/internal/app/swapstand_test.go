@@ -487,7 +487,7 @@ func (s *swapStand) tokensOf(key solana.PublicKey) uint64 {
 	return account.Amount
 }
 
-// accounting hold the payers' balances against the chain's fees and the rent that was
+// books hold the payers' balances against the chain's fees and the rent that was
 // paid for good, and the relay's ledger against both. Nothing that a payer signed
 // is on the chain that the database does not know. Gifts are what strangers left.
 func (s *swapStand) books(rent uint64, gifts ...uint64) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// reports is one answer: of which endpoint, when after the last, and of what.
+// said is one answer: of which endpoint, when after the last, and of what.
 type said struct {
 	endpoint, way int
 	after         time.Duration

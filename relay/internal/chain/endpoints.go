@@ -105,7 +105,7 @@ type Observer interface {
 	BreakerChanged(endpoint string, state judge.State)
 	// RebroadcastSkipped counts a rebroadcast for which the budget had no request.
 	RebroadcastSkipped(endpoint string)
-	// Nudged counts a notification of a WebSocket.
+	// Notified counts a notification of a WebSocket.
 	Notified(endpoint string)
 	// Contradicted counts what an endpoint said and others say otherwise. Which of
 	// them is wrong is not known.

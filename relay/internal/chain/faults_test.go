@@ -60,7 +60,7 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 	return e
 }
 
-// observe reports whether every endpoint has told its slot.
+// heard reports whether every endpoint has told its slot.
 func heard(e *chain.Endpoints) bool {
 	return !slices.ContainsFunc(e.Status(), func(s chain.EndpointStatus) bool { return s.SlotAt.IsZero() })
 }

@@ -94,7 +94,7 @@ func (w *world) inputs(n uint64, root [32]byte, amount int64) *shieldpool.Public
 	}
 }
 
-// withEndpoint proves and signs a Transact of the payer's.
+// sign proves and signs a Transact of the payer's.
 func (w *world) sign(in *shieldpool.PublicInputs, hash ledger.Blockhash) ([]byte, solana.Signature) {
 	w.t.Helper()
 	signals := in.Signals()

@@ -23,7 +23,7 @@ type account struct {
 
 	inFlight int
 	reserved uint64
-	// settled is what attempts cost that were settled since the reading began, and
+	// released is what attempts cost that were settled since the reading began, and
 	// unread its sum.
 	released []expense
 	unread   uint64

@@ -402,13 +402,13 @@ func TestADryPayerIsLeftOutUntilItIsFunded(t *testing.T) {
 		cancel()
 		group.Wait()
 		for text, want := range map[string]int{
-			"fee payer fell below its minimum and is not used":      2,
+			"fee payer fell below its minimum and is not used":           2,
 			"payer=" + p.Keys()[0].String() + " lamports=50 minimum=100": 1,
 			"payer=" + p.Keys()[1].String() + " lamports=60 minimum=100": 1,
-			"no usable fee payer":          1,
-			"fee payer usable again":                 1,
-			"funded fee payer is used again": 1,
-			"reading fee payer balances failed":                 0,
+			"no usable fee payer":               1,
+			"fee payer usable again":            1,
+			"funded fee payer is used again":    1,
+			"reading fee payer balances failed": 0,
 		} {
 			if got := strings.Count(out.String(), text); got != want {
 				t.Errorf("%q is logged %d times, want %d:\n%s", text, got, want, out.String())

@@ -26,7 +26,7 @@ type Outcome int
 
 // The outcomes.
 const (
-	// Void: nothing, such as when the caller left or the call was not made.
+	// NoOutcome: nothing, such as when the caller left or the call was not made.
 	NoOutcome Outcome = iota
 	// Answered: it is there, but the answer says nothing for or against it, such
 	// as that it has not seen the slot asked for yet.

@@ -14,7 +14,7 @@ type balance struct {
 	payer    solana.PublicKey
 	now      time.Time
 	attempts map[solana.Signature]Attempt
-	// insist goes on past what does not add up.
+	// acceptGap goes on past what does not add up.
 	acceptGap bool
 
 	cursor  *Cursor // nil until there is a first slot

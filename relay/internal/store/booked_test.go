@@ -44,7 +44,7 @@ func (o *outlay) begin() {
 	o.second = claimSettlements(o.t, o.s, o.worker)[0].Lease()
 }
 
-// writeOutcomes has the second leg end with a transaction, and be final.
+// land has the second leg end with a transaction, and be final.
 func (o *outlay) land(n byte, p submission.Phase, returned uint64) {
 	l := settled(o.second, n, p)
 	l.Returned = returned

@@ -56,7 +56,7 @@ func (c *Commitments) Append(ctx context.Context, from commitments.Position, lea
 	})
 }
 
-// writeUnderLease changes the position from what it is thought to be: another pod may
+// move changes the position from what it is thought to be: another pod may
 // have changed it since.
 func (c *Commitments) move(ctx context.Context, tx pgx.Tx, from, to commitments.Position) error {
 	tag, err := tx.Exec(ctx, `UPDATE commitment_index SET leaves = $6, published = $7, slot = $8, generation = $9

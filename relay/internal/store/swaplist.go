@@ -75,7 +75,7 @@ type ListedSwap struct {
 	Age time.Duration
 	// TimeoutSlot is from when on it is refunded; 0 when not known.
 	TimeoutSlot uint64
-	// Waits is what it waits for; "" for nothing. DueIn is when it is tried again,
+	// HeldBy is what it waits for; "" for nothing. DueIn is when it is tried again,
 	// 0 when it is due; Held says that a process has it in hand.
 	HeldBy string
 	DueIn  time.Duration

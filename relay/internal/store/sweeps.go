@@ -136,7 +136,7 @@ FROM unfinished u CROSS JOIN LATERAL (
 	SELECT created_at FROM attempts WHERE submission_id = u.id AND fee_payer = ANY ($1) AND NOT dead OFFSET 0) a`
 )
 
-// Unfinished implements sweep.Store.
+// Unresolved implements sweep.Store.
 func (w *Sweeps) Unresolved(ctx context.Context, payers []solana.PublicKey) (u sweep.Unresolved, err error) {
 	err = w.store.Pool.QueryRow(ctx, unresolvedSQL, rawKeys(payers)).Scan(&u.Open, &u.Unfinalized, &u.Oldest)
 	if err != nil {

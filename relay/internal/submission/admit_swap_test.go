@@ -114,7 +114,7 @@ func (c *swapCase) derive(wallet solana.PublicKey) {
 	c.terms.RecipientATA = ata
 }
 
-// requestID binds the terms to the inputs and proves them.
+// request binds the terms to the inputs and proves them.
 func (c *swapCase) request() submission.Request {
 	c.w.t.Helper()
 	if !c.kept {

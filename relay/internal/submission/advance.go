@@ -54,7 +54,7 @@ const rootLagTries = 10
 // progress is one submission's way through the steps, and what they have found.
 type progress struct {
 	facts
-	// floor is the slot before which no account is believed.
+	// minContextSlot is the slot before which no account is believed.
 	minContextSlot uint64
 	// landing is set with a verdict of landed, and when an unknown one is adopted;
 	// purpose is that of the attempt that landed.

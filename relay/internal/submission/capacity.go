@@ -13,7 +13,7 @@ type capacity struct {
 	used int
 }
 
-// claimBatch takes up to n places and returns how many it got.
+// acquire takes up to n places and returns how many it got.
 func (s *capacity) acquire(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ type leaseHealth struct {
 	renewedBefore bool
 }
 
-// heartbeat tells that a beat got through; again says that it was not the first.
+// renewed tells that a beat got through; again says that it was not the first.
 func (a *leaseHealth) renewed(now time.Time, lapsed bool) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -82,22 +82,22 @@ type Engine struct {
 	tracker  *tracker
 	recorder *recorder
 	capacity capacity
-	// settlements are the places of swaps' second legs, and settling tells of one that is due.
+	// executionCapacity are the places of swaps' second legs, and executionsDue signals one that is due.
 	executionCapacity capacity
 	executionsDue     chan struct{}
 	paused            queuePause
 	failedNotes       failedNotes
-	// deaf is about transactions that no endpoint takes.
+	// outage is about transactions that no endpoint takes.
 	outage sendOutage
-	// alive is since when this process's leases have not lapsed.
+	// leaseHealth is since when this process's leases have not lapsed.
 	leaseHealth leaseHealth
-	// more says that there was more to claim than there were places.
+	// mayClaimMore says that there was more to claim than there were places.
 	mayClaimMore atomic.Bool
-	// strays are leases that the last audit did not know of.
+	// orphaned are leases that the last audit did not know of.
 	orphaned map[Lease]bool
 	// nudged brings the next claim forward; waking the news to other processes.
 	claimSoon, othersNeeded chan struct{}
-	// seen is the newest slot at which the tree was seen to change; seeing tells.
+	// highestTreeSlot is the newest slot at which the tree was seen to change; treeSlotChanged signals it.
 	highestTreeSlot atomic.Uint64
 	treeSlotChanged chan struct{}
 	// stopping ends when nothing new is to be taken up; running steps then have
@@ -166,7 +166,7 @@ func (e *Engine) NotifyOthers() { signal(e.othersNeeded) }
 // PollSoon brings the next look at the chain forward.
 func (e *Engine) PollSoon() { signal(e.tracker.pollSoon) }
 
-// RecordTreeSlot is told the slot of every new state of the pool's tree, and tells the
+// ObserveTreeSlot is told the slot of every new state of the pool's tree, and tells the
 // fleet: a process whose node is behind then knows that it is.
 func (e *Engine) ObserveTreeSlot(slot uint64) {
 	e.highestTreeSlot.Store(slot)

@@ -151,7 +151,7 @@ func (c *modelChain) change(f func(*modelState)) {
 	f(c.tip.state)
 }
 
-// releaseReservations moves the commitments on after the tip has moved. What is finalized stays so.
+// settle moves the commitments on after the tip has moved. What is finalized stays so.
 func (c *modelChain) settle() {
 	if at := c.tip.height - min(c.tip.height, c.finalAfter); at > c.finalized.height {
 		c.finalized = c.tip.at(at)
@@ -191,7 +191,7 @@ func (c *modelChain) waiting() []*modelTx {
 	return slices.SortedFunc(maps.Values(c.pending), func(x, y *modelTx) int { return bytes.Compare(x.signature[:], y.signature[:]) })
 }
 
-// broadcast forwards a transaction to the leaders to come.
+// put forwards a transaction to the leaders to come.
 func (c *modelChain) put(tx *modelTx) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *modelChain) put(tx *modelTx) {
 	}
 }
 
-// landed finds a signature on the branch that ends in tip; nil when it is not there.
+// landing finds a signature on the branch that ends in tip; nil when it is not there.
 func (c *modelChain) landing(sig solana.Signature, tip *modelBlock) *modelLanding {
 	for _, l := range c.landings[sig] {
 		if l.block.on(tip) {
@@ -210,7 +210,7 @@ func (c *modelChain) landing(sig solana.Signature, tip *modelBlock) *modelLandin
 	return nil
 }
 
-// addLanded is where a signature stands on the branch of the newest block.
+// landed is where a signature stands on the branch of the newest block.
 func (c *modelChain) landed(sig solana.Signature) *modelLanding {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -133,7 +133,7 @@ func (w *modelWorld) attemptsOf(t *modelTaken) (out []*modelAttempt) {
 	return out
 }
 
-// observe checks a transaction that reaches the chain: it is in the database at
+// sent checks a transaction that reaches the chain: it is in the database at
 // that moment (invariant 3), and on its first time nothing else of its
 // submission can land (invariant 4).
 func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
@@ -168,7 +168,7 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 	}
 }
 
-// addLanded checks an outcome: what is said to have landed has, on some fork at least.
+// landed checks an outcome: what is said to have landed has, on some fork at least.
 func (w *modelWorld) landed(l *submission.Landing) {
 	w.chain.mu.Lock()
 	defer w.chain.mu.Unlock()
@@ -177,7 +177,7 @@ func (w *modelWorld) landed(l *submission.Landing) {
 	}
 }
 
-// logFailure checks a failure at its commit: nothing of the submission has landed or
+// failed checks a failure at its commit: nothing of the submission has landed or
 // can land, and its reason is true.
 func (w *modelWorld) failed(p *modelProcess, id uuid.UUID, code refusal.Code) {
 	w.note("%s fails %s: %s", p.name, w.short(id), code)

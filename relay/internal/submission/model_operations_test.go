@@ -246,7 +246,7 @@ func (m *model) ofFate() []modelOperation {
 	}
 }
 
-// removeLanded has the database lose the attempts of some submission.
+// forget has the database lose the attempts of some submission.
 func (m *model) forget() {
 	s := m.some(func(s *modelTaken) bool { return s.last.State == submission.Processing && len(m.attemptsOf(s)) > 0 })
 	if s != nil {

@@ -95,7 +95,7 @@ func (p *modelProcess) standing() *modelStop {
 	return p.stopped
 }
 
-// releaseReservations waits until nothing of the process runs but what stands still.
+// settle waits until nothing of the process runs but what stands still.
 func (p *modelProcess) settle() {
 	p.w.t.Helper()
 	for deadline := time.Now().Add(modelPatience); ; {
@@ -184,7 +184,7 @@ func (p *modelProcess) fault(method, key string) (modelFault, *rand.Rand) {
 	return kinds[r.IntN(len(kinds))], r
 }
 
-// reportTreeSlot is the view of the node that answers a call.
+// see is the view of the node that answers a call.
 func (p *modelProcess) see(f modelFault, r *rand.Rand) modelView {
 	if f != faultBehind {
 		return p.w.chain.newest()
@@ -192,7 +192,7 @@ func (p *modelProcess) see(f modelFault, r *rand.Rand) modelView {
 	return p.w.chain.behind(1 + r.IntN(12))
 }
 
-// readPin makes one call: act is the other side of it, unknown the error of a call
+// ask makes one call: act is the other side of it, unknown the error of a call
 // without an answer. What a step stood still for does not count as its time.
 func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknown func(string) error, act func(context.Context, modelFault, modelView) (T, error)) (T, error) {
 	var zero T
@@ -265,10 +265,10 @@ func (p *modelProcess) Pick(_ context.Context, lamports uint64, _ bool) (submiss
 	return p, nil
 }
 
-// Encoding implements submission.Payer.
+// Sign implements submission.Payer.
 func (p *modelProcess) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
 
-// Settle implements submission.FeePayers.
+// Cancel implements submission.FeePayers.
 func (p *modelProcess) Cancel(key solana.PublicKey, lamports uint64) { p.Release(key, lamports) }
 
 func (p *modelProcess) Release(payer solana.PublicKey, lamports uint64) {
@@ -279,7 +279,7 @@ func (p *modelProcess) Release(payer solana.PublicKey, lamports uint64) {
 	}
 }
 
-// Rejected implements submission.FeePayers.
+// MarkRefused implements submission.FeePayers.
 func (p *modelProcess) MarkRefused(solana.PublicKey, error) {}
 
 // MarkWorking implements submission.FeePayers.

@@ -42,7 +42,7 @@ func (w *modelWorld) inheritFrom(p, heir *modelProcess) {
 	w.claim(heir)
 }
 
-// track lets the chain go on, everything landing, and a process look and write.
+// follow lets the chain go on, everything landing, and a process look and write.
 func (w *modelWorld) follow(p *modelProcess, slots int) {
 	w.t.Helper()
 	w.slots(slots, landAll)

@@ -140,7 +140,7 @@ func (s modelStore) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*
 	return s.claim(ctx, worker, limit, s.Store.Probe)
 }
 
-// claimLoop takes one at a time, so that the steps of a process come one after the other.
+// claim takes one at a time, so that the steps of a process come one after the other.
 func (s modelStore) claim(ctx context.Context, worker uuid.UUID, limit int, claim func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error)) ([]*submission.Claimed, error) {
 	return ask(ctx, s.modelProcess, "claim", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*submission.Claimed, error) {
 		claimed, err := claim(ctx, worker, min(limit, 1))

@@ -206,7 +206,7 @@ func (w *modelWorld) exec(sql string, args ...any) {
 	modelMust(w.t, err)
 }
 
-// capacity lets the chain go on, each block with those of the pending transactions that land chooses.
+// slots lets the chain go on, each block with those of the pending transactions that land chooses.
 func (w *modelWorld) slots(n int, land func(*modelTx) bool) {
 	w.t.Helper()
 	for range n {
@@ -274,7 +274,7 @@ func (w *modelWorld) step() context.Context {
 	return context.WithValue(w.t.Context(), stepKey{}, &submission.Lease{})
 }
 
-// claimLoop lets a process take up one submission, and waits until its step has
+// claim lets a process take up one submission, and waits until its step has
 // ended or stands still; false when there was none to take.
 func (w *modelWorld) claim(p *modelProcess) bool {
 	w.t.Helper()

@@ -18,7 +18,7 @@ type heldError struct {
 	reason      string
 	pausesQueue bool
 	cause       error
-	// pause is when it is tried again; 0 for Timing.Hold.
+	// retryAfter is when it is tried again; 0 for Timing.Hold.
 	retryAfter time.Duration
 }
 
@@ -52,7 +52,7 @@ type queuePause struct {
 	current string
 }
 
-// startStep reports whether the queue was not held for that reason before.
+// set reports whether the queue was not held for that reason before.
 func (h *queuePause) set(reason string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *queuePause) set(reason string) bool {
 	return changed
 }
 
-// writeFinalized gives the reason that has ended; "" when there was none.
+// clear gives the reason that has ended; "" when there was none.
 func (h *queuePause) clear() (was string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *queuePause) reason() string {
 // only submitted to may be gone, or its plan used up, while others are read: what
 // is signed is then sent again and again, and more processes would not help.
 type sendOutage struct {
-	// least is for how long sends have to fail.
+	// minDuration is for how long sends have to fail.
 	minDuration time.Duration
 	mu          sync.Mutex
 	since, last time.Time

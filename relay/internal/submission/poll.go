@@ -76,7 +76,7 @@ func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.S
 	}
 }
 
-// claimBatch acts on what the recent past says of one submission's attempts.
+// applyStatuses acts on what the recent past says of one submission's attempts.
 func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*ledger.Status) {
 	known := false
 	for i, st := range statuses {

@@ -59,11 +59,11 @@ type FeePayers interface {
 	// them until Settle. What ends work that was begun may be paid from the balance
 	// that the payers keep for it.
 	Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error)
-	// Settle ends a reservation: the transaction landed or died. Cancel ends one of
+	// Release ends a reservation: the transaction landed or died. Cancel ends one of
 	// which nothing was signed.
 	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
-	// Refused tells that the chain did not take the payer for its want of
+	// MarkRefused tells that the chain did not take the payer for its want of
 	// lamports; Worked that a transaction of it landed.
 	MarkRefused(payer solana.PublicKey, cause error)
 	MarkWorking(payer solana.PublicKey)

@@ -65,7 +65,7 @@ func (d *Reader) notify(id uuid.UUID) {
 	}
 }
 
-// Deferral returns the submission once it is done, or as it is when ctx ends or the
+// Wait returns the submission once it is done, or as it is when ctx ends or the
 // desk closes. The caller knows that it was not done a moment ago, so the row is
 // read when somebody tells of an outcome, or in case nobody could. A database
 // that is away is sat out: what was accepted is still under way.

@@ -35,7 +35,7 @@ type recorder struct {
 	failing bool
 }
 
-// landed is a submission in flight that has landed.
+// landing is a submission in flight that has landed.
 type landing struct {
 	w *entry
 	o Outcome
@@ -202,7 +202,7 @@ func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 	return true
 }
 
-// reportFailure passes on that a landing is written.
+// reportCompleted passes on that a landing is written.
 func (r *recorder) reportCompleted(ctx context.Context, c *Claimed, o *Outcome) {
 	e := r.e
 	if c.Kind == KindSwapExecution {

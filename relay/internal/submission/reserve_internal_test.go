@@ -58,7 +58,7 @@ func (rehearsed) LatestBlockhash(context.Context) (ledger.Blockhash, error) {
 }
 func (rehearsed) Send(context.Context, []byte, bool, uint64) error { return nil }
 
-// recorded takes attempts, or loses the answer.
+// noted takes attempts, or loses the answer.
 type noted struct {
 	Store
 	err error

@@ -283,7 +283,7 @@ func (r *mortalRouter) Instructions(ctx context.Context, q *route.Quote, user so
 	return mortally(r.m, "instructions", func() (*route.Instructions, error) { return r.Router.Instructions(ctx, q, user) })
 }
 
-// outage observes nothing.
+// deaf observes nothing.
 type deaf struct{}
 
 func (deaf) SwapDeferred(string)  {}
@@ -335,7 +335,7 @@ func (s *settleWorld) newSwapRun(gross, least uint64) *swapRun {
 	return r
 }
 
-// readPin makes the run's request.
+// ask makes the run's request.
 func (r *swapRun) ask(gross, least uint64) {
 	s := r.settleWorld
 	s.t.Helper()

@@ -118,7 +118,7 @@ func TestASecondLegMayUseThePayersLeastBalance(t *testing.T) {
 	r.end(heir, accepted.ID, submission.PhaseExecuted)
 }
 
-// writeFinalized waits for the swap's end, which it should have, stops the process, and holds
+// end waits for the swap's end, which it should have, stops the process, and holds
 // what the caps count against what was spent.
 func (r *swapRun) end(p *process, id uuid.UUID, want submission.Phase) {
 	r.t.Helper()

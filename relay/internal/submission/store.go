@@ -75,7 +75,7 @@ type Landing struct {
 type Worker struct {
 	// ID is made anew by every process that starts.
 	ID uuid.UUID
-	// Hold says why the worker takes nothing up, a refusal's code; empty when it
+	// PausedBy says why the worker takes nothing up, a refusal's code; empty when it
 	// works. When every worker holds, what is due counts as held and not as backlog.
 	PausedBy string
 }
@@ -95,35 +95,35 @@ type Store interface {
 	// to say so. keyHash is nil without an idempotency key. Refusals:
 	// nullifier_reserved, idempotency_key_reused.
 	Accept(ctx context.Context, s *Submission, keyHash []byte, worker *uuid.UUID) (*Submission, error)
-	// Repeat finds the earlier submission that the request repeats, by idempotency
+	// FindRepeated finds the earlier submission that the request repeats, by idempotency
 	// key or by content; nil when it is new. Refusals as for Accept.
 	FindRepeated(ctx context.Context, s *Submission, keyHash []byte) (*Submission, error)
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
-	// Ahead counts the pool's submissions that have not landed and whose root
+	// CountAhead counts the pool's submissions that have not landed and whose root
 	// leaves the ring no later than that of rootSeq, and has not left it, as those
 	// before oldest have; but for those that wait for a history, for an attempt's end,
 	// for a spend cap or because the chain keeps failing them, while others go on. It stops counting at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
-	// Saw tells the fleet that the pool's tree was seen to change at slot; Seen is
+	// RecordTreeSlot tells the fleet that the pool's tree was seen to change at slot; Seen is
 	// the newest slot that any process told of, 0 when none did.
 	RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error
 	HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
 
-	// Beat makes the worker known, or keeps its leases for another period; lapsed
+	// Heartbeat makes the worker known, or keeps its leases for another period; lapsed
 	// says that they had run out, so that others may have taken its submissions.
 	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
-	// Reap frees what workers hold that stopped beating, and forgets them.
+	// FreeDeadProcesses frees what workers hold that stopped beating, and forgets them.
 	FreeDeadProcesses(ctx context.Context) (freed int, err error)
-	// Retire gives everything back that the worker holds, due at once, and
+	// ReleaseAll gives everything back that the worker holds, due at once, and
 	// forgets the worker.
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
-	// Held lists the leases that the worker holds. What the worker does not know
+	// Leases lists the leases that the worker holds. What the worker does not know
 	// of came from a write whose answer was lost, and is given back.
 	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
-	// Wake tells all workers that something is due.
+	// NotifyDue tells all workers that something is due.
 	NotifyDue(ctx context.Context) error
 
 	// Claim takes up to limit submissions that are due, held by nobody and have

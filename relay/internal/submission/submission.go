@@ -130,7 +130,7 @@ type Swap struct {
 	Phase Phase
 	// TimeoutSlot is from when on the swap is refunded instead of executed.
 	TimeoutSlot uint64
-	// Waits is what it waits for: a settlement's Hold; "" for nothing.
+	// HeldBy is what it waits for: a settlement's Hold; "" for nothing.
 	HeldBy string
 	// Signature, Slot, Finalized and EndedAt are of the transaction that executed
 	// or refunded it; zero before.
@@ -184,7 +184,7 @@ type Attempt struct {
 	// it that the network takes even when the transaction fails.
 	// Paid is what a dead one took all the same.
 	Cost, Fee, Paid uint64
-	// Ahead is what of a swap's second leg the caps count with its first, in lamports.
+	// SecondLegCost is what of a swap's second leg the caps count with its first, in lamports.
 	SecondLegCost uint64
 	// Refused says that preflight refused it for good: it is not sent again.
 	Rejected  bool

@@ -23,7 +23,7 @@ func (p Purpose) endPhase() Phase {
 	}
 }
 
-// releaseReservations takes a swap's second leg as far as it goes now. It never fails: the
+// advanceExecution takes a swap's second leg as far as it goes now. It never fails: the
 // lamports in the swap state belong to the recipient, so that whatever is
 // wrong, it is tried again until they are swapped or given back.
 func (e *Engine) advanceExecution(ctx context.Context, w *entry) (follow bool, err error) {

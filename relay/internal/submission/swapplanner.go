@@ -17,7 +17,7 @@ type SwapPlanner interface {
 	// when there is nothing to do yet, or the chain's. Phase and Timeout of the
 	// order are set with an error too, if the chain has shown them.
 	Next(ctx context.Context, c *Claimed, floor uint64) (SwapOrder, error)
-	// Refused says what follows from a draft that would fail: the *Wait to put the
+	// Rejected says what follows from a draft that would fail: the *Wait to put the
 	// settlement off with.
 	Rejected(ctx context.Context, c *Claimed, d *Draft, failure *shieldpool.TransactionError) error
 }
@@ -29,7 +29,7 @@ type SwapOrder struct {
 	Timeout uint64
 	// Draft is a transaction to sign and send.
 	Draft *Draft
-	// Settled is the end, found on the chain.
+	// Ended is the end, found on the chain.
 	Ended *Outcome
 }
 
@@ -39,7 +39,7 @@ type Draft struct {
 	// Rent is what it takes from the payer for good or until the swap is executed,
 	// in lamports, fees apart.
 	Rent uint64
-	// Outlay is what it takes from the payer and gives back when it has run, in
+	// UpfrontCost is what it takes from the payer and gives back when it has run, in
 	// lamports: the payer must have it.
 	UpfrontCost uint64
 	// Build lays it out, unsigned.
@@ -50,7 +50,7 @@ type Draft struct {
 type Deferral struct {
 	// Reason is from a fixed set: it is stored, and a metric's label.
 	Reason string
-	// For is until when it is put off.
+	// Delay is until when it is put off.
 	Delay time.Duration
 	Cause error
 }

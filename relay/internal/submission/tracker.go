@@ -38,7 +38,7 @@ const (
 // once a slot, and sends the same bytes again.
 type tracker struct {
 	e *Engine
-	// nudged brings the next poll forward.
+	// pollSoon brings the next poll forward.
 	pollSoon chan struct{}
 
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ type tracker struct {
 	// sends repeats transactions, and settling judges old ones, beside the polling.
 	sends     errgroup.Group
 	resolving sync.Mutex
-	// noting is held while the database is told of doubts; placeless counts entries
+	// recording is held while the database is told of doubts; placeless counts entries
 	// that gave their places back for one.
 	recording sync.Mutex
 	placeless int
@@ -62,9 +62,9 @@ type entry struct {
 	// sends counts the sends since it is followed; next is when the next is due.
 	sends int
 	next  time.Time
-	// settle is when attempts that nobody has seen may be judged again.
+	// resolveAt is when attempts that nobody has seen may be judged again.
 	resolveAt time.Time
-	// freed says that its place was given back while it is followed.
+	// capacityReleased says that its place was given back while it is followed.
 	capacityReleased bool
 	// doubted is since when an outcome of it is the word of one endpoint alone; noted
 	// says that the database knows.
@@ -112,7 +112,7 @@ func newTracker(e *Engine) *tracker {
 	return t
 }
 
-// paused keeps a submission whose lease and place were just taken, for the step that
+// add keeps a submission whose lease and place were just taken, for the step that
 // begins. twice says that a step runs already under the very same lease, which a
 // failover of the database lost and handed out again.
 func (t *tracker) add(c *Claimed) (w *entry, twice bool) {
@@ -163,7 +163,7 @@ func (t *tracker) record(w *entry, o Outcome) {
 	t.e.recorder.queueLanding(w, o)
 }
 
-// writeFinalized is called when a step has ended. One that neither let go of its entry nor
+// stepEnded is called when a step has ended. One that neither let go of its entry nor
 // handed it on has panicked past its recovery: nothing holds it any more. One
 // whose entry was displaced meanwhile settles what it reserved.
 func (t *tracker) stepEnded(w *entry) {
@@ -241,7 +241,7 @@ func (t *tracker) addLanded(w *entry, o *Outcome) {
 	t.landed[c.ID] = newLandedEntry(c, o)
 }
 
-// pauseLoop keeps what the end of a watch needs. Only an attempt that is known to
+// newLandedEntry keeps what the end of a watch needs. Only an attempt that is known to
 // carry the row's proof teaches which sign the program takes.
 func newLandedEntry(c *Claimed, o *Outcome) *landedEntry {
 	sign := ""
@@ -256,7 +256,7 @@ func newLandedEntry(c *Claimed, o *Outcome) *landedEntry {
 	}
 }
 
-// pauseLoop takes up submissions that another process saw landing.
+// adoptLanded takes up submissions that another process saw landing.
 func (t *tracker) adoptLanded(c *Claimed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

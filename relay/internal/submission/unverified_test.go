@@ -51,7 +51,7 @@ func (w *world) faults(name string, rules ...fault.Rule) {
 	must(w.t, w.chain.Endpoint(name).SetFaults(rules))
 }
 
-// secondLegCost is how many submissions keep the pool busy.
+// ahead is how many submissions keep the pool busy.
 func (w *world) ahead() int {
 	w.t.Helper()
 	n, err := w.store.CountAhead(w.t.Context(), w.pool.Address, 0, 1<<62, 100)

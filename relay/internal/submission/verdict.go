@@ -57,7 +57,7 @@ type facts struct {
 	root     rootFact
 	// class is why an attempt failed on the chain, or would by simulation; "" for none.
 	class shieldpool.Class
-	// lagged says that the program has missed the root for so long, although the
+	// rootLongMissing says that the program has missed the root for so long, although the
 	// ring holds it, that it is no lagging node's fault.
 	rootLongMissing bool
 }

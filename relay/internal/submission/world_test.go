@@ -172,7 +172,7 @@ func (w *world) deposit(lamports int64) {
 	w.land(wallet, &shieldpool.Call{Proof: w.prove(in), Inputs: in})
 }
 
-// queueLanding sends a transaction past the relay and waits until it is confirmed.
+// land sends a transaction past the relay and waits until it is confirmed.
 func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	w.t.Helper()
 	ctx := w.t.Context()

@@ -276,7 +276,7 @@ func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
 	return s
 }
 
-// rejectRoute lets the others act. A price that only dipped is back by the next time.
+// hostile lets the others act. A price that only dipped is back by the next time.
 func (s *attacked) hostile() {
 	s.rise()
 	s.attack(s, s.gap)
@@ -447,7 +447,7 @@ func (s *attacked) freeze() {
 	}
 }
 
-// classify carries the swap to its end, has everybody collect what there is, and
+// judge carries the swap to its end, has everybody collect what there is, and
 // holds the two bounds.
 func (s *attacked) judge() (spent, gained int64) {
 	s.t.Helper()

@@ -23,7 +23,7 @@ type notes struct {
 	other bool
 	// held is the newest slot at which the state was seen; 0 for none.
 	held uint64
-	// warned is what was told of the router last.
+	// warnedOf is what was told of the router last.
 	warnedOf string
 	// used is when it was last of use.
 	used time.Time

@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// newAttempt is a submission in hand whose attempt a payer has signed.
+// signed is a submission in hand whose attempt a payer has signed.
 func (w *world) signed(n byte, payer solana.PublicKey) submission.Lease {
 	w.Helper()
 	ctx, worker := w.Context(), uuid.New()

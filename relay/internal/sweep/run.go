@@ -75,7 +75,7 @@ type run struct {
 	plan      func(from, to []balance, price uint64) (moves []move, left uint64, short *Short)
 
 	session Session
-	// floor is the newest slot in which a sweep of the accounts landed: a reading
+	// minContextSlot is the newest slot in which a sweep of the accounts landed: a reading
 	// from before it does not show what was moved, and would move it twice.
 	minContextSlot uint64
 	// refused are attempts that the endpoints did not take: they are left to die.

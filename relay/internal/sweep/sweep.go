@@ -119,7 +119,7 @@ type Store interface {
 	// Lock keeps other sweeps from the accounts until the session is closed or its
 	// connection is lost; ErrLocked when another has one of them.
 	Lock(ctx context.Context, accounts []solana.PublicKey) (Session, error)
-	// Unsettled counts the payers' attempts that are not over, sweeps apart.
+	// Unresolved counts the payers' attempts that are not over, sweeps apart.
 	Unresolved(ctx context.Context, payers []solana.PublicKey) (Unresolved, error)
 }
 
@@ -132,12 +132,12 @@ type Session interface {
 	// Record commits an attempt. A payer has one that is not over at most. ErrSameTransaction
 	// when it is there already.
 	Record(ctx context.Context, a Attempt) error
-	// Settle ends an attempt; slot is where it landed, 0 when it did not.
+	// Resolve ends an attempt; slot is where it landed, 0 when it did not.
 	Resolve(ctx context.Context, signature solana.Signature, end End, slot uint64) error
 	Close()
 }
 
-// Accounting bring the fleet's ledger of payers up to the chain.
+// AccountingReader brings the fleet's ledger of payers up to the chain.
 type AccountingReader interface {
 	// Complete reads what is new of the payers' finalized histories and tells
 	// whether that was all, with every lamport up to their present balance.
