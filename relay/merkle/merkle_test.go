@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/big"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,36 @@ func TestHashesMatchCircomlib(t *testing.T) {
 	}
 	if !cmp.Equal(seen, map[int]bool{2: true, 3: true, 4: true}) {
 		t.Errorf("vectors cover %v inputs, want 2, 3 and 4", seen)
+	}
+}
+
+// A changed constant would go unnoticed if no vector's hash depended on it.
+func TestVectorsDependOnEveryConstant(t *testing.T) {
+	t.Parallel()
+	for inputs, p := range map[int]*parameters{2: &width3, 3: &width4, 4: &width5} {
+		changed := *p
+		hash := func() fr.Element {
+			var state [maxWidth]fr.Element
+			for i := range inputs {
+				state[i+1].SetUint64(uint64(i + 1)) // as the vectors have it
+			}
+			changed.permute(state[:p.width])
+			return state[0]
+		}
+		right := hash()
+		for name, constants := range map[string]*[]fr.Element{
+			"full": &changed.full, "partial": &changed.partial, "mds": &changed.mds, "pre": &changed.pre, "sparse": &changed.sparse,
+		} {
+			*constants = slices.Clone(*constants) // other tests hash with the original
+			for i := range *constants {
+				constant := (*constants)[i]
+				(*constants)[i].Double(&constant)
+				if hash() == right {
+					t.Errorf("%d inputs: the hash is the same with another %s[%d]", inputs, name, i)
+				}
+				(*constants)[i] = constant
+			}
+		}
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-//go:generate go run ../../hack/poseidongen -merkle constants_gen.go -circuit ../../hack/circuit/poseidon/constants_gen.go
-
 // ErrNotCanonical is returned by FromBytes for 32 bytes whose value is not below the order of the
 // field. Such bytes have a second, canonical spelling, so accepting them would let one nullifier be
 // spent twice.
@@ -22,9 +20,9 @@ const (
 	maxWidth   = 5
 )
 
-// parameters are the constants of the permutation of one width, rearranged by hack/poseidongen: a
-// partial round adds one constant and multiplies by a matrix that is the identity but for its first
-// row and column.
+// parameters are the constants of the permutation of one width, rearranged as appendix B of the
+// Poseidon paper describes: a partial round adds one constant and multiplies by a matrix that is the
+// identity but for its first row and column.
 type parameters struct {
 	width   int
 	full    []fr.Element // width for each full round

@@ -12,7 +12,7 @@ import (
 
 const fullRounds = 8
 
-// parameters are the constants of one width as hack/poseidongen writes them, in hexadecimal.
+// parameters are the constants of one width, in hexadecimal.
 type parameters struct {
 	width, partial int
 	constants      []string // width for each round
@@ -50,7 +50,7 @@ func integers(hexadecimal []string) []*big.Int {
 	for i, s := range hexadecimal {
 		v, ok := new(big.Int).SetString(s, 16)
 		if !ok {
-			panic("poseidon: the generated constants are damaged: run go generate in relay/merkle")
+			panic("poseidon: a constant is not hexadecimal")
 		}
 		out[i] = v
 	}

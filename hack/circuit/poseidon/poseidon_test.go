@@ -2,6 +2,7 @@ package poseidon
 
 import (
 	"encoding/json"
+	"math/big"
 	"os"
 	"testing"
 
@@ -42,6 +43,28 @@ func TestSumMatchesCircomlib(t *testing.T) {
 		}
 		if got := hash.Sum(in...); got != want {
 			t.Errorf("Poseidon%v = %s, want %s", v.In, got.Text(16), v.Out)
+		}
+	}
+}
+
+// A changed constant would go unnoticed if no vector's hash depended on it.
+func TestVectorsDependOnEveryConstant(t *testing.T) {
+	t.Parallel()
+	hash := New()
+	for width, p := range hash.permutations {
+		var in []fr.Element
+		for i := range width - 1 {
+			in = append(in, fr.NewElement(uint64(i+1))) // as the vectors have it
+		}
+		right := hash.Sum(in...)
+		for name, constants := range map[string][]*big.Int{"constants": p.constants, "mds": p.mds} {
+			for i, constant := range constants {
+				constants[i] = new(big.Int).Lsh(constant, 1)
+				if hash.Sum(in...) == right {
+					t.Errorf("%d inputs: the hash is the same with another %s[%d]", len(in), name, i)
+				}
+				constants[i] = constant
+			}
 		}
 	}
 }
