@@ -23,7 +23,6 @@ import (
 	"github.com/relaypool/relaypool/hack/dev/stack"
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/dev/tour"
-	"github.com/relaypool/relaypool/hack/sources"
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 )
@@ -33,7 +32,7 @@ func TestDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds relay and circuit, and starts everything")
 	}
-	readSources(t)
+	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
 	t.Setenv("TMPDIR", passable(t))
 	wallettest.Prover(t) // so that the circuit is built with the patience of a test
 	var out bytes.Buffer
@@ -76,14 +75,6 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// readSources has the test run anew when the programs that it builds have changed.
-func readSources(t *testing.T) {
-	t.Helper()
-	if err := sources.Read(filepath.Join("..", ".."), "relay", "hack"); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // screen is what a reader sees so far.
 type screen struct {
 	mu  sync.Mutex
@@ -108,7 +99,7 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds relay and circuit, and starts everything")
 	}
-	readSources(t)
+	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
 	wallettest.Prover(t)
 	state := passable(t)
 	ports, err := stack.Ports{}.Claim(t.Context())
@@ -208,7 +199,7 @@ type lie struct{ path, is, told, want string }
 // tellLies makes a tour for each lie, all on one stack.
 func tellLies(t *testing.T, lies []lie) {
 	t.Helper()
-	readSources(t)
+	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
 	wallettest.Prover(t)
 	state := passable(t)
 	ports, err := stack.Ports{}.Claim(t.Context())
