@@ -5,7 +5,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
@@ -14,7 +14,7 @@ import (
 type endpointEvents struct{ *telemetry.Metrics }
 
 // BreakerChanged implements chain.Observer.
-func (e endpointEvents) BreakerChanged(endpoint string, state judge.State) {
+func (e endpointEvents) BreakerChanged(endpoint string, state outbound.State) {
 	e.BreakerTurned(endpoint, string(state))
 }
 
@@ -61,7 +61,7 @@ func (a *App) readBacklogGauges() {
 func (a *App) readEndpointGauges() {
 	a.metrics.ReadEach(contract.MetricRPCUp, func(sample telemetry.Sample) {
 		for _, e := range a.endpoints.Status() {
-			sample(flag(e.Breaker == judge.Closed && !e.Foreign), e.Name)
+			sample(flag(e.Breaker == outbound.Closed && !e.Foreign), e.Name)
 		}
 	})
 	a.metrics.ReadEach(contract.MetricRPCLag, func(sample telemetry.Sample) {

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
@@ -123,7 +123,7 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 		switch {
 		case e.Foreign:
 			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
-		case e.Breaker != judge.Closed:
+		case e.Breaker != outbound.Closed:
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
 		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
 			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")

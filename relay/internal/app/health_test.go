@@ -9,7 +9,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
@@ -28,19 +28,19 @@ func TestHealthNamesEverySickEndpoint(t *testing.T) {
 		all  []chain.EndpointStatus
 		want string
 	}{
-		"all are well":                {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, Lag: 40}, {Name: "b", Breaker: judge.Closed, LastError: "timeout"}}, ""},
-		"one that fails":              {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed}, {Name: "b", Breaker: judge.Open, LastError: "rate_limited", LastErrorAt: now.Add(-90 * time.Second)}}, "b fails and is only probed: its last error, 1m30s ago, was rate_limited"},
-		"one that is probed":          {[]chain.EndpointStatus{{Name: "b", Breaker: judge.HalfOpen, LastError: "timeout", LastErrorAt: now}}, "b fails and is only probed: its last error, 0s ago, was timeout"},
-		"one that is behind":          {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, Lag: 301}}, "a is 301 slots behind the others"},
-		"one of another chain":        {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, Foreign: true}}, "a serves another chain and is not used: correct its URL"},
-		"one that contradicts others": {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, LastError: "contradiction", LastErrorAt: now.Add(-59 * time.Second)}}, "a contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong"},
-		"one that did so once":        {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed, LastError: "contradiction", LastErrorAt: now.Add(-time.Minute)}}, ""},
-		"one far ahead of the others": {[]chain.EndpointStatus{{Name: "a", Breaker: judge.Closed}, {Name: "b", Breaker: judge.Closed, Contradictions: 3, ContradictedAt: now.Add(-4 * time.Second)}}, "b told of a slot or a height that nothing else bears out, 4s ago, and such answers are not used: tell its provider, or remove it"},
+		"all are well":                {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Lag: 40}, {Name: "b", Breaker: outbound.Closed, LastError: "timeout"}}, ""},
+		"one that fails":              {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed}, {Name: "b", Breaker: outbound.Open, LastError: "rate_limited", LastErrorAt: now.Add(-90 * time.Second)}}, "b fails and is only probed: its last error, 1m30s ago, was rate_limited"},
+		"one that is probed":          {[]chain.EndpointStatus{{Name: "b", Breaker: outbound.HalfOpen, LastError: "timeout", LastErrorAt: now}}, "b fails and is only probed: its last error, 0s ago, was timeout"},
+		"one that is behind":          {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Lag: 301}}, "a is 301 slots behind the others"},
+		"one of another chain":        {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Foreign: true}}, "a serves another chain and is not used: correct its URL"},
+		"one that contradicts others": {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, LastError: "contradiction", LastErrorAt: now.Add(-59 * time.Second)}}, "a contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong"},
+		"one that did so once":        {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, LastError: "contradiction", LastErrorAt: now.Add(-time.Minute)}}, ""},
+		"one far ahead of the others": {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed}, {Name: "b", Breaker: outbound.Closed, Contradictions: 3, ContradictedAt: now.Add(-4 * time.Second)}}, "b told of a slot or a height that nothing else bears out, 4s ago, and such answers are not used: tell its provider, or remove it"},
 		"two that contradict": {[]chain.EndpointStatus{
-			{Name: "a", Breaker: judge.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "b"}, {Name: "b", Breaker: judge.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "a"},
+			{Name: "a", Breaker: outbound.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "b"}, {Name: "b", Breaker: outbound.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "a"},
 		}, "a and b contradict each other, the last time 4s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong"},
-		"what is over":                {[]chain.EndpointStatus{{Name: "b", Breaker: judge.Closed, Contradictions: 3, ContradictedAt: now.Add(-6 * time.Minute)}}, ""},
-		"two that are sick otherwise": {[]chain.EndpointStatus{{Name: "a", Foreign: true}, {Name: "b", Breaker: judge.Closed, Lag: 999}}, "a serves another chain and is not used: correct its URL; b is 999 slots behind the others"},
+		"what is over":                {[]chain.EndpointStatus{{Name: "b", Breaker: outbound.Closed, Contradictions: 3, ContradictedAt: now.Add(-6 * time.Minute)}}, ""},
+		"two that are sick otherwise": {[]chain.EndpointStatus{{Name: "a", Foreign: true}, {Name: "b", Breaker: outbound.Closed, Lag: 999}}, "a serves another chain and is not used: correct its URL; b is 999 slots behind the others"},
 	} {
 		if diff := cmp.Diff(tc.want, text(endpointsProblem(tc.all, now))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

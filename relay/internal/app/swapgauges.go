@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
@@ -63,7 +63,7 @@ func (a *App) readSwapGauges() {
 		if a.router == nil {
 			return 0, false
 		}
-		return flag(a.router.Breaker() != judge.Closed), true
+		return flag(a.router.Breaker() != outbound.Closed), true
 	})
 }
 
@@ -86,7 +86,7 @@ func swapsProblem(s store.SwapSummary) error {
 
 // checkRouter is degraded while the router's calls fail.
 func (a *App) checkRouter(context.Context) error {
-	if a.router != nil && a.router.Breaker() != judge.Closed {
+	if a.router != nil && a.router.Breaker() != outbound.Closed {
 		return errors.New("the swap router fails and is only probed: swaps wait for it until their timeout, and are then refunded")
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 const (
@@ -89,7 +89,7 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, erro
 func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	began := e.now()
 	got, err := ask(e.background, e, query[ledger.Blockhash]{
-		method: methodBlockhash, urgency: judge.Read, roles: []Role{RoleRead},
+		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at endpointAnswer) (ledger.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
 			if err == nil { // a slot that cannot be is no measure of the others' hashes
@@ -101,7 +101,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 			if err == nil {
 				h.LastValidBlockHeight, err = e.lastValid(ctx, at, h)
 			}
-			h.Slot = max(h.Slot, e.front.Highest(e.now()))
+			h.Slot = max(h.Slot, e.slots.Highest(e.now()))
 			return h, err
 		},
 	})
@@ -165,11 +165,11 @@ func (e *Endpoints) lastValid(ctx context.Context, at endpointAnswer, h ledger.B
 	}
 	if a, ok := e.heights.agreedOn(); ok {
 		// The blockhash may be newer than the endpoint says, but not than the chain.
-		_, most := a.between(max(b.slot, at.best, e.front.Highest(e.now())))
+		_, most := a.between(max(b.slot, at.best, e.slots.Highest(e.now())))
 		return max(most+hashLife, h.LastValidBlockHeight), nil
 	}
 	if several {
-		return max(h.Slot, e.front.Highest(e.now())) + hashLife, nil
+		return max(h.Slot, e.slots.Highest(e.now())) + hashLife, nil
 	}
 	return h.LastValidBlockHeight, nil
 }
@@ -192,14 +192,14 @@ func (e *Endpoints) possible(i int, h ledger.Blockhash, b block) error {
 // known, and then, or when there is no other, the endpoint itself: what it says of
 // its newest block must not contradict its blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, at endpointAnswer) error {
-	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", judge.Read), func(ep *endpoint) bool { return ep.index == at.index })
+	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == at.index })
 	for _, ep := range others {
 		permit, ok := ep.breaker.Try()
 		if !ok {
 			continue
 		}
 		// What it says is in heights; one that fails bears nothing out.
-		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: judge.Read, do: e.newest}, 2)
+		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: outbound.Read, do: e.newest}, 2)
 		if _, agreed := e.heights.agreedOn(); agreed {
 			return nil
 		}

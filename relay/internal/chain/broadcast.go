@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 const methodSend = "sendTransaction"
@@ -55,12 +55,12 @@ func (e *Endpoints) Flush(ctx context.Context) error { return e.sends.wait(ctx) 
 // target is an endpoint that a send goes to.
 type target struct {
 	*endpoint
-	permit judge.Permit
+	permit outbound.Permit
 }
 
 // targets are the submit endpoints to send to, the best first.
 func (e *Endpoints) targets() (out []target) {
-	all := e.candidates([]Role{RoleSubmit}, methodSend, judge.FirstSend)
+	all := e.candidates([]Role{RoleSubmit}, methodSend, outbound.FirstSend)
 	for _, ep := range all {
 		if permit, ok := ep.breaker.Try(); ok {
 			out = append(out, target{ep, permit})
@@ -80,15 +80,15 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, errLimit)
 	defer cancel()
 	start := e.now()
-	best := e.front.Best(start)
-	if best > 0 && !e.front.Corroborated(minContextSlot, start) { // it may be a lie, and no honest node would reach it
+	best := e.slots.Best(start)
+	if best > 0 && !e.slots.Corroborated(minContextSlot, start) { // it may be a lie, and no honest node would reach it
 		minContextSlot = min(minContextSlot, best)
 	}
 	err := e.verify(limited, t.endpoint)
 	if err == nil {
-		urgency := judge.Rebroadcast
+		urgency := outbound.Rebroadcast
 		if first {
-			urgency = judge.FirstSend
+			urgency = outbound.FirstSend
 		}
 		err = t.withEndpoint(t.clients[urgency].Send(limited, raw, first, minContextSlot))
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 var raw = []byte{1, 2, 3}
@@ -201,7 +201,7 @@ func TestSendIsNeverWithheld(t *testing.T) {
 		}
 		// They took it, which tells more than their past.
 		for _, s := range e.Status() {
-			if s.Breaker != judge.Closed {
+			if s.Breaker != outbound.Closed {
 				t.Errorf("breaker of %s is %s after it took a transaction", s.Name, s.Breaker)
 			}
 		}
@@ -261,7 +261,7 @@ func TestRebroadcastThatNoBudgetAllows(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkError(t, e.Send(t.Context(), raw, false, 0), ledger.KindBudget, 0, nil)
-		if n["a"].count("sendTransaction") != 0 || e.Status()[0].Breaker != judge.Closed {
+		if n["a"].count("sendTransaction") != 0 || e.Status()[0].Breaker != outbound.Closed {
 			t.Error("it was sent, or held against the endpoint")
 		}
 	})

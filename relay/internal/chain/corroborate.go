@@ -7,8 +7,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -194,7 +194,7 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 	}
 	others(ctx, e, query[slotted[[]*ledger.Status]]{
 		// Its slot may be a lie: that it says the same counts.
-		method: "getSignatureStatuses", urgency: judge.Read,
+		method: "getSignatureStatuses", urgency: outbound.Read,
 		do: func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Status], error) {
 			return pair(at.Statuses(ctx, wanted, true))
 		},
@@ -266,7 +266,7 @@ const (
 
 // owns asks one endpoint whether the program owns the account.
 func (e *Endpoints) owns(ctx context.Context, ep *endpoint, program, account solana.PublicKey) presence {
-	found, _, err := ep.clients[judge.Read].Accounts(ctx, []solana.PublicKey{account}, ledger.Confirmed, 0)
+	found, _, err := ep.clients[outbound.Read].Accounts(ctx, []solana.PublicKey{account}, ledger.Confirmed, 0)
 	switch {
 	case err != nil:
 		return notTold

@@ -12,8 +12,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -104,7 +104,7 @@ func TestOneWildSlotStopsNothing(t *testing.T) {
 				if hash, err := e.LatestBlockhash(t.Context()); err != nil || hash.Slot != n["a"].standing() {
 					t.Errorf("blockhash is %+v with error %v, want that of slot %d", hash, err, n["a"].standing())
 				}
-				if i := slices.IndexFunc(e.Status(), func(s EndpointStatus) bool { return s.Breaker != judge.Closed || s.Lag > 0 }); i >= 0 {
+				if i := slices.IndexFunc(e.Status(), func(s EndpointStatus) bool { return s.Breaker != outbound.Closed || s.Lag > 0 }); i >= 0 {
 					t.Errorf("endpoint %d is not used: %+v", i, e.Status()[i])
 				}
 			})

@@ -7,8 +7,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -25,18 +25,18 @@ func pair[T any](value T, slot uint64, err error) (slotted[T], error) {
 }
 
 // current is a read of the newest state.
-func current[T any](method string, urgency judge.Urgency, do func(context.Context, endpointAnswer) (slotted[T], error)) query[slotted[T]] {
+func current[T any](method string, urgency outbound.Urgency, do func(context.Context, endpointAnswer) (slotted[T], error)) query[slotted[T]] {
 	return query[slotted[T]]{method: method, urgency: urgency, roles: []Role{RoleRead}, do: do, slot: slotOf[T]}
 }
 
 // past is a read of the history: an archive's first.
-func past[T any](method string, urgency judge.Urgency, do func(context.Context, endpointAnswer) (T, error)) query[T] {
+func past[T any](method string, urgency outbound.Urgency, do func(context.Context, endpointAnswer) (T, error)) query[T] {
 	return query[T]{method: method, urgency: urgency, roles: []Role{RoleArchive, RoleRead}, do: do}
 }
 
 // Slot reads the newest slot of the commitment.
 func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
-	q := current("getSlot", judge.Read, func(ctx context.Context, at endpointAnswer) (slotted[uint64], error) {
+	q := current("getSlot", outbound.Read, func(ctx context.Context, at endpointAnswer) (slotted[uint64], error) {
 		slot, err := at.Slot(ctx, commitment)
 		return slotted[uint64]{slot, slot}, err
 	})
@@ -50,7 +50,7 @@ func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uin
 // When it is a single one, such as the pool's tree, that does not exist, a second
 // endpoint is asked too, and believed if it knows it.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
-	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Account], error) {
+	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Account], error) {
 		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
 	})
 	q.unconfirmed = commitment != ledger.Confirmed
@@ -87,7 +87,7 @@ func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamp
 }
 
 func (e *Endpoints) lamports(ctx context.Context, method string, do func(context.Context, endpointAnswer) (slotted[[]uint64], error)) ([]uint64, uint64, error) {
-	s, err := doubt(ctx, e, current(method, judge.Read, do), rereads[slotted[[]uint64]]{
+	s, err := doubt(ctx, e, current(method, outbound.Read, do), rereads[slotted[[]uint64]]{
 		about:  func(s slotted[[]uint64]) bool { return slices.Contains(s.value, 0) },
 		again:  do,
 		settle: lessNothing(func(lamports uint64) bool { return lamports == 0 }),
@@ -121,7 +121,7 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
 	simulate := func(least uint64) query[ledger.Simulation] {
 		return query[ledger.Simulation]{
-			method: "simulateTransaction", urgency: judge.Read, roles: []Role{RoleRead},
+			method: "simulateTransaction", urgency: outbound.Read, roles: []Role{RoleRead},
 			do: func(ctx context.Context, at endpointAnswer) (ledger.Simulation, error) {
 				return at.Simulate(ctx, raw, replaceBlockhash, least)
 			},
@@ -140,7 +140,7 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	// A second one that is a little behind may tell, one far behind may not.
 	failed := []ledger.Simulation{out}
 	out.Unverified = true
-	least := min(at, e.front.Best(e.now()))
+	least := min(at, e.slots.Best(e.now()))
 	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second ledger.Simulation) bool {
 		if second.Err == nil {
 			e.dispute(e.all[by], ep)
@@ -164,7 +164,7 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 // write the accounts, in micro-lamports a compute unit, one entry a block.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	return ask(ctx, e, query[[]uint64]{
-		method: "getRecentPrioritizationFees", urgency: judge.Read, roles: []Role{RoleRead},
+		method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, at endpointAnswer) ([]uint64, error) { return at.PriorityFees(ctx, writable) },
 	})
 }
@@ -176,7 +176,7 @@ func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKe
 func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*ledger.Status, uint64, error) {
 	// The slot is a processed one, which says nothing of an endpoint's lag.
 	s, by, err := askWhom(ctx, e, query[slotted[[]*ledger.Status]]{
-		method: "getSignatureStatuses", urgency: judge.Read, roles: []Role{RoleRead}, slot: slotOf[[]*ledger.Status], unconfirmed: true,
+		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*ledger.Status], unconfirmed: true,
 		do: func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Status], error) {
 			return pair(at.Statuses(ctx, signatures, false))
 		},
@@ -191,7 +191,7 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 // history first; see Client.SignaturesFor. When there is none, a second endpoint
 // is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	q := past("getSignaturesForAddress", judge.Upkeep, func(ctx context.Context, at endpointAnswer) ([]ledger.SignatureInfo, error) {
+	q := past("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) ([]ledger.SignatureInfo, error) {
 		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
 	return doubt(ctx, e, q, rereads[[]ledger.SignatureInfo]{
@@ -204,7 +204,7 @@ func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey,
 // Blocks lists the slots from from to to, both included, that have a confirmed
 // block. The network bounds the range to 500 000 slots.
 func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
-	return ask(ctx, e, past("getBlocks", judge.Upkeep, func(ctx context.Context, at endpointAnswer) ([]uint64, error) {
+	return ask(ctx, e, past("getBlocks", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) ([]uint64, error) {
 		return at.Blocks(ctx, from, to)
 	}))
 }
@@ -213,7 +213,7 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 // are passed over: it fails with ledger.ErrBlockPruned or ledger.ErrSlotSkipped
 // only when all that could be asked say so.
 func (e *Endpoints) Block(ctx context.Context, slot uint64) (*ledger.Block, error) {
-	return ask(ctx, e, past("getBlock", judge.Upkeep, func(ctx context.Context, at endpointAnswer) (*ledger.Block, error) {
+	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) (*ledger.Block, error) {
 		return at.Block(ctx, slot)
 	}))
 }
@@ -222,7 +222,7 @@ func (e *Endpoints) Block(ctx context.Context, slot uint64) (*ledger.Block, erro
 // when no endpoint knows it as finalized. It fails when the transaction does
 // not name the account.
 func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
-	q := past("getTransaction", judge.Upkeep, func(ctx context.Context, at endpointAnswer) (*ledger.Payment, error) {
+	q := past("getTransaction", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) (*ledger.Payment, error) {
 		return at.payment(ctx, signature, account)
 	})
 	q.unknown = isNil[ledger.Payment]
@@ -237,7 +237,7 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
 	}
-	q := past("getTransaction", judge.Read, func(ctx context.Context, at endpointAnswer) (*ledger.Creation, error) {
+	q := past("getTransaction", outbound.Read, func(ctx context.Context, at endpointAnswer) (*ledger.Creation, error) {
 		return at.creation(ctx, pool, nullifier)
 	})
 	q.unknown = isNil[ledger.Creation]
@@ -268,7 +268,7 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("settlement needs a swap whose nullifier is not zero")
 	}
-	q := past("getTransaction", judge.Read, func(ctx context.Context, at endpointAnswer) (*ledger.SwapEnd, error) {
+	q := past("getTransaction", outbound.Read, func(ctx context.Context, at endpointAnswer) (*ledger.SwapEnd, error) {
 		return at.settlement(ctx, swap, first, last)
 	})
 	q.unknown = isNil[ledger.SwapEnd]

@@ -17,7 +17,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 // Role is what an endpoint is used for.
@@ -102,7 +102,7 @@ type Observer interface {
 	// "preflight" or a kind of ledger.Unavailable) and its duration.
 	Called(endpoint, method, class string, took time.Duration)
 	// BreakerChanged is told the new state: closed, half_open or open.
-	BreakerChanged(endpoint string, state judge.State)
+	BreakerChanged(endpoint string, state outbound.State)
 	// RebroadcastSkipped counts a rebroadcast for which the budget had no request.
 	RebroadcastSkipped(endpoint string)
 	// Notified counts a notification of a WebSocket.
@@ -116,7 +116,7 @@ type Observer interface {
 type EndpointStatus struct {
 	Name    string
 	Roles   []Role
-	Breaker judge.State
+	Breaker outbound.State
 	// Foreign is true of one that serves another chain; it is not used.
 	Foreign bool
 	// Slot is where it stood when it last told, at SlotAt (zero: never), and Lag
@@ -156,7 +156,7 @@ type Endpoints struct {
 	maxLag   uint64
 	probe    time.Duration
 
-	front   *judge.SlotAgreement
+	slots   *slotAgreement
 	turned  signal // a breaker changed its state
 	hashes  blockhashes
 	heights heights
@@ -177,12 +177,12 @@ type endpoint struct {
 	index   int
 	roles   []Role
 	http    *http.Client
-	clients map[judge.Urgency]*Client
+	clients map[outbound.Urgency]*Client
 	// socket is nil without one; a function, so that no printing shows it.
 	socket  func() *url.URL
-	breaker *judge.Breaker
-	budget  *judge.Budget
-	meter   *judge.Meter
+	breaker *outbound.Breaker
+	budget  *outbound.Budget
+	meter   *latencyMeter
 	asking  singleflight.Group
 
 	mu        sync.Mutex
@@ -226,7 +226,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 		timeout: cmp.Or(o.Timeout, defaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
 		turned: newSignal(),
 	}
-	e.front = judge.NewSlotAgreement(len(o.Endpoints), e.maxLag)
+	e.slots = newSlotAgreement(len(o.Endpoints), e.maxLag)
 	if e.observer == nil {
 		e.observer = noObserver{}
 	}
@@ -256,7 +256,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 }
 
 func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoint, error) {
-	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: transport, clients: map[judge.Urgency]*Client{}, meter: judge.NewMeter()}
+	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: transport, clients: map[outbound.Urgency]*Client{}, meter: newLatencyMeter()}
 	if len(ep.roles) == 0 {
 		ep.roles = []Role{RoleRead, RoleSubmit}
 	}
@@ -274,16 +274,16 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 	if ep.socket, err = socketOf(client.endpoint(), c.WebSocketURL); err != nil {
 		return nil, err
 	}
-	if ep.budget, err = judge.NewBudget(c.RequestsPerSecond, e.now); err != nil {
+	if ep.budget, err = outbound.NewBudget(c.RequestsPerSecond, e.now); err != nil {
 		return nil, err
 	}
-	ep.breaker, err = judge.NewBreaker(judge.BreakerOptions{Now: e.now, Rand: e.rand, Changed: func(from, to judge.State) { e.breakerChanged(ep, from, to) }})
+	ep.breaker, err = outbound.NewBreaker(outbound.BreakerOptions{Now: e.now, Rand: e.rand, Changed: func(from, to outbound.State) { e.breakerChanged(ep, from, to) }})
 	if err != nil {
 		return nil, err
 	}
 	client.name, client.once = c.Name, true
 	// A rebroadcast does not wait: another comes soon.
-	for u, most := range map[judge.Urgency]time.Duration{judge.FirstSend: e.timeout, judge.Read: e.timeout, judge.Rebroadcast: 0, judge.Upkeep: e.timeout} {
+	for u, most := range map[outbound.Urgency]time.Duration{outbound.FirstSend: e.timeout, outbound.Read: e.timeout, outbound.Rebroadcast: 0, outbound.Upkeep: e.timeout} {
 		of := *client
 		of.gate = func(ctx context.Context) error { return ep.budget.Wait(ctx, u, most) }
 		ep.clients[u] = &of
@@ -316,14 +316,14 @@ func (e *Endpoints) having(role Role) (out []*endpoint) {
 	return out
 }
 
-func (e *Endpoints) breakerChanged(ep *endpoint, from, to judge.State) {
+func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 	switch {
-	case to == judge.Open && from == judge.Closed:
+	case to == outbound.Open && from == outbound.Closed:
 		ep.mu.Lock()
 		class := ep.lastError
 		ep.mu.Unlock()
 		e.log.Warn("rpc endpoint breaker opened", "endpoint", ep.name, "last_error", class)
-	case to == judge.Closed:
+	case to == outbound.Closed:
 		e.log.Info("rpc endpoint breaker closed", "endpoint", ep.name)
 	}
 	e.observer.BreakerChanged(ep.name, to)
@@ -332,14 +332,14 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to judge.State) {
 
 // Corroborated reports whether the chain has reached a slot by more than one endpoint's
 // word, or by that of the only one there is.
-func (e *Endpoints) Corroborated(slot uint64) bool { return e.front.Corroborated(slot, e.now()) }
+func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
 // Status tells how every endpoint is doing, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
 	out := make([]EndpointStatus, len(e.all))
 	for i, ep := range e.all {
-		s := EndpointStatus{Name: ep.name, Roles: slices.Clone(ep.roles), Breaker: ep.breaker.State(), Slot: e.front.Slot(i), Latency: ep.meter.Slowest()}
-		s.Lag, s.SlotAt = e.front.Lag(i)
+		s := EndpointStatus{Name: ep.name, Roles: slices.Clone(ep.roles), Breaker: ep.breaker.State(), Slot: e.slots.Slot(i), Latency: ep.meter.Slowest()}
+		s.Lag, s.SlotAt = e.slots.Lag(i)
 		ep.mu.Lock()
 		s.Foreign, s.LastError, s.LastErrorAt = ep.chain.foreign, ep.lastError, ep.errorAt
 		s.Subscribed = ep.subscribed
@@ -365,7 +365,7 @@ func (e *Endpoints) Close() {
 type noObserver struct{}
 
 func (noObserver) Called(string, string, string, time.Duration) {}
-func (noObserver) BreakerChanged(string, judge.State)           {}
+func (noObserver) BreakerChanged(string, outbound.State)        {}
 func (noObserver) RebroadcastSkipped(string)                    {}
 func (noObserver) Notified(string)                              {}
 func (noObserver) Contradicted(string)                          {}

@@ -14,8 +14,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 func balance(t *testing.T, e *Endpoints) error {
@@ -177,8 +177,8 @@ func TestNodeThatLagsIsAskedLast(t *testing.T) {
 			t.Errorf("the read went to the node that lags, with error %v", err)
 		}
 		want := []EndpointStatus{
-			{Name: "a", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed},
-			{Name: "b", Roles: []Role{RoleRead, RoleSubmit}, Breaker: judge.Closed},
+			{Name: "a", Roles: []Role{RoleRead, RoleSubmit}, Breaker: outbound.Closed},
+			{Name: "b", Roles: []Role{RoleRead, RoleSubmit}, Breaker: outbound.Closed},
 		}
 		got := e.Status()
 		if got[0].Lag <= defaultMaxLag || got[1].Lag > 0 {
@@ -219,7 +219,7 @@ func TestBreakerOfOneOfSeveral(t *testing.T) {
 				t.Fatal("no error")
 			}
 		}
-		if got := e.Status()[0]; got.Breaker != judge.Open || got.LastError != ledger.KindServerError || time.Since(got.LastErrorAt) > time.Second {
+		if got := e.Status()[0]; got.Breaker != outbound.Open || got.LastError != ledger.KindServerError || time.Since(got.LastErrorAt) > time.Second {
 			t.Errorf("status is %+v, want an open breaker and why", got)
 		}
 		calls := n["a"].count("")
@@ -267,7 +267,7 @@ func TestOneEndpointAlone(t *testing.T) {
 		if got := n["a"].count(""); got != 3 {
 			t.Errorf("%d calls, want 3: nobody else can answer", got)
 		}
-		for e.Status()[0].Breaker == judge.Closed {
+		for e.Status()[0].Breaker == outbound.Closed {
 			if balance(t, e) == nil {
 				t.Fatal("no error")
 			}
@@ -292,7 +292,7 @@ func TestOneEndpointAlone(t *testing.T) {
 func open(ep *endpoint) {
 	for range 5 {
 		permit, _ := ep.breaker.Try()
-		permit.Done(judge.Bad)
+		permit.Done(outbound.Bad)
 	}
 }
 
@@ -349,10 +349,10 @@ func TestCallerWhoLeavesSaysNothingOfTheEndpoint(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		after time.Duration
-		want  judge.State
+		want  outbound.State
 	}{
-		"soon":                              {10 * time.Millisecond, judge.Closed},
-		"after it had ample time: it hangs": {1500 * time.Millisecond, judge.Open},
+		"soon":                              {10 * time.Millisecond, outbound.Closed},
+		"after it had ample time: it hangs": {1500 * time.Millisecond, outbound.Open},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -398,7 +398,7 @@ func TestReadsGoWhereTheBudgetIs(t *testing.T) {
 			t.Errorf("the read waited %s, want a third of a second", took)
 		}
 		for _, s := range e.Status() {
-			if s.LastError != "" || s.Breaker != judge.Closed {
+			if s.LastError != "" || s.Breaker != outbound.Closed {
 				t.Errorf("status is %+v: our own budget is held against the endpoint", s)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 const (
@@ -39,7 +39,7 @@ type endpointAnswer struct {
 type query[T any] struct {
 	// method is the RPC method that the endpoints are compared by.
 	method  string
-	urgency judge.Urgency
+	urgency outbound.Urgency
 	// roles are those that can answer, the preferred ones first.
 	roles []Role
 	do    func(context.Context, endpointAnswer) (T, error)
@@ -152,7 +152,7 @@ func backoff(round int, random float64) time.Duration {
 // candidates are the endpoints that can answer, the best first: those of the
 // first role, with budget left, that are not behind, that answer the method
 // well, in the configured order.
-func (e *Endpoints) candidates(roles []Role, method string, urgency judge.Urgency) []*endpoint {
+func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urgency) []*endpoint {
 	now := e.now()
 	type place struct {
 		*endpoint
@@ -165,10 +165,10 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency judge.Urgenc
 			continue
 		}
 		p := place{endpoint: ep, role: role, rank: ep.meter.Rank(method, now)}
-		if !ep.budget.Has(urgency) {
+		if !ep.budget.HasRoom(urgency) {
 			p.budget = 1
 		}
-		if lag, at := e.front.Lag(ep.index); lag > e.maxLag && now.Sub(at) < 2*e.probe {
+		if lag, at := e.slots.Lag(ep.index); lag > e.maxLag && now.Sub(at) < 2*e.probe {
 			p.lag = 1
 		}
 		places = append(places, p)
@@ -207,10 +207,10 @@ func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, de
 
 // attempt asks one endpoint, and judges it by the answer. left counts the
 // endpoints that could be asked, this one included.
-func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit judge.Permit, q query[T], left int) (T, error) {
+func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outbound.Permit, q query[T], left int) (T, error) {
 	var v T
 	start := e.now()
-	best := e.front.Best(start)
+	best := e.slots.Best(start)
 	limited, cancel := e.limit(ctx, q.method, left)
 	defer cancel()
 	err := e.verify(limited, ep)
@@ -231,16 +231,16 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit judg
 func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
 	now := e.now()
 	if unconfirmed {
-		if e.front.Possible(slot, now) {
+		if e.slots.Possible(slot, now) {
 			return nil
 		}
-	} else if e.front.Observe(ep.index, slot, best, now) {
+	} else if e.slots.Observe(ep.index, slot, best, now) {
 		return nil
 	}
 	e.contradicted(ep, nil)
 	return &ledger.Unavailable{
 		Method: method, Endpoint: ep.name, Kind: ledger.KindContradiction,
-		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.front.Best(now)),
+		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.slots.Best(now)),
 	}
 }
 
@@ -274,23 +274,23 @@ func (ep *endpoint) withEndpoint(err error) error {
 }
 
 // learn judges the endpoint by a call's outcome, and gives the permit back.
-func (e *Endpoints) learn(ep *endpoint, permit judge.Permit, method string, took time.Duration, best uint64, err error) {
+func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, took time.Duration, best uint64, err error) {
 	now := e.now()
-	outcome, kind, pause := judge.Good, "", time.Duration(0)
+	outcome, kind, pause := outbound.Good, "", time.Duration(0)
 	var u *ledger.Unavailable
 	switch {
 	case errors.As(err, &u):
 		outcome, kind, pause = verdict(u, took), u.Kind, u.RetryAfter
 		if u.Kind == ledger.KindNodeBehind && u.Slot > 0 {
-			e.front.Behind(ep.index, u.Slot, best, now)
+			e.slots.Behind(ep.index, u.Slot, best, now)
 		}
 	case classOf(err) == "refused":
-		outcome = judge.Reachable
+		outcome = outbound.Reachable
 	}
-	if outcome != judge.NoOutcome {
-		ep.meter.Observe(method, took, outcome == judge.Bad || kind == ledger.KindNodeBehind || kind == ledger.KindContradiction, now)
+	if outcome != outbound.NoOutcome {
+		ep.meter.Observe(method, took, outcome == outbound.Bad || kind == ledger.KindNodeBehind || kind == ledger.KindContradiction, now)
 	}
-	if kind != "" && outcome != judge.NoOutcome {
+	if kind != "" && outcome != outbound.NoOutcome {
 		ep.mu.Lock()
 		ep.lastError, ep.errorAt = kind, now
 		ep.mu.Unlock()
@@ -302,19 +302,19 @@ func (e *Endpoints) learn(ep *endpoint, permit judge.Permit, method string, took
 }
 
 // verdict is what a call that gave no answer tells of its endpoint.
-func verdict(u *ledger.Unavailable, took time.Duration) judge.Outcome {
+func verdict(u *ledger.Unavailable, took time.Duration) outbound.Outcome {
 	switch u.Kind {
 	case ledger.KindCancelled:
 		if errors.Is(u.Err, context.DeadlineExceeded) && took >= contextEnded {
-			return judge.Bad
+			return outbound.Bad
 		}
-		return judge.NoOutcome
+		return outbound.NoOutcome
 	case ledger.KindBudget:
-		return judge.NoOutcome
+		return outbound.NoOutcome
 	case ledger.KindNodeBehind, ledger.KindNotYet, ledger.KindContradiction:
-		return judge.Reachable
+		return outbound.Reachable
 	default:
-		return judge.Bad
+		return outbound.Bad
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 // recheck is how often an endpoint of another chain is asked whether it still is.
@@ -126,7 +126,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 		return nil
 	}
 	done := ep.asking.DoChan("", func() (any, error) {
-		hash, err := ep.clients[judge.Read].GenesisHash(context.WithoutCancel(ctx))
+		hash, err := ep.clients[outbound.Read].GenesisHash(context.WithoutCancel(ctx))
 		var refused *ledger.RPCError
 		untold := errors.As(err, &refused) && ep.only(RoleSubmit)
 		if untold {

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 // TestAnEndpointThatLaggedIsAskedLastWhileThatIsNews: one that nobody asks any more
@@ -14,12 +14,12 @@ func TestAnEndpointThatLaggedIsAskedLastWhileThatIsNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newEndpoints(t, newNetwork("a", "b"), of("a", "b"), nil)
-		first := func() string { return e.candidates([]Role{RoleRead}, "getSlot", judge.Read)[0].name }
-		e.front.Behind(0, 100, 100+e.maxLag, e.now())
+		first := func() string { return e.candidates([]Role{RoleRead}, "getSlot", outbound.Read)[0].name }
+		e.slots.Behind(0, 100, 100+e.maxLag, e.now())
 		if got := first(); got != "a" {
 			t.Errorf("asked first is %s, want a: it lags as far as is borne with", got)
 		}
-		e.front.Behind(0, 100, 101+e.maxLag, e.now())
+		e.slots.Behind(0, 100, 101+e.maxLag, e.now())
 		if got := first(); got != "b" {
 			t.Errorf("asked first is %s, want b: a lags", got)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 // reply is what a host of the network says to a call.
@@ -230,7 +230,7 @@ func (e *events) Called(endpoint, method, class string, _ time.Duration) {
 	e.called = append(e.called, endpoint+" "+method+" "+class)
 }
 
-func (e *events) BreakerChanged(endpoint string, s judge.State) {
+func (e *events) BreakerChanged(endpoint string, s outbound.State) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.states = append(e.states, endpoint+" "+string(s))

@@ -11,8 +11,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 // An endpoint may answer with the past as if it were now: its slot is right, and the
@@ -40,7 +40,7 @@ type AccountAt struct {
 // breaker leaves none out: sends that failed may have opened it, and the one endpoint that
 // is left may be behind.
 func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
-	q := current("getMultipleAccounts", judge.Read, func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Account], error) {
+	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Account], error) {
 		return pair(at.Accounts(ctx, []solana.PublicKey{key}, ledger.Confirmed, 0))
 	})
 	var mu sync.Mutex

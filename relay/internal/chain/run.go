@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 // pollInterval is how often Run looks at an endpoint, on average.
@@ -33,8 +33,8 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 		e.recheck(ctx, ep)
 		return
 	}
-	_, heard := e.front.Lag(ep.index)
-	if ep.breaker.State() == judge.Closed && (e.now().Sub(heard) < e.probe || ep.identity().untold) {
+	_, heard := e.slots.Lag(ep.index)
+	if ep.breaker.State() == outbound.Closed && (e.now().Sub(heard) < e.probe || ep.identity().untold) {
 		return
 	}
 	permit, ok := ep.breaker.Try()
@@ -43,7 +43,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	}
 	// What it answers is in the judgement; nobody waits for it.
 	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
-		method: "getSlot", urgency: judge.Upkeep,
+		method: "getSlot", urgency: outbound.Upkeep,
 		do:   func(ctx context.Context, at endpointAnswer) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
 		slot: func(slot uint64) uint64 { return slot },
 	}, 1)
@@ -60,7 +60,7 @@ func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	if !due {
 		return
 	}
-	hash, err := ep.clients[judge.Upkeep].GenesisHash(ctx)
+	hash, err := ep.clients[outbound.Upkeep].GenesisHash(ctx)
 	if err != nil || hash != e.settled() {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
 // Search looks up to 256 signatures up in all that an endpoint knows, an
@@ -21,7 +21,7 @@ import (
 // Whoever lies, loses its history, or is ahead of the chain, must not make the relay
 // think that something landed, or that nothing did.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	q := past("getSignatureStatuses", judge.Read, func(ctx context.Context, at endpointAnswer) (ledger.Look, error) {
+	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at endpointAnswer) (ledger.Look, error) {
 		return e.search(ctx, at, signatures)
 	})
 	q.slot, q.unconfirmed = func(l ledger.Look) uint64 { return l.Slot }, true
@@ -88,7 +88,7 @@ type witness struct {
 // witnesses is Search at further endpoints.
 func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
 	const method = "getSignatureStatuses"
-	return query[witness]{method: method, urgency: judge.Read, do: func(ctx context.Context, at endpointAnswer) (witness, error) {
+	return query[witness]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at endpointAnswer) (witness, error) {
 		look, err := e.search(ctx, at, signatures)
 		switch {
 		case err == nil:

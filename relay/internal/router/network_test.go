@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/route"
 )
 
@@ -253,16 +253,16 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 	tests := map[string]struct {
 		answer reply
 		ctx    context.Context
-		want   judge.State
+		want   outbound.State
 	}{
-		"server errors":           {reply{status: 502}, nil, judge.Open},
-		"a limit of requests":     {reply{status: 429}, nil, judge.Open},
-		"refused credentials":     {reply{status: 401}, nil, judge.Open},
-		"what is no answer":       {reply{body: "<html>"}, nil, judge.Open},
-		"answers to other things": {reply{body: strings.Replace(goodQuote, "100000000", "200000000", 1)}, nil, judge.Open},
-		"not that there is none":  {reply{status: 400, body: `{"errorCode":"NO_ROUTES_FOUND"}`}, nil, judge.Closed},
-		"not callers who leave":   {reply{status: 502}, left, judge.Closed},
-		"not what is well":        {reply{body: goodQuote}, nil, judge.Closed},
+		"server errors":           {reply{status: 502}, nil, outbound.Open},
+		"a limit of requests":     {reply{status: 429}, nil, outbound.Open},
+		"refused credentials":     {reply{status: 401}, nil, outbound.Open},
+		"what is no answer":       {reply{body: "<html>"}, nil, outbound.Open},
+		"answers to other things": {reply{body: strings.Replace(goodQuote, "100000000", "200000000", 1)}, nil, outbound.Open},
+		"not that there is none":  {reply{status: 400, body: `{"errorCode":"NO_ROUTES_FOUND"}`}, nil, outbound.Closed},
+		"not callers who leave":   {reply{status: 502}, left, outbound.Closed},
+		"not what is well":        {reply{body: goodQuote}, nil, outbound.Closed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestTheBreaker(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 		m.says(reply{body: goodQuote})
-		if got := quoteKind(t, c); got != "ok" || c.Breaker() != judge.Closed {
+		if got := quoteKind(t, c); got != "ok" || c.Breaker() != outbound.Closed {
 			t.Errorf("after the delay: %s, breaker %s, want an answer and a closed one", got, c.Breaker())
 		}
 		want := []string{
@@ -377,7 +377,7 @@ func TestAProbeWhoseCallerLeavesTellsNothing(t *testing.T) {
 // TestACallerWithoutTimeTellsOfAHangingRouter when he gave it a second or more.
 func TestACallerWithoutTimeTellsOfAHangingRouter(t *testing.T) {
 	t.Parallel()
-	for patience, want := range map[time.Duration]judge.State{time.Second: judge.Open, 900 * time.Millisecond: judge.Closed} {
+	for patience, want := range map[time.Duration]outbound.State{time.Second: outbound.Open, 900 * time.Millisecond: outbound.Closed} {
 		t.Run("of "+patience.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -483,7 +483,7 @@ func TestRequestsASecondAreBounded(t *testing.T) {
 		if first, second := quoteKind(t, c), quoteKind(t, c); first != "ok" || second != route.KindBusy {
 			t.Errorf("calls end with %s and %s, want an answer, and busy: 10 s are more than its patience", first, second)
 		}
-		if m.calls() != 1 || c.Breaker() != judge.Closed {
+		if m.calls() != 1 || c.Breaker() != outbound.Closed {
 			t.Errorf("%d calls and a breaker that is %s, want 1 and closed", m.calls(), c.Breaker())
 		}
 	})

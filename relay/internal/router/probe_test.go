@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/route"
 )
 
@@ -20,7 +20,7 @@ func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 			time.Sleep(11 * time.Second)
 			quoteKind(t, c)
 		}
-		if c.Breaker() != judge.Open {
+		if c.Breaker() != outbound.Open {
 			t.Fatalf("breaker is %s after five failures, want open", c.Breaker())
 		}
 		time.Sleep(time.Second)
@@ -29,7 +29,7 @@ func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 			t.Errorf("the probe ends with %s, want busy: there is a request in ten seconds", got)
 		}
 		time.Sleep(11 * time.Second)
-		if got := quoteKind(t, c); got != "ok" || c.Breaker() != judge.Closed {
+		if got := quoteKind(t, c); got != "ok" || c.Breaker() != outbound.Closed {
 			t.Errorf("the next call ends with %s, and the breaker is %s, want an answer and a closed one", got, c.Breaker())
 		}
 	})

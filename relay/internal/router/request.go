@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/route"
 )
 
@@ -67,7 +67,7 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 
 // admit waits for a place among the calls at once and in the budget. leave
 // gives the place back; the permit is for learn.
-func (c *Client) admit(parent context.Context) (permit judge.Permit, leave func(), fault *route.Unavailable) {
+func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *route.Unavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
 	leave = func() { <-c.places }
@@ -81,8 +81,8 @@ func (c *Client) admit(parent context.Context) (permit judge.Permit, leave func(
 		leave()
 		return permit, nil, &route.Unavailable{Kind: route.KindBreakerOpen, Detail: "its last calls failed; it is asked again in a moment", RetryAfter: c.breaker.Next()}
 	}
-	if err := c.budget.Wait(ctx, judge.Read, c.timeout); err != nil {
-		permit.Done(judge.NoOutcome)
+	if err := c.budget.Wait(ctx, outbound.Read, c.timeout); err != nil {
+		permit.Done(outbound.NoOutcome)
 		leave()
 		return permit, nil, unmade(parent, "the budget of requests a second is spent")
 	}
@@ -213,20 +213,20 @@ func connectionDetail(err error) string {
 }
 
 // learn judges the router by a call's outcome, and gives the permit back.
-func (c *Client) learn(permit judge.Permit, took time.Duration, err error) {
+func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
 	var u *route.Unavailable
 	var h *route.RejectedRoute
-	outcome, pause := judge.Good, time.Duration(0)
+	outcome, pause := outbound.Good, time.Duration(0)
 	switch {
 	case errors.As(err, &h):
-		outcome = judge.Bad
+		outcome = outbound.Bad
 		c.last.set(outcomeRejected)
 	case !errors.As(err, &u):
 		// That there is no such swap is an answer too.
 	case u.Kind == route.KindCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
-		outcome = judge.NoOutcome
+		outcome = outbound.NoOutcome
 	default:
-		outcome, pause = judge.Bad, u.RetryAfter
+		outcome, pause = outbound.Bad, u.RetryAfter
 		c.last.set(u.Kind)
 	}
 	permit.Done(outcome)
@@ -235,11 +235,11 @@ func (c *Client) learn(permit judge.Permit, took time.Duration, err error) {
 	}
 }
 
-func (c *Client) breakerChanged(from, to judge.State) {
+func (c *Client) breakerChanged(from, to outbound.State) {
 	switch {
-	case to == judge.Open && from == judge.Closed:
+	case to == outbound.Open && from == outbound.Closed:
 		c.log.Warn("swap router breaker opened", "last_error", c.last.get())
-	case to == judge.Closed:
+	case to == outbound.Closed:
 		c.log.Info("swap router breaker closed")
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/route"
 )
 
@@ -102,8 +102,8 @@ type Client struct {
 	observer Observer
 	timeout  time.Duration
 	places   chan struct{}
-	budget   *judge.Budget
-	breaker  *judge.Breaker
+	budget   *outbound.Budget
+	breaker  *outbound.Breaker
 	last     *lastKind
 }
 
@@ -138,10 +138,10 @@ func New(o Options) (*Client, error) {
 	if c.observer == nil {
 		c.observer = noObserver{}
 	}
-	if c.budget, err = judge.NewBudget(o.RequestsPerSecond, o.Now); err != nil {
+	if c.budget, err = outbound.NewBudget(o.RequestsPerSecond, o.Now); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
 	}
-	if c.breaker, err = judge.NewBreaker(judge.BreakerOptions{Now: o.Now, Rand: o.Rand, Changed: c.breakerChanged}); err != nil {
+	if c.breaker, err = outbound.NewBreaker(outbound.BreakerOptions{Now: o.Now, Rand: o.Rand, Changed: c.breakerChanged}); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
 	}
 	return c, nil
@@ -175,7 +175,7 @@ func fitsHeader(key string) bool {
 
 // Breaker tells whether the router is asked: closed when it is, open when its
 // last calls failed.
-func (c *Client) Breaker() judge.State { return c.breaker.State() }
+func (c *Client) Breaker() outbound.State { return c.breaker.State() }
 
 // Close closes idle connections. Calls under way go on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/judge"
+	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
@@ -219,7 +219,7 @@ func (m *Metrics) Poll(signatures int, nudged bool) {
 
 // Endpoint makes the counters of an endpoint known at zero, as NewMetrics does others.
 func (m *Metrics) Endpoint(name string) {
-	for _, state := range []judge.State{judge.Closed, judge.HalfOpen, judge.Open} {
+	for _, state := range []outbound.State{outbound.Closed, outbound.HalfOpen, outbound.Open} {
 		m.rpcBreaker.WithLabelValues(name, string(state))
 	}
 	m.rpcSkipped.WithLabelValues(name)

@@ -1,4 +1,4 @@
-package judge
+package chain
 
 import (
 	"slices"
@@ -10,14 +10,14 @@ import (
 // that its function gives for the chain's true one.
 type claims struct {
 	t     *testing.T
-	f     *SlotAgreement
+	f     *slotAgreement
 	now   time.Time
 	truth float64 // slots since the start
 	rate  float64 // slots a second
 }
 
 func newClaims(t *testing.T, n int, rate float64) *claims {
-	return &claims{t: t, f: NewSlotAgreement(n, 10), now: time.Unix(1000, 0), truth: 1_000_000, rate: rate}
+	return &claims{t: t, f: newSlotAgreement(n, 10), now: time.Unix(1000, 0), truth: 1_000_000, rate: rate}
 }
 
 // pass lets time pass in steps, in each of which every endpoint answers, and
@@ -241,5 +241,43 @@ func TestASlotThatSaysNothingOfItsEndpointIsHeldAgainstTheClock(t *testing.T) {
 	c.pass(20*time.Second, time.Second, agree...)
 	if !c.f.Possible(uint64(c.truth)+40, c.now) || c.f.Possible(uint64(c.truth)+1000, c.now) {
 		t.Error("a processed slot a few ahead is possible, and one 1000 ahead is not")
+	}
+}
+
+func TestSlotAgreement(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	f := newSlotAgreement(2, 10)
+	if f.Best(now) != 0 {
+		t.Error("a front of nobody tells a slot")
+	}
+	if _, at := f.Lag(0); !at.IsZero() {
+		t.Error("an endpoint that never answered has a time")
+	}
+	f.Observe(0, 100, f.Best(now), now)
+	f.Observe(1, 95, f.Best(now), now)
+	lag0, _ := f.Lag(0)
+	lag1, at := f.Lag(1)
+	if f.Best(now) != 100 || lag0 != 0 || lag1 != 5 || !at.Equal(now) || f.Slot(1) != 95 {
+		t.Errorf("best is %d, lags %d and %d, want 100, 0 and 5", f.Best(now), lag0, lag1)
+	}
+	// An answer to a call that began before the best was known lacks nothing.
+	f.Observe(1, 95, 0, now)
+	if lag, _ := f.Lag(1); lag != 0 {
+		t.Errorf("lag is %d, want 0", lag)
+	}
+	if f.Observe(0, 1<<60, f.Best(now), now) || f.Best(now) != 100 {
+		t.Errorf("best is %d, want 100: nobody comes near what one has said since", f.Best(now))
+	}
+	if !f.Observe(0, 101, f.Best(now), now) || f.Best(now) != 101 {
+		t.Errorf("best is %d, want 101: it has come back", f.Best(now))
+	}
+	// A slot that nobody is at for half a minute was wrong, or is of a dead fork.
+	f.Observe(0, 1<<60, f.Best(now), now)
+	now = now.Add(31 * time.Second)
+	f.Observe(1, 180, 0, now)
+	f.Observe(0, 178, f.Best(now), now)
+	if lag, _ := f.Lag(0); f.Best(now) != 180 || lag != 2 {
+		t.Errorf("best is %d and the lag %d, want 180 and 2", f.Best(now), lag)
 	}
 }

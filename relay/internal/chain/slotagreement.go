@@ -1,4 +1,4 @@
-package judge
+package chain
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 const (
 	// recently is how long an answer says where its endpoint is, and how long the
 	// clock says where the chain must be after nobody was there.
-	recently = 30 * time.Second
+	answerMaxAge = 30 * time.Second
 	// leeway is by how many slots an answer may be ahead of where the clock says
 	// that the chain is: a processed slot is some ahead of the confirmed ones.
 	// An only endpoint has more, because nobody else can say that it is right.
@@ -22,17 +22,17 @@ const (
 	agreementMaxAge = 2 * time.Second
 )
 
-// SlotAgreement is the newest confirmed slot of a chain that several endpoints tell of,
+// slotAgreement is the newest confirmed slot of a chain that several endpoints tell of,
 // and how far each of them is behind it. A slot counts when a second endpoint
 // comes near it, or when it is where the clock says that the chain must be since
 // two endpoints last agreed. So one that is ahead of the chain is told from one
 // that is behind it. Safe for concurrent use.
-type SlotAgreement struct {
+type slotAgreement struct {
 	// near is how many slots apart two endpoints may be that agree.
 	near float64
 
 	mu  sync.Mutex
-	all []position
+	all []slotReport
 	// slot was agreed on at the time at; heard is when an endpoint last was where
 	// the clock has come to since then. Zero before two have agreed.
 	slot      float64
@@ -50,8 +50,8 @@ type SlotAgreement struct {
 	since    time.Time
 }
 
-// position is where an endpoint stands.
-type position struct {
+// slotReport is where an endpoint stands.
+type slotReport struct {
 	high   uint64 // the highest slot that counts
 	highAt time.Time
 	said   uint64 // in the newest answer, whether it counts or not
@@ -64,24 +64,24 @@ type position struct {
 	at      time.Time
 }
 
-// NewSlotAgreement is for n endpoints, of which those agree that are up to near slots apart.
-func NewSlotAgreement(n int, near uint64) *SlotAgreement {
-	return &SlotAgreement{all: make([]position, n), near: float64(near), rate: firstRate}
+// newSlotAgreement is for n endpoints, of which those agree that are up to near slots apart.
+func newSlotAgreement(n int, near uint64) *slotAgreement {
+	return &slotAgreement{all: make([]slotReport, n), near: float64(near), rate: firstRate}
 }
 
 // Best is the newest slot that counts; 0 when none is known. Until two endpoints
 // have agreed it is the lowest that one of them is at: which one is wrong is not known.
-func (f *SlotAgreement) Best(now time.Time) uint64 {
+func (f *slotAgreement) Best(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.best(now)
 }
 
-func (f *SlotAgreement) best(now time.Time) (best uint64) {
+func (f *slotAgreement) best(now time.Time) (best uint64) {
 	known, first := f.known(now), true
 	for _, p := range f.all {
 		switch {
-		case p.highAt.IsZero() || now.Sub(p.highAt) > recently:
+		case p.highAt.IsZero() || now.Sub(p.highAt) > answerMaxAge:
 		case known && float64(p.high) <= f.expected(now)+f.near:
 			best = max(best, p.high)
 		case !known && (first || p.high < best):
@@ -95,7 +95,7 @@ func (f *SlotAgreement) best(now time.Time) (best uint64) {
 // began when the best was known to be best: the difference is what it lacks for
 // certain. It is false of a slot that the chain cannot have reached: then the
 // answer is not to be used.
-func (f *SlotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
+func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.first.IsZero() {
@@ -109,7 +109,7 @@ func (f *SlotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	if p.refused = !possible; p.refused {
 		return false
 	}
-	if slot >= p.high || now.Sub(p.highAt) > recently || f.known(now) && float64(p.high) > f.expected(now)+f.near {
+	if slot >= p.high || now.Sub(p.highAt) > answerMaxAge || f.known(now) && float64(p.high) > f.expected(now)+f.near {
 		p.high, p.highAt = slot, now
 	}
 	p.isCurrent(slot, best, now)
@@ -118,13 +118,13 @@ func (f *SlotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 
 // Behind takes into account that endpoint i says itself that it has not come
 // further than the slot, to a call as Saw's.
-func (f *SlotAgreement) Behind(i int, slot, best uint64, now time.Time) {
+func (f *slotAgreement) Behind(i int, slot, best uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all[i].isCurrent(slot, best, now)
 }
 
-func (p *position) isCurrent(slot, best uint64, now time.Time) {
+func (p *slotReport) isCurrent(slot, best uint64, now time.Time) {
 	p.last, p.at, p.lag = slot, now, 0
 	if best > slot {
 		p.lag = best - slot
@@ -133,7 +133,7 @@ func (p *position) isCurrent(slot, best uint64, now time.Time) {
 
 // Possible reports whether the chain may have reached the slot; of a slot that
 // says nothing about how far the endpoint has come, such as a processed one.
-func (f *SlotAgreement) Possible(slot uint64, now time.Time) bool {
+func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.all) == 1 || !f.known(now) || float64(slot) <= f.limit(now)
@@ -141,7 +141,7 @@ func (f *SlotAgreement) Possible(slot uint64, now time.Time) bool {
 
 // Highest is the highest slot that an endpoint has told not long ago, or that the clock
 // says since two last agreed, while it is not known where the chain is; 0 while it is.
-func (f *SlotAgreement) Highest(now time.Time) uint64 {
+func (f *slotAgreement) Highest(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.all) == 1 || f.known(now) {
@@ -152,7 +152,7 @@ func (f *SlotAgreement) Highest(now time.Time) uint64 {
 		highest = uint64(max(f.expected(now), 0))
 	}
 	for _, p := range f.all {
-		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= recently {
+		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= answerMaxAge {
 			highest = max(highest, p.said)
 		}
 	}
@@ -163,7 +163,7 @@ func (f *SlotAgreement) Highest(now time.Time) uint64 {
 // agreed on and the clock. Of an endpoint that is the only one, or the only one to
 // answer for a while, the word is all there is. Two that never agreed bear nothing out:
 // one may lag, and one may lie.
-func (f *SlotAgreement) Corroborated(slot uint64, now time.Time) bool {
+func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -174,15 +174,15 @@ func (f *SlotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	}
 	answering := 0
 	for _, p := range f.all {
-		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= recently {
+		if !p.saidAt.IsZero() && now.Sub(p.saidAt) <= answerMaxAge {
 			answering++
 		}
 	}
-	return answering == 1 && now.Sub(f.first) > recently
+	return answering == 1 && now.Sub(f.first) > answerMaxAge
 }
 
 // learn holds a slot against the other endpoints and the clock.
-func (f *SlotAgreement) learn(i int, slot float64, now time.Time) (possible bool) {
+func (f *slotAgreement) learn(i int, slot float64, now time.Time) (possible bool) {
 	other, agreed := f.agreed(i, slot, now)
 	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
 	switch {
@@ -211,9 +211,9 @@ func (f *SlotAgreement) learn(i int, slot float64, now time.Time) (possible bool
 // agreed looks for another endpoint that is near the slot, and gives where it is
 // by now. An only endpoint may agree with itself when it does not go back, and
 // ahead of the clock once it has kept to it for a while.
-func (f *SlotAgreement) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
+func (f *slotAgreement) agreed(i int, slot float64, now time.Time) (other float64, ok bool) {
 	for j, p := range f.all {
-		if p.saidAt.IsZero() || now.Sub(p.saidAt) > recently {
+		if p.saidAt.IsZero() || now.Sub(p.saidAt) > answerMaxAge {
 			continue
 		}
 		if j == i && (len(f.all) > 1 || slot < float64(p.high)-f.near || p.refused && now.Sub(p.saidAt) < agreementMaxAge) {
@@ -227,17 +227,17 @@ func (f *SlotAgreement) agreed(i int, slot float64, now time.Time) (other float6
 }
 
 // follows reports whether the slot is near where the position is by now.
-func (f *SlotAgreement) follows(p *position, slot float64, now time.Time) bool {
+func (f *slotAgreement) follows(p *slotReport, slot float64, now time.Time) bool {
 	said, moved := float64(p.said), f.rate*now.Sub(p.saidAt).Seconds()
 	return slot >= said-f.near && slot <= said+moved+f.near
 }
 
 // agree notes where two endpoints are, and how fast the chain came there.
-func (f *SlotAgreement) agree(slot float64, now time.Time) {
+func (f *slotAgreement) agree(slot float64, now time.Time) {
 	f.slot, f.at, f.heard, f.pair, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.since)
 	switch {
-	case f.since.IsZero() || took > 2*recently || slot < f.from:
+	case f.since.IsZero() || took > 2*answerMaxAge || slot < f.from:
 		f.from, f.since = slot, now
 	case took >= rateOver:
 		rate := (slot - f.from) / took.Seconds()
@@ -249,17 +249,17 @@ func (f *SlotAgreement) agree(slot float64, now time.Time) {
 }
 
 // known reports whether the clock says where the chain is.
-func (f *SlotAgreement) known(now time.Time) bool {
-	return !f.heard.IsZero() && now.Sub(f.heard) <= recently
+func (f *slotAgreement) known(now time.Time) bool {
+	return !f.heard.IsZero() && now.Sub(f.heard) <= answerMaxAge
 }
 
 // expected is where the chain is by the clock.
-func (f *SlotAgreement) expected(now time.Time) float64 {
+func (f *slotAgreement) expected(now time.Time) float64 {
 	return f.slot + f.rate*now.Sub(f.at).Seconds()
 }
 
 // limit is the highest slot that is possible.
-func (f *SlotAgreement) limit(now time.Time) float64 {
+func (f *slotAgreement) limit(now time.Time) float64 {
 	faster := max(f.rate/2, firstRate)
 	if !f.measured {
 		faster = mostRate
@@ -274,14 +274,14 @@ func (f *SlotAgreement) limit(now time.Time) float64 {
 
 // Lag is by how many slots endpoint i was behind when it last answered, and
 // when that was; the zero time when it never did.
-func (f *SlotAgreement) Lag(i int) (lag uint64, at time.Time) {
+func (f *slotAgreement) Lag(i int) (lag uint64, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.all[i].lag, f.all[i].at
 }
 
 // Slot is where endpoint i stood when it last answered.
-func (f *SlotAgreement) Slot(i int) uint64 {
+func (f *slotAgreement) Slot(i int) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.all[i].last

@@ -1,7 +1,6 @@
-// Package judge decides how far an endpoint is to be used, by what its
-// calls answered: a circuit breaker, a budget of requests, what its calls
-// cost, and how far its slot is behind. It makes no call and knows no chain.
-package judge
+// Package outbound limits calls to other services: a circuit breaker for one that is
+// sick, and a budget of requests for one that counts them. It makes no call itself.
+package outbound
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package judge
+package outbound
 
 import (
 	"context"
@@ -67,8 +67,8 @@ func NewBudget(perSecond float64, now func() time.Time) (*Budget, error) {
 // Try takes a request if one is there for the urgency now.
 func (b *Budget) Try(u Urgency) bool { return b.try(u) == 0 }
 
-// Has reports whether Try would take one.
-func (b *Budget) Has(u Urgency) bool {
+// HasRoom reports whether Try would take one.
+func (b *Budget) HasRoom(u Urgency) bool {
 	if b.limiter == nil {
 		return true
 	}

@@ -1,4 +1,4 @@
-package judge
+package outbound
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func TestFirstSendsGoAhead(t *testing.T) {
 				break
 			}
 		}
-		if b.Has(Rebroadcast) || b.Wait(t.Context(), Rebroadcast, 0) == nil {
+		if b.HasRoom(Rebroadcast) || b.Wait(t.Context(), Rebroadcast, 0) == nil {
 			t.Error("a rebroadcast finds a request when none is left")
 		}
 	})
@@ -109,7 +109,7 @@ func TestNoBudgetIsNoBound(t *testing.T) {
 	t.Parallel()
 	b := newBudget(t, 0)
 	for _, u := range []Urgency{FirstSend, Read, Rebroadcast, Upkeep} {
-		if got := taken(b, u); got != 1000 || !b.Has(u) {
+		if got := taken(b, u); got != 1000 || !b.HasRoom(u) {
 			t.Errorf("%d requests of urgency %d, want no bound", got, u)
 		}
 	}
@@ -123,87 +123,5 @@ func TestNoBudgetIsNoBound(t *testing.T) {
 	}
 	if got := taken(newBudget(t, 0.5), Upkeep); got != 1 {
 		t.Errorf("%d requests at one in two seconds, want 1", got)
-	}
-}
-
-func TestRank(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1000, 0)
-	saw := func(m *Meter, n int, took time.Duration, failed bool) {
-		for range n {
-			m.Observe("m", took, failed, now)
-		}
-	}
-	tests := map[string]struct {
-		calls func(*Meter)
-		later time.Duration
-		want  int
-	}{
-		"what was never asked is the best":         {func(*Meter) {}, 0, 0},
-		"up to 25 ms is as good as that":           {func(m *Meter) { saw(m, 9, 24*time.Millisecond, false) }, 0, 0},
-		"each doubling is a rank":                  {func(m *Meter) { saw(m, 9, 130*time.Millisecond, false) }, 0, 3},
-		"one failure costs much":                   {func(m *Meter) { saw(m, 1, time.Millisecond, true) }, 0, 5},
-		"more failures cost more":                  {func(m *Meter) { saw(m, 9, time.Millisecond, true) }, 0, 7},
-		"good calls make up for it":                {func(m *Meter) { saw(m, 1, 0, true); saw(m, 15, time.Millisecond, false) }, 0, 0},
-		"so does time":                             {func(m *Meter) { saw(m, 1, 0, true) }, time.Minute, 0},
-		"another method's calls say nothing of it": {func(m *Meter) { m.Observe("other", time.Minute, true, now) }, 0, 0},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := NewMeter()
-			test.calls(m)
-			if got := m.Rank("m", now.Add(test.later)); got != test.want {
-				t.Errorf("rank is %d, want %d", got, test.want)
-			}
-		})
-	}
-	m := NewMeter()
-	if m.Slowest() != 0 {
-		t.Error("a meter that has seen nothing tells a latency")
-	}
-	m.Observe("m", time.Second, false, now)
-	m.Observe("m", 2*time.Second, false, now)
-	m.Observe("n", time.Millisecond, false, now)
-	if m.Slowest() != 1200*time.Millisecond {
-		t.Errorf("the slowest takes %s, want 1.2 s", m.Slowest())
-	}
-}
-
-func TestFront(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1000, 0)
-	f := NewSlotAgreement(2, 10)
-	if f.Best(now) != 0 {
-		t.Error("a front of nobody tells a slot")
-	}
-	if _, at := f.Lag(0); !at.IsZero() {
-		t.Error("an endpoint that never answered has a time")
-	}
-	f.Observe(0, 100, f.Best(now), now)
-	f.Observe(1, 95, f.Best(now), now)
-	lag0, _ := f.Lag(0)
-	lag1, at := f.Lag(1)
-	if f.Best(now) != 100 || lag0 != 0 || lag1 != 5 || !at.Equal(now) || f.Slot(1) != 95 {
-		t.Errorf("best is %d, lags %d and %d, want 100, 0 and 5", f.Best(now), lag0, lag1)
-	}
-	// An answer to a call that began before the best was known lacks nothing.
-	f.Observe(1, 95, 0, now)
-	if lag, _ := f.Lag(1); lag != 0 {
-		t.Errorf("lag is %d, want 0", lag)
-	}
-	if f.Observe(0, 1<<60, f.Best(now), now) || f.Best(now) != 100 {
-		t.Errorf("best is %d, want 100: nobody comes near what one has said since", f.Best(now))
-	}
-	if !f.Observe(0, 101, f.Best(now), now) || f.Best(now) != 101 {
-		t.Errorf("best is %d, want 101: it has come back", f.Best(now))
-	}
-	// A slot that nobody is at for half a minute was wrong, or is of a dead fork.
-	f.Observe(0, 1<<60, f.Best(now), now)
-	now = now.Add(31 * time.Second)
-	f.Observe(1, 180, 0, now)
-	f.Observe(0, 178, f.Best(now), now)
-	if lag, _ := f.Lag(0); f.Best(now) != 180 || lag != 2 {
-		t.Errorf("best is %d and the lag %d, want 180 and 2", f.Best(now), lag)
 	}
 }
