@@ -8,7 +8,6 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
@@ -64,15 +63,15 @@ var noProgram = solana.PublicKey{31: 1} //nolint:gochecknoglobals // a constant
 type noRouter struct{}
 
 func (noRouter) unavailable() error {
-	return &route.Unavailable{Kind: route.KindRejected, Detail: "this relay has no router: give it one with --router-url"}
+	return &swap.RouterUnavailable{Kind: swap.FaultRejected, Detail: "this relay has no router: give it one with --router-url"}
 }
 
 // Quote implements swap.Router.
-func (n noRouter) Quote(context.Context, route.QuoteRequest) (*route.Quote, error) {
+func (n noRouter) Quote(context.Context, swap.QuoteRequest) (*swap.Quote, error) {
 	return nil, n.unavailable()
 }
 
 // Instructions implements swap.Router.
-func (n noRouter) Instructions(context.Context, *route.Quote, solana.PublicKey) (*route.Instructions, error) {
+func (n noRouter) Instructions(context.Context, *swap.Quote, solana.PublicKey) (*swap.Instructions, error) {
 	return nil, n.unavailable()
 }

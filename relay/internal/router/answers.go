@@ -6,7 +6,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 // decodeQuote reads a quote and holds it against the question.
-func decodeQuote(body []byte, q route.QuoteRequest) (*route.Quote, error) {
+func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	o, err := parseObject(body)
 	if err != nil {
 		return nil, badResponse("quote of %d bytes: %v", len(body), err)
@@ -31,7 +31,7 @@ func decodeQuote(body []byte, q route.QuoteRequest) (*route.Quote, error) {
 	r := reader{object: o}
 	input, output, mode := r.address("inputMint"), r.address("outputMint"), r.text("swapMode")
 	slippage := r.number("slippageBps")
-	quote := &route.Quote{
+	quote := &swap.Quote{
 		InAmount: r.amount("inAmount"), OutAmount: r.amount("outAmount"), Threshold: r.amount("otherAmountThreshold"),
 		Raw: json.RawMessage(body),
 	}
@@ -42,24 +42,24 @@ func decodeQuote(body []byte, q route.QuoteRequest) (*route.Quote, error) {
 	case r.fault != nil:
 		return nil, r.fault
 	case input != q.InputMint:
-		return nil, &route.RejectedRoute{What: route.RejectedInputMint}
+		return nil, &swap.RejectedRoute{What: swap.RejectedInputMint}
 	case output != q.OutputMint:
-		return nil, &route.RejectedRoute{What: route.RejectedOutputMint}
+		return nil, &swap.RejectedRoute{What: swap.RejectedOutputMint}
 	case mode != modeExactIn:
-		return nil, &route.RejectedRoute{What: route.RejectedMode}
+		return nil, &swap.RejectedRoute{What: swap.RejectedMode}
 	case quote.InAmount != q.Amount:
-		return nil, &route.RejectedRoute{What: route.RejectedAmount}
+		return nil, &swap.RejectedRoute{What: swap.RejectedAmount}
 	case slippage != uint64(q.SlippageBps): //nolint:gosec // Quote refuses a negative one
-		return nil, &route.RejectedRoute{What: route.RejectedSlippage}
+		return nil, &swap.RejectedRoute{What: swap.RejectedSlippage}
 	case quote.Threshold > quote.OutAmount:
-		return nil, &route.RejectedRoute{What: route.RejectedThreshold}
+		return nil, &swap.RejectedRoute{What: swap.RejectedThreshold}
 	}
 	return quote, nil
 }
 
 // decodeInstructions reads a swap's instructions. What fits no transaction is
 // no such swap, rather than a broken answer: a quote for fewer accounts may do.
-func decodeInstructions(body []byte, user solana.PublicKey) (*route.Instructions, error) {
+func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(body)
 	if err != nil {
 		return nil, badResponse("instructions of %d bytes: %v", len(body), err)
@@ -80,7 +80,7 @@ func decodeInstructions(body []byte, user solana.PublicKey) (*route.Instructions
 		}
 	}
 	if r.fault == nil && len(tables) > maxTables {
-		return nil, &route.NoRoute{Code: route.CodeTooLarge}
+		return nil, &swap.NoRoute{Code: swap.CodeTooLarge}
 	}
 	for _, raw := range tables {
 		one := reader{object: object{"addressLookupTableAddresses": raw}}
@@ -99,13 +99,13 @@ func decodeInstructions(body []byte, user solana.PublicKey) (*route.Instructions
 }
 
 // decodeInstruction reads the swap's own instruction.
-func decodeInstruction(text []byte, user solana.PublicKey) (*route.Instructions, error) {
+func decodeInstruction(text []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(text)
 	if err != nil {
 		return nil, badResponse("swapInstruction: %v", err)
 	}
 	r := reader{object: o}
-	out := &route.Instructions{Program: r.address("programId"), Data: r.bytes("data")}
+	out := &swap.Instructions{Program: r.address("programId"), Data: r.bytes("data")}
 	accounts := r.list("accounts", true)
 	switch {
 	case r.fault != nil:
@@ -113,7 +113,7 @@ func decodeInstruction(text []byte, user solana.PublicKey) (*route.Instructions,
 	case len(out.Data) == 0 || len(accounts) == 0:
 		return nil, badResponse("swapInstruction: expected accounts and data")
 	case len(out.Data) > maxData || len(accounts) > maxAccounts:
-		return nil, &route.NoRoute{Code: route.CodeTooLarge}
+		return nil, &swap.NoRoute{Code: swap.CodeTooLarge}
 	}
 	for _, raw := range accounts {
 		account, err := decodeAccount(raw)
@@ -121,7 +121,7 @@ func decodeInstruction(text []byte, user solana.PublicKey) (*route.Instructions,
 			return nil, err
 		}
 		if account.IsSigner && account.PublicKey != user {
-			return nil, &route.RejectedRoute{What: route.RejectedSigner}
+			return nil, &swap.RejectedRoute{What: swap.RejectedSigner}
 		}
 		out.Accounts = append(out.Accounts, account)
 	}

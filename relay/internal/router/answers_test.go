@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // describe gives an error's kind in a form that tables can hold.
 func describe(err error) string {
-	var u *route.Unavailable
-	var n *route.NoRoute
-	var h *route.RejectedRoute
+	var u *swap.RouterUnavailable
+	var n *swap.NoRoute
+	var h *swap.RejectedRoute
 	switch {
 	case err == nil:
 		return "ok"
@@ -52,13 +52,13 @@ func TestWhatIsNoAnswer(t *testing.T) {
 		"429 until a time":                     {reply{status: 429, header: map[string]string{"Retry-After": "Sat, 21 Nov 2026 12:00:09 GMT"}}, "rate_limited", 9 * time.Second},
 		"429 until a time that is over":        {reply{status: 429, header: map[string]string{"Retry-After": "Sat, 21 Nov 2026 11:00:00 GMT"}}, "rate_limited", 0},
 		"429 until nobody knows":               {reply{status: 429, header: map[string]string{"Retry-After": "-3"}}, "rate_limited", 0},
-		"429 with a code":                      {refusal(429, route.CodeNoRoutes), "rate_limited", 0},
+		"429 with a code":                      {refusal(429, swap.CodeNoRoutes), "rate_limited", 0},
 		"500":                                  {reply{status: 500, body: "<html>"}, "server_error", 0},
 		"500 with a code that is not known":    {refusal(500, "INTERNAL"), "server_error", 0},
 		"502":                                  {reply{status: 502}, "server_error", 0},
 		"503 for some seconds":                 {reply{status: 503, header: map[string]string{"Retry-After": "2"}}, "server_error", 2 * time.Second},
 		"408":                                  {reply{status: 408}, "server_error", 0},
-		"401":                                  {refusal(401, route.CodeNoRoutes), "rejected", 0},
+		"401":                                  {refusal(401, swap.CodeNoRoutes), "rejected", 0},
 		"403":                                  {reply{status: 403}, "rejected", 0},
 		"404":                                  {reply{status: 404, body: `{"error":"Not found"}`}, "rejected", 0},
 		"405":                                  {reply{status: 405}, "rejected", 0},
@@ -69,9 +69,9 @@ func TestWhatIsNoAnswer(t *testing.T) {
 		"400 with a text":                      {reply{status: 400, body: `{"error":"Query parameter amount cannot be parsed"}`}, "no route OTHER", 0},
 		"400 without anything":                 {reply{status: 400}, "no route OTHER", 0},
 		"422":                                  {reply{status: 422, body: "[]"}, "no route OTHER", 0},
-		"404 with a code":                      {refusal(404, route.CodeNoMarket), "no route MARKET_NOT_FOUND", 0},
-		"500 with a code":                      {refusal(500, route.CodeNotBuilt), "no route FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS", 0},
-		"200 with a code":                      {refusal(200, route.CodeNotTradable), "no route TOKEN_NOT_TRADABLE", 0},
+		"404 with a code":                      {refusal(404, swap.CodeNoMarket), "no route MARKET_NOT_FOUND", 0},
+		"500 with a code":                      {refusal(500, swap.CodeNotBuilt), "no route FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS", 0},
+		"200 with a code":                      {refusal(200, swap.CodeNotTradable), "no route TOKEN_NOT_TRADABLE", 0},
 		"200 with an error":                    {reply{body: `{"error":"no"}`}, "no route OTHER", 0},
 		"200 with a code that is no text":      {reply{body: `{"errorCode":7}`}, "no route OTHER", 0},
 		"200 with a page":                      {reply{body: "<!doctype html><title>ok</title>", header: map[string]string{"Content-Type": "text/html"}}, "bad_response", 0},
@@ -84,7 +84,7 @@ func TestWhatIsNoAnswer(t *testing.T) {
 		"200 with too much":                    {reply{body: goodQuote + strings.Repeat(" ", maxResponse)}, "bad_response", 0},
 		"200 with depth without end":           {reply{body: `{"a":` + strings.Repeat("[", 100_000)}, "bad_response", 0},
 	}
-	for _, code := range route.Codes() {
+	for _, code := range swap.NoRouteCodes() {
 		name := "400 with " + code
 		tests[name] = struct {
 			reply     reply
@@ -108,7 +108,7 @@ func TestWhatIsNoAnswer(t *testing.T) {
 				if got := describe(err); got != test.want {
 					t.Errorf("error is %s, want %s", got, test.want)
 				}
-				var u *route.Unavailable
+				var u *swap.RouterUnavailable
 				if errors.As(err, &u) && u.RetryAfter != test.wantPause {
 					t.Errorf("to be left alone for %s, want %s", u.RetryAfter, test.wantPause)
 				}
@@ -336,7 +336,7 @@ func TestABombIsNotUnpacked(t *testing.T) {
 	}
 	s := newServer(t, reply{body: packed.String(), header: map[string]string{"Content-Encoding": "gzip"}})
 	_, err := newClient(t, Options{BaseURL: s.URL}).Quote(t.Context(), question)
-	if describe(err) != route.KindBadResponse || !strings.Contains(err.Error(), "above 524288 bytes") {
+	if describe(err) != swap.FaultBadResponse || !strings.Contains(err.Error(), "above 524288 bytes") {
 		t.Errorf("error is %v, want that it is too long", err)
 	}
 }
@@ -352,7 +352,7 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	if diff := cmp.Diff(&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: time.Second}, refusal(429, nil, time.Second), cmpopts.IgnoreFields(route.Unavailable{}, "Detail")); diff != "" {
+	if diff := cmp.Diff(&swap.RouterUnavailable{Kind: swap.FaultRateLimited, RetryAfter: time.Second}, refusal(429, nil, time.Second), cmpopts.IgnoreFields(swap.RouterUnavailable{}, "Detail")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

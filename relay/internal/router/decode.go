@@ -12,15 +12,15 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // maxAddress is the length of 32 bytes in base58, at most: decoding takes time
 // by the square of the length.
 const maxAddress = 44
 
-func badResponse(format string, args ...any) *route.Unavailable {
-	return &route.Unavailable{Kind: route.KindBadResponse, Detail: fmt.Sprintf(format, args...)}
+func badResponse(format string, args ...any) *swap.RouterUnavailable {
+	return &swap.RouterUnavailable{Kind: swap.FaultBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
 
 // object is a JSON object by its keys, as they are written: encoding/json would

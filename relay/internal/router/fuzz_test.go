@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // known reports whether an error is one of those that the client promises.
 func known(err error) bool {
-	var u *route.Unavailable
-	var n *route.NoRoute
-	var h *route.RejectedRoute
+	var u *swap.RouterUnavailable
+	var n *swap.NoRoute
+	var h *swap.RejectedRoute
 	return errors.As(err, &u) || errors.As(err, &n) || errors.As(err, &h)
 }
 
@@ -95,8 +95,8 @@ func FuzzErrorCode(f *testing.F) {
 		if !known(err) {
 			t.Fatalf("error is %v", err)
 		}
-		var n *route.NoRoute
-		if errors.As(err, &n) && route.NewNoRoute(n.Code).Code != n.Code {
+		var n *swap.NoRoute
+		if errors.As(err, &n) && swap.NewNoRoute(n.Code).Code != n.Code {
 			t.Fatalf("code %q is not known", n.Code)
 		}
 	})

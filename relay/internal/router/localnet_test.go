@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	local "github.com/relaypool/relaypool/hack/localnet/router"
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // localRouter is the local chain's, with a market for usdc.
@@ -64,7 +64,7 @@ func TestTheLocalRouterIsUnderstood(t *testing.T) {
 	if _, err := c.Quote(t.Context(), other); describe(err) != "no route TOKEN_NOT_TRADABLE" {
 		t.Errorf("a mint without a market: %v", err)
 	}
-	if _, err := newClient(t, Options{BaseURL: url, APIKey: "another"}).Quote(t.Context(), question); describe(err) != route.KindRejected {
+	if _, err := newClient(t, Options{BaseURL: url, APIKey: "another"}).Quote(t.Context(), question); describe(err) != swap.FaultRejected {
 		t.Errorf("another key: %v", err)
 	}
 }
@@ -90,14 +90,14 @@ func TestWhatTheLocalRouterDoesWrong(t *testing.T) {
 		"an account that signs":       {payer(local.PayerAccount), passed, "hostile signer"},
 		"a signer that nobody knows":  {lie(local.ExtraSigner), passed, "hostile signer"},
 		"another user":                {lie(local.OtherUser), passed, "hostile signer"},
-		"a page":                      {lie(local.Garbage), route.KindBadResponse, route.KindBadResponse},
-		"half of an answer":           {lie(local.Truncated), route.KindConnection, route.KindConnection},
-		"too much":                    {lie(local.Huge), route.KindBadResponse, route.KindBadResponse},
+		"a page":                      {lie(local.Garbage), swap.FaultBadResponse, swap.FaultBadResponse},
+		"half of an answer":           {lie(local.Truncated), swap.FaultConnection, swap.FaultConnection},
+		"too much":                    {lie(local.Huge), swap.FaultBadResponse, swap.FaultBadResponse},
 		"a wide route":                {local.Settings{Wide: 256}, passed, "no route TOO_LARGE"},
-		"429":                         {status(429, 3*time.Second), route.KindRateLimited, route.KindRateLimited},
-		"500":                         {status(500, 0), route.KindServerError, route.KindServerError},
-		"no answer":                   {local.Settings{Faults: []fault.Rule{{Hang: true}}}, route.KindTimeout, route.KindTimeout},
-		"a cut":                       {local.Settings{Faults: []fault.Rule{{Cut: true}}}, route.KindConnection, route.KindConnection},
+		"429":                         {status(429, 3*time.Second), swap.FaultRateLimited, swap.FaultRateLimited},
+		"500":                         {status(500, 0), swap.FaultServerError, swap.FaultServerError},
+		"no answer":                   {local.Settings{Faults: []fault.Rule{{Hang: true}}}, swap.FaultTimeout, swap.FaultTimeout},
+		"a cut":                       {local.Settings{Faults: []fault.Rule{{Cut: true}}}, swap.FaultConnection, swap.FaultConnection},
 		"another program, not judged": {lie(local.WrongProgram), passed, passed},
 		"a payer to write, not seen":  {payer(local.PayerWritable), passed, passed},
 		"less than said, not seen":    {lie(local.ShortOutput), passed, passed},
@@ -109,7 +109,7 @@ func TestWhatTheLocalRouterDoesWrong(t *testing.T) {
 			r, _, url := localRouter(t, "")
 			client := func() *Client {
 				timeout := 30 * time.Second
-				if test.quote == route.KindTimeout {
+				if test.quote == swap.FaultTimeout {
 					timeout = 300 * time.Millisecond
 				}
 				return newClient(t, Options{BaseURL: url, Timeout: timeout})

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // closedAddress is one where nobody listens.
@@ -62,14 +62,14 @@ func TestConnectionsThatFail(t *testing.T) {
 		detail  string
 		calls   int
 	}{
-		"cut before the answer": {handler: cut(""), want: route.KindConnection, calls: 1},
-		"cut within the answer": {handler: cut("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + goodQuote[:100]), want: route.KindConnection, calls: 1},
-		"cut within a chunk":    {handler: cut("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n" + goodQuote[:100]), want: route.KindConnection, calls: 1},
-		"no HTTP":               {handler: cut("SSH-2.0-OpenSSH_9.2\r\n"), want: route.KindConnection, calls: 1},
-		"a header without end":  {handler: cut("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), want: route.KindConnection, calls: 1},
+		"cut before the answer": {handler: cut(""), want: swap.FaultConnection, calls: 1},
+		"cut within the answer": {handler: cut("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + goodQuote[:100]), want: swap.FaultConnection, calls: 1},
+		"cut within a chunk":    {handler: cut("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n" + goodQuote[:100]), want: swap.FaultConnection, calls: 1},
+		"no HTTP":               {handler: cut("SSH-2.0-OpenSSH_9.2\r\n"), want: swap.FaultConnection, calls: 1},
+		"a header without end":  {handler: cut("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), want: swap.FaultConnection, calls: 1},
 		"never an answer": {
 			handler: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			want:    route.KindTimeout, calls: 1,
+			want:    swap.FaultTimeout, calls: 1,
 		},
 		"an answer drop by drop": {
 			handler: func(w http.ResponseWriter, r *http.Request) {
@@ -77,19 +77,19 @@ func TestConnectionsThatFail(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				<-r.Context().Done()
 			},
-			want: route.KindTimeout, calls: 1,
+			want: swap.FaultTimeout, calls: 1,
 		},
 		"nobody there": {
 			url:  func(*server) string { return "http://" + closedAddress(t) },
-			want: route.KindConnection, detail: "connection refused",
+			want: swap.FaultConnection, detail: "connection refused",
 		},
 		"no TLS there": {
 			handler: cut("HTTP/1.1 400 Bad Request\r\n\r\n"), url: func(s *server) string { return strings.Replace(s.URL, "http:", "https:", 1) },
-			want: route.KindConnection,
+			want: swap.FaultConnection,
 		},
 		"a name that is none": {
 			url:  func(*server) string { return "http://router.invalid" },
-			want: route.KindConnection, detail: "host name not resolved",
+			want: swap.FaultConnection, detail: "host name not resolved",
 		},
 	}
 	for name, test := range tests {
@@ -101,11 +101,11 @@ func TestConnectionsThatFail(t *testing.T) {
 				target = test.url(s)
 			}
 			timeout := 30 * time.Second
-			if test.want == route.KindTimeout {
+			if test.want == swap.FaultTimeout {
 				timeout = 300 * time.Millisecond
 			}
 			_, err := newClient(t, Options{BaseURL: target, Timeout: timeout}).Quote(t.Context(), question)
-			var u *route.Unavailable
+			var u *swap.RouterUnavailable
 			if !errors.As(err, &u) || u.Kind != test.want || u.Detail != test.detail {
 				t.Errorf("error is %v, want %s %q", err, test.want, test.detail)
 			}
@@ -220,7 +220,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	s := newServer(t, reply{status: http.StatusTemporaryRedirect, header: map[string]string{"Location": other.URL}})
 	given := &http.Client{}
 	_, err := newClient(t, Options{BaseURL: s.URL, APIKey: "k", HTTP: given}).Quote(t.Context(), question)
-	if describe(err) != route.KindRejected || other.calls() != 0 {
+	if describe(err) != swap.FaultRejected || other.calls() != 0 {
 		t.Errorf("error is %v, and the other server was asked %d times", err, other.calls())
 	}
 	if given.CheckRedirect != nil {
@@ -295,11 +295,11 @@ func TestTheBreaker(t *testing.T) {
 			quoteKind(t, c)
 		}
 		_, err := c.Quote(t.Context(), question)
-		var u *route.Unavailable
-		if !errors.As(err, &u) || u.Kind != route.KindBreakerOpen || u.RetryAfter != 500*time.Millisecond {
+		var u *swap.RouterUnavailable
+		if !errors.As(err, &u) || u.Kind != swap.FaultBreakerOpen || u.RetryAfter != 500*time.Millisecond {
 			t.Errorf("error is %#v, want an open breaker, to be asked again in 500 ms", err)
 		}
-		if _, err := c.Instructions(t.Context(), givenQuote(t), user); describe(err) != route.KindBreakerOpen {
+		if _, err := c.Instructions(t.Context(), givenQuote(t), user); describe(err) != swap.FaultBreakerOpen {
 			t.Errorf("instructions: error is %v, want an open breaker: it is one router", err)
 		}
 		if m.calls() != 5 {
@@ -334,12 +334,12 @@ func TestOneWordOfTheRouterPausesIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, m, _ := inMemory(t, Options{})
 				m.says(reply{status: 429, header: map[string]string{"Retry-After": header}})
-				if got := quoteKind(t, c); got != route.KindRateLimited {
+				if got := quoteKind(t, c); got != swap.FaultRateLimited {
 					t.Fatalf("error is %s", got)
 				}
 				m.says(reply{body: goodQuote})
 				time.Sleep(want - time.Millisecond)
-				if got := quoteKind(t, c); got != route.KindBreakerOpen {
+				if got := quoteKind(t, c); got != swap.FaultBreakerOpen {
 					t.Errorf("error is %s before the pause is over", got)
 				}
 				time.Sleep(time.Millisecond)
@@ -364,7 +364,7 @@ func TestAProbeWhoseCallerLeavesTellsNothing(t *testing.T) {
 		m.does(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := c.Quote(ctx, question); describe(err) != route.KindCancelled {
+		if _, err := c.Quote(ctx, question); describe(err) != swap.FaultCancelled {
 			t.Errorf("error is %v, want cancelled", err)
 		}
 		m.says(reply{body: goodQuote})
@@ -451,7 +451,7 @@ func TestWhoLeavesTheQueueGivesNoPlaceAway(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := c.Quote(ctx, question); describe(err) != route.KindCancelled || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Quote(ctx, question); describe(err) != swap.FaultCancelled || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v, want cancelled, because of the deadline", err)
 		}
 		if got := <-first; got != "ok" {
@@ -480,7 +480,7 @@ func TestRequestsASecondAreBounded(t *testing.T) {
 			t.Errorf("six took %s, want 2 s: two at once, and two a second", took)
 		}
 		c, m, _ := inMemory(t, Options{RequestsPerSecond: 0.1})
-		if first, second := quoteKind(t, c), quoteKind(t, c); first != "ok" || second != route.KindBusy {
+		if first, second := quoteKind(t, c), quoteKind(t, c); first != "ok" || second != swap.FaultBusy {
 			t.Errorf("calls end with %s and %s, want an answer, and busy: 10 s are more than its patience", first, second)
 		}
 		if m.calls() != 1 || c.Breaker() != outbound.Closed {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // TestAProbeWithoutABudgetIsLeftToTheNextCall: one that is never made, and never given
@@ -25,7 +25,7 @@ func TestAProbeWithoutABudgetIsLeftToTheNextCall(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		m.says(reply{body: goodQuote})
-		if got := quoteKind(t, c); got != route.KindBusy {
+		if got := quoteKind(t, c); got != swap.FaultBusy {
 			t.Errorf("the probe ends with %s, want busy: there is a request in ten seconds", got)
 		}
 		time.Sleep(11 * time.Second)

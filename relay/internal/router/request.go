@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 const (
@@ -55,7 +55,7 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	took := c.now().Sub(start)
 	c.learn(permit, took, fault)
 	c.observer.RouterCalled(q.name, outcomeOf(fault), took)
-	var hostile *route.RejectedRoute
+	var hostile *swap.RejectedRoute
 	if errors.As(fault, &hostile) {
 		c.observer.RouteRejected(hostile.What)
 	}
@@ -67,7 +67,7 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 
 // admit waits for a place among the calls at once and in the budget. leave
 // gives the place back; the permit is for learn.
-func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *route.Unavailable) {
+func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
 	leave = func() { <-c.places }
@@ -79,7 +79,7 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 	permit, ok := c.breaker.Try()
 	if !ok {
 		leave()
-		return permit, nil, &route.Unavailable{Kind: route.KindBreakerOpen, Detail: "its last calls failed; it is asked again in a moment", RetryAfter: c.breaker.Next()}
+		return permit, nil, &swap.RouterUnavailable{Kind: swap.FaultBreakerOpen, Detail: "its last calls failed; it is asked again in a moment", RetryAfter: c.breaker.Next()}
 	}
 	if err := c.budget.Wait(ctx, outbound.Read, c.timeout); err != nil {
 		permit.Done(outbound.NoOutcome)
@@ -90,15 +90,15 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 }
 
 // unmade is the error of a call that was not made for want of a place.
-func unmade(parent context.Context, why string) *route.Unavailable {
+func unmade(parent context.Context, why string) *swap.RouterUnavailable {
 	if parent.Err() != nil {
 		return contextEnded(parent)
 	}
-	return &route.Unavailable{Kind: route.KindBusy, Detail: why}
+	return &swap.RouterUnavailable{Kind: swap.FaultBusy, Detail: why}
 }
 
-func contextEnded(ctx context.Context) *route.Unavailable {
-	return &route.Unavailable{Kind: route.KindCancelled, Err: ctx.Err()}
+func contextEnded(ctx context.Context) *swap.RouterUnavailable {
+	return &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: ctx.Err()}
 }
 
 // attempt makes the call. parent is the caller's own context, which tells
@@ -142,7 +142,7 @@ func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error
 	}
 	if code, is := errorCode(body); is {
 		// Some of the API's servers refuse with 200.
-		return none, route.NewNoRoute(code)
+		return none, swap.NewNoRoute(code)
 	}
 	return q.decode(body)
 }
@@ -151,23 +151,23 @@ func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error
 // text is dropped: it may repeat what was asked.
 func refusal(status int, body []byte, pause time.Duration) error {
 	code, _ := errorCode(body)
-	noRoute := route.NewNoRoute(code)
+	noRoute := swap.NewNoRoute(code)
 	unavailable := func(kind, advice string) error {
-		return &route.Unavailable{Kind: kind, Detail: fmt.Sprintf("HTTP %d%s", status, advice), RetryAfter: pause}
+		return &swap.RouterUnavailable{Kind: kind, Detail: fmt.Sprintf("HTTP %d%s", status, advice), RetryAfter: pause}
 	}
 	switch {
 	case status == http.StatusTooManyRequests:
-		return unavailable(route.KindRateLimited, "")
+		return unavailable(swap.FaultRateLimited, "")
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return unavailable(route.KindRejected, ": check the router's URL and API key")
-	case noRoute.Code != route.CodeOther:
+		return unavailable(swap.FaultRejected, ": check the router's URL and API key")
+	case noRoute.Code != swap.CodeOther:
 		return noRoute
 	case status >= http.StatusInternalServerError || status == http.StatusRequestTimeout:
-		return unavailable(route.KindServerError, "")
+		return unavailable(swap.FaultServerError, "")
 	case status == http.StatusBadRequest || status == http.StatusUnprocessableEntity:
 		return noRoute
 	default:
-		return unavailable(route.KindRejected, ": check the router's URL")
+		return unavailable(swap.FaultRejected, ": check the router's URL")
 	}
 }
 
@@ -185,14 +185,14 @@ func retryAfter(header string, now time.Time) time.Duration {
 
 // transportFault names why no answer came. net/http's own error is left out:
 // it repeats the URL, and with it what was asked.
-func transportFault(parent, ctx context.Context, err error) *route.Unavailable {
+func transportFault(parent, ctx context.Context, err error) *swap.RouterUnavailable {
 	switch {
 	case parent.Err() != nil:
 		return contextEnded(parent)
 	case ctx.Err() != nil:
-		return &route.Unavailable{Kind: route.KindTimeout}
+		return &swap.RouterUnavailable{Kind: swap.FaultTimeout}
 	default:
-		return &route.Unavailable{Kind: route.KindConnection, Detail: connectionDetail(err)}
+		return &swap.RouterUnavailable{Kind: swap.FaultConnection, Detail: connectionDetail(err)}
 	}
 }
 
@@ -214,8 +214,8 @@ func connectionDetail(err error) string {
 
 // learn judges the router by a call's outcome, and gives the permit back.
 func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
-	var u *route.Unavailable
-	var h *route.RejectedRoute
+	var u *swap.RouterUnavailable
+	var h *swap.RejectedRoute
 	outcome, pause := outbound.Good, time.Duration(0)
 	switch {
 	case errors.As(err, &h):
@@ -223,7 +223,7 @@ func (c *Client) learn(permit outbound.Permit, took time.Duration, err error) {
 		c.last.set(outcomeRejected)
 	case !errors.As(err, &u):
 		// That there is no such swap is an answer too.
-	case u.Kind == route.KindCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
+	case u.Kind == swap.FaultCancelled && (took < abandoned || !errors.Is(u.Err, context.DeadlineExceeded)):
 		outcome = outbound.NoOutcome
 	default:
 		outcome, pause = outbound.Bad, u.RetryAfter
@@ -266,8 +266,8 @@ const outcomeRejected = "hostile"
 
 // outcomeOf is the metric's label of a call: a fixed set.
 func outcomeOf(err error) string {
-	var u *route.Unavailable
-	var h *route.RejectedRoute
+	var u *swap.RouterUnavailable
+	var h *swap.RejectedRoute
 	switch {
 	case err == nil:
 		return "ok"

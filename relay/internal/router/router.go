@@ -21,7 +21,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 const (
@@ -76,20 +76,20 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 type Observer interface {
 	// RouterCalled is told of every call that was made: CallQuote or
 	// CallInstructions, its outcome ("ok", "no_route", "hostile" or a kind of
-	// route.Unavailable), and its duration.
+	// swap.Unavailable), and its duration.
 	RouterCalled(call, outcome string, took time.Duration)
 	// RouterSkipped is told of every call that was not made, by the kind of
-	// route.Unavailable: busy, breaker_open or cancelled.
+	// swap.Unavailable: busy, breaker_open or cancelled.
 	RouterSkipped(call, kind string)
 	// RouteRejected counts an answer that contradicts the question, by
-	// route.Hostile's What.
+	// swap.Hostile's What.
 	RouteRejected(what string)
 }
 
 // Client asks one router. It repeats nothing but what a dead idle connection
 // took, because whoever waits for a price decides how long. Safe for concurrent use.
 //
-// Every error of a call is *route.Unavailable, *route.NoRoute or *route.Hostile,
+// Every error of a call is *swap.Unavailable, *swap.NoRoute or *swap.Hostile,
 // but for a question that makes no sense, which is never sent.
 type Client struct {
 	// base and key are functions so that no printing of a Client, by whatever
@@ -181,7 +181,7 @@ func (c *Client) Breaker() outbound.State { return c.breaker.State() }
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Quote asks for the price of a swap.
-func (c *Client) Quote(ctx context.Context, q route.QuoteRequest) (*route.Quote, error) {
+func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
 	switch {
 	case q.Amount == 0:
 		return nil, errors.New("quote for an amount of 0: expected at least 1")
@@ -205,7 +205,7 @@ func (c *Client) Quote(ctx context.Context, q route.QuoteRequest) (*route.Quote,
 	if q.DirectOnly {
 		query.Set("onlyDirectRoutes", "true")
 	}
-	return ask(ctx, c, call[*route.Quote]{name: CallQuote, method: http.MethodGet, path: "quote", query: query, decode: func(body []byte) (*route.Quote, error) {
+	return ask(ctx, c, call[*swap.Quote]{name: CallQuote, method: http.MethodGet, path: "quote", query: query, decode: func(body []byte) (*swap.Quote, error) {
 		quote, err := decodeQuote(body, q)
 		if err == nil {
 			quote.Received = c.now()
@@ -217,11 +217,11 @@ func (c *Client) Quote(ctx context.Context, q route.QuoteRequest) (*route.Quote,
 // Instructions asks for what carries a quote out for the user, who pays from
 // and receives into his own associated token accounts, SOL as wrapped SOL. The
 // quote goes back as it came.
-func (c *Client) Instructions(ctx context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
+func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
 	if q == nil || !isObject(q.Raw) {
 		return nil, errors.New("instructions for a quote without the router's answer: expected one that Quote gave")
 	}
-	return ask(ctx, c, call[*route.Instructions]{name: CallInstructions, method: http.MethodPost, path: "swap-instructions", body: instructionsRequest(q, user), decode: func(body []byte) (*route.Instructions, error) {
+	return ask(ctx, c, call[*swap.Instructions]{name: CallInstructions, method: http.MethodPost, path: "swap-instructions", body: instructionsRequest(q, user), decode: func(body []byte) (*swap.Instructions, error) {
 		return decodeInstructions(body, user)
 	}})
 }
@@ -233,7 +233,7 @@ func (c *Client) Instructions(ctx context.Context, q *route.Quote, user solana.P
 // know no shared accounts fail; forced off, every route of several markets wants
 // token accounts that nobody makes. Without a destinationTokenAccount the output
 // goes to the user's own account, which is the only one that the router takes.
-func instructionsRequest(q *route.Quote, user solana.PublicKey) []byte {
+func instructionsRequest(q *swap.Quote, user solana.PublicKey) []byte {
 	body := []byte(`{"userPublicKey":"` + user.String() + `","wrapAndUnwrapSol":false,"dynamicComputeUnitLimit":false,"quoteResponse":`)
 	body = append(body, q.Raw...)
 	return append(body, '}')

@@ -14,7 +14,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 func TestAQuestionForAQuote(t *testing.T) {
@@ -22,7 +22,7 @@ func TestAQuestionForAQuote(t *testing.T) {
 	always := "inputMint=" + wsol.String() + "&outputMint=" + usdc.String() + "&restrictIntermediateTokens=true"
 	tests := map[string]struct {
 		base, key string
-		change    func(*route.QuoteRequest)
+		change    func(*swap.QuoteRequest)
 		wantPath  string
 		wantQuery string // in alphabetical order
 		wantAuth  string
@@ -43,11 +43,11 @@ func TestAQuestionForAQuote(t *testing.T) {
 			key: "k-123", wantPath: "/quote", wantQuery: "amount=100000000&" + always + "&slippageBps=100",
 		},
 		"can be for all that 64 bits hold, without slippage": {
-			change:   func(q *route.QuoteRequest) { q.Amount, q.SlippageBps = math.MaxUint64, 0 },
+			change:   func(q *swap.QuoteRequest) { q.Amount, q.SlippageBps = math.MaxUint64, 0 },
 			wantPath: "/quote", wantQuery: "amount=18446744073709551615&" + always + "&slippageBps=0",
 		},
 		"can be for few accounts and one market": {
-			change:   func(q *route.QuoteRequest) { q.MaxAccounts, q.DirectOnly = 20, true },
+			change:   func(q *swap.QuoteRequest) { q.MaxAccounts, q.DirectOnly = 20, true },
 			wantPath: "/quote", wantQuery: "amount=100000000&inputMint=" + wsol.String() + "&maxAccounts=20&onlyDirectRoutes=true&outputMint=" + usdc.String() + "&restrictIntermediateTokens=true&slippageBps=100",
 		},
 	}
@@ -86,7 +86,7 @@ func TestQuote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &route.Quote{
+	want := &swap.Quote{
 		InAmount: 100_000_000, OutAmount: 17_057_460, Threshold: 16_886_885, ContextSlot: 324_307_186,
 		Received: now, Raw: json.RawMessage(goodQuote),
 	}
@@ -105,7 +105,7 @@ func TestAQuestionForInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &route.Instructions{
+	want := &swap.Instructions{
 		Program:      jup,
 		Accounts:     []solana.AccountMeta{{PublicKey: user, IsSigner: true}, {PublicKey: amm, IsWritable: true}},
 		Data:         []byte{0xe5, 0x17, 0xcb, 0x97, 0x7a, 0xe3, 0xad, 0x2a},
@@ -138,7 +138,7 @@ func TestAQuestionForInstructions(t *testing.T) {
 
 func TestNoSenseIsNotAsked(t *testing.T) {
 	t.Parallel()
-	quote := func(change func(*route.QuoteRequest)) func(*Client) error {
+	quote := func(change func(*swap.QuoteRequest)) func(*Client) error {
 		return func(c *Client) error {
 			q := question
 			change(&q)
@@ -146,7 +146,7 @@ func TestNoSenseIsNotAsked(t *testing.T) {
 			return err
 		}
 	}
-	instructions := func(q *route.Quote) func(*Client) error {
+	instructions := func(q *swap.Quote) func(*Client) error {
 		return func(c *Client) error {
 			_, err := c.Instructions(t.Context(), q, user)
 			return err
@@ -156,14 +156,14 @@ func TestNoSenseIsNotAsked(t *testing.T) {
 		do   func(*Client) error
 		want string
 	}{
-		"nothing to swap":               {quote(func(q *route.QuoteRequest) { q.Amount = 0 }), "expected at least 1"},
-		"a mint for itself":             {quote(func(q *route.QuoteRequest) { q.OutputMint = q.InputMint }), "expected two mints"},
-		"a negative slippage":           {quote(func(q *route.QuoteRequest) { q.SlippageBps = -1 }), "expected 0 to 10000"},
-		"more slippage than there is":   {quote(func(q *route.QuoteRequest) { q.SlippageBps = 10_001 }), "expected 0 to 10000"},
-		"fewer accounts than none":      {quote(func(q *route.QuoteRequest) { q.MaxAccounts = -1 }), "expected a positive number"},
+		"nothing to swap":               {quote(func(q *swap.QuoteRequest) { q.Amount = 0 }), "expected at least 1"},
+		"a mint for itself":             {quote(func(q *swap.QuoteRequest) { q.OutputMint = q.InputMint }), "expected two mints"},
+		"a negative slippage":           {quote(func(q *swap.QuoteRequest) { q.SlippageBps = -1 }), "expected 0 to 10000"},
+		"more slippage than there is":   {quote(func(q *swap.QuoteRequest) { q.SlippageBps = 10_001 }), "expected 0 to 10000"},
+		"fewer accounts than none":      {quote(func(q *swap.QuoteRequest) { q.MaxAccounts = -1 }), "expected a positive number"},
 		"instructions for no quote":     {instructions(nil), "expected one that Quote gave"},
-		"for a quote without an answer": {instructions(&route.Quote{InAmount: 1}), "expected one that Quote gave"},
-		"for one that would end early":  {instructions(&route.Quote{Raw: json.RawMessage(`{}},"feeAccount":{"a":1`)}), "expected one that Quote gave"},
+		"for a quote without an answer": {instructions(&swap.Quote{InAmount: 1}), "expected one that Quote gave"},
+		"for one that would end early":  {instructions(&swap.Quote{Raw: json.RawMessage(`{}},"feeAccount":{"a":1`)}), "expected one that Quote gave"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestCallerWhoStopsWaiting(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			err := do(ctx, c)
-			var u *route.Unavailable
-			if !errors.As(err, &u) || u.Kind != route.KindCancelled || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, route.ErrUnavailable) {
+			var u *swap.RouterUnavailable
+			if !errors.As(err, &u) || u.Kind != swap.FaultCancelled || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, swap.ErrRouterUnavailable) {
 				t.Errorf("error is %#v, want cancelled, because of the deadline", err)
 			}
 			if diff := cmp.Diff([]string{name + " cancelled"}, seen.all()); diff != "" {

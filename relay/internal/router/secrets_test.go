@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // The canaries, one in each place of a router's configuration.
@@ -81,7 +81,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 			for range test.calls {
 				_, err := c.Quote(t.Context(), question)
 				show(err)
-				_, err = c.Instructions(t.Context(), &route.Quote{Raw: json.RawMessage(goodQuote)}, user)
+				_, err = c.Instructions(t.Context(), &swap.Quote{Raw: json.RawMessage(goodQuote)}, user)
 				show(err)
 			}
 			if test.url == "" && !strings.Contains(s.asked[0].URL.Path+s.asked[0].Header.Get("X-Api-Key"), canaryPath+"/v1/quote"+canaryKey) {

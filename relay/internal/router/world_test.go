@@ -14,7 +14,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 var (
@@ -28,7 +28,7 @@ var (
 )
 
 // question is answered by goodQuote.
-var question = route.QuoteRequest{InputMint: wsol, OutputMint: usdc, Amount: 100_000_000, SlippageBps: 100}
+var question = swap.QuoteRequest{InputMint: wsol, OutputMint: usdc, Amount: 100_000_000, SlippageBps: 100}
 
 // goodQuote is an answer in the API's own form, with what the relay does not read.
 const goodQuote = `{"inputMint":"So11111111111111111111111111111111111111112","inAmount":"100000000",
@@ -56,7 +56,7 @@ func with(t *testing.T, good, old, text string) string {
 	return strings.Replace(good, old, text, 1)
 }
 
-func givenQuote(t *testing.T) *route.Quote {
+func givenQuote(t *testing.T) *swap.Quote {
 	t.Helper()
 	q, err := decodeQuote([]byte(goodQuote), question)
 	if err != nil {

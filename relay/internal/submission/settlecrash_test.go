@@ -24,7 +24,6 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -275,12 +274,12 @@ type mortalRouter struct {
 	m *mortal
 }
 
-func (r *mortalRouter) Quote(ctx context.Context, q route.QuoteRequest) (*route.Quote, error) {
-	return mortally(r.m, "quote", func() (*route.Quote, error) { return r.Router.Quote(ctx, q) })
+func (r *mortalRouter) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
+	return mortally(r.m, "quote", func() (*swap.Quote, error) { return r.Router.Quote(ctx, q) })
 }
 
-func (r *mortalRouter) Instructions(ctx context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
-	return mortally(r.m, "instructions", func() (*route.Instructions, error) { return r.Router.Instructions(ctx, q, user) })
+func (r *mortalRouter) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
+	return mortally(r.m, "instructions", func() (*swap.Instructions, error) { return r.Router.Instructions(ctx, q, user) })
 }
 
 // deaf observes nothing.

@@ -3,7 +3,6 @@ package swap
 import (
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -84,24 +83,24 @@ func (g *guard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) 
 
 // check refuses an instruction that is not fit to be signed: a *found, or
 // errTooLarge for one that fits no transaction.
-func (g *guard) check(ix *route.Instructions) error {
+func (g *guard) check(ix *Instructions) error {
 	if !ix.Program.Equals(g.program) {
-		return &rejectedRoute{route.RejectedRoute{What: route.RejectedProgram}}
+		return &ownRejection{RejectedRoute{What: RejectedProgram}}
 	}
 	if len(ix.Accounts) > maxAccounts || len(ix.Data) > maxData {
 		return errTooLarge
 	}
 	if len(ix.LookupTables) > maxTables {
-		return &rejectedRoute{route.RejectedRoute{What: route.RejectedTable}}
+		return &ownRejection{RejectedRoute{What: RejectedTable}}
 	}
 	var written [2]bool
 	for _, a := range ix.Accounts {
 		isState := a.PublicKey.Equals(g.state)
 		switch {
 		case a.IsSigner && !isState:
-			return &rejectedRoute{route.RejectedRoute{What: route.RejectedSigner}}
+			return &ownRejection{RejectedRoute{What: RejectedSigner}}
 		case g.forbidden[a.PublicKey], isState && a.IsWritable:
-			return &rejectedRoute{route.RejectedRoute{What: route.RejectedAccount}}
+			return &ownRejection{RejectedRoute{What: RejectedAccount}}
 		}
 		for i, own := range g.own {
 			written[i] = written[i] || a.IsWritable && a.PublicKey.Equals(own)
@@ -109,7 +108,7 @@ func (g *guard) check(ix *route.Instructions) error {
 	}
 	if !written[0] || !written[1] {
 		// It swaps somebody else's.
-		return &rejectedRoute{route.RejectedRoute{What: route.RejectedAccount}}
+		return &ownRejection{RejectedRoute{What: RejectedAccount}}
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -16,13 +15,13 @@ import (
 // told of once; the refund after the timeout is the same as ever.
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	name := func(k solana.PublicKey, signer, writable bool) func(*world, *route.Instructions) {
-		return func(_ *world, ix *route.Instructions) {
+	name := func(k solana.PublicKey, signer, writable bool) func(*world, *Instructions) {
+		return func(_ *world, ix *Instructions) {
 			ix.Accounts = append(ix.Accounts, solana.AccountMeta{PublicKey: k, IsSigner: signer, IsWritable: writable})
 		}
 	}
-	of := func(k func(*world) solana.PublicKey) func(*world, *route.Instructions) {
-		return func(w *world, ix *route.Instructions) { name(k(w), false, false)(w, ix) }
+	of := func(k func(*world) solana.PublicKey) func(*world, *Instructions) {
+		return func(w *world, ix *Instructions) { name(k(w), false, false)(w, ix) }
 	}
 	ata := func(owner, mint solana.PublicKey) solana.PublicKey {
 		a, err := shieldpool.AssociatedTokenAccount(owner, mint)
@@ -40,64 +39,64 @@ func TestHostile(t *testing.T) {
 			return a
 		}
 	}
-	table := func(publish func(*world)) func(*world, *route.Instructions) {
-		return func(w *world, ix *route.Instructions) {
+	table := func(publish func(*world)) func(*world, *Instructions) {
+		return func(w *world, ix *Instructions) {
 			publish(w)
 			ix.LookupTables = append(ix.LookupTables, key(61))
 		}
 	}
 	tests := map[string]struct {
-		change func(*world, *route.Instructions)
+		change func(*world, *Instructions)
 		want   string
 	}{
-		"another program":                       {func(_ *world, ix *route.Instructions) { ix.Program = key(70) }, route.RejectedProgram},
-		"the pool's program":                    {func(w *world, ix *route.Instructions) { ix.Program = w.pool.Profile.ProgramID }, route.RejectedProgram},
-		"the token program":                     {func(_ *world, ix *route.Instructions) { ix.Program = solana.TokenProgramID }, route.RejectedProgram},
-		"a stranger signs":                      {name(key(70), true, false), route.RejectedSigner},
-		"the payer signs":                       {name(key(50), true, true), route.RejectedSigner},
-		"the payer is read":                     {name(key(50), false, false), route.RejectedAccount},
-		"another payer is written":              {name(key(51), false, true), route.RejectedAccount},
-		"the payer's wrapped SOL":               {name(ata(key(50), solana.WrappedSol), false, true), route.RejectedAccount},
-		"another payer's account of the output": {name(ata(key(51), key(3)), false, true), route.RejectedAccount},
-		"the pool":                              {of(func(w *world) solana.PublicKey { return w.pool.Address }), route.RejectedAccount},
-		"the pool's program among the accounts": {of(func(w *world) solana.PublicKey { return w.pool.Profile.ProgramID }), route.RejectedAccount},
-		"the tree":                              {of(func(w *world) solana.PublicKey { return w.pool.MerkleTree }), route.RejectedAccount},
-		"the treasury":                          {of(func(w *world) solana.PublicKey { return w.pool.Treasury }), route.RejectedAccount},
-		"the first nullifier":                   {of(nullifier(0)), route.RejectedAccount},
-		"the second nullifier":                  {of(nullifier(1)), route.RejectedAccount},
-		"the recipient's wallet":                {of(func(w *world) solana.PublicKey { return w.wallet }), route.RejectedAccount},
-		"the recipient's token account":         {of(func(w *world) solana.PublicKey { return w.swap.Terms.RecipientATA }), route.RejectedAccount},
-		"the state is written":                  {func(_ *world, ix *route.Instructions) { ix.Accounts[1].IsWritable = true }, route.RejectedAccount},
-		"the state is written in another place": {func(w *world, ix *route.Instructions) { name(w.swap.State, false, true)(w, ix) }, route.RejectedAccount},
-		"another user's wrapped SOL":            {func(_ *world, ix *route.Instructions) { ix.Accounts[2].PublicKey = key(70) }, route.RejectedAccount},
-		"another user's output":                 {func(_ *world, ix *route.Instructions) { ix.Accounts[3].PublicKey = key(70) }, route.RejectedAccount},
-		"an output that cannot be written":      {func(_ *world, ix *route.Instructions) { ix.Accounts[3].IsWritable = false }, route.RejectedAccount},
-		"no accounts at all":                    {func(_ *world, ix *route.Instructions) { ix.Accounts = nil }, route.RejectedAccount},
-		"more tables than it can need":          {func(_ *world, ix *route.Instructions) { ix.LookupTables = make([]solana.PublicKey, 9) }, route.RejectedTable},
-		"a table that does not exist":           {table(func(*world) {}), route.RejectedTable},
+		"another program":                       {func(_ *world, ix *Instructions) { ix.Program = key(70) }, RejectedProgram},
+		"the pool's program":                    {func(w *world, ix *Instructions) { ix.Program = w.pool.Profile.ProgramID }, RejectedProgram},
+		"the token program":                     {func(_ *world, ix *Instructions) { ix.Program = solana.TokenProgramID }, RejectedProgram},
+		"a stranger signs":                      {name(key(70), true, false), RejectedSigner},
+		"the payer signs":                       {name(key(50), true, true), RejectedSigner},
+		"the payer is read":                     {name(key(50), false, false), RejectedAccount},
+		"another payer is written":              {name(key(51), false, true), RejectedAccount},
+		"the payer's wrapped SOL":               {name(ata(key(50), solana.WrappedSol), false, true), RejectedAccount},
+		"another payer's account of the output": {name(ata(key(51), key(3)), false, true), RejectedAccount},
+		"the pool":                              {of(func(w *world) solana.PublicKey { return w.pool.Address }), RejectedAccount},
+		"the pool's program among the accounts": {of(func(w *world) solana.PublicKey { return w.pool.Profile.ProgramID }), RejectedAccount},
+		"the tree":                              {of(func(w *world) solana.PublicKey { return w.pool.MerkleTree }), RejectedAccount},
+		"the treasury":                          {of(func(w *world) solana.PublicKey { return w.pool.Treasury }), RejectedAccount},
+		"the first nullifier":                   {of(nullifier(0)), RejectedAccount},
+		"the second nullifier":                  {of(nullifier(1)), RejectedAccount},
+		"the recipient's wallet":                {of(func(w *world) solana.PublicKey { return w.wallet }), RejectedAccount},
+		"the recipient's token account":         {of(func(w *world) solana.PublicKey { return w.swap.Terms.RecipientATA }), RejectedAccount},
+		"the state is written":                  {func(_ *world, ix *Instructions) { ix.Accounts[1].IsWritable = true }, RejectedAccount},
+		"the state is written in another place": {func(w *world, ix *Instructions) { name(w.swap.State, false, true)(w, ix) }, RejectedAccount},
+		"another user's wrapped SOL":            {func(_ *world, ix *Instructions) { ix.Accounts[2].PublicKey = key(70) }, RejectedAccount},
+		"another user's output":                 {func(_ *world, ix *Instructions) { ix.Accounts[3].PublicKey = key(70) }, RejectedAccount},
+		"an output that cannot be written":      {func(_ *world, ix *Instructions) { ix.Accounts[3].IsWritable = false }, RejectedAccount},
+		"no accounts at all":                    {func(_ *world, ix *Instructions) { ix.Accounts = nil }, RejectedAccount},
+		"more tables than it can need":          {func(_ *world, ix *Instructions) { ix.LookupTables = make([]solana.PublicKey, 9) }, RejectedTable},
+		"a table that does not exist":           {table(func(*world) {}), RejectedTable},
 		"a table of another program's": {table(func(w *world) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Owner = key(70)
-		}), route.RejectedTable},
+		}), RejectedTable},
 		"a table that is being closed": {table(func(w *world) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Data[4] = 0
-		}), route.RejectedTable},
+		}), RejectedTable},
 		"a table of another form": {table(func(w *world) {
 			w.publish(key(61))
 			w.chain.accounts[key(61)].Data[0] = 2
-		}), route.RejectedTable},
-		"a table with too many addresses": {table(func(w *world) { w.publish(key(61), make([]solana.PublicKey, 257)...) }), route.RejectedTable},
+		}), RejectedTable},
+		"a table with too many addresses": {table(func(w *world) { w.publish(key(61), make([]solana.PublicKey, 257)...) }), RejectedTable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, (*world).ready)
-			w.router.changeIx = func(ix *route.Instructions) { test.change(w, ix) }
+			w.router.changeIx = func(ix *Instructions) { test.change(w, ix) }
 			for range 2 {
 				order, err := w.next()
 				wait := checkWait(t, w, err, ReasonRouteRejected)
-				var hostile *route.RejectedRoute
+				var hostile *RejectedRoute
 				if !errors.As(wait.Cause, &hostile) || hostile.What != test.want || order.Draft != nil {
 					t.Fatalf("cause is %v, draft %v, want %s", wait.Cause, order.Draft, test.want)
 				}
@@ -132,21 +131,21 @@ func countLines(s string) (n int) {
 func TestHostileQuote(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change    func(*route.Quote)
+		change    func(*Quote)
 		err       error
 		wantCount []string
 	}{
-		"less goes in":             {func(q *route.Quote) { q.InAmount-- }, nil, []string{route.RejectedAmount}},
-		"more goes in":             {func(q *route.Quote) { q.InAmount++ }, nil, []string{route.RejectedAmount}},
-		"more at worst than hoped": {func(q *route.Quote) { q.Threshold = q.OutAmount + 1 }, nil, []string{route.RejectedThreshold}},
-		"the client says so":       {nil, &route.RejectedRoute{What: route.RejectedOutputMint}, nil},
+		"less goes in":             {func(q *Quote) { q.InAmount-- }, nil, []string{RejectedAmount}},
+		"more goes in":             {func(q *Quote) { q.InAmount++ }, nil, []string{RejectedAmount}},
+		"more at worst than hoped": {func(q *Quote) { q.Threshold = q.OutAmount + 1 }, nil, []string{RejectedThreshold}},
+		"the client says so":       {nil, &RejectedRoute{What: RejectedOutputMint}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, (*world).ready)
 			w.router.changeQuote = test.change
-			w.router.quoteErr = func(route.QuoteRequest) error { return test.err }
+			w.router.quoteErr = func(QuoteRequest) error { return test.err }
 			_, err := w.next()
 			checkWait(t, w, err, ReasonRouteRejected)
 			if diff := cmp.Diff(test.wantCount, w.seen.hostile); diff != "" {
@@ -179,7 +178,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		const harmless = 4
 		fit, wrote := true, map[solana.PublicKey]bool{}
-		ix := &route.Instructions{Program: key(7), Data: data}
+		ix := &Instructions{Program: key(7), Data: data}
 		for i := 0; i+1 < len(accounts); i += 2 {
 			a := solana.AccountMeta{PublicKey: key(8, accounts[i]), IsSigner: accounts[i+1]&1 > 0, IsWritable: accounts[i+1]&2 > 0}
 			if at := int(accounts[i]); at < len(known) {
@@ -192,7 +191,7 @@ func FuzzCheck(f *testing.F) {
 			ix.Accounts = append(ix.Accounts, a)
 		}
 		fit = fit && wrote[w.swap.WSOL] && wrote[w.swap.Output]
-		w.router.changeIx = func(got *route.Instructions) { *got = *ix }
+		w.router.changeIx = func(got *Instructions) { *got = *ix }
 		order, err := w.next()
 		wait := (*submission.Deferral)(nil)
 		switch {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -108,7 +107,7 @@ func (s *Planner) deferFor(r *round, reason string, cause error, atMost time.Dur
 		cause = causeOf(reason)
 	}
 	var atLeast time.Duration
-	if u := (*route.Unavailable)(nil); errors.As(cause, &u) {
+	if u := (*RouterUnavailable)(nil); errors.As(cause, &u) {
 		atLeast = u.RetryAfter
 	}
 	left := uint64(0)

@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -81,26 +80,26 @@ type fakeRouter struct {
 	out uint64
 	// padding is how many accounts more than it needs its instruction has, by the
 	// most that were asked for; nil for none. They are in its table.
-	padding  func(route.QuoteRequest) int
+	padding  func(QuoteRequest) int
 	table    *solana.PublicKey
-	quoteErr func(route.QuoteRequest) error
+	quoteErr func(QuoteRequest) error
 	ixErr    error
 	// change makes the honest answers other ones.
-	changeQuote func(*route.Quote)
-	changeIx    func(*route.Instructions)
+	changeQuote func(*Quote)
+	changeIx    func(*Instructions)
 
-	asked   []route.QuoteRequest
+	asked   []QuoteRequest
 	carried int
 }
 
-func (f *fakeRouter) Quote(_ context.Context, r route.QuoteRequest) (*route.Quote, error) {
+func (f *fakeRouter) Quote(_ context.Context, r QuoteRequest) (*Quote, error) {
 	f.asked = append(f.asked, r)
 	if f.quoteErr != nil {
 		if err := f.quoteErr(r); err != nil {
 			return nil, err
 		}
 	}
-	q := &route.Quote{
+	q := &Quote{
 		InAmount: r.Amount, OutAmount: f.out, Threshold: f.out - f.out*uint64(r.SlippageBps)/wholeBps,
 		ContextSlot: f.w.chain.slot, Received: f.w.now,
 	}
@@ -110,7 +109,7 @@ func (f *fakeRouter) Quote(_ context.Context, r route.QuoteRequest) (*route.Quot
 	return q, nil
 }
 
-func (f *fakeRouter) Instructions(_ context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
+func (f *fakeRouter) Instructions(_ context.Context, q *Quote, user solana.PublicKey) (*Instructions, error) {
 	f.carried++
 	if f.ixErr != nil {
 		return nil, f.ixErr
@@ -264,8 +263,8 @@ func (w *world) publish(at solana.PublicKey, addresses ...solana.PublicKey) {
 
 // instructions are honest: the router's program swaps what is in the user's
 // account for at least the quote's threshold, which its data ends with.
-func (w *world) instructions(user solana.PublicKey, q *route.Quote) *route.Instructions {
-	return &route.Instructions{
+func (w *world) instructions(user solana.PublicKey, q *Quote) *Instructions {
+	return &Instructions{
 		Program: key(7),
 		Accounts: []solana.AccountMeta{
 			{PublicKey: solana.TokenProgramID}, {PublicKey: user, IsSigner: true},

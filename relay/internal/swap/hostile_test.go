@@ -25,7 +25,6 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -196,9 +195,9 @@ func (s *attacked) output() uint64 {
 }
 
 // Quote implements swap.Router.
-func (s *attacked) Quote(_ context.Context, r route.QuoteRequest) (*route.Quote, error) {
+func (s *attacked) Quote(_ context.Context, r swap.QuoteRequest) (*swap.Quote, error) {
 	out := s.output()
-	quote := &route.Quote{InAmount: r.Amount, OutAmount: out, Threshold: out - out*uint64(r.SlippageBps)/10_000, Received: s.now()}
+	quote := &swap.Quote{InAmount: r.Amount, OutAmount: out, Threshold: out - out*uint64(r.SlippageBps)/10_000, Received: s.now()}
 	if s.crowded && (r.MaxAccounts == 0 || r.MaxAccounts > 20) {
 		quote.ContextSlot = s.slot() // tells Instructions that this is a wide one
 	}
@@ -206,9 +205,9 @@ func (s *attacked) Quote(_ context.Context, r route.QuoteRequest) (*route.Quote,
 }
 
 // Instructions implements swap.Router.
-func (s *attacked) Instructions(_ context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
+func (s *attacked) Instructions(_ context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
 	trade := s.at.Swap(market.Trade{User: user, WSOL: s.swap.WSOL, Tokens: s.swap.Output, AmountIn: q.InAmount, MinOut: q.Threshold})
-	ix := &route.Instructions{Program: market.ProgramID, Data: trade.DataBytes}
+	ix := &swap.Instructions{Program: market.ProgramID, Data: trade.DataBytes}
 	for _, meta := range trade.AccountValues {
 		ix.Accounts = append(ix.Accounts, *meta)
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
@@ -328,17 +327,17 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		"another mint":               {99, lie(localrouter.WrongMint), swap.ReasonRouteRejected, nil},
 		"another amount":             {99, lie(localrouter.WrongAmount), swap.ReasonRouteRejected, nil},
 		"twice what there is":        {150, lie(localrouter.LowThreshold), swap.ReasonExecutionFailed, nil},
-		"another program":            {99, lie(localrouter.WrongProgram), swap.ReasonRouteRejected, []string{route.RejectedProgram}},
+		"another program":            {99, lie(localrouter.WrongProgram), swap.ReasonRouteRejected, []string{swap.RejectedProgram}},
 		"the payer signs":            {99, lie(localrouter.PayerAccount), swap.ReasonRouteRejected, nil},
-		"the payer is written":       {99, lie(localrouter.PayerWritable), swap.ReasonRouteRejected, []string{route.RejectedAccount}},
-		"another payer is written":   {99, others("other"), swap.ReasonRouteRejected, []string{route.RejectedAccount}},
-		"the recipient is written":   {99, others("wallet"), swap.ReasonRouteRejected, []string{route.RejectedAccount}},
+		"the payer is written":       {99, lie(localrouter.PayerWritable), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
+		"another payer is written":   {99, others("other"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
+		"the recipient is written":   {99, others("wallet"), swap.ReasonRouteRejected, []string{swap.RejectedAccount}},
 		"a stranger signs":           {99, lie(localrouter.ExtraSigner), swap.ReasonRouteRejected, nil},
 		"another user":               {99, lie(localrouter.OtherUser), swap.ReasonRouteRejected, nil},
 		"half of the output":         {99, lie(localrouter.ShortOutput), swap.ReasonExecutionFailed, nil},
 		"half of the input":          {40, lie(localrouter.PartialFill), swap.ReasonExecutionFailed, nil},
-		"a table that is not there":  {99, lie(localrouter.BogusTable), swap.ReasonRouteRejected, []string{route.RejectedTable}},
-		"a table that is none":       {99, lie(localrouter.ForeignTable), swap.ReasonRouteRejected, []string{route.RejectedTable}},
+		"a table that is not there":  {99, lie(localrouter.BogusTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
+		"a table that is none":       {99, lie(localrouter.ForeignTable), swap.ReasonRouteRejected, []string{swap.RejectedTable}},
 		"a page":                     {99, lie(localrouter.Garbage), swap.ReasonRouterUnavailable, nil},
 		"half of an answer":          {99, lie(localrouter.Truncated), swap.ReasonRouterUnavailable, nil},
 		"too much":                   {99, lie(localrouter.Huge), swap.ReasonRouterUnavailable, nil},

@@ -8,7 +8,6 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -47,7 +46,7 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 // the chain and never taken from the router, so that an index stands for what
 // was checked; a table is only ever added to.
 func tableOf(key solana.PublicKey, a *ledger.Account) (shieldpool.LookupTable, error) {
-	hostile := &rejectedRoute{route.RejectedRoute{What: route.RejectedTable}}
+	hostile := &ownRejection{RejectedRoute{What: RejectedTable}}
 	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
 		return shieldpool.LookupTable{}, hostile
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -176,15 +175,15 @@ func (r modelRouter) trouble() error {
 	}
 	switch r.m.rand.IntN(5) {
 	case 0:
-		return route.NewNoRoute(route.CodeNoRoutes)
+		return NewNoRoute(CodeNoRoutes)
 	case 1:
-		return &route.RejectedRoute{What: route.RejectedInputMint}
+		return &RejectedRoute{What: RejectedInputMint}
 	default:
-		return &route.Unavailable{Kind: route.KindServerError, RetryAfter: time.Duration(r.m.rand.IntN(20)) * time.Second}
+		return &RouterUnavailable{Kind: FaultServerError, RetryAfter: time.Duration(r.m.rand.IntN(20)) * time.Second}
 	}
 }
 
-func (r modelRouter) Quote(_ context.Context, q route.QuoteRequest) (*route.Quote, error) {
+func (r modelRouter) Quote(_ context.Context, q QuoteRequest) (*Quote, error) {
 	m := r.m
 	m.router.asked = append(m.router.asked, q)
 	out := m.market
@@ -195,10 +194,10 @@ func (r modelRouter) Quote(_ context.Context, q route.QuoteRequest) (*route.Quot
 	if m.chance(0.03) {
 		slot -= quoteSlots + 20
 	}
-	return &route.Quote{InAmount: q.Amount, OutAmount: out, Threshold: out - out*uint64(q.SlippageBps)/wholeBps, ContextSlot: slot, Received: m.now}, r.trouble()
+	return &Quote{InAmount: q.Amount, OutAmount: out, Threshold: out - out*uint64(q.SlippageBps)/wholeBps, ContextSlot: slot, Received: m.now}, r.trouble()
 }
 
-func (r modelRouter) Instructions(_ context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error) {
+func (r modelRouter) Instructions(_ context.Context, q *Quote, user solana.PublicKey) (*Instructions, error) {
 	m := r.m
 	ix := m.instructions(user, q)
 	nullifier, _, err := m.pool.Nullifier(m.swap.Nullifier)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -66,10 +65,10 @@ func slippageFor(out, least uint64) int {
 }
 
 // ask asks the router, for narrower routes where it says that one is too large.
-func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*route.Quote, error) {
+func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*Quote, error) {
 	for {
 		w := routeWidths()[r.level]
-		q, err := s.router.Quote(ctx, route.QuoteRequest{
+		q, err := s.router.Quote(ctx, QuoteRequest{
 			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, Amount: r.lamports,
 			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct,
 		})
@@ -89,12 +88,12 @@ func (s *Planner) ask(ctx context.Context, r *round, slippage int) (*route.Quote
 }
 
 // checkQuote refuses a price that is not for what was asked.
-func checkQuote(q *route.Quote, lamports uint64) error {
+func checkQuote(q *Quote, lamports uint64) error {
 	switch {
 	case q.InAmount != lamports:
-		return &rejectedRoute{route.RejectedRoute{What: route.RejectedAmount}}
+		return &ownRejection{RejectedRoute{What: RejectedAmount}}
 	case q.Threshold > q.OutAmount:
-		return &rejectedRoute{route.RejectedRoute{What: route.RejectedThreshold}}
+		return &ownRejection{RejectedRoute{What: RejectedThreshold}}
 	default:
 		return nil
 	}
@@ -117,15 +116,15 @@ func (s *Planner) remember(r *round, change func(*notes)) {
 	s.memory.note(r.c.ID, s.now(), change)
 }
 
-// rejectedRoute is a hostile answer that the saga has found, not the router's client.
-type rejectedRoute struct{ route.RejectedRoute }
+// ownRejection is a hostile answer that the saga has found, not the router's client.
+type ownRejection struct{ RejectedRoute }
 
 // classify makes of a router's error what the swap waits for. Others it leaves.
 func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 	var (
-		own     *rejectedRoute
-		hostile *route.RejectedRoute
-		none    *route.NoRoute
+		own     *ownRejection
+		hostile *RejectedRoute
+		none    *NoRoute
 		wait    *submission.Deferral
 	)
 	switch {
@@ -136,13 +135,13 @@ func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 		return s.rejectRoute(ctx, r, &own.RejectedRoute)
 	case errors.As(err, &hostile):
 		return s.rejectRoute(ctx, r, hostile)
-	case errors.As(err, &none) && none.Code == route.CodeTooLarge:
+	case errors.As(err, &none) && none.Code == CodeTooLarge:
 		return errTooLarge
 	case errors.As(err, &none):
 		// Perhaps there is none so narrow.
 		s.remember(r, func(k *notes) { k.level = 0 })
 		return s.deferral(r, ReasonNoRoute, err)
-	case errors.Is(err, route.ErrUnavailable) && ctx.Err() == nil:
+	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
 		return s.deferral(r, ReasonRouterUnavailable, err)
 	default:
 		// The chain's, or the caller stopped waiting: the swap waits for nothing.
@@ -152,7 +151,7 @@ func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 
 // rejectRoute puts a swap off for an answer that is not fit to be signed. It is told
 // of once for each swap and finding, because it comes again with every try.
-func (s *Planner) rejectRoute(ctx context.Context, r *round, h *route.RejectedRoute) error {
+func (s *Planner) rejectRoute(ctx context.Context, r *round, h *RejectedRoute) error {
 	if s.memory.recall(r.c.ID).warnedOf != h.What {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.c.Parent, "what", h.What)
 	}

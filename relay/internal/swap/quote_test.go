@@ -9,7 +9,6 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -38,7 +37,7 @@ func TestSlippage(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, (*world).ready)
 			w.router.out = test.out
-			w.router.changeQuote = func(q *route.Quote) {
+			w.router.changeQuote = func(q *Quote) {
 				q.Threshold -= min(q.Threshold, test.lie*q.OutAmount/wholeBps)
 			}
 			order, err := w.next()
@@ -46,7 +45,7 @@ func TestSlippage(t *testing.T) {
 			for _, r := range w.router.asked {
 				asked = append(asked, r.SlippageBps)
 				r.SlippageBps = 0
-				want := route.QuoteRequest{InputMint: solana.WrappedSol, OutputMint: w.swap.Terms.OutputMint, Amount: testLamports}
+				want := QuoteRequest{InputMint: solana.WrappedSol, OutputMint: w.swap.Terms.OutputMint, Amount: testLamports}
 				if diff := cmp.Diff(want, r); diff != "" {
 					t.Errorf("asked (-want +got)\n%s", diff)
 				}
@@ -92,12 +91,12 @@ func TestRouterErrors(t *testing.T) {
 		reason string
 		want   time.Duration
 	}{
-		"does not answer":                     {&route.Unavailable{Kind: route.KindTimeout}, 1010, ReasonRouterUnavailable, time.Second},
-		"asks to be left alone":               {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: 5 * time.Second}, 1010, ReasonRouterUnavailable, 5 * time.Second},
-		"asks for less than it waits":         {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: time.Millisecond}, 1010, ReasonRouterUnavailable, time.Second},
-		"asks for longer than to the timeout": {&route.Unavailable{Kind: route.KindRateLimited, RetryAfter: time.Hour}, 1190, ReasonRouterUnavailable, 4400 * time.Millisecond},
-		"has no route":                        {route.NewNoRoute(route.CodeNoRoutes), 1010, ReasonNoRoute, time.Second},
-		"contradicts the question":            {&route.RejectedRoute{What: route.RejectedOutputMint}, 1010, ReasonRouteRejected, time.Second},
+		"does not answer":                     {&RouterUnavailable{Kind: FaultTimeout}, 1010, ReasonRouterUnavailable, time.Second},
+		"asks to be left alone":               {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: 5 * time.Second}, 1010, ReasonRouterUnavailable, 5 * time.Second},
+		"asks for less than it waits":         {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: time.Millisecond}, 1010, ReasonRouterUnavailable, time.Second},
+		"asks for longer than to the timeout": {&RouterUnavailable{Kind: FaultRateLimited, RetryAfter: time.Hour}, 1190, ReasonRouterUnavailable, 4400 * time.Millisecond},
+		"has no route":                        {NewNoRoute(CodeNoRoutes), 1010, ReasonNoRoute, time.Second},
+		"contradicts the question":            {&RejectedRoute{What: RejectedOutputMint}, 1010, ReasonRouteRejected, time.Second},
 	}
 	for name, test := range tests {
 		for _, at := range []string{"quote", "instructions"} {
@@ -105,7 +104,7 @@ func TestRouterErrors(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, func(w *world) { w.ready(); w.chain.slot = test.slot })
 				if at == "quote" {
-					w.router.quoteErr = func(route.QuoteRequest) error { return test.err }
+					w.router.quoteErr = func(QuoteRequest) error { return test.err }
 				} else {
 					w.router.ixErr = test.err
 				}
@@ -119,7 +118,7 @@ func TestRouterErrors(t *testing.T) {
 		}
 	}
 	w := newWorld(t, (*world).ready)
-	w.router.quoteErr = func(route.QuoteRequest) error { return errors.New("a question that makes no sense") }
+	w.router.quoteErr = func(QuoteRequest) error { return errors.New("a question that makes no sense") }
 	if _, err := w.next(); err == nil || errors.As(err, new(*submission.Deferral)) {
 		t.Errorf("error is %v, want one that is nothing to wait for", err)
 	}
@@ -130,7 +129,7 @@ func TestQuoteOfARouterThatIsBehind(t *testing.T) {
 	t.Parallel()
 	for behind, want := range map[uint64]string{0: "", quoteSlots: "", quoteSlots + 1: ReasonQuoteStale, testCreated + 10: ""} { // the last does not tell
 		w := newWorld(t, (*world).ready)
-		w.router.changeQuote = func(q *route.Quote) { q.ContextSlot -= behind }
+		w.router.changeQuote = func(q *Quote) { q.ContextSlot -= behind }
 		_, err := w.next()
 		if want != "" {
 			checkWait(t, w, err, want)
@@ -144,8 +143,8 @@ func TestQuoteOfARouterThatIsBehind(t *testing.T) {
 // then direct, and what fitted is remembered.
 func TestWidths(t *testing.T) {
 	t.Parallel()
-	full := []route.QuoteRequest{{}, {MaxAccounts: 40}, {MaxAccounts: 28}, {MaxAccounts: 20}, {MaxAccounts: 20, DirectOnly: true}}
-	padded := func(r route.QuoteRequest) int {
+	full := []QuoteRequest{{}, {MaxAccounts: 40}, {MaxAccounts: 28}, {MaxAccounts: 20}, {MaxAccounts: 20, DirectOnly: true}}
+	padded := func(r QuoteRequest) int {
 		switch {
 		case r.DirectOnly:
 			return 0
@@ -156,8 +155,8 @@ func TestWidths(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		padding   func(route.QuoteRequest) int
-		quoteErr  func(route.QuoteRequest) error
+		padding   func(QuoteRequest) int
+		quoteErr  func(QuoteRequest) error
 		ixErr     error
 		table     bool
 		want      int // widths asked for
@@ -167,23 +166,23 @@ func TestWidths(t *testing.T) {
 		"the widest fits":                      {want: 1},
 		"one of forty accounts fits no packet": {padding: padded, want: 5, wantAgain: 4},
 		"with a table one of forty does":       {padding: padded, table: true, want: 2, wantAgain: 1},
-		"none fits":                            {padding: func(route.QuoteRequest) int { return 40 }, want: 5, reason: ReasonRouteTooLarge},
-		"more accounts than a transaction may lock": {padding: func(r route.QuoteRequest) int {
+		"none fits":                            {padding: func(QuoteRequest) int { return 40 }, want: 5, reason: ReasonRouteTooLarge},
+		"more accounts than a transaction may lock": {padding: func(r QuoteRequest) int {
 			if r.MaxAccounts == 0 {
 				return 60
 			}
 			return 20
 		}, table: true, want: 2, wantAgain: 1},
-		"the client says that it is too large": {ixErr: route.NewNoRoute(route.CodeTooLarge), want: 5, reason: ReasonRouteTooLarge},
-		"the quote already is": {quoteErr: func(r route.QuoteRequest) error {
+		"the client says that it is too large": {ixErr: NewNoRoute(CodeTooLarge), want: 5, reason: ReasonRouteTooLarge},
+		"the quote already is": {quoteErr: func(r QuoteRequest) error {
 			if r.MaxAccounts != 28 {
-				return route.NewNoRoute(route.CodeTooLarge)
+				return NewNoRoute(CodeTooLarge)
 			}
 			return nil
 		}, want: 3, wantAgain: 2},
-		"there is no direct one": {padding: padded, quoteErr: func(r route.QuoteRequest) error {
+		"there is no direct one": {padding: padded, quoteErr: func(r QuoteRequest) error {
 			if r.DirectOnly {
-				return route.NewNoRoute(route.CodeNoRoutes)
+				return NewNoRoute(CodeNoRoutes)
 			}
 			return nil
 		}, want: 5, reason: ReasonNoRoute},
@@ -196,7 +195,7 @@ func TestWidths(t *testing.T) {
 				w.ready()
 				w.router.padding, w.router.quoteErr, w.router.ixErr = test.padding, test.quoteErr, test.ixErr
 				if test.reason == ReasonPrice {
-					w.router.changeQuote = func(q *route.Quote) {
+					w.router.changeQuote = func(q *Quote) {
 						if w.router.asked[len(w.router.asked)-1].DirectOnly {
 							q.OutAmount, q.Threshold = testMinimum-1, testMinimum-1
 						}
@@ -224,9 +223,9 @@ func TestWidths(t *testing.T) {
 				default:
 					w.decode(order.Draft)
 				}
-				var asked []route.QuoteRequest
+				var asked []QuoteRequest
 				for _, r := range w.router.asked {
-					asked = append(asked, route.QuoteRequest{MaxAccounts: r.MaxAccounts, DirectOnly: r.DirectOnly})
+					asked = append(asked, QuoteRequest{MaxAccounts: r.MaxAccounts, DirectOnly: r.DirectOnly})
 				}
 				if diff := cmp.Diff(full[from:test.want], asked); diff != "" {
 					t.Errorf("asked (-want +got)\n%s", diff)

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -215,17 +214,17 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		padding func(route.QuoteRequest) int
+		padding func(QuoteRequest) int
 		want    submission.Purpose
 		asked   int
 	}{
-		"a narrower one has the room": {func(r route.QuoteRequest) int {
+		"a narrower one has the room": {func(r QuoteRequest) int {
 			if r.MaxAccounts == 0 || r.MaxAccounts > 20 {
 				return 13
 			}
 			return 2
 		}, submission.PurposeExecute, 4},
-		"none has": {func(route.QuoteRequest) int { return 13 }, "", len(routeWidths())},
+		"none has": {func(QuoteRequest) int { return 13 }, "", len(routeWidths())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +277,7 @@ func TestExecutionDraft(t *testing.T) {
 		}
 	}
 	var want []solana.PublicKey
-	for _, a := range w.instructions(w.swap.State, new(route.Quote)).Accounts {
+	for _, a := range w.instructions(w.swap.State, new(Quote)).Accounts {
 		want = append(want, a.PublicKey)
 	}
 	if diff := cmp.Diff(want, routed); diff != "" {
@@ -308,7 +307,7 @@ func TestRefundDraft(t *testing.T) {
 		}, true},
 		"a router that is gone": {func(w *world) {
 			w.ready()
-			w.router.quoteErr = func(route.QuoteRequest) error { return &route.Unavailable{Kind: route.KindTimeout} }
+			w.router.quoteErr = func(QuoteRequest) error { return &RouterUnavailable{Kind: FaultTimeout} }
 		}, false},
 		"a lookup table that is gone": {func(w *world) {
 			w.chain.tables = errors.New("gone")
@@ -419,9 +418,9 @@ func TestNextWhenTheCallerStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).ready)
 	ctx, cancel := context.WithCancel(t.Context())
-	w.router.quoteErr = func(route.QuoteRequest) error {
+	w.router.quoteErr = func(QuoteRequest) error {
 		cancel()
-		return &route.Unavailable{Kind: route.KindCancelled, Err: context.Canceled}
+		return &RouterUnavailable{Kind: FaultCancelled, Err: context.Canceled}
 	}
 	_, err := w.saga.Next(ctx, w.c, 0)
 	if wait := (*submission.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
@@ -470,7 +469,7 @@ func TestBuildForAPayerThatWasAdded(t *testing.T) {
 	}
 	_, err = order.Draft.Build(key(8, 1), shieldpool.Compute{}, solana.Hash{1})
 	checkWait(t, w, err, ReasonRouteRejected)
-	if diff := cmp.Diff([]string{route.RejectedAccount}, w.seen.hostile); diff != "" {
+	if diff := cmp.Diff([]string{RejectedAccount}, w.seen.hostile); diff != "" {
 		t.Errorf("hostile (-want +got)\n%s", diff)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -36,12 +35,12 @@ type Chain interface {
 }
 
 // Router gives prices, and instructions for them. Its errors are
-// *route.Unavailable, *route.NoRoute and *route.Hostile.
+// *Unavailable, *NoRoute and *Hostile.
 type Router interface {
-	Quote(ctx context.Context, r route.QuoteRequest) (*route.Quote, error)
+	Quote(ctx context.Context, r QuoteRequest) (*Quote, error)
 	// Instructions are those that carry the quote out for user, who owns what goes
 	// in and what comes out.
-	Instructions(ctx context.Context, q *route.Quote, user solana.PublicKey) (*route.Instructions, error)
+	Instructions(ctx context.Context, q *Quote, user solana.PublicKey) (*Instructions, error)
 }
 
 // Payers are the fee payers, which no router may touch.
@@ -54,7 +53,7 @@ type Observer interface {
 	// SwapDeferred counts a swap put off, by one of Reasons.
 	SwapDeferred(reason string)
 	// RouteRejected counts instructions that are not fit to be signed, by one of
-	// route.HostileWhats. What the router's client refuses, it counts itself.
+	// HostileWhats. What the router's client refuses, it counts itself.
 	RouteRejected(what string)
 }
 
@@ -131,7 +130,7 @@ type round struct {
 	ended  *ledger.SwapEnd
 	// level is how narrow a route the router was asked for, and offer what it gave.
 	level int
-	offer *route.Quote
+	offer *Quote
 }
 
 // Next implements submission.Settler. Its waits are for one of Reasons; phase and

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -31,7 +30,7 @@ func (s *Planner) refund(r *round) *submission.Draft {
 // execution is a swap that was found fit to be signed.
 type execution struct {
 	*round
-	ix     *route.Instructions
+	ix     *Instructions
 	tables []shieldpool.LookupTable
 	guard  *guard
 }
@@ -148,7 +147,7 @@ func (e *execution) lay(payer solana.PublicKey, compute shieldpool.Compute, hash
 		return nil, fmt.Errorf("encode transaction: %w", err)
 	}
 	if tx.Message.Header.NumRequiredSignatures != 1 || !tx.Message.AccountKeys[0].Equals(payer) {
-		return nil, &rejectedRoute{route.RejectedRoute{What: route.RejectedSigner}}
+		return nil, &ownRejection{RejectedRoute{What: RejectedSigner}}
 	}
 	if len(raw) > shieldpool.MaxTransactionSize || len(tx.Message.AccountKeys)+tx.Message.NumLookups() > maxLocks {
 		return nil, errTooLarge

@@ -10,7 +10,6 @@ import (
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -111,7 +110,7 @@ func NewMetrics(b Build) *Metrics {
 	for _, reason := range swap.Reasons() {
 		m.swapWaits.WithLabelValues(reason)
 	}
-	for _, what := range route.RejectedReasons() {
+	for _, what := range swap.RejectedReasons() {
 		m.routerHostile.WithLabelValues(what)
 	}
 	// A job that has never been done is what an alert on no rise is for.
@@ -262,7 +261,7 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 }
 
 // RouteRejected implements router.Observer, and counts what is found hostile
-// later: what is one of route.HostileWhats.
+// later: what is one of swap.HostileWhats.
 func (m *Metrics) RouteRejected(what string) { m.routerHostile.WithLabelValues(what).Inc() }
 
 // The outcomes of a run of upkeep.

@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/route"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -229,7 +229,7 @@ relaypool_router_requests_total{call="quote",outcome="rate_limited"} 1
 	if got := testutil.ToFloat64(m.routerHostile.WithLabelValues("program")); got != 1 {
 		t.Errorf("%v hostile answers, want 1", got)
 	}
-	if got, want := testutil.CollectAndCount(m.routerHostile), len(route.RejectedReasons()); got != want {
+	if got, want := testutil.CollectAndCount(m.routerHostile), len(swap.RejectedReasons()); got != want {
 		t.Errorf("%d series of hostile answers, want %d", got, want)
 	}
 	families, err := m.Registry.Gather()

@@ -1,10 +1,4 @@
-// Package route names what a swap router is asked and answers: values only, no
-// I/O, so that the swap's domain can speak of a router without importing the
-// client that reaches it.
-//
-// Quotes and instructions hold parts of a client's request, so neither belongs
-// in a log, a metric or an error. The errors of this package hold none of it.
-package route
+package swap
 
 import (
 	"encoding/json"

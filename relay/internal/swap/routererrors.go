@@ -1,4 +1,4 @@
-package route
+package swap
 
 import (
 	"errors"
@@ -6,45 +6,45 @@ import (
 	"time"
 )
 
-// ErrUnavailable marks an answer that never came or says nothing: asking again
+// ErrRouterUnavailable marks an answer that never came or says nothing: asking again
 // later may bring one. Every *Unavailable is one.
-var ErrUnavailable = errors.New("swap router is unavailable")
+var ErrRouterUnavailable = errors.New("swap router is unavailable")
 
 // The kinds of Unavailable: a fixed set, fit for a metric's label.
 const (
-	// KindTimeout: no answer within the client's own limit.
-	KindTimeout = "timeout"
-	// KindConnection: the router was not reached, or hung up: name lookup, TCP or TLS.
-	KindConnection = "connection"
-	// KindRateLimited: HTTP 429.
-	KindRateLimited = "rate_limited"
-	// KindServerError: HTTP 5xx.
-	KindServerError = "server_error"
-	// KindRejected: another HTTP status that refuses every call alike, such as
+	// FaultTimeout: no answer within the client's own limit.
+	FaultTimeout = "timeout"
+	// FaultConnection: the router was not reached, or hung up: name lookup, TCP or TLS.
+	FaultConnection = "connection"
+	// FaultRateLimited: HTTP 429.
+	FaultRateLimited = "rate_limited"
+	// FaultServerError: HTTP 5xx.
+	FaultServerError = "server_error"
+	// FaultRejected: another HTTP status that refuses every call alike, such as
 	// 401, 403 or a redirect: the URL or the key is wrong.
-	KindRejected = "rejected"
-	// KindBadResponse: the answer is not what the interface says.
-	KindBadResponse = "bad_response"
-	// KindBusy: the relay's own bound of calls at once was reached, so the call
+	FaultRejected = "rejected"
+	// FaultBadResponse: the answer is not what the interface says.
+	FaultBadResponse = "bad_response"
+	// FaultBusy: the relay's own bound of calls at once was reached, so the call
 	// was not made.
-	KindBusy = "busy"
-	// KindBreakerOpen: no call was made, because the last ones failed and the
+	FaultBusy = "busy"
+	// FaultBreakerOpen: no call was made, because the last ones failed and the
 	// router is left alone for a moment.
-	KindBreakerOpen = "breaker_open"
-	// KindCancelled: the caller stopped waiting.
-	KindCancelled = "cancelled"
+	FaultBreakerOpen = "breaker_open"
+	// FaultCancelled: the caller stopped waiting.
+	FaultCancelled = "cancelled"
 )
 
-// Kinds lists every kind of Unavailable.
-func Kinds() []string {
+// RouterFaults lists every kind of Unavailable.
+func RouterFaults() []string {
 	return []string{
-		KindTimeout, KindConnection, KindRateLimited, KindServerError, KindRejected,
-		KindBadResponse, KindBusy, KindBreakerOpen, KindCancelled,
+		FaultTimeout, FaultConnection, FaultRateLimited, FaultServerError, FaultRejected,
+		FaultBadResponse, FaultBusy, FaultBreakerOpen, FaultCancelled,
 	}
 }
 
-// Unavailable is a call without a usable answer.
-type Unavailable struct {
+// RouterUnavailable is a call without a usable answer.
+type RouterUnavailable struct {
 	// Kind is one of the constants above.
 	Kind string
 	// Detail is more for the operator, such as the HTTP status, always in the
@@ -58,19 +58,19 @@ type Unavailable struct {
 }
 
 // Error gives kind and detail.
-func (e *Unavailable) Error() string {
-	text := ErrUnavailable.Error() + ": " + e.Kind
+func (e *RouterUnavailable) Error() string {
+	text := ErrRouterUnavailable.Error() + ": " + e.Kind
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
 	return text
 }
 
-// Is makes every Unavailable match ErrUnavailable.
-func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
+// Is makes every Unavailable match ErrRouterUnavailable.
+func (e *RouterUnavailable) Is(target error) bool { return target == ErrRouterUnavailable }
 
 // Unwrap gives the context's error, if that is why there is no answer.
-func (e *Unavailable) Unwrap() error { return e.Err }
+func (e *RouterUnavailable) Unwrap() error { return e.Err }
 
 // The codes of NoRoute: a fixed set, fit for a metric's label.
 const (
@@ -102,8 +102,8 @@ const (
 	CodeOther = "OTHER"
 )
 
-// Codes lists every code of NoRoute.
-func Codes() []string {
+// NoRouteCodes lists every code of NoRoute.
+func NoRouteCodes() []string {
 	return []string{
 		CodeNoRoutes, CodeNoRoute, CodeNotAllIn, CodeNotTradable, CodeNoMarket, CodeNotSupported,
 		CodeCircular, CodeNoThreshold, CodeNotBuilt, CodeTooManyAccounts, CodeTooLarge, CodeOther,
@@ -118,7 +118,7 @@ type NoRoute struct {
 
 // NewNoRoute takes the router's code, or CodeOther for one that is not known.
 func NewNoRoute(code string) *NoRoute {
-	if !slices.Contains(Codes(), code) {
+	if !slices.Contains(NoRouteCodes(), code) {
 		code = CodeOther
 	}
 	return &NoRoute{Code: code}

@@ -1,4 +1,4 @@
-package route_test
+package swap_test
 
 import (
 	"context"
@@ -14,17 +14,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/route"
+	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
 // What is missing from its list would have no metric, or count as unknown.
 func TestListsAreComplete(t *testing.T) {
 	t.Parallel()
-	parsed, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	parsed, err := parser.ParseFile(token.NewFileSet(), "routererrors.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for prefix, listed := range map[string][]string{"Kind": route.Kinds(), "Code": route.Codes(), "Rejected": route.RejectedReasons()} {
+	for prefix, listed := range map[string][]string{"Fault": swap.RouterFaults(), "Code": swap.NoRouteCodes(), "Rejected": swap.RejectedReasons()} {
 		var declared []string
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			v, ok := n.(*ast.ValueSpec)
@@ -60,12 +60,12 @@ func TestErrors(t *testing.T) {
 		wantUnavailable bool
 		wantCancelled   bool
 	}{
-		"a kind alone":                {err: &route.Unavailable{Kind: route.KindTimeout}, want: "swap router is unavailable: timeout", wantUnavailable: true},
-		"a kind with a detail":        {err: &route.Unavailable{Kind: route.KindServerError, Detail: "HTTP 502"}, want: "swap router is unavailable: server_error: HTTP 502", wantUnavailable: true},
-		"a caller who left":           {err: &route.Unavailable{Kind: route.KindCancelled, Err: context.Canceled}, want: "swap router is unavailable: cancelled", wantUnavailable: true, wantCancelled: true},
-		"a code":                      {err: route.NewNoRoute("NO_ROUTES_FOUND"), want: "the swap router has no such swap: NO_ROUTES_FOUND"},
-		"a code that nobody knows":    {err: route.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
-		"an answer to something else": {err: &route.RejectedRoute{What: route.RejectedAmount}, want: "the swap router's answer contradicts what was asked: amount"},
+		"a kind alone":                {err: &swap.RouterUnavailable{Kind: swap.FaultTimeout}, want: "swap router is unavailable: timeout", wantUnavailable: true},
+		"a kind with a detail":        {err: &swap.RouterUnavailable{Kind: swap.FaultServerError, Detail: "HTTP 502"}, want: "swap router is unavailable: server_error: HTTP 502", wantUnavailable: true},
+		"a caller who left":           {err: &swap.RouterUnavailable{Kind: swap.FaultCancelled, Err: context.Canceled}, want: "swap router is unavailable: cancelled", wantUnavailable: true, wantCancelled: true},
+		"a code":                      {err: swap.NewNoRoute("NO_ROUTES_FOUND"), want: "the swap router has no such swap: NO_ROUTES_FOUND"},
+		"a code that nobody knows":    {err: swap.NewNoRoute("7 of So111"), want: "the swap router has no such swap: OTHER"},
+		"an answer to something else": {err: &swap.RejectedRoute{What: swap.RejectedAmount}, want: "the swap router's answer contradicts what was asked: amount"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestErrors(t *testing.T) {
 			if got := test.err.Error(); got != test.want {
 				t.Errorf("text is %q, want %q", got, test.want)
 			}
-			if got := errors.Is(wrapped, route.ErrUnavailable); got != test.wantUnavailable {
+			if got := errors.Is(wrapped, swap.ErrRouterUnavailable); got != test.wantUnavailable {
 				t.Errorf("unavailable: %t, want %t", got, test.wantUnavailable)
 			}
 			if got := errors.Is(wrapped, context.Canceled); got != test.wantCancelled {
