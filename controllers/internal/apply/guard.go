@@ -16,20 +16,20 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// found is an object that is there.
-type found struct {
+// liveObject is an object that is there.
+type liveObject struct {
 	object  metav1.Object
 	content map[string]any
 }
 
-func (f *found) uid() types.UID                       { return f.object.GetUID() }
-func (f *found) version() string                      { return f.object.GetResourceVersion() }
-func (f *found) managed() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
+func (f *liveObject) uid() types.UID                       { return f.object.GetUID() }
+func (f *liveObject) version() string                      { return f.object.GetResourceVersion() }
+func (f *liveObject) managed() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
 
 // find reads an object, and gives nil when there is none. The cache may be
 // limited to objects with the label of their pool, so what it does not have is
 // looked for at the API server: it may be somebody else's.
-func (p *pass) find(ctx context.Context, ref Ref) (*found, error) {
+func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	object := typedObject(ref.Kind)
 	if object == nil {
 		return p.read(ctx, ref)
@@ -45,7 +45,7 @@ func (p *pass) find(ctx context.Context, ref Ref) (*found, error) {
 }
 
 // read reads an object from the API server, and gives nil when there is none.
-func (p *pass) read(ctx context.Context, ref Ref) (*found, error) {
+func (p *pass) read(ctx context.Context, ref Ref) (*liveObject, error) {
 	if object := typedObject(ref.Kind); object != nil {
 		if err := p.options.Live.Get(ctx, p.key(ref), object); err != nil {
 			return nil, absentOr(err)
@@ -57,14 +57,14 @@ func (p *pass) read(ctx context.Context, ref Ref) (*found, error) {
 	if err := p.options.Live.Get(ctx, p.key(ref), u); err != nil {
 		return nil, absentOr(err)
 	}
-	return &found{object: u, content: u.Object}, nil
+	return &liveObject{object: u, content: u.Object}, nil
 }
 
 func (p *pass) key(ref Ref) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.owner.Namespace, Name: ref.Name}
 }
 
-func typedFound(ref Ref, object client.Object) (*found, error) {
+func typedFound(ref Ref, object client.Object) (*liveObject, error) {
 	// Cached objects are shared: the converter copies.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -72,7 +72,7 @@ func typedFound(ref Ref, object client.Object) (*found, error) {
 	}
 	// The typed client leaves these empty.
 	content["apiVersion"], content["kind"] = ref.Kind.GroupVersion().String(), ref.Kind.Kind
-	return &found{object: object, content: content}, nil
+	return &liveObject{object: object, content: content}, nil
 }
 
 func absentOr(err error) error {
@@ -82,12 +82,12 @@ func absentOr(err error) error {
 	return fmt.Errorf("read: %w", err)
 }
 
-type belonging int
+type ownership int
 
 const (
-	foreign belonging = iota // somebody else's
-	leaving                  // being deleted, or about to be
-	ours
+	ownedByOther ownership = iota // somebody else's
+	beingDeleted                  // being deleted, or about to be
+	ownedByPool
 )
 
 // Owns tells whether an object that is there is the RelayPool's, as Apply takes
@@ -102,25 +102,25 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 // belongs tells whose the object is. Without a controller it is ours only if
 // the operator applied it: somebody removed the reference, or deleted an
 // earlier RelayPool and kept its objects.
-func (f *found) belongs(owner *v1alpha1.RelayPool) belonging {
+func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
 	deleted := f.object.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOf(f.object)
 	switch {
 	case controller == nil:
 		if !appliedByUs(f.managed()) {
-			return foreign
+			return ownedByOther
 		}
 	case controller.UID == owner.UID:
 	case controller.Kind == v1alpha1.Kind && controller.Name == owner.Name && isOurGroup(controller.APIVersion):
 		// Of an earlier RelayPool of the name: the garbage collector takes it.
-		return leaving
+		return beingDeleted
 	default:
-		return foreign
+		return ownedByOther
 	}
 	if deleted {
-		return leaving
+		return beingDeleted
 	}
-	return ours
+	return ownedByPool
 }
 
 func isOurGroup(apiVersion string) bool {

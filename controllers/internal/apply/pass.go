@@ -85,22 +85,22 @@ func (p *pass) object(ctx context.Context, ref Ref, o build.Object) error {
 		return err
 	}
 	entry := p.memory.entry(ref)
-	if p.lookedAt(ref, entry, sum) {
+	if p.comparedRecently(ref, entry, sum) {
 		return nil
 	}
 	live, err := p.find(ctx, ref)
 	if err != nil {
-		return p.vanished(ref, err)
+		return p.missingIfGone(ref, err)
 	}
 	if live != nil && entry.ahead(live.uid(), live.version()) && !entry.knows(sum) {
 		// The cache has not seen our own last write, which says what we own: fields
 		// that we would drop without handing them over.
 		if live, err = p.read(ctx, ref); err != nil {
-			return p.vanished(ref, err)
+			return p.missingIfGone(ref, err)
 		}
 	}
 	entry.checked = p.options.Now()
-	if ready, err := p.clear(ctx, ref, live); err != nil || !ready {
+	if ready, err := p.mayWrite(ctx, ref, live); err != nil || !ready {
 		return err
 	}
 	return p.compare(ctx, target{ref: ref, wanted: wanted, digest: sum, entry: entry, live: live})
@@ -113,7 +113,7 @@ type target struct {
 	wanted map[string]any
 	digest digest
 	entry  *entry
-	live   *found // nil when there is none
+	live   *liveObject // nil when there is none
 }
 
 // compare writes the object unless it is right already.
@@ -204,30 +204,30 @@ func (p *pass) refusedOr(t target, err error) error {
 		p.result.retry(p.options.RefusalInterval)
 		return nil
 	}
-	return p.vanished(t.ref, err)
+	return p.missingIfGone(t.ref, err)
 }
 
-// lookedAt tells that an object of an optional kind was compared a short while
+// comparedRecently tells that an object of an optional kind was compared a short while
 // ago: each look is a call.
-func (p *pass) lookedAt(ref Ref, e *entry, sum digest) bool {
+func (p *pass) comparedRecently(ref Ref, e *entry, sum digest) bool {
 	return optional(ref.Kind) && e.knows(sum) &&
 		p.options.Now().Sub(e.checked) < p.options.OptionalInterval
 }
 
-// clear tells whether the way is free to write the object: what is there is the
+// mayWrite tells whether the way is free to write the object: what is there is the
 // RelayPool's and stays, and no rival of it is left.
-func (p *pass) clear(ctx context.Context, ref Ref, live *found) (bool, error) {
+func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.rivalGone(ctx, ref)
 	}
 	switch live.belongs(p.owner) {
-	case foreign:
+	case ownedByOther:
 		p.result.Foreign = append(p.result.Foreign, ref)
 		return false, nil
-	case leaving:
+	case beingDeleted:
 		p.wait(ref)
 		return false, nil
-	case ours:
+	case ownedByPool:
 	}
 	return true, nil
 }
@@ -252,7 +252,7 @@ func (p *pass) rivalGone(ctx context.Context, ref Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if other != nil && other.belongs(p.owner) != foreign {
+	if other != nil && other.belongs(p.owner) != ownedByOther {
 		p.wait(ref)
 		return false, nil
 	}
@@ -267,9 +267,9 @@ func (p *pass) missing(ref Ref) {
 	}
 }
 
-// vanished takes an optional kind whose CRD has just gone for a missing one; any
+// missingIfGone takes an optional kind whose CRD has just gone for a missing one; any
 // other error stays.
-func (p *pass) vanished(ref Ref, err error) error {
+func (p *pass) missingIfGone(ref Ref, err error) error {
 	if optional(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 		p.options.Capabilities.Invalidate()
 		p.missing(ref)

@@ -93,8 +93,8 @@ func happened(m contract.Metric, matcher string) string {
 // request of one client. So it also takes more than a few of what is bad, or more
 // than some of what clients do again by themselves, as with 503.
 const (
-	few  = 3
-	some = 10
+	fewRequests  = 3
+	someRequests = 10
 )
 
 // above is that within a window more than a share of all was bad, and more than
@@ -131,7 +131,7 @@ func fleetAlerts() []alert {
 			"a fault of the relay itself",
 		},
 		{
-			"RequestsRefused", above(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", some), 5 * minute, severityCritical,
+			"RequestsRefused", above(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", someRequests), 5 * minute, severityCritical,
 			"more than half of the clients' requests are answered 503",
 		},
 		{
@@ -158,7 +158,7 @@ const ended = `outcome!~"finalized|executed|refunded"`
 // fleetAlerts, each a cause.
 func failureAlerts() []alert {
 	failed := func(code, share string, by ...string) string {
-		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{,"+ended+"}", "15m", few, by...)
+		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{,"+ended+"}", "15m", fewRequests, by...)
 	}
 	return []alert{
 		{
@@ -298,7 +298,7 @@ func chainAlerts() []alert {
 			"the commitment list is behind the chain, and clients stop using it",
 		},
 		{
-			"AttemptsExpire", above(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", few), 15 * minute, severityWarning,
+			"AttemptsExpire", above(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", fewRequests), 15 * minute, severityWarning,
 			"transactions expire instead of landing",
 		},
 		{
@@ -319,11 +319,11 @@ func routerAlerts() []alert {
 			"the swap router gave answers that contradict the question",
 		},
 		{
-			"RouterFails", above(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", few), 15 * minute, severityWarning,
+			"RouterFails", above(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", fewRequests), 15 * minute, severityWarning,
 			"a tenth of the swap router's answers are failures",
 		},
 		{
-			"RefundsNearExecutions", above(contract.MetricSwapsSettled.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsSettled.Name+"{}", "1h", few), 15 * minute, severityWarning,
+			"RefundsNearExecutions", above(contract.MetricSwapsSettled.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsSettled.Name+"{}", "1h", fewRequests), 15 * minute, severityWarning,
 			"a fifth of the swaps are refunded",
 		},
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// take makes an answer the newest reading. What became worse has to be seen
+// keepReading makes an answer the newest reading. What became worse has to be seen
 // twice: one endpoint's bad moment is not news.
-func (p *pool) take(a answer, now time.Time) {
+func (p *pool) keepReading(a answer, now time.Time) {
 	if !a.ok {
 		p.failures++
 		if p.failures == 1 {

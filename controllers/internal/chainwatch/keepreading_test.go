@@ -17,8 +17,8 @@ func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 	p := &pool{query: &Query{Payers: []solana.PublicKey{rich, unread, never}}, history: map[solana.PublicKey]*balances{}}
 	first := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	second := first.Add(time.Minute)
-	p.take(answer{ok: true, report: poolcheck.Report{Balances: map[solana.PublicKey]uint64{rich: 9, unread: 5}}}, first)
-	p.take(answer{ok: true, report: poolcheck.Report{Balances: map[solana.PublicKey]uint64{rich: 8}}}, second)
+	p.keepReading(answer{ok: true, report: poolcheck.Report{Balances: map[solana.PublicKey]uint64{rich: 9, unread: 5}}}, first)
+	p.keepReading(answer{ok: true, report: poolcheck.Report{Balances: map[solana.PublicKey]uint64{rich: 8}}}, second)
 	got := map[solana.PublicKey]time.Time{}
 	for key, payer := range p.reading.Payers {
 		got[key] = payer.At

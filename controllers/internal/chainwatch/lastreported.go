@@ -19,36 +19,36 @@ const (
 	runwayShare = 5
 )
 
-// shown is what a status shows of a reading, as the reconciler was last told.
-type shown struct {
+// reported is what a status shows of a reading, as the reconciler was last told.
+type reported struct {
 	state    poolcheck.State
 	reason   poolcheck.Reason
 	message  string
 	next     uint64
 	nextSeen bool
-	payers   map[solana.PublicKey]shownPayer
+	payers   map[solana.PublicKey]reportedPayer
 }
 
-type shownPayer struct {
+type reportedPayer struct {
 	lamports uint64
 	runway   time.Duration
 	runs     bool // the runway is known
 }
 
-func showing(r *Reading) shown {
-	s := shown{payers: make(map[solana.PublicKey]shownPayer, len(r.Payers))}
+func reportedOf(r *Reading) reported {
+	s := reported{payers: make(map[solana.PublicKey]reportedPayer, len(r.Payers))}
 	s.state, s.reason, s.message = r.Pool()
 	s.next, s.nextSeen = r.Report.NextIndex()
 	for key, p := range r.Payers {
 		runway, runs := p.Runway()
-		s.payers[key] = shownPayer{p.Lamports, runway, runs}
+		s.payers[key] = reportedPayer{p.Lamports, runway, runs}
 	}
 	return s
 }
 
 // differs tells whether next is worth telling to who knows s: a change of the
 // pool's state at once, figures beyond a stated change only.
-func (s *shown) differs(next *shown, thresholds []uint64) bool {
+func (s *reported) differs(next *reported, thresholds []uint64) bool {
 	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.nextSeen != next.nextSeen {
 		return true
 	}
@@ -67,7 +67,7 @@ func (s *shown) differs(next *shown, thresholds []uint64) bool {
 	return false
 }
 
-func (p shownPayer) differs(next shownPayer, thresholds []uint64) bool {
+func (p reportedPayer) differs(next reportedPayer, thresholds []uint64) bool {
 	if change := apart(p.lamports, next.lamports); change > 0 && change >= p.lamports/balanceShare {
 		return true
 	}

@@ -97,33 +97,35 @@ func TestRunway(t *testing.T) {
 func TestOnlyWhatAStatusShowsIsTold(t *testing.T) {
 	t.Parallel()
 	a, b := solana.PublicKey{1}, solana.PublicKey{2}
-	base := func() shown {
-		return shown{
+	base := func() reported {
+		return reported{
 			state: poolcheck.OK, reason: poolcheck.ReasonInitialised, message: "fine", next: 10_000, nextSeen: true,
-			payers: map[solana.PublicKey]shownPayer{a: {1000, 10 * time.Hour, true}, b: {0, 0, false}},
+			payers: map[solana.PublicKey]reportedPayer{a: {1000, 10 * time.Hour, true}, b: {0, 0, false}},
 		}
 	}
-	set := func(key solana.PublicKey, p shownPayer) func(*shown) { return func(s *shown) { s.payers[key] = p } }
+	set := func(key solana.PublicKey, p reportedPayer) func(*reported) {
+		return func(s *reported) { s.payers[key] = p }
+	}
 	tests := map[string]struct {
-		change func(*shown)
+		change func(*reported)
 		want   bool
 	}{
-		"nothing":                          {func(*shown) {}, false},
-		"another reason":                   {func(s *shown) { s.reason = poolcheck.ReasonTreeFull }, true},
-		"another message":                  {func(s *shown) { s.message = "worse" }, true},
-		"a few leaves more":                {func(s *shown) { s.next += 99 }, false},
-		"a hundredth more of the leaves":   {func(s *shown) { s.next += 100 }, true},
-		"leaves that are no longer known":  {func(s *shown) { s.nextSeen = false }, true},
-		"a little less of a balance":       {set(a, shownPayer{980, 10 * time.Hour, true}), false},
-		"a twentieth less of a balance":    {set(a, shownPayer{950, 10 * time.Hour, true}), true},
-		"a threshold is crossed":           {set(a, shownPayer{974, 10 * time.Hour, true}), true},
-		"an empty wallet is funded":        {set(b, shownPayer{1, 0, false}), true},
-		"a little less of a runway":        {set(a, shownPayer{1000, 9 * time.Hour, true}), false},
-		"a fifth less of a runway":         {set(a, shownPayer{1000, 8 * time.Hour, true}), true},
-		"a runway that is no longer known": {set(a, shownPayer{1000, 0, false}), true},
-		"a payer more":                     {set(solana.PublicKey{3}, shownPayer{}), true},
-		"a payer less":                     {func(s *shown) { delete(s.payers, b) }, true},
-		"another payer in place of one":    {func(s *shown) { delete(s.payers, b); s.payers[solana.PublicKey{3}] = shownPayer{} }, true},
+		"nothing":                          {func(*reported) {}, false},
+		"another reason":                   {func(s *reported) { s.reason = poolcheck.ReasonTreeFull }, true},
+		"another message":                  {func(s *reported) { s.message = "worse" }, true},
+		"a few leaves more":                {func(s *reported) { s.next += 99 }, false},
+		"a hundredth more of the leaves":   {func(s *reported) { s.next += 100 }, true},
+		"leaves that are no longer known":  {func(s *reported) { s.nextSeen = false }, true},
+		"a little less of a balance":       {set(a, reportedPayer{980, 10 * time.Hour, true}), false},
+		"a twentieth less of a balance":    {set(a, reportedPayer{950, 10 * time.Hour, true}), true},
+		"a threshold is crossed":           {set(a, reportedPayer{974, 10 * time.Hour, true}), true},
+		"an empty wallet is funded":        {set(b, reportedPayer{1, 0, false}), true},
+		"a little less of a runway":        {set(a, reportedPayer{1000, 9 * time.Hour, true}), false},
+		"a fifth less of a runway":         {set(a, reportedPayer{1000, 8 * time.Hour, true}), true},
+		"a runway that is no longer known": {set(a, reportedPayer{1000, 0, false}), true},
+		"a payer more":                     {set(solana.PublicKey{3}, reportedPayer{}), true},
+		"a payer less":                     {func(s *reported) { delete(s.payers, b) }, true},
+		"another payer in place of one":    {func(s *reported) { delete(s.payers, b); s.payers[solana.PublicKey{3}] = reportedPayer{} }, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ type Watcher struct {
 	mu      sync.Mutex
 	pools   map[types.NamespacedName]*pool
 	running [2]int // checks under way, by lane
-	untold  []types.NamespacedName
+	changed []types.NamespacedName
 	started bool
 	closed  bool
 	cancel  context.CancelFunc
@@ -85,10 +85,10 @@ type pool struct {
 	busy    bool
 	// failures of checks in a row; doubtful is true while a pool that was
 	// initialised, and was then read as not, is to be read once more.
-	failures int
-	failedAt time.Time
-	doubtful bool
-	told     *shown
+	failures     int
+	failedAt     time.Time
+	doubtful     bool
+	lastReported *reported
 }
 
 // New makes a watcher. It reads nothing before Start.
@@ -128,7 +128,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	defer close(w.stopped)
 
 	var wg sync.WaitGroup
-	wg.Go(func() { w.tellAll(ctx) })
+	wg.Go(func() { w.sendEvents(ctx) })
 	for {
 		next := w.startDue(ctx, &wg)
 		timer := time.NewTimer(next)
@@ -178,14 +178,14 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), memory: map[string]*endpointMemory{}},
 	}
 	if p != nil {
-		next.inherit(p)
+		next.inheritFrom(p)
 	}
 	w.pools[key] = next
-	nudge(w.wake)
+	signal(w.wake)
 }
 
-// inherit takes over what stays true under the new query.
-func (p *pool) inherit(old *pool) {
+// inheritFrom takes over what stays true under the new query.
+func (p *pool) inheritFrom(old *pool) {
 	known := old.reading.Of(p.query.Target)
 	p.reading.Payers = map[solana.PublicKey]Payer{}
 	for _, key := range p.query.Payers {
@@ -196,7 +196,7 @@ func (p *pool) inherit(old *pool) {
 	}
 	// Of another target the reconciler is told anew, whatever it was told before.
 	if sameTarget(old.query.Target, p.query.Target) {
-		p.told = old.told
+		p.lastReported = old.lastReported
 		p.reading.Report, p.reading.At = known.Report, known.At
 		p.reading.Since, p.reading.Why = known.Since, known.Why
 		p.failures, p.failedAt = old.failures, old.failedAt
@@ -233,8 +233,8 @@ func (w *Watcher) Reading(key types.NamespacedName) (r Reading, ok bool) {
 // changed. However often that happens before somebody receives, it is one event.
 func (w *Watcher) Events() <-chan event.GenericEvent { return w.events }
 
-// nudge wakes whoever waits for c, once.
-func nudge(c chan struct{}) {
+// signal wakes whoever waits for c, once.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -293,25 +293,25 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 	defer w.mu.Unlock()
 	w.running[lane]--
 	p.busy = false
-	nudge(w.wake)
+	signal(w.wake)
 	if w.pools[key] != p || ctx.Err() != nil {
 		return
 	}
 	now := w.o.Now()
-	p.take(a, now)
+	p.keepReading(a, now)
 	p.due = now.Add(w.pause(p))
-	next := showing(&p.reading)
-	if p.told != nil && !p.told.differs(&next, p.query.Thresholds) {
+	next := reportedOf(&p.reading)
+	if p.lastReported != nil && !p.lastReported.differs(&next, p.query.Thresholds) {
 		return
 	}
-	if p.told == nil || p.told.state != next.state || p.told.reason != next.reason {
+	if p.lastReported == nil || p.lastReported.state != next.state || p.lastReported.reason != next.reason {
 		w.o.Log.Info("pool state changed", "relaypool", key, "state", string(next.state), "reason", string(next.reason), "message", next.message)
 	}
-	p.told = &next
-	if !slices.Contains(w.untold, key) {
-		w.untold = append(w.untold, key)
+	p.lastReported = &next
+	if !slices.Contains(w.changed, key) {
+		w.changed = append(w.changed, key)
 	}
-	nudge(w.tell)
+	signal(w.tell)
 }
 
 // pause is the time to the next check. A chain that does not answer is asked again
@@ -324,8 +324,8 @@ func (w *Watcher) pause(p *pool) time.Duration {
 	return time.Duration(float64(d) * (1 - jitter + 2*jitter*w.o.Random()))
 }
 
-// tellAll sends an event for every RelayPool in untold.
-func (w *Watcher) tellAll(ctx context.Context) {
+// sendEvents sends an event for every RelayPool in untold.
+func (w *Watcher) sendEvents(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -333,7 +333,7 @@ func (w *Watcher) tellAll(ctx context.Context) {
 		case <-w.tell:
 		}
 		for {
-			key, ok := w.nextUntold()
+			key, ok := w.nextChanged()
 			if !ok {
 				break
 			}
@@ -347,13 +347,13 @@ func (w *Watcher) tellAll(ctx context.Context) {
 	}
 }
 
-func (w *Watcher) nextUntold() (key types.NamespacedName, ok bool) {
+func (w *Watcher) nextChanged() (key types.NamespacedName, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.untold) == 0 {
+	if len(w.changed) == 0 {
 		return key, false
 	}
-	key = w.untold[0]
-	w.untold = slices.Delete(w.untold, 0, 1)
+	key = w.changed[0]
+	w.changed = slices.Delete(w.changed, 0, 1)
 	return key, true
 }

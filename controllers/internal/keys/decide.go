@@ -15,13 +15,13 @@ func Decide(in Input) Plan {
 	d := &decision{Input: in, pool: in.Pool.Name}
 	d.plan.Problems = slices.Clone(in.Keys.Problems)
 	if wantedCount(in.Pool) == 0 {
-		d.given()
+		d.useNamedSecrets()
 	} else {
-		d.generated()
+		d.useGeneratedKeys()
 	}
 	d.sweepUnused()
 	d.payers()
-	d.news()
+	d.events()
 	if in.Pool.Spec.Paused {
 		d.plan.Create, d.plan.Label, d.plan.Job, d.plan.DeleteJobs = nil, nil, nil, nil
 	}
@@ -36,15 +36,15 @@ type decision struct {
 	lost []v1alpha1.FeePayerStatus // keys that the status knows and that are gone
 }
 
-// given has the fleet use the Secrets that the user named.
-func (d *decision) given() {
+// useNamedSecrets has the fleet use the Secrets that the user named.
+func (d *decision) useNamedSecrets() {
 	for _, p := range d.Refs {
 		d.plan.Mounted = append(d.plan.Mounted, Mount{Secret: p.Secret, Key: p.Key})
 	}
 }
 
-// generated looks how far a rotation has come, by the labels.
-func (d *decision) generated() {
+// useGeneratedKeys looks how far a rotation has come, by the labels.
+func (d *decision) useGeneratedKeys() {
 	d.findLost()
 	d.mount()
 	incoming, active := d.newest(v1alpha1.PayerIncoming), d.newest(v1alpha1.PayerActive)

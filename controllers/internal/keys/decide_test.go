@@ -394,7 +394,7 @@ func TestFarewell(t *testing.T) {
 		{Address: "D", Secret: "a", BalanceLamports: &held},
 	}
 	status := &v1alpha1.RelayPoolStatus{FeePayers: payers}
-	got := Farewell(status, map[string]Balance{"A": {Lamports: 1}, "C": {}})
+	got := KeysWithFunds(status, map[string]Balance{"A": {Lamports: 1}, "C": {}})
 	left := func(secret, note string) Event {
 		return Event{
 			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: secret,
@@ -417,11 +417,11 @@ func TestFarewell(t *testing.T) {
 			status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: step}
 		}
 		status.FeePayers[0].State = v1alpha1.PayerIncoming
-		if diff := cmp.Diff(want, Farewell(status, map[string]Balance{"C": {}})); diff != "" {
+		if diff := cmp.Diff(want, KeysWithFunds(status, map[string]Balance{"C": {}})); diff != "" {
 			t.Errorf("in the step %q, events about a new payer that was read empty (-want +got):\n%s", step, diff)
 		}
 		status.FeePayers[0].State = v1alpha1.PayerDraining
-		if got := Farewell(status, map[string]Balance{"C": {}}); got != nil {
+		if got := KeysWithFunds(status, map[string]Balance{"C": {}}); got != nil {
 			t.Errorf("in the step %q, events about an old payer that was read empty are %v, want none", step, got)
 		}
 	}
@@ -429,7 +429,7 @@ func TestFarewell(t *testing.T) {
 	for i := range many {
 		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), Secret: "s"}
 	}
-	if got := Farewell(&v1alpha1.RelayPoolStatus{FeePayers: many}, nil); len(got) != 1 || len(got[0].Note) > maxNote {
+	if got := KeysWithFunds(&v1alpha1.RelayPoolStatus{FeePayers: many}, nil); len(got) != 1 || len(got[0].Note) > maxNote {
 		t.Errorf("farewell is %d events, want one that the API server takes", len(got))
 	}
 }

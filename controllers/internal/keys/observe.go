@@ -35,9 +35,9 @@ const (
 	maxBehind   = 200
 	// hurry divides the interval while a Secret is not what it must be: somebody is
 	// about to mend it.
-	hurry       = 5
-	jitter      = 0.1
-	readTimeout = 20 * time.Second
+	missingFactor = 5
+	jitter        = 0.1
+	readTimeout   = 20 * time.Second
 )
 
 // ObserverOptions make an Observer.
@@ -105,7 +105,7 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	facts.ReadAt = began
 	interval := o.Interval
 	if len(facts.Problems) > 0 {
-		interval /= hurry
+		interval /= missingFactor
 	}
 	facts.Next = began.Add(time.Duration(float64(interval) * (1 - jitter + 2*jitter*o.Random())))
 	o.mu.Lock()

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// worthMoving is what a key that is no longer used must hold, in lamports, to
+	// minMovable is what a key that is no longer used must hold, in lamports, to
 	// be told of: less does not pay for being moved.
-	worthMoving = 10_000
-	// worthAnEvent is the step in which status shows balances, in lamports: an
+	minMovable = 10_000
+	// eventStep is the step in which status shows balances, in lamports: an
 	// event of a smaller balance would come on every pass.
-	worthAnEvent = 10_000_000
+	eventStep = 10_000_000
 	// defaultMinimum is the resource's default of spec.feePayers.minimumBalance.
 	defaultMinimum = 50_000_000
-	// maxPayers and maxMessage are the resource's bounds, maxSaid that of a Job's
+	// maxPayers and maxMessage are the resource's bounds, maxCause that of a Job's
 	// message within ours, and maxNote that of an event.
 	maxPayers  = 128
 	maxMessage = 1024
-	maxSaid    = 300
+	maxCause   = 300
 	maxNote    = 1000
 	// fewest is how many addresses one message names.
 	fewest = 3
@@ -55,12 +55,12 @@ func (d *decision) sweepUnused() {
 	unused, token := d.unused(), d.Pool.Annotations[AnnotationSweepRetired]
 	var rich []Key
 	for _, k := range unused {
-		if b, known := d.Balances[k.Address]; known && b.Lamports > worthMoving && d.fresh(b) {
+		if b, known := d.Balances[k.Address]; known && b.Lamports > minMovable && d.fresh(b) {
 			rich = append(rich, k)
 		}
 	}
 	if len(rich) > 0 {
-		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.tellRich(rich))
+		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.reportFundedUnused(rich))
 	}
 	if token == "" || d.plan.Rotating || len(d.plan.Mounted) == 0 || len(unused) == 0 || d.plan.Writes() {
 		return
@@ -97,13 +97,13 @@ func (d *decision) fresh(b Balance) bool {
 	return last.Since == nil || b.readAfter(last.Since.Time)
 }
 
-func (d *decision) tellRich(rich []Key) string {
+func (d *decision) reportFundedUnused(rich []Key) string {
 	var told []string
 	for _, k := range rich {
 		told = append(told, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
 	}
 	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
-		few(told), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
+		someNames(told), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
 }
 
 // payers gives status.feePayers: the newest revision first.
@@ -124,7 +124,7 @@ func (d *decision) payers() {
 		}
 		// The spec names other Secrets now: these are shown while they hold something.
 		given := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
-		if b, known := d.Balances[k.Address]; !given && (!known || b.Lamports > worthMoving) {
+		if b, known := d.Balances[k.Address]; !given && (!known || b.Lamports > minMovable) {
 			d.payer(k.Address, k.Secret, v1alpha1.PayerRetired)
 		}
 	}
@@ -150,15 +150,15 @@ func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
 	d.plan.Payers = append(d.plan.Payers, p)
 }
 
-// news makes events of what differs from what the status last said, and keeps
+// events makes events of what differs from what the status last said, and keeps
 // the time at which the step of a rotation began.
-func (d *decision) news() {
+func (d *decision) events() {
 	before := map[string]v1alpha1.FeePayerStatus{}
 	for _, p := range d.Pool.Status.FeePayers {
 		before[p.Secret] = p
 	}
 	for _, p := range d.plan.Payers {
-		d.newsOf(p, before)
+		d.eventsOf(p, before)
 	}
 	now, last := d.plan.Rotation, d.Pool.Status.Rotation
 	if now == nil {
@@ -168,7 +168,7 @@ func (d *decision) news() {
 	if d.Pool.Spec.Paused && d.plan.Rotating {
 		now.Message = "spec.paused holds it"
 	}
-	now.Message = cut(now.Message, maxMessage)
+	now.Message = shorten(now.Message, maxMessage)
 	if last != nil && last.Revision == now.Revision && last.Step == now.Step {
 		now.Since = last.Since.DeepCopy()
 	} else {
@@ -183,8 +183,8 @@ func (d *decision) news() {
 	}
 }
 
-// newsOf compares one payer with what the status said of its Secret.
-func (d *decision) newsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
+// eventsOf compares one payer with what the status said of its Secret.
+func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
 	last, known := before[p.Secret]
 	var key *Key
 	for i := range d.Keys.Keys {
@@ -193,7 +193,7 @@ func (d *decision) newsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.
 		}
 	}
 	switch {
-	case known && last.Address != p.Address && d.alone(p.Secret):
+	case known && last.Address != p.Address && d.onlyPayer(p.Secret):
 		d.event(corev1.EventTypeWarning, v1alpha1.EventKeyChanged, "Read", p.Secret,
 			fmt.Sprintf("The key in Secret %s is that of %s, and was that of %s", p.Secret, p.Address, last.Address))
 	case known, key == nil, p.State == v1alpha1.PayerRetired:
@@ -205,8 +205,8 @@ func (d *decision) newsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.Secret))
 	}
 	// The balance that status shows may be from before the sweep, as large as the new.
-	news := lamports(last) < worthAnEvent || d.wasQuiet() && d.fresh(d.Balances[p.Address])
-	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= worthAnEvent && news {
+	news := lamports(last) < eventStep || d.wasQuiet() && d.fresh(d.Balances[p.Address])
+	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= eventStep && news {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.Secret,
 			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.Secret, sol(uint64(lamports(p))))) //nolint:gosec // not negative
 	}
@@ -218,8 +218,8 @@ func (d *decision) wasQuiet() bool {
 	return c != nil && c.Reason == v1alpha1.ReasonFunded
 }
 
-// alone tells whether the Secret holds one payer only, and held one.
-func (d *decision) alone(secret string) bool {
+// onlyPayer tells whether the Secret holds one payer only, and held one.
+func (d *decision) onlyPayer(secret string) bool {
 	count := func(payers []v1alpha1.FeePayerStatus) (n int) {
 		for _, p := range payers {
 			if p.Secret == secret {
@@ -232,7 +232,7 @@ func (d *decision) alone(secret string) bool {
 }
 
 func (d *decision) event(kind, reason, action, secret, note string) {
-	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: reason, Action: action, Secret: secret, Note: cut(note, maxNote)})
+	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: reason, Action: action, Secret: secret, Note: shorten(note, maxNote)})
 }
 
 func lamports(p v1alpha1.FeePayerStatus) int64 {
@@ -272,11 +272,11 @@ func (d *decision) oneHolds(keys []Key) bool {
 	})
 }
 
-// Farewell are the events that name the payers which may hold funds when their
+// KeysWithFunds are the events that name the payers which may hold funds when their
 // RelayPool is deleted, one for each Secret; none when all are known to hold
 // nothing. Payers and rotation are the status'; a balance that was never read is
 // not zero, nor is one that a rotation's Job may have raised since.
-func Farewell(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
+func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {
 		held := ""
@@ -297,7 +297,7 @@ func Farewell(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []E
 		}
 		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.Secret })
 		if i >= 0 {
-			events[i].Note = cut(events[i].Note+"; "+held, maxNote)
+			events[i].Note = shorten(events[i].Note+"; "+held, maxNote)
 			continue
 		}
 		events = append(events, Event{
@@ -321,16 +321,16 @@ func sol(lamports uint64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%09d", whole, rest), "0"), ".")
 }
 
-// few names some of many.
-func few(all []string) string {
+// someNames names some of many.
+func someNames(all []string) string {
 	if len(all) <= fewest {
 		return strings.Join(all, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:fewest], ", "), len(all)-fewest)
 }
 
-// cut bounds a text, at a character's end.
-func cut(text string, length int) string {
+// shorten bounds a text, at a character's end.
+func shorten(text string, length int) string {
 	if len(text) <= length {
 		return text
 	}

@@ -47,7 +47,7 @@ func (d *decision) funded(target int32, old []Key) bool {
 		addresses = append(addresses, k.Address)
 	}
 	d.wait(fmt.Sprintf("the new fee payers hold less than spec.feePayers.minimumBalance, %s SOL, and what the old ones could spare was not enough: send SOL to %s",
-		sol(d.minimum()), few(addresses)))
+		sol(d.minimum()), someNames(addresses)))
 	return false
 }
 
@@ -150,17 +150,17 @@ func (d *decision) carryOut(want JobWanted, annotation string) bool {
 	default:
 		want.Existing = have
 		d.plan.Job = &want
-		d.wait(tellRunning(have))
+		d.wait(reportRunning(have))
 	}
 	return false
 }
 
-// tellRunning says what a pod of the Job said that ended before its time: the
+// reportRunning says what a pod of the Job said that ended before its time: the
 // Job tries again, and a person may know better.
-func tellRunning(j *Job) string {
+func reportRunning(j *Job) string {
 	text := "Job " + j.Name + " is running"
 	if j.Message != "" {
-		text += "; its last try ended with: " + cut(j.Message, maxSaid)
+		text += "; its last try ended with: " + shorten(j.Message, maxCause)
 	}
 	return text
 }
@@ -170,7 +170,7 @@ func (d *decision) fail(want JobWanted, said, annotation string) {
 	if said == "" {
 		said = "it left no message"
 	}
-	said = cut(said, maxSaid)
+	said = shorten(said, maxCause)
 	message := fmt.Sprintf("Job %s failed: %s. Nothing is lost. See kubectl -n %s logs job/%s, mend the cause, then have it tried again: "+
 		"kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
 		want.Name, said, d.Pool.Namespace, want.Name, d.Pool.Namespace, d.pool, annotation)

@@ -101,7 +101,7 @@ func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("create Secret %s: %w", k.Secret, withheld(err))
+		return fmt.Errorf("create Secret %s: %w", k.Secret, withoutValues(err))
 	}
 	w.Log.InfoContext(ctx, "fee payer key secret created", "namespace", pool.Namespace, "secret", k.Secret, "address", address)
 	return nil
@@ -119,7 +119,7 @@ func (w *Writer) label(ctx context.Context, pool *v1alpha1.RelayPool, l LabelCha
 		WithUID(l.Key.UID).WithResourceVersion(l.Key.ResourceVersion).
 		WithLabels(wanted).WithAnnotations(map[string]string{AnnotationAddress: l.Key.Address})
 	if err := w.Client.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("label Secret %s %s: %w", l.Key.Secret, labelOf(l.State), withheld(err))
+		return fmt.Errorf("label Secret %s %s: %w", l.Key.Secret, labelOf(l.State), withoutValues(err))
 	}
 	w.Log.InfoContext(ctx, "fee payer key secret labelled", "namespace", pool.Namespace, "secret", l.Key.Secret,
 		"address", l.Key.Address, "state", labelOf(l.State))
@@ -163,9 +163,9 @@ func (w *Writer) deleteJob(ctx context.Context, pool *v1alpha1.RelayPool, j Job)
 	return nil
 }
 
-// withheld keeps an API server's error about a Secret to its kind: a refusal,
+// withoutValues keeps an API server's error about a Secret to its kind: a refusal,
 // by validation or an admission webhook, may repeat the object.
-func withheld(err error) error {
+func withoutValues(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return err // the connection's

@@ -66,7 +66,7 @@ func New(o Options) (*Manager, error) {
 	cfg, stopping := o.Config, new(atomic.Bool)
 	inner, err := ctrl.NewManager(cfg.Rest, ctrl.Options{
 		Scheme:                        s,
-		Logger:                        logr.FromSlogHandler(farewell{o.Log.Handler(), stopping}),
+		Logger:                        logr.FromSlogHandler(quietShutdown{o.Log.Handler(), stopping}),
 		Cache:                         cacheOptions(cfg.Namespaces, cfg.Resync),
 		Client:                        clientOptions(),
 		Metrics:                       metricsOptions(cfg.Listening),

@@ -41,8 +41,8 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 		r.forget(client.ObjectKeyFromObject(pool))
 		return r.reportDeleting(ctx, pool)
 	}
-	for _, e := range r.farewell(pool) {
-		r.tellKey(pool, e)
+	for _, e := range r.keysWithFunds(pool) {
+		r.emitKeyEvent(pool, e)
 	}
 	before := pool.DeepCopy()
 	controllerutil.RemoveFinalizer(pool, Finalizer)
@@ -54,16 +54,16 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 	return nil
 }
 
-// farewell names the keys that may hold funds, by the last reading or, without
+// keysWithFunds names the keys that may hold funds, by the last reading or, without
 // one, by the status.
-func (r *Reconciler) farewell(pool *v1alpha1.RelayPool) []keys.Event {
+func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
 	balances := map[string]keys.Balance{}
 	if reading, ok := r.Watcher.Reading(client.ObjectKeyFromObject(pool)); ok {
 		for address, payer := range reading.Payers {
 			balances[address.String()] = keys.Balance{Lamports: payer.Lamports, At: payer.At}
 		}
 	}
-	return keys.Farewell(&pool.Status, balances)
+	return keys.KeysWithFunds(&pool.Status, balances)
 }
 
 // reportDeleting says why a RelayPool is still there that somebody else's

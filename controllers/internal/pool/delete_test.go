@@ -58,7 +58,7 @@ func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
 			t.Parallel()
 			d := &diary{patched: tc.patched}
 			r := &Reconciler{Options: Options{
-				Client: d, Recorder: d, Watcher: unseen{}, Backlogs: unasked{}, References: given{}, KeyObserver: given{}, Applier: applier{}, Now: now,
+				Client: d, Recorder: d, Watcher: noChain{}, Backlogs: noBacklog{}, References: given{}, KeyObserver: given{}, Applier: applier{}, Now: now,
 			}}
 			deleted := metav1.NewTime(now())
 			pool := &v1alpha1.RelayPool{

@@ -17,9 +17,9 @@ const (
 	actionReport = "Report"
 )
 
-// tellApplied tells at once of what was written: the next pass finds nothing of
+// emitApplied tells at once of what was written: the next pass finds nothing of
 // it any more.
-func (r *Reconciler) tellApplied(pool *v1alpha1.RelayPool, result *apply.Result) {
+func (r *Reconciler) emitApplied(pool *v1alpha1.RelayPool, result *apply.Result) {
 	tell := func(ref apply.Ref, reason, note string) {
 		r.Recorder.Eventf(pool, related(pool, ref.Kind, ref.Name), corev1.EventTypeNormal, reason, actionApply, "%s", note)
 	}
@@ -34,18 +34,18 @@ func (r *Reconciler) tellApplied(pool *v1alpha1.RelayPool, result *apply.Result)
 	}
 }
 
-// tellReported tells of what a status that was written says for the first time.
-func (r *Reconciler) tellReported(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) {
-	for _, e := range reported(f, p, next) {
+// emitStatusChanges tells of what a status that was written says for the first time.
+func (r *Reconciler) emitStatusChanges(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) {
+	for _, e := range statusEvents(f, p, next) {
 		r.Recorder.Eventf(f.Pool, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
 	for _, e := range p.Keys.Events {
-		r.tellKey(f.Pool, e)
+		r.emitKeyEvent(f.Pool, e)
 	}
 }
 
-// tellKey tells of a key.
-func (r *Reconciler) tellKey(pool *v1alpha1.RelayPool, e keys.Event) {
+// emitKeyEvent tells of a key.
+func (r *Reconciler) emitKeyEvent(pool *v1alpha1.RelayPool, e keys.Event) {
 	var about runtime.Object
 	if e.Secret != "" {
 		about = related(pool, corev1.SchemeGroupVersion.WithKind("Secret"), e.Secret)
@@ -60,24 +60,24 @@ func related(pool *v1alpha1.RelayPool, kind schema.GroupVersionKind, name string
 	return &corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: pool.Namespace, Name: name}
 }
 
-// news is an event to be emitted.
-type news struct{ kind, reason, action, note string }
+// statusEvent is an event to be emitted.
+type statusEvent struct{ kind, reason, action, note string }
 
-// reported are the events of a status that differs from the one before.
-func reported(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []news {
-	var out []news
-	if p.Latch {
-		out = append(out, news{corev1.EventTypeNormal, v1alpha1.EventPoolInitialised, actionReport,
+// statusEvents are the events of a status that differs from the one before.
+func statusEvents(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []statusEvent {
+	var out []statusEvent
+	if p.RecordInitialised {
+		out = append(out, statusEvent{corev1.EventTypeNormal, v1alpha1.EventPoolInitialised, actionReport,
 			"the pool was seen initialised: the gate is open from now on"})
 	}
 	last := f.Pool.Status.Conditions
 	was, is := meta.FindStatusCondition(last, v1alpha1.ConditionStalled), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionStalled)
 	if is != nil && is.Reason == v1alpha1.ReasonForeignObject && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
-		out = append(out, news{corev1.EventTypeWarning, v1alpha1.EventForeignObject, actionReport, shortened(is.Message, maxNote)})
+		out = append(out, statusEvent{corev1.EventTypeWarning, v1alpha1.EventForeignObject, actionReport, shortened(is.Message, maxNote)})
 	}
 	was = meta.FindStatusCondition(last, v1alpha1.ConditionAutoscalingActive)
 	if was != nil && was.Reason != v1alpha1.ReasonNotConfigured && f.Pool.Spec.Autoscaling == nil {
-		out = append(out, news{corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionReport, "the operator sizes the fleet again, by spec.replicas"})
+		out = append(out, statusEvent{corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionReport, "the operator sizes the fleet again, by spec.replicas"})
 	}
 	return out
 }

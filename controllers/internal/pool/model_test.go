@@ -48,7 +48,7 @@ func TestAnySequenceOfFacts(t *testing.T) {
 			again.Pool.Status = *status.DeepCopy()
 			again.Now = f.Now.Add(time.Duration(random.IntN(3600)) * time.Second)
 			p = Decide(&again, settings())
-			p.Latch = false // the first pass has done it
+			p.RecordInitialised = false // the first pass has done it
 			repeated := p
 			if o.Applied == (repeated.Deploy && !repeated.Paused) && p.Held == held(f, chainState(f)) {
 				if next := Report(&again, &repeated, &o); !equality.Semantic.DeepEqual(status, next) && !figuresPutOff(f, &status, &next) {

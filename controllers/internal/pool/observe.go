@@ -38,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	var err error
 	f.References, err = r.References.Resolve(ctx, pool)
 	note(PartReferences, err)
-	r.tellUnread(ctx, f)
+	r.logUnread(ctx, f)
 	f.Keys, err = r.KeyObserver.Observe(ctx, pool)
 	note(PartKeys, err)
 	f.Capabilities, err = r.Capabilities.Build(ctx)
@@ -70,9 +70,9 @@ func (f *Facts) err() error {
 	return errors.Join(all...)
 }
 
-// tellUnread logs what a reading of this very pass could not read: the status
+// logUnread logs what a reading of this very pass could not read: the status
 // says only that.
-func (r *Reconciler) tellUnread(ctx context.Context, f *Facts) {
+func (r *Reconciler) logUnread(ctx context.Context, f *Facts) {
 	if f.References.ReadAt.Before(f.Now) {
 		return // told when it was read
 	}
@@ -119,13 +119,13 @@ func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Po
 		return fmt.Errorf("list Jobs: %w", err)
 	}
 	for i := range jobs.Items {
-		f.Jobs = append(f.Jobs, keys.JobOf(f.Pool, &jobs.Items[i], lastWords(&jobs.Items[i], pods)))
+		f.Jobs = append(f.Jobs, keys.JobOf(f.Pool, &jobs.Items[i], lastLogLine(&jobs.Items[i], pods)))
 	}
 	return nil
 }
 
-// lastWords is the last line of the Job's newest pod that left any.
-func lastWords(job *batchv1.Job, pods []corev1.Pod) string {
+// lastLogLine is the last line of the Job's newest pod that left any.
+func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
 	var words string
 	var newest metav1.Time
 	for i := range pods {

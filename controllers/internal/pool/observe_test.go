@@ -90,8 +90,8 @@ func TestAReadingOfAnotherPoolOpensNoGate(t *testing.T) {
 			test.change(&f.Pool.Spec)
 			f = observed(t, f)
 			p := Decide(f, settings())
-			if p.Latch != test.wantLatch {
-				t.Errorf("the gate opens: %t, want %t", p.Latch, test.wantLatch)
+			if p.RecordInitialised != test.wantLatch {
+				t.Errorf("the gate opens: %t, want %t", p.RecordInitialised, test.wantLatch)
 			}
 			if got := poolInitialised(f, &p).reason; got != test.want {
 				t.Errorf("PoolInitialised has the reason %s, want %s", got, test.want)

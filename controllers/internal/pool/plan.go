@@ -23,7 +23,7 @@ const defaultReplicas = 2
 
 // hurried is the time between checks of the chain while a fee payer is short:
 // somebody is about to fund it, and waits to see that it helped.
-const hurried = 15 * time.Second
+const shortInterval = 15 * time.Second
 
 // Settings are what a decision takes from the operator's own configuration.
 type Settings struct {
@@ -57,10 +57,10 @@ type Plan struct {
 	Problems []refs.Problem
 	// Held: the gate keeps the fleet at no pod.
 	Held bool
-	// Latch: the pool was seen initialised for the first time. The status has to
+	// RecordInitialised: the pool was seen initialised for the first time. The status has to
 	// say so before the fleet starts, or an operator that dies in between would
 	// stop the fleet again.
-	Latch bool
+	RecordInitialised bool
 	// Deploy: everything that the pods need is known and there. Without it nothing
 	// of the fleet is made or changed.
 	Deploy bool
@@ -88,7 +88,7 @@ func Decide(f *Facts, s Settings) Plan {
 	if f.ChainRead {
 		chain = state
 	}
-	p.Latch = f.Pool.Status.InitialisedAt == nil && chain == poolcheck.OK
+	p.RecordInitialised = f.Pool.Status.InitialisedAt == nil && chain == poolcheck.OK
 	p.Held = held(f, chain)
 	p.Problems = append(slices.Clone(f.References.Problems), f.Target.Problems...)
 	if f.KeysKnown {
@@ -97,8 +97,8 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Query = f.Target.Query
 	p.Query.Payers = payers(p.Keys.Payers, f.Keys.Keys)
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
-	if short(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > hurried) {
-		p.Query.Interval = hurried
+	if short(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > shortInterval) {
+		p.Query.Interval = shortInterval
 	}
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
 		len(p.Keys.Mounted) > 0 && !f.unread(PartFleet) && !f.unread(PartCapabilities)

@@ -47,8 +47,8 @@ func TestGate(t *testing.T) {
 			f := running()
 			tc.change(f)
 			p := Decide(f, settings())
-			if p.Held != tc.wantHeld || p.Latch != tc.wantLatch {
-				t.Errorf("held %t, latch %t: want %t, %t", p.Held, p.Latch, tc.wantHeld, tc.wantLatch)
+			if p.Held != tc.wantHeld || p.RecordInitialised != tc.wantLatch {
+				t.Errorf("held %t, latch %t: want %t, %t", p.Held, p.RecordInitialised, tc.wantHeld, tc.wantLatch)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestAShortPayerIsLookedAtSooner(t *testing.T) {
 		want   time.Duration
 	}{
 		"all hold enough":                       {want: time.Minute},
-		"one is short":                          {change: func(f *Facts) { holds(f, 1) }, want: hurried},
+		"one is short":                          {change: func(f *Facts) { holds(f, 1) }, want: shortInterval},
 		"one is short, of a RelayPool in haste": {change: func(f *Facts) { holds(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
 		"one was never read":                    {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, want: time.Minute},
 	}

@@ -49,22 +49,22 @@ type Poller struct {
 	now    func() time.Time
 	fleets client.Reader // nil: nothing is watched
 	events chan event.GenericEvent
-	queue  chan question
-	// news are RelayPools that are worth a pass, and bell rings for them.
-	bell chan struct{}
+	queue  chan pollRequest
+	// changed are RelayPools that need a pass; wake signals them.
+	wake chan struct{}
 
-	mutex  sync.Mutex
-	pools  map[types.NamespacedName]*polled
-	news   []types.NamespacedName
-	looked bool // the fleets to watch are known
+	mutex       sync.Mutex
+	pools       map[types.NamespacedName]*fleetBacklog
+	changed     []types.NamespacedName
+	fleetsKnown bool // the fleets to watch are known
 }
 
-type question struct {
+type pollRequest struct {
 	key types.NamespacedName
 	ips []string
 }
 
-type polled struct {
+type fleetBacklog struct {
 	last     Backlog
 	err      error // why the last question failed; nil after a reading
 	due      time.Time
@@ -91,8 +91,8 @@ func NewPoller(reader BacklogReader, now func() time.Time) (*Poller, error) {
 		return nil, errors.New("make poller of backlogs: a reader and a clock are required")
 	}
 	return &Poller{
-		reader: reader, now: now, events: make(chan event.GenericEvent), queue: make(chan question, backlogQueue),
-		bell: make(chan struct{}, 1), pools: map[types.NamespacedName]*polled{},
+		reader: reader, now: now, events: make(chan event.GenericEvent), queue: make(chan pollRequest, backlogQueue),
+		wake: make(chan struct{}, 1), pools: map[types.NamespacedName]*fleetBacklog{},
 	}, nil
 }
 
@@ -120,9 +120,9 @@ func (p *Poller) Start(ctx context.Context) error {
 			}
 		})
 	}
-	workers.Go(func() { p.tell(ctx) })
+	workers.Go(func() { p.sendEvents(ctx) })
 	if p.fleets != nil {
-		workers.Go(func() { p.look(ctx) })
+		workers.Go(func() { p.pollFleets(ctx) })
 	}
 	workers.Wait()
 	return nil
@@ -131,17 +131,17 @@ func (p *Poller) Start(ctx context.Context) error {
 // Events tell of RelayPools whose backlog has moved far enough to be shown.
 func (p *Poller) Events() <-chan event.GenericEvent { return p.events }
 
-// tell sends the events. Nobody may be there to take them, and no worker waits.
-func (p *Poller) tell(ctx context.Context) {
+// sendEvents sends the events. Nobody may be there to take them, and no worker waits.
+func (p *Poller) sendEvents(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.bell:
+		case <-p.wake:
 		}
 		p.mutex.Lock()
-		news := p.news
-		p.news = nil
+		news := p.changed
+		p.changed = nil
 		p.mutex.Unlock()
 		for _, key := range news {
 			told := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -175,7 +175,7 @@ func (p *Poller) Reading(key types.NamespacedName) (Reading, bool) {
 	return state.reading(), true
 }
 
-func (s *polled) reading() Reading { return Reading{Backlog: s.last, Ready: s.ready, Err: s.err} }
+func (s *fleetBacklog) reading() Reading { return Reading{Backlog: s.last, Ready: s.ready, Err: s.err} }
 
 // Watched gives what is known of every fleet that is watched.
 func (p *Poller) Watched() map[types.NamespacedName]Reading {
@@ -200,7 +200,7 @@ func (p *Poller) Settled() bool {
 			return false
 		}
 	}
-	return p.looked
+	return p.fleetsKnown
 }
 
 // Forget drops what is known of a RelayPool that is gone.
@@ -210,17 +210,17 @@ func (p *Poller) Forget(key types.NamespacedName) {
 	delete(p.pools, key)
 }
 
-func (p *Poller) state(key types.NamespacedName) *polled {
+func (p *Poller) state(key types.NamespacedName) *fleetBacklog {
 	state := p.pools[key]
 	if state == nil {
-		state = &polled{}
+		state = &fleetBacklog{}
 		p.pools[key] = state
 	}
 	return state
 }
 
 // enqueue has pods asked if that is due.
-func (p *Poller) enqueue(key types.NamespacedName, state *polled, ips []string) {
+func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []string) {
 	if len(ips) == 0 || state.asking || p.now().Before(state.due) {
 		return
 	}
@@ -228,20 +228,20 @@ func (p *Poller) enqueue(key types.NamespacedName, state *polled, ips []string) 
 	from := state.failures * backlogTries % len(ips)
 	tried := slices.Concat(ips[from:], ips[:from])
 	select {
-	case p.queue <- question{key, tried[:min(len(tried), backlogTries)]}:
+	case p.queue <- pollRequest{key, tried[:min(len(tried), backlogTries)]}:
 		state.asking = true
 	default: // so many wait that this one may as well wait for its next turn
 	}
 }
 
-// look keeps the list of watched fleets, and asks them.
-func (p *Poller) look(ctx context.Context) {
+// pollFleets keeps the list of watched fleets, and asks them.
+func (p *Poller) pollFleets(ctx context.Context) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	for {
 		// An error is the cache's, which is not full: nothing is known then, and what
 		// was known grows old.
-		_ = p.lookOnce(ctx)
+		_ = p.listFleets(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -250,7 +250,7 @@ func (p *Poller) look(ctx context.Context) {
 	}
 }
 
-func (p *Poller) lookOnce(ctx context.Context) error {
+func (p *Poller) listFleets(ctx context.Context) error {
 	var pools v1alpha1.RelayPoolList
 	if err := p.fleets.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list RelayPools: %w", err)
@@ -272,7 +272,7 @@ func (p *Poller) lookOnce(ctx context.Context) error {
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.looked = true
+	p.fleetsKnown = true
 	there := map[types.NamespacedName]bool{}
 	for i := range pools.Items {
 		key := client.ObjectKeyFromObject(&pools.Items[i])
@@ -311,7 +311,7 @@ func ScaledByMetric(pool *v1alpha1.RelayPool) bool {
 	return a != nil && a.Provider != v1alpha1.ProviderKEDA && pool.DeletionTimestamp == nil
 }
 
-func (p *Poller) ask(ctx context.Context, q question) {
+func (p *Poller) ask(ctx context.Context, q pollRequest) {
 	var reading Backlog
 	var err error
 	for _, ip := range q.ips {
@@ -319,9 +319,9 @@ func (p *Poller) ask(ctx context.Context, q question) {
 			break
 		}
 	}
-	if p.keep(q.key, reading, err) {
+	if p.store(q.key, reading, err) {
 		select {
-		case p.bell <- struct{}{}:
+		case p.wake <- struct{}{}:
 		default: // it rings already
 		}
 	}
@@ -333,8 +333,8 @@ func (p *Poller) askOne(ctx context.Context, ip string) (Backlog, error) {
 	return p.reader.Backlog(asking, ip)
 }
 
-// keep takes a reading up, and tells whether it is worth a pass.
-func (p *Poller) keep(key types.NamespacedName, reading Backlog, err error) bool {
+// store takes a reading up, and tells whether it is worth a pass.
+func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	state := p.pools[key]
@@ -359,8 +359,8 @@ func (p *Poller) keep(key types.NamespacedName, reading Backlog, err error) bool
 	reading.At = p.now()
 	news := state.last.At.IsZero() || backlogMoved(state.last.Due, reading.Due) || (state.last.held() == 0) != (reading.held() == 0)
 	state.last = reading
-	if news && !slices.Contains(p.news, key) {
-		p.news = append(p.news, key)
+	if news && !slices.Contains(p.changed, key) {
+		p.changed = append(p.changed, key)
 	}
 	return news
 }

@@ -153,7 +153,7 @@ func (v *Previewer) reconciler() (*Reconciler, error) {
 	}
 	return &Reconciler{Options: Options{
 		Client: v.Client, Live: v.Client, References: references, KeyObserver: observer, Capabilities: v.capabilities,
-		Watcher: unseen{}, Backlogs: unasked{}, Now: v.Now, Random: evenly, Settings: v.Settings,
+		Watcher: noChain{}, Backlogs: noBacklog{}, Now: v.Now, Random: evenly, Settings: v.Settings,
 	}}, nil
 }
 
@@ -234,31 +234,31 @@ func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration,
 	return nil
 }
 
-// unseen has read no chain.
-type unseen struct{}
+// noChain has read no chain.
+type noChain struct{}
 
 // Set does nothing.
-func (unseen) Set(types.NamespacedName, chainwatch.Query) {}
+func (noChain) Set(types.NamespacedName, chainwatch.Query) {}
 
 // Forget does nothing.
-func (unseen) Forget(types.NamespacedName) {}
+func (noChain) Forget(types.NamespacedName) {}
 
 // Reading gives none.
-func (unseen) Reading(types.NamespacedName) (chainwatch.Reading, bool) {
+func (noChain) Reading(types.NamespacedName) (chainwatch.Reading, bool) {
 	return chainwatch.Reading{}, false
 }
 
 // Events gives none.
-func (unseen) Events() <-chan event.GenericEvent { return nil }
+func (noChain) Events() <-chan event.GenericEvent { return nil }
 
-// unasked has asked no pod.
-type unasked struct{}
+// noBacklog has asked no pod.
+type noBacklog struct{}
 
 // Backlog gives none.
-func (unasked) Backlog(types.NamespacedName, []string) Backlog { return Backlog{} }
+func (noBacklog) Backlog(types.NamespacedName, []string) Backlog { return Backlog{} }
 
 // Forget does nothing.
-func (unasked) Forget(types.NamespacedName) {}
+func (noBacklog) Forget(types.NamespacedName) {}
 
 // Events gives none.
-func (unasked) Events() <-chan event.GenericEvent { return nil }
+func (noBacklog) Events() <-chan event.GenericEvent { return nil }

@@ -127,7 +127,7 @@ func New(o Options) (*Reconciler, error) {
 
 // Reconcile does one pass of one RelayPool.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	result, err := r.visit(ctx, req)
+	result, err := r.reconcileOne(ctx, req)
 	switch {
 	case err == nil:
 		return result, nil
@@ -140,8 +140,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 }
 
-// visit makes one pass over a RelayPool, whatever has become of it.
-func (r *Reconciler) visit(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+// reconcileOne makes one pass over a RelayPool, whatever has become of it.
+func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pool v1alpha1.RelayPool
 	if err := r.Client.Get(ctx, req.NamespacedName, &pool); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -205,7 +205,7 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	o = Outcome{Result: result, Applied: true, Failed: err != nil || keysErr != nil}
 	o.refused(refused)
 	logged(ctx, &result)
-	r.tellApplied(f.Pool, &result)
+	r.emitApplied(f.Pool, &result)
 	return o, errors.Join(keysErr, err)
 }
 
@@ -323,9 +323,9 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	pool := f.Pool.DeepCopy()
 	pool.Status = *status
 	err := r.Client.Status().Update(ctx, pool)
-	if err == nil || unanswered(err) {
+	if err == nil || outcomeUnknown(err) {
 		// Told twice rather than never: the next pass may find the status written.
-		r.tellReported(f, p, status)
+		r.emitStatusChanges(f, p, status)
 	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -337,8 +337,8 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	return nil
 }
 
-// unanswered tells whether what was asked for may have been done all the same.
-func unanswered(err error) bool {
+// outcomeUnknown tells whether what was asked for may have been done all the same.
+func outcomeUnknown(err error) bool {
 	return !errors.As(err, new(apierrors.APIStatus)) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
@@ -354,7 +354,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 
 const (
 	// calm is how often a pass is made when nothing asks for one.
-	calm = 10 * time.Minute
+	idleInterval = 10 * time.Minute
 	// soonest keeps passes that follow each other from becoming a loop.
 	soonest = time.Second
 	// jitter is the part by which a wait varies, so that RelayPools that were made
@@ -377,10 +377,10 @@ func onlyConflicts(err error) bool {
 
 // after is when the next pass is due that nothing else will ask for.
 func (r *Reconciler) after(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
-	if p.Latch || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
+	if p.RecordInitialised || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
 		return soonest
 	}
-	wait := time.Duration(float64(calm) * (1 - jitter + 2*jitter*r.Random()))
+	wait := time.Duration(float64(idleInterval) * (1 - jitter + 2*jitter*r.Random()))
 	by := func(at time.Time) {
 		if !at.IsZero() {
 			wait = min(wait, at.Sub(f.Now))

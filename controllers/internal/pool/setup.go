@@ -36,7 +36,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		// Tests run several operators in one process, which share its metrics.
 		WithOptions(controller.Options{SkipNameValidation: ptr.To(true)}).
 		For(&v1alpha1.RelayPool{}, builder.WithPredicates(declared())).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(podTells())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(podChanged())).
 		WatchesRawSource(source.Channel(r.Watcher.Events(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.Backlogs.Events(), &handler.EnqueueRequestForObject{}))
 	for _, owned := range ownedTypes() {
@@ -83,9 +83,9 @@ func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
 }
 
-// podTells lets through what a status shows of pods: that they come, go, end,
+// podChanged lets through what a status shows of pods: that they come, go, end,
 // and what their containers say.
-func podTells() predicate.Predicate {
+func podChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*corev1.Pod)
 		is, also := e.ObjectNew.(*corev1.Pod)

@@ -45,13 +45,19 @@ type verdict struct {
 	message string
 }
 
-func yes(reason, message string) verdict   { return verdict{metav1.ConditionTrue, reason, message} }
-func no(reason, message string) verdict    { return verdict{metav1.ConditionFalse, reason, message} }
-func maybe(reason, message string) verdict { return verdict{metav1.ConditionUnknown, reason, message} }
+func conditionTrue(reason, message string) verdict {
+	return verdict{metav1.ConditionTrue, reason, message}
+}
+func conditionFalse(reason, message string) verdict {
+	return verdict{metav1.ConditionFalse, reason, message}
+}
+func conditionUnknown(reason, message string) verdict {
+	return verdict{metav1.ConditionUnknown, reason, message}
+}
 
 // unreadable is the verdict on a fact that the API server did not give.
 func unreadable(what string) verdict {
-	return maybe(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and it is tried again")
+	return conditionUnknown(v1alpha1.ReasonInternalError, what+" could not be read; the operator's log says why, and it is tried again")
 }
 
 // Report gives the status after a pass. It is pure, and gives the same for the
@@ -60,7 +66,7 @@ func Report(f *Facts, p *Plan, o *Outcome) v1alpha1.RelayPoolStatus {
 	last := &f.Pool.Status
 	next := *last.DeepCopy()
 	next.ObservedGeneration = f.Pool.Generation
-	if p.Latch {
+	if p.RecordInitialised {
 		next.InitialisedAt = &metav1.Time{Time: f.Now}
 	}
 	replicaCounts(&next, f)
@@ -109,7 +115,7 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 		if c.kind == v1alpha1.ConditionAutoscalingActive && f.Pool.Spec.Autoscaling == nil || c.kind == v1alpha1.ConditionSpendingCapped {
 			continue // False, and the fleet serves all the same
 		}
-		sum = graver(sum, c.v)
+		sum = mostSevere(sum, c.v)
 	}
 	ready := readiness(sum, stall, p)
 
@@ -141,9 +147,9 @@ func condition(f *Facts, kind string, v verdict) metav1.Condition {
 	}
 }
 
-// graver is the verdict that Ready takes over: False before Unknown, and the
+// mostSevere is the verdict that Ready takes over: False before Unknown, and the
 // earlier of two that are alike. A zero sum means that all are True.
-func graver(sum, v verdict) verdict {
+func mostSevere(sum, v verdict) verdict {
 	switch {
 	case v.status == metav1.ConditionTrue, sum.status == metav1.ConditionFalse:
 		return sum
@@ -161,13 +167,13 @@ func readiness(sum, stall verdict, p *Plan) verdict {
 	case sum.status == metav1.ConditionFalse:
 		return sum
 	case stall.status != "":
-		return no(stall.reason, stall.message)
+		return conditionFalse(stall.reason, stall.message)
 	case sum.status != "":
 		return sum
 	case p.Paused:
-		return yes(v1alpha1.ReasonPaused, "what runs is ready; spec.paused holds the operator off from changing it")
+		return conditionTrue(v1alpha1.ReasonPaused, "what runs is ready; spec.paused holds the operator off from changing it")
 	default:
-		return yes(v1alpha1.ReasonReady, "the fleet serves the pool")
+		return conditionTrue(v1alpha1.ReasonReady, "the fleet serves the pool")
 	}
 }
 
@@ -175,11 +181,11 @@ func accepted(f *Facts, p *Plan) verdict {
 	if len(p.Faults) > 0 {
 		return invalid(p)
 	}
-	return yes(v1alpha1.ReasonValid, "the spec holds together"+unmonitored(f))
+	return conditionTrue(v1alpha1.ReasonValid, "the spec holds together"+unmonitored(f))
 }
 
 func invalid(p *Plan) verdict {
-	return no(p.FaultReason, sentences(p.Faults, 5))
+	return conditionFalse(p.FaultReason, sentences(p.Faults, 5))
 }
 
 // unmonitored tells of monitors that the spec asks for, mostly by default, and
@@ -213,7 +219,7 @@ func unmonitored(f *Facts) string {
 func stalled(p *Plan, o *Outcome) verdict {
 	if len(p.Faults) > 0 {
 		v := invalid(p)
-		return yes(v.reason, v.message)
+		return conditionTrue(v.reason, v.message)
 	}
 	if p.Paused {
 		return verdict{}
@@ -224,7 +230,7 @@ func stalled(p *Plan, o *Outcome) verdict {
 		if withheld := o.Result.Withheld; len(withheld) > 0 {
 			message += "; until then " + names(withheld) + " is not made or changed, because its pods would use it"
 		}
-		return yes(v1alpha1.ReasonForeignObject, message)
+		return conditionTrue(v1alpha1.ReasonForeignObject, message)
 	}
 	if refused := o.Result.Refused; len(refused) > 0 {
 		parts := make([]string, 0, len(refused))
@@ -232,11 +238,11 @@ func stalled(p *Plan, o *Outcome) verdict {
 			parts = append(parts, "the API server refused "+r.String()+" ("+r.Reason+"): "+r.Message)
 		}
 		slices.Sort(parts)
-		return yes(v1alpha1.ReasonRefused, sentences(parts, 3))
+		return conditionTrue(v1alpha1.ReasonRefused, sentences(parts, 3))
 	}
 	for _, problem := range p.Keys.Problems {
 		if problem.Reason == v1alpha1.ReasonRotationFailed {
-			return yes(problem.Reason, problem.Message)
+			return conditionTrue(problem.Reason, problem.Message)
 		}
 	}
 	return verdict{}
@@ -257,20 +263,20 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 	case p.Paused || stall.status != "":
 		return verdict{}
 	case p.Keys.Rotating:
-		return yes(v1alpha1.ReasonRotating, "the fee payers' keys are being rotated: status.rotation has the step and what it waits for")
+		return conditionTrue(v1alpha1.ReasonRotating, "the fee payers' keys are being rotated: status.rotation has the step and what it waits for")
 	case o.Failed:
-		return yes(v1alpha1.ReasonProgressing, "not everything could be written; the operator's log says why, and it is tried again")
+		return conditionTrue(v1alpha1.ReasonProgressing, "not everything could be written; the operator's log says why, and it is tried again")
 	case len(o.Result.Waiting) > 0:
-		return yes(v1alpha1.ReasonProgressing, names(o.Result.Waiting)+" is being deleted, and is made anew once it has gone")
+		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Waiting)+" is being deleted, and is made anew once it has gone")
 	case len(o.Result.Contested) > 0:
-		return yes(v1alpha1.ReasonProgressing, names(o.Result.Contested)+
+		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Contested)+
 			" is changed by somebody else again and again, and changed back more slowly: find out who writes it (kubectl get --show-managed-fields -o yaml)")
 	case !p.Deploy || f.unread(PartFleet):
 		return verdict{}
-	case p.Latch:
-		return yes(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")
+	case p.RecordInitialised:
+		return conditionTrue(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")
 	case rollingOut(f) || deployed(&o.Result):
-		return yes(v1alpha1.ReasonProgressing, "pods are being made or replaced: the condition Available says how far it is")
+		return conditionTrue(v1alpha1.ReasonProgressing, "pods are being made or replaced: the condition Available says how far it is")
 	default:
 		return verdict{}
 	}

@@ -37,10 +37,10 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 		}
 	}
 	if len(problems) > 0 {
-		return no(problems[0].Reason, sentences(texts(problems), 3))
+		return conditionFalse(problems[0].Reason, sentences(texts(problems), 3))
 	}
 	if f.References.ReadAt.IsZero() && !f.unread(PartReferences) {
-		return maybe(v1alpha1.ReasonNotChecked, "the Secrets and ConfigMaps that the spec names are being read")
+		return conditionUnknown(v1alpha1.ReasonNotChecked, "the Secrets and ConfigMaps that the spec names are being read")
 	}
 	if !f.References.Known() {
 		var parts []string
@@ -57,7 +57,7 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 	if !f.KeysKnown {
 		return unreadable("the Secrets of generated fee payers")
 	}
-	return yes(v1alpha1.ReasonResolved, "every Secret and ConfigMap that the spec names is there and holds what it must")
+	return conditionTrue(v1alpha1.ReasonResolved, "every Secret and ConfigMap that the spec names is there and holds what it must")
 }
 
 func texts(problems []refs.Problem) []string {
@@ -70,29 +70,29 @@ func texts(problems []refs.Problem) []string {
 
 func poolInitialised(f *Facts, p *Plan) verdict {
 	if len(p.Faults) > 0 || len(f.Target.Problems) > 0 || f.Target.Query.Target.Profile == nil && f.References.Known() {
-		return maybe(v1alpha1.ReasonConfigurationIncomplete, "the pool is not checked before the spec is accepted and what it names is resolved: see the conditions Accepted and SecretsResolved")
+		return conditionUnknown(v1alpha1.ReasonConfigurationIncomplete, "the pool is not checked before the spec is accepted and what it names is resolved: see the conditions Accepted and SecretsResolved")
 	}
 	if !f.ChainRead {
-		return orLast(f, v1alpha1.ConditionPoolInitialised, maybe(v1alpha1.ReasonNotChecked, "the first check of the pool is under way"))
+		return orLastStatus(f, v1alpha1.ConditionPoolInitialised, conditionUnknown(v1alpha1.ReasonNotChecked, "the first check of the pool is under way"))
 	}
 	state, reason, message := f.Chain.Pool()
 	switch state {
 	case poolcheck.OK:
-		return yes(string(reason), message)
+		return conditionTrue(string(reason), message)
 	case poolcheck.Failed:
-		return no(string(reason), message)
+		return conditionFalse(string(reason), message)
 	default:
 		if reason == poolcheck.ReasonConfigurationIncomplete {
 			message += ": see the condition SecretsResolved"
 		}
-		return maybe(string(reason), message)
+		return conditionUnknown(string(reason), message)
 	}
 }
 
-// orLast holds on to what the status says of this spec already: an operator that
+// orLastStatus holds on to what the status says of this spec already: an operator that
 // has just begun to lead does not know less than the one before, and a RelayPool
 // is not unready for that. The first check, seconds later, has the last word.
-func orLast(f *Facts, kind string, otherwise verdict) verdict {
+func orLastStatus(f *Facts, kind string, otherwise verdict) verdict {
 	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
 	if last == nil || last.ObservedGeneration != f.Pool.Generation {
 		return otherwise
@@ -100,8 +100,8 @@ func orLast(f *Facts, kind string, otherwise verdict) verdict {
 	return verdict{last.Status, last.Reason, last.Message}
 }
 
-// allShown tells whether the status has a balance of each address.
-func allShown(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
+// hasAllBalances tells whether the status has a balance of each address.
+func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	for _, address := range addresses {
 		if !slices.ContainsFunc(shown, func(p v1alpha1.FeePayerStatus) bool {
 			return p.Address == address && p.State == v1alpha1.PayerActive && p.BalanceLamports != nil
@@ -116,7 +116,7 @@ func allShown(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 // funds is mentioned while those do.
 func feePayersFunded(f *Facts, p *Plan) verdict {
 	if !f.KeysKnown || !f.References.Known() {
-		return maybe(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
+		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
 	}
 	minimum, target := lamports(f.Pool.Spec.FeePayers.MinimumBalance, defaultMinimum), lamports(f.Pool.Spec.FeePayers.TargetBalance, defaultTarget)
 	var short, unknown []string
@@ -138,25 +138,25 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 	case active == 0:
 		for _, problem := range p.Keys.Problems {
 			if problem.Reason == v1alpha1.ReasonNoPayers {
-				return no(problem.Reason, problem.Message)
+				return conditionFalse(problem.Reason, problem.Message)
 			}
 		}
-		return no(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
+		return conditionFalse(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
 	case len(short) > 0:
-		return no(v1alpha1.ReasonUnderfunded, sentences(short, 4))
+		return conditionFalse(v1alpha1.ReasonUnderfunded, sentences(short, 4))
 	case len(unknown) > 0:
-		v := maybe(v1alpha1.ReasonBalancesUnknown, "the balance of "+sentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
-		if f.ChainRead || !allShown(unknown, f.Pool.Status.FeePayers) {
+		v := conditionUnknown(v1alpha1.ReasonBalancesUnknown, "the balance of "+sentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
+		if f.ChainRead || !hasAllBalances(unknown, f.Pool.Status.FeePayers) {
 			return v
 		}
-		return orLast(f, v1alpha1.ConditionFeePayersFunded, v)
+		return orLastStatus(f, v1alpha1.ConditionFeePayersFunded, v)
 	}
 	for _, problem := range p.Keys.Problems {
 		if problem.Reason == v1alpha1.ReasonRetiredKeyFunded {
 			return verdict{metav1.ConditionTrue, problem.Reason, problem.Message}
 		}
 	}
-	return yes(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
+	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
 }
 
 // step is what amounts in messages are rounded to: a message must not change
@@ -205,8 +205,8 @@ func spendingCapped(f *Facts) verdict {
 		{caps.Hour, "the fleet takes at most %d lamports in any 60 minutes (spec.feePayers.spendCaps.hour)"},
 	} {
 		if c.lamports > 0 {
-			return yes(v1alpha1.ReasonCapped, fmt.Sprintf(c.words, c.lamports))
+			return conditionTrue(v1alpha1.ReasonCapped, fmt.Sprintf(c.words, c.lamports))
 		}
 	}
-	return no(v1alpha1.ReasonNoSpendCap, "whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold: set spec.feePayers.spendCaps.transfersDay, or leave it out for its default")
+	return conditionFalse(v1alpha1.ReasonNoSpendCap, "whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold: set spec.feePayers.spendCaps.transfersDay, or leave it out for its default")
 }

@@ -26,28 +26,28 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 	wanted := f.Fleet.live()
 	if wanted == 0 {
 		switch {
-		case p.Held || p.Latch:
-			return no(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
+		case p.Held || p.RecordInitialised:
+			return conditionFalse(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
 		case f.Pool.Spec.Replicas != nil && *f.Pool.Spec.Replicas == 0:
-			return no(v1alpha1.ReasonScaledToZero, "spec.replicas is 0: what was accepted waits in the database until a pod runs (kubectl scale relaypool "+f.Pool.Name+" --replicas=2)")
+			return conditionFalse(v1alpha1.ReasonScaledToZero, "spec.replicas is 0: what was accepted waits in the database until a pod runs (kubectl scale relaypool "+f.Pool.Name+" --replicas=2)")
 		default:
-			return no(v1alpha1.ReasonPodsNotReady, "the fleet is about to start: no pod is ready yet")
+			return conditionFalse(v1alpha1.ReasonPodsNotReady, "the fleet is about to start: no pod is ready yet")
 		}
 	}
 	ready := d.Status.AvailableReplicas
 	why := podsReason(f.Fleet.Pods, d)
 	switch {
 	case ready == 0:
-		return no(v1alpha1.ReasonPodsNotReady, "no pod is ready: "+orElse(why, "they are being started"))
+		return conditionFalse(v1alpha1.ReasonPodsNotReady, "no pod is ready: "+orElse(why, "they are being started"))
 	case rolloutStuck(d):
-		return no(v1alpha1.ReasonPodsNotReady, "pods serve, but the rollout does not get on: "+orElse(why, orElse(replicaFailure(d), "its deadline has passed")))
+		return conditionFalse(v1alpha1.ReasonPodsNotReady, "pods serve, but the rollout does not get on: "+orElse(why, orElse(replicaFailure(d), "its deadline has passed")))
 	case rollingOut(f):
 		if why != "" {
-			return yes(v1alpha1.ReasonRollingOut, "some pods serve while others start: "+why)
+			return conditionTrue(v1alpha1.ReasonRollingOut, "some pods serve while others start: "+why)
 		}
-		return yes(v1alpha1.ReasonRollingOut, "some pods serve while others are started or replaced")
+		return conditionTrue(v1alpha1.ReasonRollingOut, "some pods serve while others are started or replaced")
 	default:
-		return yes(v1alpha1.ReasonAvailable, "all pods that are wanted are ready")
+		return conditionTrue(v1alpha1.ReasonAvailable, "all pods that are wanted are ready")
 	}
 }
 
@@ -56,21 +56,21 @@ func notMade(f *Facts, p *Plan, o *Outcome) verdict {
 	deployment := apply.Ref{Kind: build.KindDeployment, Name: f.Pool.Name}
 	switch {
 	case p.Paused:
-		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because spec.paused holds the operator off")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because spec.paused holds the operator off")
 	case slices.Contains(o.Result.Foreign, deployment):
-		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because "+deployment.String()+" belongs to somebody else: see the condition Stalled")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because "+deployment.String()+" belongs to somebody else: see the condition Stalled")
 	case slices.ContainsFunc(o.Result.Refused, func(r apply.Refusal) bool { return r.Ref == deployment }):
-		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because the API server refused "+deployment.String()+": see the condition Stalled")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the API server refused "+deployment.String()+": see the condition Stalled")
 	case len(p.Faults) > 0:
-		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because the spec does not hold together: see the condition Accepted")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because the spec does not hold together: see the condition Accepted")
 	case !f.References.Known() && f.References.ReadAt.IsZero():
-		return maybe(v1alpha1.ReasonNotChecked, "what the spec names has not been read yet")
+		return conditionUnknown(v1alpha1.ReasonNotChecked, "what the spec names has not been read yet")
 	case !p.Deploy:
-		return no(v1alpha1.ReasonNotDeployed, "no pods were made, because what they need is not resolved: see the condition SecretsResolved")
+		return conditionFalse(v1alpha1.ReasonNotDeployed, "no pods were made, because what they need is not resolved: see the condition SecretsResolved")
 	case p.Held:
-		return no(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
+		return conditionFalse(v1alpha1.ReasonHeld, "the gate holds the fleet until the pool is initialised: the condition PoolInitialised says what is missing; spec.pool.gate: Warn would start it at once")
 	default:
-		return no(v1alpha1.ReasonPodsNotReady, "the fleet is being made: no pod is ready yet")
+		return conditionFalse(v1alpha1.ReasonPodsNotReady, "the fleet is being made: no pod is ready yet")
 	}
 }
 

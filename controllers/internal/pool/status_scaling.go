@@ -14,23 +14,23 @@ func autoscalingActive(f *Facts, p *Plan) verdict {
 	a := f.Pool.Spec.Autoscaling
 	switch {
 	case a == nil:
-		return no(v1alpha1.ReasonNotConfigured, "spec.autoscaling is left out: the fleet keeps its size")
+		return conditionFalse(v1alpha1.ReasonNotConfigured, "spec.autoscaling is left out: the fleet keeps its size")
 	case f.unread(PartCapabilities) || f.unread(PartAutoscaler):
 		return unreadable("the autoscaler")
 	case a.Provider == v1alpha1.ProviderKEDA && !f.Capabilities.ScaledObject:
-		return no(v1alpha1.ReasonProviderMissing, "KEDA's CRD scaledobjects.keda.sh is not installed: install KEDA, or set spec.autoscaling.provider to HPA; until then the fleet keeps its size")
-	case p.Held || p.Latch:
-		return maybe(v1alpha1.ReasonPending, "the gate holds the fleet, and nothing is scaled until the pool is initialised")
+		return conditionFalse(v1alpha1.ReasonProviderMissing, "KEDA's CRD scaledobjects.keda.sh is not installed: install KEDA, or set spec.autoscaling.provider to HPA; until then the fleet keeps its size")
+	case p.Held || p.RecordInitialised:
+		return conditionUnknown(v1alpha1.ReasonPending, "the gate holds the fleet, and nothing is scaled until the pool is initialised")
 	case !f.Autoscaler.Present || f.Autoscaler.Working == nil:
-		return maybe(v1alpha1.ReasonPending, scalerName(a)+" has not reported yet")
+		return conditionUnknown(v1alpha1.ReasonPending, scalerName(a)+" has not reported yet")
 	case !*f.Autoscaler.Working:
-		return no(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+scrubbed(f.Autoscaler.Message, nil))
+		return conditionFalse(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+scrubbed(f.Autoscaler.Message, nil))
 	}
 	if reasons := f.Backlog.stopped(); f.Backlog.Due == 0 && len(reasons) > 0 && !f.Backlog.Old {
-		return yes(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: all that waits is held ("+
+		return conditionTrue(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: all that waits is held ("+
 			strings.Join(reasons, ", ")+"), and held work does not count as backlog; "+heldRemedy(reasons))
 	}
-	return yes(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
+	return conditionTrue(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
 }
 
 // scalerName is the provider's, HPA where none is named.

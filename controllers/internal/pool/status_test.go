@@ -363,15 +363,15 @@ func TestAConditionsTimeIsThatOfItsStatus(t *testing.T) {
 		v    verdict
 		want bool // that it changed
 	}{
-		"nothing changed":                   {yes("Told", "as before"), false},
-		"another reason of the same status": {yes("Other", "as before"), false},
-		"another status for the same cause": {no("Told", "as before"), true},
-		"it is not known any more":          {maybe("Told", "as before"), true},
+		"nothing changed":                   {conditionTrue("Told", "as before"), false},
+		"another reason of the same status": {conditionTrue("Other", "as before"), false},
+		"another status for the same cause": {conditionFalse("Told", "as before"), true},
+		"it is not known any more":          {conditionUnknown("Told", "as before"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := running()
-			f.Pool.Status.Conditions = []metav1.Condition{condition(f, v1alpha1.ConditionAvailable, yes("Told", "as before"))}
+			f.Pool.Status.Conditions = []metav1.Condition{condition(f, v1alpha1.ConditionAvailable, conditionTrue("Told", "as before"))}
 			before := f.Now
 			f.Now = before.Add(time.Hour)
 			if got := condition(f, v1alpha1.ConditionAvailable, test.v).LastTransitionTime.Time; got.Equal(f.Now) != test.want || got.Equal(before) == test.want {

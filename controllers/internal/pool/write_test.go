@@ -29,7 +29,7 @@ func TestUnanswered(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := unanswered(tc.err); got != tc.want {
+			if got := outcomeUnknown(tc.err); got != tc.want {
 				t.Errorf("unanswered is %t, want %t", got, tc.want)
 			}
 		})

@@ -26,8 +26,8 @@ const (
 	pullSecret
 )
 
-// keeps tells whether the value of a ConfigMap is kept, for the pool's check.
-func (c check) keeps() bool { return c == verifyingKey || c == profile }
+// keepsValue tells whether the value of a ConfigMap is kept, for the pool's check.
+func (c check) keepsValue() bool { return c == verifyingKey || c == profile }
 
 // run looks at a value, white space around it apart, as the relay does when it
 // reads the file that is mounted. It gives the address of a payer's key, and

@@ -55,7 +55,7 @@ func look(n need, got content, policy tenancy.Policy, pool types.NamespacedName,
 		return f
 	}
 	f.address = address
-	if n.check.keeps() {
+	if n.check.keepsValue() {
 		f.content = bytes.Clone(value)
 	}
 	return f

@@ -24,7 +24,7 @@ const (
 	jitter = 0.1
 	// hurry divides the interval while something is missing: somebody is about to
 	// bring it.
-	hurry = 4
+	missingFactor = 4
 	// parallel is how many objects of one RelayPool are read at once.
 	parallel = 4
 	// readTimeout bounds the reading of all objects of one RelayPool, for it holds
@@ -91,7 +91,7 @@ func NewResolver(o Options) (*Resolver, error) {
 // the interval is over, and else only remembers. An object that cannot be read
 // is no error: see Facts.Unread. The error is that of a context that has ended.
 func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
-	last := r.recall(pool)
+	last := r.remembered(pool)
 	if last.generation == pool.Generation && r.Now().Before(last.facts.Next) {
 		return last.facts, nil
 	}
@@ -110,9 +110,9 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	return facts, nil
 }
 
-// recall gives what is remembered of this very RelayPool, and not of an earlier
+// remembered gives what is remembered of this very RelayPool, and not of an earlier
 // one of its name.
-func (r *Resolver) recall(pool *v1alpha1.RelayPool) memory {
+func (r *Resolver) remembered(pool *v1alpha1.RelayPool) memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.pools[client.ObjectKeyFromObject(pool)]; m != nil && m.uid == pool.UID {
@@ -131,7 +131,7 @@ func (r *Resolver) Forget(pool types.NamespacedName) {
 func (r *Resolver) pause(f Facts) time.Duration {
 	interval := r.Interval
 	if !f.Complete() || len(f.Unread) > 0 {
-		interval /= hurry
+		interval /= missingFactor
 	}
 	return time.Duration(float64(interval) * (1 - jitter + 2*jitter*r.Random()))
 }
@@ -156,7 +156,7 @@ func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []ne
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				unread = append(unread, keep(object, wanted, last, found, err))
+				unread = append(unread, keepLast(object, wanted, last, found, err))
 				return
 			}
 			for _, n := range wanted {
@@ -177,8 +177,8 @@ func byObject(all []need) map[object][]need {
 	return grouped
 }
 
-// keep holds what was last known of an object that cannot be read now.
-func keep(o object, wanted []need, last, found map[need]finding, err error) Unread {
+// keepLast holds what was last known of an object that cannot be read now.
+func keepLast(o object, wanted []need, last, found map[need]finding, err error) Unread {
 	u := Unread{Kind: o.kind, Name: o.name, Cause: string(apierrors.ReasonForError(err)), Err: fmt.Errorf("read %s %s: %w", o.kind, o.name, err)}
 	if u.Cause == "" {
 		u.Cause = "Unreachable"

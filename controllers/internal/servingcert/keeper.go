@@ -35,7 +35,7 @@ const (
 	defaultSettle      = 10 * time.Minute
 	defaultInterval    = time.Minute
 	// hurry is the interval while there is nothing to serve, or after an error.
-	hurry = 5 * time.Second
+	retryInterval = 5 * time.Second
 	// jitter is the part by which an interval varies, so that replicas that were
 	// started together do not ask together.
 	jitter = 0.1
@@ -126,7 +126,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		k.tell(ctx, err)
 		wait := time.Duration(float64(k.Interval) * (1 - jitter + 2*jitter*k.Random()))
 		if err != nil {
-			wait = min(wait, hurry)
+			wait = min(wait, retryInterval)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -172,7 +172,7 @@ func (k *Keeper) Step(ctx context.Context) error {
 	}
 	found := stateOf(secret.Data)
 	if !k.leads() {
-		return k.take(found)
+		return k.serve(found)
 	}
 	next, what, trusted, publishErr := found, stepRestore, false, error(nil)
 	switch held := k.state(); {
@@ -189,13 +189,13 @@ func (k *Keeper) Step(ctx context.Context) error {
 		return err
 	}
 	if what == stepNone {
-		return errors.Join(k.take(found), publishErr)
+		return errors.Join(k.serve(found), publishErr)
 	}
 	if err := k.write(ctx, secret, &next); err != nil {
 		return err
 	}
 	k.Log.InfoContext(ctx, "serving certificate changed", "change", string(what), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
-	if err := k.take(next); err != nil {
+	if err := k.serve(next); err != nil {
 		return err
 	}
 	// At once: a pair that nobody trusts yet serves nobody.
@@ -289,8 +289,8 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) 
 	return nil
 }
 
-// take serves what was read, and holds on to what is served when that is of no use.
-func (k *Keeper) take(s state) error {
+// serve serves what was read, and holds on to what is served when that is of no use.
+func (k *Keeper) serve(s state) error {
 	if !s.serves(s.current, k.name(), k.Now()) {
 		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the operator that leads makes a new one; look at its log when that does not happen within a minute", k.Secret, k.name())
 	}

@@ -13,15 +13,15 @@ const (
 	saysLeaseLost = "leader election lost"
 )
 
-// farewell drops that line while the process stops because it was told to. A Lease
+// quietShutdown drops that line while the process stops because it was told to. A Lease
 // that is lost comes by another way, as the error of Run.
-type farewell struct {
+type quietShutdown struct {
 	slog.Handler
 	stopping *atomic.Bool
 }
 
 // Handle implements slog.Handler.
-func (f farewell) Handle(ctx context.Context, r slog.Record) error {
+func (f quietShutdown) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == saysAfterStop && f.stopping.Load() && lost(r) {
 		return nil
 	}
@@ -38,11 +38,11 @@ func lost(r slog.Record) (found bool) {
 }
 
 // WithAttrs implements slog.Handler.
-func (f farewell) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return farewell{f.Handler.WithAttrs(attrs), f.stopping}
+func (f quietShutdown) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietShutdown{f.Handler.WithAttrs(attrs), f.stopping}
 }
 
 // WithGroup implements slog.Handler.
-func (f farewell) WithGroup(name string) slog.Handler {
-	return farewell{f.Handler.WithGroup(name), f.stopping}
+func (f quietShutdown) WithGroup(name string) slog.Handler {
+	return quietShutdown{f.Handler.WithGroup(name), f.stopping}
 }

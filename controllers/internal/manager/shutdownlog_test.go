@@ -31,7 +31,7 @@ func TestALeaderThatIsToldToStopLogsNoError(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			stopping := new(atomic.Bool)
-			log := logr.FromSlogHandler(farewell{slog.NewTextHandler(&out, nil), stopping}).WithName("manager").WithValues("a", 1)
+			log := logr.FromSlogHandler(quietShutdown{slog.NewTextHandler(&out, nil), stopping}).WithName("manager").WithValues("a", 1)
 			stopping.Store(tt.stopping)
 			log.Error(tt.err, tt.message)
 			if got := out.Len() > 0; got != tt.want {
