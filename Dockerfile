@@ -1,6 +1,6 @@
 # The images of operator and relay by Docker, for those who build that way; the
 # release is made by `make images`, without it. Both put the same files under the
-# same configuration, which a test of hack/images holds. See docs/images.md:
+# same configuration, which a test of hack/images holds. See docs/guides/images.md:
 #
 #   docker build --target relay -t relay:dev .
 
@@ -39,7 +39,7 @@ LABEL org.opencontainers.image.title="Relaypool operator" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.source="https://github.com/relaypool/relaypool" \
-      org.opencontainers.image.documentation="https://github.com/relaypool/relaypool/blob/main/docs/images.md" \
+      org.opencontainers.image.documentation="https://github.com/relaypool/relaypool/blob/main/docs/guides/images.md" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.vendor="relaypool"
 
@@ -56,6 +56,6 @@ LABEL org.opencontainers.image.title="Relaypool relay" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.source="https://github.com/relaypool/relaypool" \
-      org.opencontainers.image.documentation="https://github.com/relaypool/relaypool/blob/main/docs/images.md" \
+      org.opencontainers.image.documentation="https://github.com/relaypool/relaypool/blob/main/docs/guides/images.md" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.vendor="relaypool"

@@ -107,7 +107,7 @@ bench: ## Measure cryptography, relay and operator, some 30 minutes; ARGS='-only
 # KUBECONFIG leads to a cluster of which everything of relaypool is deleted, and
 # LOAD_IMAGE makes an image archive known to its nodes: kind load image-archive.
 .PHONY: e2e
-e2e: ## Test on a real cluster, with KUBECONFIG and LOAD_IMAGE; ARGS=-h for more (docs/e2e.md).
+e2e: ## Test on a real cluster, with KUBECONFIG and LOAD_IMAGE; ARGS=-h for more (docs/engineering/e2e.md).
 	go build -buildvcs=false -o bin/e2e/e2e ./hack/e2e
 	@echo 'Helm takes some minutes to build when the cache of Go lacks it'
 	helm=$$(go tool -modfile=hack/tools/helm/go.mod -n helm) && bin/e2e/e2e -helm "$$helm" $(ARGS)

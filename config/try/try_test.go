@@ -1,5 +1,5 @@
 // Package try_test holds the kustomization of a fleet to try, which
-// docs/getting-started.md leads through, against what it repeats.
+// docs/start/kubernetes.md leads through, against what it repeats.
 package try_test
 
 import (

@@ -5,40 +5,34 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// Each condition of a RelayPool has a page, each reason a heading on one of
-// them, and each event a line: whoever reads one in a terminal searches for it.
+// Each condition of a RelayPool has a section, and each reason and event a place
+// in it: whoever reads one in a terminal searches for it.
 func TestEveryConditionReasonAndEventIsExplained(t *testing.T) {
 	t.Parallel()
-	docs := documents(t)
-	var headings []string
-	for path, text := range docs {
-		if strings.HasPrefix(path, "docs/conditions/") {
-			headings = append(headings, anchors(text)...)
-		}
-	}
+	page := read(t, "docs/reference/conditions.md")
 	for name, value := range constants(t, "conditions.go") {
 		switch {
 		case strings.HasPrefix(name, "Condition"):
-			if docs["docs/conditions/"+value+".md"] == "" {
-				t.Errorf("condition %s has no page docs/conditions/%s.md", value, value)
+			if !strings.Contains(page, "\n## "+value+"\n") {
+				t.Errorf("condition %s has no section in docs/reference/conditions.md", value)
 			}
 		case strings.HasPrefix(name, "Reason"):
-			if !slices.Contains(headings, strings.ToLower(value)) {
-				t.Errorf("reason %s has no heading on a page of docs/conditions", value)
+			if !strings.Contains(page, "`"+value+"`") {
+				t.Errorf("reason %s is not in docs/reference/conditions.md", value)
 			}
 		default:
 			t.Errorf("conditions.go has %s, which is neither a condition nor a reason", name)
 		}
 	}
+	_, events, _ := strings.Cut(page, "\n## Events\n")
 	for _, value := range constants(t, "events.go") {
-		if !strings.Contains(docs["docs/conditions/events.md"], "`"+value+"`") {
-			t.Errorf("event %s is not in docs/conditions/events.md", value)
+		if !strings.Contains(events, "`"+value+"`") {
+			t.Errorf("event %s is not in docs/reference/conditions.md", value)
 		}
 	}
 }

@@ -22,11 +22,12 @@ import (
 
 const root = "../.."
 
-// documents reads README.md, CHANGELOG.md and all below docs/, by path from the root.
+// documents reads the documents of the root, of docs/, of the chart and of the
+// local chain, by path from the root.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	tree, docs := os.DirFS(root), map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "hack/localnet/README.md", "charts/relaypool/README.md"} {
 		paths, err := fs.Glob(tree, pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +36,7 @@ func documents(t *testing.T) map[string]string {
 			docs[path] = read(t, path)
 		}
 	}
-	for _, needed := range []string{"docs/README.md", "docs/decisions/README.md"} {
+	for _, needed := range []string{"docs/README.md", "docs/engineering/architecture.md"} {
 		if docs[needed] == "" {
 			t.Fatalf("%s is missing: the other checks would look at nothing", needed)
 		}
@@ -93,13 +94,18 @@ func TestEveryPageIsReached(t *testing.T) {
 // links gives the targets of a document's links, those in code apart.
 func links(text string) []string {
 	var out []string
-	for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+	for _, m := range linked.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 		out = append(out, m[1])
 	}
 	return out
 }
 
-var code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+var (
+	code    = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	linked  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
 
 // follow says why a link leads nowhere; empty when it does. Links out of the
 // tree are not asked for, because a test needs no network.
@@ -129,8 +135,8 @@ func follow(from, target string, docs map[string]string) string {
 // anchors are the fragments that GitHub gives a document's headings.
 func anchors(text string) []string {
 	var out []string
-	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
-		words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		words := dropped.ReplaceAllString(strings.ToLower(m[1]), "")
 		out = append(out, strings.ReplaceAll(words, " ", "-"))
 	}
 	return out
@@ -140,7 +146,7 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	docs := map[string]string{"docs/README.md": "# Hello, World's `code`\n## Two words\n"}
 	tests := map[string]struct{ target, want string }{
-		"a page beside":               {"decisions/README.md", ""},
+		"a page beside":               {"engineering/decisions.md", ""},
 		"a heading of this page":      {"#two-words", ""},
 		"a heading with punctuation":  {"README.md#hello-worlds-code", ""},
 		"a page out of the tree":      {"https://example.org/x", ""},
@@ -238,105 +244,32 @@ func targets(t *testing.T) []string {
 	return out
 }
 
-// The client guide is where each code says what to do.
 func TestTheTableOfCodesIsTheRelays(t *testing.T) {
 	t.Parallel()
 	want, got := map[string]int{}, map[string]int{}
 	for _, c := range refusal.All() {
 		want[string(c)] = c.HTTPStatus()
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| (\\d{3}) \\| \\S").FindAllStringSubmatch(read(t, "docs/interface.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `([a-z0-9_]+)` \\((\\d{3})\\): \\S").FindAllStringSubmatch(read(t, "docs/reference/errors.md"), -1) {
 		if _, twice := got[row[1]]; twice {
 			t.Errorf("%s is there twice", row[1])
 		}
 		got[row[1]], _ = strconv.Atoi(row[2]) // the pattern has three digits
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("codes and statuses (-relay/refusal +docs/interface.md):\n%s", diff)
+		t.Errorf("codes and statuses (-relay/refusal +docs/reference/errors.md):\n%s", diff)
 	}
 }
 
 func TestDrainTimingsAreTheContracts(t *testing.T) {
 	t.Parallel()
-	text := read(t, "docs/operations.md")
+	text := read(t, "docs/guides/relay.md")
 	for phase, want := range map[string]time.Duration{
 		"before SIGTERM": contract.PreStop, "HTTP": contract.HTTPShutdown, "queue": contract.QueueStop,
 		"hand-over": contract.HandOver, "margin": contract.Margin, "grace period": contract.TerminationGrace,
 	} {
 		if row := fmt.Sprintf("| %s | %d |", phase, int(want.Seconds())); !strings.Contains(text, row) {
-			t.Errorf("docs/operations.md has no row %q: its table of the drain is not relay/contract's", row)
+			t.Errorf("docs/guides/relay.md has no row %q: its table of the drain is not relay/contract's", row)
 		}
 	}
-}
-
-// A log line that the person on call searches for has to be one that is written.
-func TestLogLinesAreWritten(t *testing.T) {
-	t.Parallel()
-	page := read(t, "docs/operations.md")
-	_, section, found := strings.Cut(page, "\n## Log lines\n")
-	if !found {
-		t.Fatal("docs/operations.md has no section Log lines")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	source := sources(t)
-	for where, lines := range map[string][][]string{
-		"its section Log lines": regexp.MustCompile("(?m)^\\| [a-z]+ \\| `([^`]+)`").FindAllStringSubmatch(section, -1),
-		"its pages":             regexp.MustCompile("(?m)^- \\*\\*Log[:,]?\\*\\* ?`([^`]+)`").FindAllStringSubmatch(page, -1),
-	} {
-		if len(lines) == 0 {
-			t.Errorf("docs/operations.md names no log lines in %s", where)
-		}
-		for _, m := range lines {
-			if !strings.Contains(source, strconv.Quote(m[1])) {
-				t.Errorf("docs/operations.md names the log line %q in %s, which nothing writes", m[1], where)
-			}
-		}
-	}
-}
-
-// Every failure has a page of one shape: who reads it at night looks for the
-// same six things each time.
-func TestFailuresHaveOneShape(t *testing.T) {
-	t.Parallel()
-	_, section, found := strings.Cut(read(t, "docs/operations.md"), "\n## At three in the morning\n")
-	if !found {
-		t.Fatal("docs/operations.md has no section At three in the morning")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	pages := strings.Split(section, "\n### ")[1:]
-	if len(pages) < 2 {
-		t.Fatalf("the section has %d pages: nothing would be checked", len(pages))
-	}
-	want := []string{"Clients", "Health", "Metrics", "Log", "Cause", "Do"}
-	for _, page := range pages {
-		title, text, _ := strings.Cut(page, "\n")
-		if title == "Other complaints" { // a table of what is no failure of the relay
-			continue
-		}
-		var got []string
-		for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][a-z]+)[:,]\*\* ?`).FindAllStringSubmatch(text, -1) {
-			got = append(got, m[1])
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("the page %q (-wanted +there):\n%s", title, diff)
-		}
-	}
-}
-
-// sources is all Go code of the relay, tests apart.
-func sources(t *testing.T) string {
-	t.Helper()
-	tree, out := os.DirFS(root), new(strings.Builder)
-	err := fs.WalkDir(tree, "relay", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		content, err := fs.ReadFile(tree, path)
-		out.Write(content)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
 }

@@ -1,5 +1,5 @@
 // Command e2e tests the project end to end on a real cluster: make e2e runs it,
-// and docs/e2e.md says how.
+// and docs/engineering/e2e.md says how.
 package main
 
 import (

@@ -146,7 +146,7 @@ func (b built) configuration(t *testing.T, name string, img v1.Image) {
 			"org.opencontainers.image.revision":      b.commit,
 			"org.opencontainers.image.created":       commitTime,
 			"org.opencontainers.image.source":        "https://github.com/relaypool/relaypool",
-			"org.opencontainers.image.documentation": "https://github.com/relaypool/relaypool/blob/main/docs/images.md",
+			"org.opencontainers.image.documentation": "https://github.com/relaypool/relaypool/blob/main/docs/guides/images.md",
 			"org.opencontainers.image.licenses":      "Apache-2.0",
 			"org.opencontainers.image.vendor":        "relaypool",
 		},

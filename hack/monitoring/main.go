@@ -39,7 +39,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	root := flag.String("root", ".", "`folder` of the checkout")
-	pictures := flag.Bool("pictures", false, "draw docs/monitoring-*.svg from a fleet that is run for it, too")
+	pictures := flag.Bool("pictures", false, "draw docs/guides/monitoring-*.svg from a fleet that is run for it, too")
 	long := flag.Duration("duration", 4*time.Minute, "how long that fleet is loaded")
 	rate := flag.Float64("rate", 5, "new `spends` a second, on average")
 	flag.Parse()
@@ -110,7 +110,7 @@ func draw(ctx context.Context, root string, long time.Duration, rate float64) (e
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(root, "docs", "monitoring-"+b.UID[len("relaypool-"):]+".svg")
+		file := filepath.Join(root, "docs", "guides", "monitoring-"+b.UID[len("relaypool-"):]+".svg")
 		if err := write(file, picture.SVG(drawn)); err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ var (
 	MetricOperatorPools = Metric{"relaypool_operator_pools", "RelayPools by condition and its status: True, False or Unknown. Every RelayPool counts once under each condition.",
 		"Ready with status False or Unknown above 0: relaypool_operator_pool_condition says which, and why.", []string{"condition", "status"}}
 	MetricOperatorPoolCondition = Metric{"relaypool_operator_pool_condition", "1 for the status and reason that a condition of a RelayPool has now.",
-		"Ready that is not True for minutes: kubectl describe the RelayPool; its message says what to do, and docs/conditions has a page for each condition.", []string{"namespace", "pool", "condition", "status", "reason"}}
+		"Ready that is not True for minutes: kubectl describe the RelayPool; its message says what to do, and docs/reference/conditions.md explains each.", []string{"namespace", "pool", "condition", "status", "reason"}}
 	MetricOperatorPaused = Metric{"relaypool_operator_pool_paused", "1 while spec.paused keeps the operator from changing anything of a RelayPool; no sample otherwise.",
 		"For longer than somebody's work took: set spec.paused to false.", []string{"namespace", "pool"}}
 	MetricOperatorChainCheckAge = Metric{"relaypool_operator_chain_check_age_seconds", "Age of the last good reading of the chain for a RelayPool; a failed one leaves the last good one, growing older.",

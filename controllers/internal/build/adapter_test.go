@@ -35,7 +35,7 @@ type adapterRule struct {
 
 func adapterRules(t *testing.T) []adapterRule {
 	t.Helper()
-	content, err := os.ReadFile("../../../docs/prometheus-adapter.yaml")
+	content, err := os.ReadFile("../../../docs/guides/prometheus-adapter.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

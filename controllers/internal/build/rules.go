@@ -18,7 +18,7 @@ const (
 
 // runbooks is the folder of the pages that alerts lead to, one for each by its
 // name, as of the release that made the alert: a later one may do otherwise.
-const runbooks = "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/alerts/"
+const runbooks = "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/reference/alerts/"
 
 // alert is one rule that a person can act on.
 type alert struct {

@@ -103,10 +103,10 @@ func TestAlertsLeadToAPageThatThereIs(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, r := range rules(t, everyRule(t)) {
-		if want := "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/alerts/" + r.name + ".md"; r.runbook != want {
+		if want := "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/reference/alerts/" + r.name + ".md"; r.runbook != want {
 			t.Errorf("%s leads to %s, want %s", r.name, r.runbook, want)
 		}
-		if _, err := os.Stat(filepath.Join("../../../docs/alerts", r.name+".md")); err != nil {
+		if _, err := os.Stat(filepath.Join("../../../docs/reference/alerts", r.name+".md")); err != nil {
 			t.Errorf("%s has no page: %v", r.name, err)
 		}
 		if seen[r.name] {

@@ -29,9 +29,9 @@ import (
 
 //go:generate go test -run ^TestEveryMetricIsDocumented$ . -update
 
-var update = flag.Bool("update", false, "write docs/operator-metrics.md anew")
+var update = flag.Bool("update", false, "write docs/reference/operator-metrics.md anew")
 
-const reference = "../../../docs/operator-metrics.md"
+const reference = "../../../docs/reference/operator-metrics.md"
 
 // everything has a sample of each metric.
 func everything(t *testing.T) *prometheus.Registry {
@@ -132,7 +132,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("docs/operator-metrics.md is not current, run go generate ./controllers/internal/collector (-want +got):\n%s", diff)
+		t.Errorf("docs/reference/operator-metrics.md is not current, run go generate ./controllers/internal/collector (-want +got):\n%s", diff)
 	}
 }
 
@@ -140,26 +140,9 @@ const introduction = `# Metrics of the operator
 
 <!-- Generated from relay/contract by go generate ./controllers/internal/collector. Do not edit. -->
 
-The operator serves these for Prometheus at ` + "`/metrics`" + ` of its metrics port, beside
-those of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `),
-the Go runtime (` + "`go_*`" + `) and the process (` + "`process_*`" + `). The relays' own are in
-[metrics.md](metrics.md).
+The operator serves these at ` + "`/metrics`" + `, beside those of controller-runtime, Go and the process. Only the leader has
+balances and ages: take ` + "`max by (namespace, pool)`" + `. What is not known has no sample. Messages and Secrets are never labels.
 
-What RelayPools say is read from the operator's cache when Prometheus asks, so a
-RelayPool that is gone leaves no series behind. Every operator process has the
-conditions; only the one that leads reads the chain, so only it has balances and
-ages: take ` + "`max by (namespace, pool)`" + `, never the sum. What is not known has no
-sample: unknown is not zero.
-
-An operator that serves external metrics counts requests and tells the ages of what
-it serves; every replica has its own, so for these take ` + "`max by (namespace, pool)`" + ` too,
-and sum the requests.
-
-There are at most nine series of conditions a RelayPool, two a fee payer, and
-six more. Messages are never labels, and nothing of a Secret is in any.
-
-| metric | type | labels | meaning | do |
-| --- | --- | --- | --- | --- |
 `
 
 // writeReference writes the operator's metrics as Markdown, in the contract's
@@ -169,7 +152,10 @@ func writeReference(registered map[string]*dto.MetricFamily) []byte {
 	b.WriteString(introduction)
 	for _, c := range contract.OperatorMetrics() {
 		kind := strings.ToLower(registered[c.Name].GetType().String())
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", c.Name, kind, strings.Join(c.Labels, "`, `"), c.Help, c.Do)
+		if len(c.Labels) > 0 {
+			kind += " " + strings.Join(c.Labels, ", ")
+		}
+		fmt.Fprintf(&b, "- `%s` (%s): %s\n", c.Name, kind, c.Help)
 	}
 	return b.Bytes()
 }

@@ -352,7 +352,7 @@ func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 
 // For some namespaces only, bindings in these are enough: a team installs the
 // operator without rights beyond its own namespaces. What somebody else can do with
-// the operator's token is the threat model of docs/threats.md, line by line.
+// the operator's token is the threat model of docs/guides/tenancy.md, line by line.
 func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t)

@@ -65,15 +65,15 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	case has(saysOfABacklog): // our own server, which has its reasons
 		return fails + "the operator serves it, and does not get it from the fleet's pods"
 	case has(saysNoAPI):
-		return fails + "nobody serves external metrics in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/scaling.md says"
+		return fails + "nobody serves external metrics in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
 	case has(saysNoServer):
 		return fails + "the adapter that " + apiServiceNamed + " leads to does not answer; kubectl describe it"
 	case has(saysNoValue):
-		return fails + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: look at its rules (docs/scaling.md), and whether Prometheus scrapes the fleet"
+		return fails + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: look at its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
 	case has(saysForbidden):
 		return fails + "its controller may not read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role that config/external-metrics and the chart have for it"
 	default:
-		return fails + fmt.Sprintf("something has to serve the external metric %s, see docs/scaling.md", contract.MetricBacklog.Name)
+		return fails + fmt.Sprintf("something has to serve the external metric %s, see docs/guides/scaling.md", contract.MetricBacklog.Name)
 	}
 }
 
@@ -101,7 +101,7 @@ func heldRemedy(reasons []string) string {
 		case string(refusal.ChainUnavailable):
 			does = append(does, "mend or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
 		default:
-			does = append(does, "docs/operations.md has a page for "+reason)
+			does = append(does, "docs/reference/alerts/RelaypoolWorkHeld.md says what to do about "+reason)
 		}
 	}
 	return strings.Join(does, "; ")

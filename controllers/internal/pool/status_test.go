@@ -222,7 +222,7 @@ func TestConditions(t *testing.T) {
 				f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: "no metrics returned"}
 			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot read", "relaypool_backlog_jobs", "no metrics returned"}},
 			"the API has no server": {change: unscaled("the server could not find the requested resource"),
-				want: "False/MetricUnavailable", says: []string{"nobody serves external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/scaling.md"}},
+				want: "False/MetricUnavailable", says: []string{"nobody serves external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/guides/scaling.md"}},
 			"the API's server does not answer": {change: unscaled("the server is currently unable to handle the request (get relaypool_backlog_jobs.external.metrics.k8s.io)"),
 				want: "False/MetricUnavailable", says: []string{"the adapter that the APIService", "does not answer"}},
 			"another adapter has no value": {change: unscaled("no metrics returned from external metrics API"),

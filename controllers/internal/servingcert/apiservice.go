@@ -40,7 +40,7 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	name, _, _ := unstructured.NestedString(found.Object, "spec", "service", "name")
 	if namespace != k.Namespace || name != k.Service {
 		k.distrust()
-		return false, fmt.Errorf("the APIService %s leads to the Service %s/%s, expected %s/%s: another adapter serves external metrics here, and only one can; see docs/scaling.md", k.APIService, namespace, name, k.Namespace, k.Service)
+		return false, fmt.Errorf("the APIService %s leads to the Service %s/%s, expected %s/%s: another adapter serves external metrics here, and only one can; see docs/guides/scaling.md", k.APIService, namespace, name, k.Namespace, k.Service)
 	}
 	want := bundle(s.tidied(k.Now()).authorities)
 	encoded, _, _ := unstructured.NestedString(found.Object, "spec", "caBundle")

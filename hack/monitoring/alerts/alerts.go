@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -110,15 +109,6 @@ func parse(content []byte) ([]rulefmt.Rule, error) {
 		return nil, fmt.Errorf("%d groups of rules, expected one", len(groups.Groups))
 	}
 	return groups.Groups[0].Rules, nil
-}
-
-// ofFleet are the matchers by which a fleet's rules find it, with the comma after.
-var ofFleet = regexp.MustCompile(`namespace="[^"]*",pool="[^"]*",?`)
-
-// Condition is a rule's expression for one fleet alone, such as where no other is
-// scraped: without the labels that tell fleets apart.
-func Condition(r *rulefmt.Rule) string {
-	return regexp.MustCompile(`\{\}`).ReplaceAllString(ofFleet.ReplaceAllString(r.Expr, ""), "")
 }
 
 // Every gives each alert of the fleets once, in their order, and then those of the

@@ -205,7 +205,7 @@ func fleetDeclared() grafana.Row {
 	return grafana.Row{Title: "What the operator says", Panels: []grafana.Panel{
 		{
 			Title: "Conditions", Kind: grafana.Table, Unit: grafana.Count, Width: 12,
-			Shows: "The conditions of each RelayPool, with status and reason.", Good: "all True, and neither Stalled nor Reconciling is there.", Bad: "False; Unknown is a fact that could not be read.", Do: "kubectl describe relaypool; docs/conditions has a page for each.",
+			Shows: "The conditions of each RelayPool, with status and reason.", Good: "all True, and neither Stalled nor Reconciling is there.", Bad: "False; Unknown is a fact that could not be read.", Do: "kubectl describe relaypool; docs/reference/conditions.md explains each reason.",
 			Queries: []grafana.Query{query("", "max by (namespace, pool, condition, status, reason) ("+contract.MetricOperatorPoolCondition.Name+"{}) == 1")},
 		},
 		{

@@ -76,11 +76,11 @@ func others() []Metric {
 	}
 }
 
-// rows of the generated tables of metrics: name and type.
-var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\|")
+// rows of the generated lists of metrics: name and type.
+var row = regexp.MustCompile("(?m)^- `([a-z_]+)` \\(([a-z]+)")
 
 // Load gathers all metrics: names and labels from relay/contract, types from the
-// tables that are generated from what relay and operator really register.
+// lists that are generated from what relay and operator really register.
 func Load(root string) (Catalogue, error) {
 	all := Catalogue{}
 	for _, m := range others() {
@@ -91,8 +91,8 @@ func Load(root string) (Catalogue, error) {
 		source  Source
 		metrics []contract.Metric
 	}{
-		{"docs/metrics.md", Relay, contract.Metrics()},
-		{"docs/operator-metrics.md", Operator, contract.OperatorMetrics()},
+		{"docs/reference/metrics.md", Relay, contract.Metrics()},
+		{"docs/reference/operator-metrics.md", Operator, contract.OperatorMetrics()},
 	} {
 		content, err := os.ReadFile(filepath.Join(root, s.table))
 		if err != nil {

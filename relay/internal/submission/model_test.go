@@ -27,7 +27,7 @@ const modelLanes = 4
 
 // TestModel runs random operations, from a seed each, on a fleet of processes
 // over a real store and a model chain, with everything going wrong that the
-// invariants of docs/architecture.md allow for. They are checked after each
+// invariants of docs/engineering/architecture.md allow for. They are checked after each
 // operation, and at the end, when all is quiet, every outcome is compared with
 // the chain's truth.
 func TestModel(t *testing.T) {

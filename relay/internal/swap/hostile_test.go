@@ -34,7 +34,7 @@ var swapDepth = flag.Int("swap.depth", 2, "how many hostile transactions TestNoO
 
 const (
 	// mostRent is what a swap can cost the relay beside fees, and mostSent how many
-	// transactions of one the relay can have to pay the fee of: docs/swaps.md, "What a
+	// transactions of one the relay can have to pay the fee of: docs/guides/swaps.md, "What a
 	// swap costs", states both.
 	mostRent = 2*890_880 + tokenRent
 	mostSent = 8
@@ -471,7 +471,7 @@ func (s *attacked) judge() (spent, gained int64) {
 
 // TestNoOrderOfHostileTransactionsPays: whatever client and strangers put between the
 // relay's transactions, in every order of so many, or again and again before each look
-// and before each landing, a swap costs the relay no more than docs/swaps.md states,
+// and before each landing, a swap costs the relay no more than docs/guides/swaps.md states,
 // and brings them less than the pool's fee has cost.
 func TestNoOrderOfHostileTransactionsPays(t *testing.T) {
 	t.Parallel()

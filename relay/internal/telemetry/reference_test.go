@@ -21,9 +21,9 @@ import (
 
 //go:generate go test -run ^TestEveryMetricIsDocumented$ . -update
 
-var update = flag.Bool("update", false, "write docs/metrics.md anew")
+var update = flag.Bool("update", false, "write docs/reference/metrics.md anew")
 
-const reference = "../../../docs/metrics.md"
+const reference = "../../../docs/reference/metrics.md"
 
 // everything gives metrics with a sample of each that the contract names: what
 // the methods do not set is a gauge that is read.
@@ -134,7 +134,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("docs/metrics.md is not current, run go generate ./relay/internal/telemetry (-want +got):\n%s", diff)
+		t.Errorf("docs/reference/metrics.md is not current, run go generate ./relay/internal/telemetry (-want +got):\n%s", diff)
 	}
 }
 
@@ -142,21 +142,10 @@ const introduction = `# Metrics
 
 <!-- Generated from relay/contract by go generate ./relay/internal/telemetry. Do not edit. -->
 
-A relay serves these for Prometheus at ` + "`/metrics`" + ` of its operations port, beside
-the usual ones of the Go runtime (` + "`go_*`" + `), the process (` + "`process_*`" + `) and the
-scrape itself (` + "`promhttp_*`" + `). Labels take values from fixed sets: no part of a
-request, and no client's address, is ever among them. An endpoint is its
-configured name, a payer its address.
+A relay serves these at ` + "`/metrics`" + ` of its operations port, beside those of Go and the process. Labels are from fixed
+sets: nothing of a request is among them. What is not known has no sample. Figures of the fleet are the same on every
+pod: take ` + "`max by (namespace, pool)`" + `. [Alerts](alerts.md) say what to do. In brackets: type and labels.
 
-A gauge whose value is not known has no sample: unknown is not zero. Gauges of
-the whole fleet are the same figure on every pod: take ` + "`max by (namespace, pool)`" + `,
-never the sum.
-
-Do says when to look at a metric and what to do then; [operations.md](operations.md)
-has the alerts and what stands behind each.
-
-| metric | type | labels | meaning | do |
-| --- | --- | --- | --- | --- |
 `
 
 // writeReference writes the contract's metrics as Markdown, in its order.
@@ -165,11 +154,10 @@ func writeReference(registered map[string]*dto.MetricFamily) []byte {
 	b.WriteString(introduction)
 	for _, c := range contract.Metrics() {
 		kind := strings.ToLower(registered[c.Name].GetType().String())
-		var labels string
 		if len(c.Labels) > 0 {
-			labels = "`" + strings.Join(c.Labels, "`, `") + "`"
+			kind += " " + strings.Join(c.Labels, ", ")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", c.Name, kind, labels, c.Help, c.Do)
+		fmt.Fprintf(&b, "- `%s` (%s): %s\n", c.Name, kind, c.Help)
 	}
 	return b.Bytes()
 }

@@ -157,7 +157,7 @@ func (p Product) Configuration(version string, source program.Source) (entrypoin
 		prefix + "revision":      source.Revision,
 		prefix + "created":       source.Time.Format(time.RFC3339),
 		prefix + "source":        repository,
-		prefix + "documentation": repository + "/blob/main/docs/images.md",
+		prefix + "documentation": repository + "/blob/main/docs/guides/images.md",
 		prefix + "licenses":      "Apache-2.0",
 		prefix + "vendor":        "relaypool",
 	}
