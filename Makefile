@@ -46,18 +46,18 @@ build: ## Build relay and operator into bin/.
 
 # Where images are named for, and what for; the first platform is that of the
 # archives with the plain names. A version of Go that is newer than go.mod's could
-# pack the layers in other bytes.
+# build the programs, or pack the layers, in other bytes.
 REGISTRY ?= ghcr.io/relaypool
 PLATFORMS ?= linux/amd64
 IMAGES_GO := GOFLAGS= GOWORK=off GOTOOLCHAIN=go$(word 2,$(shell grep '^go ' hack/images/go.mod))
 
 .PHONY: images
 images: bin/images/tool ## Build the images of operator and relay into bin/images/, with SBOMs and digests; needs no Docker.
-	bin/images/tool build -root . -out bin/images -registry $(REGISTRY) -platform $(PLATFORMS) $(ARGS)
+	$(IMAGES_GO) bin/images/tool build -root . -out bin/images -registry $(REGISTRY) -platform $(PLATFORMS) $(ARGS)
 
 .PHONY: e2e-images
 e2e-images: bin/images/tool ## Build the images of the end-to-end suite into bin/images/e2e/: local chain, gate, Postgres.
-	bin/images/tool e2e -root . -out bin/images/e2e $(ARGS)
+	$(IMAGES_GO) bin/images/tool e2e -root . -out bin/images/e2e $(ARGS)
 
 .PHONY: bin/images/tool
 bin/images/tool:

@@ -41,17 +41,21 @@ func TestTheImagesOfTheSuite(t *testing.T) {
 }
 
 func database(t *testing.T, j *jail) {
-	const password, passwordFile = "correct horse", "secret/password"
-	j.own(t, "var/lib/postgresql")
-	j.own(t, filepath.Dir(passwordFile))
+	const password, passwordFile, data = "correct horse", "secret/password", "var/lib/postgresql/data"
+	for _, mounted := range []string{data, "var/run/postgresql", "tmp", filepath.Dir(passwordFile)} {
+		j.own(t, mounted)
+	}
 	if err := os.WriteFile(filepath.Join(j.root, passwordFile), []byte(password+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	// What a container that was killed while it made the cluster leaves behind.
-	j.own(t, "var/lib/postgresql/data.new")
-	j.own(t, "var/lib/postgresql/data.new/half")
+	j.own(t, data+"/pgdata.new")
+	if err := os.WriteFile(filepath.Join(j.root, data, "pgdata.new", "PG_VERSION"), []byte("15\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	port := freePort(t)
-	args := []string{"-password-file", "/" + passwordFile, "-database", "relay", "--", "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(port)}
+	j.config.Env = append(j.config.Env, "POSTGRES_PASSWORD_FILE=/"+passwordFile)
+	args := []string{"-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(port)}
 
 	p := j.start(t, args...)
 	var conn *pgx.Conn
@@ -100,7 +104,7 @@ func signalOf(t *testing.T, name string) syscall.Signal {
 }
 
 func url(port int, password string) string {
-	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres password='%s' dbname=relay sslmode=disable connect_timeout=60", port, password)
+	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres password='%s' dbname=postgres sslmode=disable connect_timeout=60", port, password)
 }
 
 func connect(t *testing.T, port int, password string) (*pgx.Conn, bool) {

@@ -13,10 +13,6 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
-
-	"github.com/relaypool/relaypool/hack/images/internal/image"
-	"github.com/relaypool/relaypool/hack/images/internal/product"
-	"github.com/relaypool/relaypool/hack/images/internal/program"
 )
 
 // stages parses the Dockerfile as Docker does.
@@ -62,7 +58,7 @@ type configuration struct {
 func configure(t *testing.T, s instructions.Stage, arguments map[string]string) configuration {
 	t.Helper()
 	// What BuildKit gives every image that begins with nothing.
-	c := configuration{Environment: []string{image.SearchPath}, Labels: map[string]string{}}
+	c := configuration{Environment: []string{searchPath}, Labels: map[string]string{}}
 	known := map[string]string{}
 	words := shell.NewLex('\\')
 	for _, command := range s.Commands {
@@ -121,32 +117,32 @@ func (e environment) Keys() []string {
 func TestTheDockerfileMakesTheSameImages(t *testing.T) {
 	t.Parallel()
 	all := stages(t)
-	source := program.Source{Revision: "c0ffee", Time: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
-	arguments := map[string]string{"VERSION": "1.2.3", "REVISION": source.Revision, "CREATED": source.Time.Format(time.RFC3339)}
-	for _, p := range product.All() {
-		t.Run(p.Name, func(t *testing.T) {
+	s := &source{version: "1.2.3", revision: "c0ffee", created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	arguments := map[string]string{"VERSION": s.version, "REVISION": s.revision, "CREATED": s.created.Format(time.RFC3339)}
+	for _, p := range released {
+		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			stage, found := all[p.Name]
+			stage, found := all[p.name]
 			if !found {
-				t.Fatalf("no stage %s", p.Name)
+				t.Fatalf("no stage %s", p.name)
 			}
 			if stage.BaseName != "scratch" {
 				t.Errorf("the image begins with %s, want scratch", stage.BaseName)
 			}
-			entrypoint, labels := p.Configuration("1.2.3", source)
+			config := s.configuration(p)
 			want := configuration{
-				User: image.User(), Entrypoint: entrypoint, Environment: []string{image.SearchPath}, Labels: labels,
-				Copied: []string{p.Name + "-files:/rootfs/ /"},
+				User: config.User, Entrypoint: config.Entrypoint, Environment: config.Env, Labels: config.Labels,
+				Copied: []string{p.name + "-files:/rootfs/ /"},
 			}
 			if diff := cmp.Diff(want, configure(t, stage, arguments)); diff != "" {
 				t.Errorf("configuration (-make images +Dockerfile):\n%s", diff)
 			}
-			files := all[p.Name+"-files"]
+			files := all[p.name+"-files"]
 			if files.BaseName != "build" || len(files.Commands) != 1 {
 				t.Fatalf("the files come from stage %s and %d commands, want build and 1", files.BaseName, len(files.Commands))
 			}
 			command := files.Commands[0].(*instructions.RunCommand).CmdLine[0]
-			wantCommand := "images rootfs -root /src -image " + p.Name + " -platform ${TARGETOS}/${TARGETARCH} -out /rootfs"
+			wantCommand := "images rootfs -root /src -image " + p.name + " -platform ${TARGETOS}/${TARGETARCH} -out /rootfs"
 			if got := strings.TrimSpace(command); got != wantCommand {
 				t.Errorf("the files are made by %q, want %q", got, wantCommand)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +15,6 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-
-	"github.com/relaypool/relaypool/hack/images/internal/rootfs"
 )
 
 // patience is how long a test waits for what takes a moment on a quiet machine.
@@ -26,6 +25,7 @@ const patience = 2 * time.Minute
 type jail struct {
 	root   string
 	config v1.Config
+	user   uint32
 }
 
 func newJail(t *testing.T, archive string) *jail {
@@ -36,6 +36,9 @@ func newJail(t *testing.T, archive string) *jail {
 		t.Fatal(err)
 	}
 	j := &jail{root: t.TempDir(), config: config.Config}
+	if _, err := fmt.Sscanf(config.Config.User, "%d:", &j.user); err != nil || j.user == 0 {
+		t.Fatalf("the image's user is %q, want the number of one that is not root", config.Config.User)
+	}
 	content := mutate.Extract(img)
 	unpack(t, content, j.root)
 	if err := content.Close(); err != nil {
@@ -74,7 +77,7 @@ func (j *jail) own(t *testing.T, folder string) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Chown(folder, rootfs.Nonroot, rootfs.Nonroot); err != nil {
+		if err := os.Chown(folder, int(j.user), int(j.user)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +87,7 @@ func (j *jail) own(t *testing.T, folder string) {
 type process struct {
 	*testing.T
 	cmd    *exec.Cmd
-	output *output
+	output *printed
 	ended  chan struct{}
 	err    error // once ended is closed
 }
@@ -94,17 +97,17 @@ type process struct {
 func (j *jail) start(t *testing.T, args ...string) *process {
 	t.Helper()
 	command := slices.Concat(j.config.Entrypoint, args)
-	p := &process{T: t, cmd: exec.Command(command[0], command[1:]...), output: &output{}, ended: make(chan struct{})}
+	p := &process{T: t, cmd: exec.Command(command[0], command[1:]...), output: &printed{}, ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env = j.config.WorkingDir, j.config.Env
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Chroot: j.root, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: rootfs.Nonroot, Gid: rootfs.Nonroot},
+		Chroot: j.root, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: j.user, Gid: j.user},
 	}
 	if os.Geteuid() != 0 { // whoever is not root may do so in a namespace of their own
 		a := p.cmd.SysProcAttr
 		a.Cloneflags, a.Credential.NoSetGroups = syscall.CLONE_NEWUSER, true
-		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: rootfs.Nonroot, HostID: os.Getuid(), Size: 1}}
-		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: rootfs.Nonroot, HostID: os.Getgid(), Size: 1}}
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(j.user), HostID: os.Getuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(j.user), HostID: os.Getgid(), Size: 1}}
 	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("start %s in a root of its own: %v; it takes root, or user namespaces for everybody", command[0], err)
@@ -162,19 +165,19 @@ func (p *process) says(text string) func() bool {
 	return func() bool { return strings.Contains(p.output.String(), text) }
 }
 
-// output is what a process prints, which is read while it does.
-type output struct {
+// printed is what a process prints, which is read while it does.
+type printed struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (o *output) Write(p []byte) (int, error) {
+func (o *printed) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)
 }
 
-func (o *output) String() string {
+func (o *printed) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()

@@ -1,6 +1,6 @@
-// Command images builds the project's container images without a container
-// engine: the release's, those of the end-to-end suite, and the files of an image
-// for tools that build it in another way.
+// Command images builds the project's container images without a container engine:
+// build those of a release, e2e those of the end-to-end suite, rootfs one's files for the
+// Dockerfile. push publishes them; notes prints what the changelog says of the version.
 package main
 
 import (
@@ -9,49 +9,131 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-const usage = `images builds the project's container images without a container engine.
-
-  images build    the images of a release, as archives, with SBOMs and digests
-  images e2e      the images of the end-to-end suite
-  images rootfs   the files of one image, in a folder
-  images push     publishes what build -oci wrote
-  images notes    what the changelog says of the version, for its tag
-
-images COMMAND -h lists a command's flags.
-`
-
-// command runs one command with the arguments after its name.
-type command func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+// tool is one run of a command, with its flags.
+type tool struct {
+	*source
+	out, registry, platform, image, tag string
+	oci                                 []string
+	filesOnly                           bool
+	stdout                              io.Writer
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	commands := map[string]command{"build": build, "e2e": e2e, "rootfs": files, "push": push, "notes": notes}
-	if len(args) == 0 {
-		return fmt.Errorf("want a command, got none\n\n%s", usage)
+	t := &tool{stdout: stdout}
+	commands := map[string]func(context.Context) error{"build": t.build, "e2e": t.e2e, "rootfs": t.rootfs, "push": t.push, "notes": t.notes}
+	if len(args) == 0 || commands[args[0]] == nil {
+		return fmt.Errorf("want build, e2e, rootfs, push or notes, got %q; each has -h", args)
 	}
-	if args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
-		_, err := io.WriteString(stdout, usage)
+	flags := flag.NewFlagSet("images "+args[0], flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	root := flags.String("root", "../..", "build, e2e, rootfs, notes: `folder` of the checkout")
+	flags.StringVar(&t.out, "out", "", "build, e2e, rootfs: `folder` to write to (bin/images of the checkout, for e2e its folder e2e; rootfs requires a new one)")
+	flags.StringVar(&t.registry, "registry", "ghcr.io/relaypool", "build: `registry` and folder in it that the images are named for")
+	flags.StringVar(&t.platform, "platform", "linux/amd64", "build, rootfs: `platforms`, separated by commas: linux/amd64, linux/arm64")
+	flags.StringVar(&t.image, "only", "", "e2e: `name` of the one image to build")
+	flags.StringVar(&t.image, "image", "", "rootfs: `name` of the image")
+	flags.StringVar(&t.tag, "tag", "", "notes: git `tag` of the release, such as v1.2.3")
+	flags.Func("oci", "build, push: `folder` of an OCI layout with an index for each image; there may be several", func(folder string) error {
+		t.oci = append(t.oci, folder)
+		return nil
+	})
+	err := flags.Parse(args[1:])
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("%s: want flags only, got %q", flags.Name(), flags.Arg(0))
+	}
+	if err == nil && args[0] != "push" {
+		t.source, err = readSource(ctx, *root)
+	}
+	if err != nil {
 		return err
 	}
-	run, found := commands[args[0]]
-	if !found {
-		return fmt.Errorf("unknown command %q\n\n%s", args[0], usage)
+	return commands[args[0]](ctx)
+}
+
+// push publishes OCI layouts under the names that they were built with. A name that is
+// taken by something else stays: who pulled it must get the same again. Every name is
+// looked up first, because half a release could neither be finished nor taken back.
+func (t *tool) push(ctx context.Context) error {
+	if len(t.oci) == 0 {
+		return errors.New("-oci is missing: name the folder that `images build -oci` wrote")
 	}
-	return run(ctx, args[1:], stdout, stderr)
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)} // of `docker login`
+	missing, published := map[name.Reference]remote.Taggable{}, ""
+	var refused error
+	for _, folder := range t.oci {
+		var manifest *v1.IndexManifest
+		root, err := layout.ImageIndexFromPath(folder)
+		if err == nil {
+			manifest, err = root.IndexManifest()
+		}
+		if err != nil {
+			return fmt.Errorf("read the OCI layout %s: %w", folder, err)
+		}
+		for _, d := range manifest.Manifests {
+			tag, err := name.NewTag(d.Annotations[containerdName], name.StrictValidation)
+			if err != nil {
+				return fmt.Errorf("read the OCI layout %s: %s without the annotation %s: %w", folder, d.Digest, containerdName, err)
+			}
+			there, err := remote.Head(tag, options...)
+			if answer := (*transport.Error)(nil); errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+				if missing[tag], err = root.Image(d.Digest); d.MediaType.IsIndex() { // else it is a chart
+					missing[tag], err = root.ImageIndex(d.Digest)
+				}
+			} else if err == nil && there.Digest != d.Digest {
+				err = fmt.Errorf("it is published as %s, and this one is %s; a published version never changes, so raise contract.Version", there.Digest, d.Digest)
+			}
+			if err != nil {
+				refused = errors.Join(refused, fmt.Errorf("publish %s: %w", tag, err))
+			}
+			published += fmt.Sprintf("%s@%s\n", tag, d.Digest)
+		}
+	}
+	if refused == nil {
+		refused = remote.MultiWrite(missing, options...)
+	}
+	if refused == nil {
+		fmt.Fprint(t.stdout, published)
+	}
+	return refused
+}
+
+// notes prints what stands below the version's heading in the changelog, and refuses a
+// tag that is not the version's: images and programs would say another one.
+func (t *tool) notes(context.Context) error {
+	if t.tag != "v"+t.version {
+		return fmt.Errorf("-tag is %q, and contract.Version says %s: want v%s", t.tag, t.version, t.version)
+	}
+	section := regexp.MustCompile(`(?ms)^## \[` + regexp.QuoteMeta(t.version) + `\][^\n]*$(.*?)(?:^## \[|^\[[^\]\n]+\]: https://|\z)`)
+	notes, _ := match(filepath.Join(t.root, "CHANGELOG.md"), section)
+	if notes = strings.TrimSpace(notes); notes == "" {
+		return fmt.Errorf("the changelog says nothing of version %s: turn [Unreleased] into ## [%s] - with the date, before the tag", t.version, t.version)
+	}
+	fmt.Fprintln(t.stdout, notes)
+	return nil
 }

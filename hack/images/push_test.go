@@ -4,62 +4,47 @@ import (
 	"bytes"
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-
-	"github.com/relaypool/relaypool/hack/images/internal/archive"
-	"github.com/relaypool/relaypool/hack/images/internal/image"
-	"github.com/relaypool/relaypool/hack/images/internal/program"
-	"github.com/relaypool/relaypool/hack/images/internal/rootfs"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// imagesOf are images for both platforms that differ by a text.
-func imagesOf(t *testing.T, text string) []v1.Image {
+// layoutOf writes a layout of an index over both platforms, or of one image as a chart
+// is, which differ by a text.
+func layoutOf(t *testing.T, tag name.Tag, text string, chart bool) (folder, digest string) {
 	t.Helper()
-	var images []v1.Image
+	content, index := tree{}, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}
 	for _, architecture := range []string{"amd64", "arm64"} {
-		img, err := image.New(image.Spec{
-			Platform: program.Platform{OS: "linux", Architecture: architecture}, Created: time.Unix(1, 0), Entrypoint: []string{"/app"},
-			Layers: []image.Layer{{Files: rootfs.Tree{rootfs.Text("app", text+architecture)}}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		images = append(images, img)
+		files, image := example(t, architecture, text, tag)
+		maps.Copy(content, files)
+		image.Annotations, image.Platform = nil, &v1.Platform{OS: "linux", Architecture: architecture}
+		index.Manifests = append(index.Manifests, image)
 	}
-	return images
-}
-
-// layoutOf writes a layout of one index, whose images differ by a text.
-func layoutOf(t *testing.T, tag name.Tag, text string) (folder, digest string) {
-	t.Helper()
-	index, err := archive.Index(imagesOf(t, text)...)
-	if err != nil {
-		t.Fatal(err)
+	listed := index.Manifests[0]
+	if !chart {
+		listed = add(content, index.MediaType, index)
 	}
+	list(content, named(listed, tag))
 	folder = filepath.Join(t.TempDir(), "oci")
-	if err := archive.WriteLayout(folder, []archive.Tagged{{Tag: tag, Index: index}}); err != nil {
+	if err := os.CopyFS(folder, content); err != nil {
 		t.Fatal(err)
 	}
-	hash, err := index.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return folder, hash.String()
+	return folder, listed.Digest.String()
 }
 
 func TestAPublishedVersionNeverChanges(t *testing.T) {
 	t.Parallel()
 	tag := tagOf(t, registryOf(t), "relaypool/relay:1.2.3")
-	folder, digest := layoutOf(t, tag, "one")
+	folder, digest := layoutOf(t, tag, "one", false)
 	for _, when := range []string{"the first time", "again, as after a release that broke off"} {
 		var out bytes.Buffer
 		if err := run(t.Context(), []string{"push", "-oci", folder}, &out, io.Discard); err != nil {
@@ -86,7 +71,7 @@ func TestAPublishedVersionNeverChanges(t *testing.T) {
 			t.Errorf("the image for %s: %v", m.Platform, err)
 		}
 	}
-	other, _ := layoutOf(t, tag, "two")
+	other, _ := layoutOf(t, tag, "two", false)
 	err = run(t.Context(), []string{"push", "-oci", other}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "a published version never changes") || !strings.Contains(err.Error(), digest) {
 		t.Errorf("error is %v, want that the version is published as %s", err, digest)
@@ -119,13 +104,10 @@ func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
 	t.Parallel()
 	host := registryOf(t)
 	operator, chart := tagOf(t, host, "relaypool/operator:1.2.3"), tagOf(t, host, "relaypool/charts/relaypool:1.2.3")
-	images, digest := layoutOf(t, operator, "one")
+	images, digest := layoutOf(t, operator, "one", false)
 	charts := func(text string) string {
 		t.Helper()
-		folder := filepath.Join(t.TempDir(), "oci")
-		if err := archive.WriteLayout(folder, []archive.Tagged{{Tag: chart, Image: imagesOf(t, text)[0]}}); err != nil {
-			t.Fatal(err)
-		}
+		folder, _ := layoutOf(t, chart, text, true)
 		return folder
 	}
 	first := charts("one")
@@ -162,14 +144,15 @@ func TestWrongUseIsSaid(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command":                      {nil, "want a command"},
-		"an unknown command":              {[]string{"bulid"}, `unknown command "bulid"`},
+		"no command":                      {nil, "want build, e2e, rootfs, push or notes"},
+		"an unknown command":              {[]string{"bulid"}, `got ["bulid"]`},
 		"an argument that is no flag":     {[]string{"build", "relay"}, `want flags only, got "relay"`},
-		"a platform without images":       {[]string{"build", "-platform", "linux/amd64,linux/386"}, `platform "linux/386": want linux/amd64 or linux/arm64`},
+		"a platform without images":       {[]string{"build", "-platform", "linux/amd64,linux/386", "-out", t.TempDir()}, `for "linux/amd64,linux/386": want`},
 		"a folder that is no checkout":    {[]string{"build", "-root", t.TempDir(), "-out", t.TempDir()}, "project's root"},
-		"no folder for files":             {[]string{"rootfs", "-image", "relay"}, "-out is missing"},
-		"files of an unknown image":       {[]string{"rootfs", "-image", "relais", "-out", "x"}, `image "relais": want operator or relay`},
-		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want localnet, gate or postgres`},
+		"no folder for files":             {[]string{"rootfs", "-image", "relay"}, "-image or -out is missing"},
+		"files of no image":               {[]string{"rootfs", "-out", "x"}, "-image or -out is missing"},
+		"files of an unknown image":       {[]string{"rootfs", "-image", "relais", "-out", "x"}, `image "relais" for "linux/amd64": want operator or relay`},
+		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want operator or relay, of e2e localnet, gate or postgres`},
 		"a tag of another version":        {[]string{"notes", "-tag", "v99.0.0"}, "-tag is \"v99.0.0\", and contract.Version says"},
 		"publishing nothing":              {[]string{"push"}, "-oci is missing"},
 		"publishing what is not a layout": {[]string{"push", "-oci", t.TempDir()}, "read the OCI layout"},

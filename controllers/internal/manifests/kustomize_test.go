@@ -41,6 +41,7 @@ type kustomization struct {
 	ConfigMapGenerator []any  `json:"configMapGenerator"`
 	SecretGenerator    []any  `json:"secretGenerator"`
 	GeneratorOptions   any    `json:"generatorOptions"`
+	Images             []any  `json:"images"`
 }
 
 // resources gives the objects of a base, and the files that they are in.
@@ -104,7 +105,7 @@ func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 func TestEveryManifestIsInstalledByItsBase(t *testing.T) {
 	t.Parallel()
 	var reached []string
-	for _, base := range []string{"default", "cluster-wide", "external-metrics", "prometheus", "samples", "try"} {
+	for _, base := range []string{"default", "cluster-wide", "external-metrics", "prometheus", "samples", "try", "try-offline"} {
 		_, files := resources(t, filepath.Join(config, base))
 		reached = append(reached, files...)
 	}

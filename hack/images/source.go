@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+const authorities = "golang.org/x/crypto/x509roots/fallback" // whose certificates the images have
+
+var (
+	versionLine = regexp.MustCompile(`(?m)^const Version = "(.+)"$`)
+	licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|unlicense|notice|patents)([.-][a-z0-9.-]*)?$`)
+	codeName    = regexp.MustCompile(`(?i)\.(go|s|c|h|json|ya?ml)$`)
+	unfit       = regexp.MustCompile(`[^A-Za-z0-9.-]`) // for an identifier of SPDX
+	// withoutLicense are modules that say nowhere under which licence they are.
+	withoutLicense = []string{"github.com/gagliardetto/treeout"}
+)
+
+// source is the checkout that images are built from. Its revision is the commit, with
+// "+modified" when files differ from it, or "unknown" outside of version control. What
+// is built is of the commit's time, or that of SOURCE_DATE_EPOCH.
+type source struct {
+	root, version, revision string
+	created                 time.Time
+}
+
+// readSource asks git for the commit because the go command finds none in a worktree
+// that `git worktree` made.
+func readSource(ctx context.Context, root string) (*source, error) {
+	version, err := match(filepath.Join(root, "relay", "contract", "contract.go"), versionLine)
+	folder, failed := filepath.Abs(root)
+	if err := errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("read the version: %w; is %s the project's root?", err, root)
+	}
+	// An archive of the source may be unpacked inside of another repository.
+	above := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(folder)}
+	commit, failed := output(ctx, root, above, "git", "log", "-1", "--format=%H %ct")
+	changes, err := output(ctx, root, above, "git", "status", "--porcelain")
+	revision, seconds, _ := strings.Cut(commit, " ")
+	if changes != "" {
+		revision += "+modified"
+	}
+	seconds = cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), seconds)
+	if seconds == "" {
+		return nil, fmt.Errorf("the source has no commit to take the images' time from: build in a clone with git, or set SOURCE_DATE_EPOCH to seconds since 1970: %w", errors.Join(failed, err))
+	}
+	since, err := strconv.ParseUint(seconds, 10, 40)
+	if err != nil {
+		return nil, fmt.Errorf("SOURCE_DATE_EPOCH is %q, want seconds since 1970, such as those of `git log -1 --format=%%ct`", seconds)
+	}
+	return &source{root: root, version: version, revision: cmp.Or(revision, "unknown"), created: time.Unix(int64(since), 0).UTC()}, nil
+}
+
+// match gives what stands in a file for the pattern's group.
+func match(file string, pattern *regexp.Regexp) (string, error) {
+	text, err := os.ReadFile(file)
+	if found := pattern.FindSubmatch(text); found != nil {
+		return string(found[1]), nil
+	}
+	return "", errors.Join(err, fmt.Errorf("%s has no line %s", file, pattern))
+}
+
+// output runs a program in a folder and gives what it prints.
+func output(ctx context.Context, folder string, environment []string, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), environment...)
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("run %s %s: %w: %s", program, args[0], err, exit.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// goCommand runs the go command in a module for a platform, without those settings of
+// the user's that would change what is built. The toolchain is the Makefile's choice.
+func goCommand(ctx context.Context, module string, platform *v1.Platform, args ...string) (string, error) {
+	environment := []string{"CGO_ENABLED=0", "GOOS=" + platform.OS, "GOARCH=" + platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off"}
+	return output(ctx, module, environment, "go", args...)
+}
+
+// compile builds a main package without C, without the folder's name and without
+// symbols. It gives flags rather than an empty GOFLAGS, behind which `go env -w` stands.
+func (s *source) compile(ctx context.Context, pkg string, platform *v1.Platform) ([]byte, error) {
+	scratch, err := os.MkdirTemp("", "relaypool-images-")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(scratch, "program")
+	_, failed := goCommand(ctx, s.root, platform, "build", "-trimpath", "-buildvcs=auto", "-buildmode=exe", "-mod=readonly", "-tags=", "-ldflags=-s -w", "-o", file, pkg)
+	program, err := os.ReadFile(file)
+	return program, errors.Join(failed, err, os.RemoveAll(scratch))
+}
+
+// addLicenses adds the texts of all modules that a program is linked from, of Go and of
+// the authorities. A module's stand beside its packages and in the folders above them,
+// because it may hold copies of others.
+func (s *source) addLicenses(ctx context.Context, files tree, p product, platform *v1.Platform) error {
+	format := `-f={{if .Standard}}std@` + runtime.Version() + `	{{context.GOROOT}}	{{.Dir}}{{else}}{{with .Module}}{{if .Version}}{{.Path}}@{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}	{{.Dir}}	{{$.Dir}}{{end}}{{end}}{{end}}`
+	for module, linked := range map[string]string{s.root: p.pkg, filepath.Join(s.root, "hack", "images"): authorities + "/bundle"} {
+		lines, err := goCommand(ctx, module, platform, "list", "-deps", "-mod=readonly", "-tags=", format, linked)
+		for line := range strings.Lines(lines) {
+			m := strings.Split(strings.TrimSpace(line), "\t") // module, its folder, and the package's
+			found := len(m) < 3 || slices.ContainsFunc(withoutLicense, func(path string) bool { return strings.HasPrefix(m[0], path+"@") })
+			for folder := m[len(m)-1]; len(m) == 3 && strings.HasPrefix(folder, m[1]); folder = filepath.Dir(folder) {
+				near, _ := filepath.Glob(folder + "/*")
+				for _, file := range near {
+					if base := filepath.Base(file); !licenseName.MatchString(base) || codeName.MatchString(base) {
+						continue
+					}
+					if content, err := os.ReadFile(file); err == nil { // it may be a folder
+						files["licenses/THIRD-PARTY/"+m[0]+file[len(m[1]):]], found = text(content), true
+					}
+				}
+			}
+			if !found {
+				err = errors.Join(err, fmt.Errorf("%s has no file with its licence: find out under which it is, and name it in withoutLicense of hack/images", m[0]))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("collect licences: %w", err)
+		}
+	}
+	return nil
+}
+
+// sbom lists what an image consists of as SPDX 2.3: the program, the modules and the
+// standard library that its build information names, and the authorities.
+func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, error) {
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	own, known := debug.ReadBuildInfo() // of this program, whose authorities those are
+	if err != nil || !known {
+		return nil, fmt.Errorf("read the build information: %w", err)
+	}
+	type object = map[string]any
+	const none = "NOASSERTION"
+	var packages, relations []object
+	add := func(from, relation, purpose, license, note string, m *debug.Module, more object) string {
+		id := "SPDXRef-" + unfit.ReplaceAllString(m.Path+"-"+m.Version, "-")
+		relations = append(relations, object{"spdxElementId": from, "relationshipType": relation, "relatedSpdxElement": id})
+		packages = append(packages, object{
+			"SPDXID": id, "name": m.Path, "versionInfo": m.Version, "primaryPackagePurpose": purpose, "filesAnalyzed": false, "sourceInfo": note,
+			"licenseDeclared": license, "licenseConcluded": none, "copyrightText": none, "downloadLocation": none,
+			"externalRefs": []object{{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B")}},
+		})
+		maps.Copy(packages[len(packages)-1], more)
+		return id
+	}
+	in := add("SPDXRef-DOCUMENT", "DESCRIBES", "CONTAINER", "Apache-2.0", "", &debug.Module{Path: image, Version: s.version}, object{
+		"externalRefs": nil, "checksums": []object{{"algorithm": "SHA256", "checksumValue": digest.Hex}},
+	})
+	// The toolchain says (devel) where the commit has no tag: the version is what the program says.
+	id := add(in, "CONTAINS", "APPLICATION", "Apache-2.0", "built from "+info.Path+" at commit "+s.revision, &debug.Module{Path: info.Main.Path, Version: "v" + s.version}, nil)
+	add(id, "DEPENDS_ON", "LIBRARY", none, "", &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}, nil)
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		add(id, "DEPENDS_ON", "LIBRARY", none, "go.sum "+m.Sum, m, nil)
+	}
+	data := own.Deps[slices.IndexFunc(own.Deps, func(m *debug.Module) bool { return m.Path == authorities })]
+	add(in, "CONTAINS", "LIBRARY", none, "go.sum "+data.Sum, data, nil)
+	return json.MarshalIndent(object{
+		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": image,
+		"documentNamespace": repository + "/spdx/" + unfit.ReplaceAllString(image, "-") + "-" + digest.Hex,
+		"creationInfo":      object{"creators": []string{"Organization: relaypool", "Tool: relaypool-images-" + s.version}, "created": s.created.Format(time.RFC3339)},
+		"packages":          packages, "relationships": relations,
+	}, "", " ")
+}
