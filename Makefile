@@ -79,7 +79,8 @@ lint: ## Check formatting, go.mod files and golangci-lint in every module, and k
 .PHONY: chart
 chart: ## Write what is generated of the Helm chart anew, and package it into bin/charts, the same for each commit.
 	cd hack/chart && go generate ./...
-	cd hack/chart && $(IMAGES_GO) go run -buildvcs=false ./cmd/package -root ../.. -out ../../bin/charts
+	cd hack/chart && SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} \
+	  $(IMAGES_GO) go run -buildvcs=false ./cmd/package -root ../.. -out ../../bin/charts
 
 .PHONY: generate
 generate: ## Write the generated code anew.

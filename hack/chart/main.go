@@ -1,20 +1,20 @@
-// Command chart writes what is generated of charts/relaypool: the RelayPool's
-// definition, the operator's role and its alerts as they stand in config, the
-// schema of the values, and the README.
+// Command chart writes what is generated of charts/relaypool, but for the README,
+// which helm-docs writes: the RelayPool's definition, the operator's role and its
+// alerts as they stand in config, and the schema of the values.
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/relaypool/relaypool/hack/chart/readme"
-	"github.com/relaypool/relaypool/hack/chart/schema"
-	"github.com/relaypool/relaypool/hack/chart/source"
-	"github.com/relaypool/relaypool/hack/chart/values"
 )
 
 //go:generate go run . ../..
+//go:generate go tool -modfile=../tools/helm-docs/go.mod helm-docs --log-level=warning --sort-values-order=file --chart-search-root=../../charts/relaypool --template-files=../../hack/chart/README.md.gotmpl
 
 func main() {
 	if len(os.Args) != 2 {
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// write writes every generated file of the chart below root, the checkout.
+// write writes the generated files of the chart below root, the checkout.
 func write(root string) error {
 	files, err := generate(root)
 	if err != nil {
@@ -43,50 +43,66 @@ func write(root string) error {
 
 // generate gives the generated files by their paths in the chart.
 func generate(root string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	read := func(path string) ([]byte, error) {
+	sources := map[string][]byte{}
+	for _, path := range []string{definitionFile, roleFile, alertsFile, valuesFile, schemaDefinitionsFile} {
 		content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path))) //nolint:gosec // files of the tree
 		if err != nil {
 			return nil, fmt.Errorf("read what the chart is made from: %w", err)
 		}
-		return content, nil
+		sources[path] = content
 	}
-	crd, err := read("config/crd/relaypool.dev_relaypools.yaml")
+	definition, err := annotated(sources[definitionFile])
 	if err != nil {
 		return nil, err
 	}
-	if files["crds/relaypool.dev_relaypools.yaml"], err = source.Definition(crd); err != nil {
-		return nil, err
-	}
-	for name, from := range map[string]struct{ path, key string }{
-		"files/role-rules.yaml":  {"config/rbac/role.yaml", "rules"},
-		"files/alerts-spec.yaml": {"config/prometheus/rules.yaml", "spec"},
-	} {
-		content, err := read(from.path)
-		if err != nil {
-			return nil, err
-		}
-		if files[name], err = source.From(from.path, content, from.key); err != nil {
-			return nil, err
-		}
-	}
-	annotated, err := read("charts/relaypool/values.yaml")
+	role, err := part(roleFile, sources[roleFile], "rules")
 	if err != nil {
 		return nil, err
 	}
-	introduction, err := read("hack/chart/introduction.md")
+	alerts, err := part(alertsFile, sources[alertsFile], "spec")
 	if err != nil {
 		return nil, err
 	}
-	tree, err := values.Read(annotated)
+	schema, err := valuesSchema(sources[valuesFile], sources[schemaDefinitionsFile], sources[definitionFile])
 	if err != nil {
 		return nil, err
 	}
-	if files["values.schema.json"], err = schema.Write(tree, crd); err != nil {
-		return nil, err
+	return map[string][]byte{
+		"crds/relaypool.dev_relaypools.yaml": definition,
+		"files/role-rules.yaml":              role,
+		"files/alerts-spec.yaml":             alerts,
+		"values.schema.json":                 schema,
+	}, nil
+}
+
+// What the chart is made from, below the root.
+const (
+	definitionFile        = "config/crd/relaypool.dev_relaypools.yaml"
+	roleFile              = "config/rbac/role.yaml"
+	alertsFile            = "config/prometheus/rules.yaml"
+	valuesFile            = "charts/relaypool/values.yaml"
+	schemaDefinitionsFile = "hack/chart/definitions.yaml"
+)
+
+// annotated is the custom resource definition with annotations that keep it when a
+// release goes, and that say which it is: an upgrade applies the chart's where the one
+// in the cluster is another.
+func annotated(crd []byte) ([]byte, error) {
+	const mark = "  annotations:\n"
+	before, after, found := bytes.Cut(crd, []byte(mark))
+	if !found || bytes.Count(before, []byte("\n")) > 4 {
+		return nil, errors.New("the definition of config/crd has no metadata.annotations within its first lines: expected what controller-gen writes")
 	}
-	if files["README.md"], err = readme.Write(introduction, tree); err != nil {
-		return nil, err
+	sum := sha256.Sum256(crd)
+	return fmt.Appendf(nil, "%s%s    helm.sh/resource-policy: keep\n    relaypool.dev/definition: %s\n%s", before, mark, hex.EncodeToString(sum[:8]), after), nil
+}
+
+// part is a file from the key's line on, under a line that says which file it is: what
+// a template puts into an object of its own.
+func part(path string, file []byte, key string) ([]byte, error) {
+	at := bytes.Index(file, []byte("\n"+key+":\n"))
+	if at < 0 {
+		return nil, fmt.Errorf("%s has no %s at its first level", path, key)
 	}
-	return files, nil
+	return fmt.Appendf(nil, "# Generated from %s by go generate ./... in hack/chart. Do not edit.\n%s", path, file[at+1:]), nil
 }

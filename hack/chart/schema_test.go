@@ -21,7 +21,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"an unknown key in a group":                {"operator: {replica: 2}", "additional properties 'replica' not allowed"},
 		"an unknown key deep down":                 {"operator: {image: {name: x}}", "'/operator/image'"},
 		"an environment of one's own":              {"operator: {extraEnv: [{name: A, value: b}]}", "additional properties 'extraEnv' not allowed"},
-		"replicas in words":                        {"operator: {replicas: two}", "got string, want integer"},
+		"replicas in words":                        {"operator: {replicas: two}", "got string, want null or integer"},
 		"no replica":                               {"operator: {replicas: 0}", "minimum: got 0, want 1"},
 		"replicas by default":                      {"operator: {replicas: null}", ""},
 		"a number for a switch":                    {"externalMetrics: {enabled: 1}", "got number, want boolean"},

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/relaypool/relaypool/hack/chart/release"
-	"github.com/relaypool/relaypool/hack/chart/values"
 )
 
 // changes are each value at something else than in the set everything.
@@ -87,30 +86,48 @@ func changes() map[string]string {
 	}
 }
 
-func annotated(t *testing.T) []*values.Value {
+// valuesOf are the paths of a schema's values, without the groups, by their names.
+func valuesOf(t *testing.T) map[string][]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(chartPath, "values.yaml"))
+	content, err := os.ReadFile(filepath.Join(chartPath, "values.schema.json"))
 	must(t, err)
-	tree, err := values.Read(content)
-	must(t, err)
-	return tree
+	var schema map[string]any
+	must(t, yaml.Unmarshal(content, &schema))
+	found := map[string][]string{}
+	var collect func(map[string]any, []string)
+	collect = func(group map[string]any, path []string) {
+		for key, value := range group {
+			path := append(slices.Clone(path), key)
+			about, _ := value.(map[string]any)
+			if inside, ok := about["properties"].(map[string]any); ok {
+				collect(inside, path)
+			} else if path[0] != "global" {
+				found[strings.Join(path, ".")] = path
+			}
+			if doc, _ := about["description"].(string); doc == "" && about["properties"] == nil {
+				t.Errorf("%s has no comment that says what it does", strings.Join(path, "."))
+			}
+		}
+	}
+	collect(schema["properties"].(map[string]any), nil)
+	return found
 }
 
 // A value that changes nothing is a promise that is not kept.
 func TestEveryValueChangesWhatIsMade(t *testing.T) {
 	t.Parallel()
 	left := changes()
-	for _, v := range values.Leaves(annotated(t)) {
-		change, ok := left[v.Name()]
+	for name, path := range valuesOf(t) {
+		change, ok := left[name]
 		if !ok {
-			t.Errorf("%s is in no test: add it to changes", v.Name())
+			t.Errorf("%s is in no test: add it to changes", name)
 			continue
 		}
-		delete(left, v.Name())
-		t.Run(v.Name(), func(t *testing.T) {
+		delete(left, name)
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if before, after := renderedWith(t, v.Path, ""), renderedWith(t, v.Path, change); before == after {
-				t.Errorf("%s at %s makes what is made without", v.Name(), change)
+			if before, after := renderedWith(t, path, ""), renderedWith(t, path, change); before == after {
+				t.Errorf("%s at %s makes what is made without", name, change)
 			}
 		})
 	}
@@ -173,15 +190,12 @@ func group(in map[string]any, key string) map[string]any {
 // that is not there would be empty for ever.
 func TestTemplatesNameValuesThatAreThere(t *testing.T) {
 	t.Parallel()
-	var known []string
-	var collect func([]*values.Value)
-	collect = func(tree []*values.Value) {
-		for _, v := range tree {
-			known = append(known, v.Name())
-			collect(v.Children)
+	known := map[string]bool{}
+	for _, path := range valuesOf(t) {
+		for i := range path {
+			known[strings.Join(path[:i+1], ".")] = true
 		}
 	}
-	collect(annotated(t))
 	uses := 0
 	must(t, filepath.WalkDir(filepath.Join(chartPath, "templates"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -191,7 +205,7 @@ func TestTemplatesNameValuesThatAreThere(t *testing.T) {
 		must(t, err)
 		for _, use := range regexp.MustCompile(`\.Values\.([A-Za-z.]+)`).FindAllStringSubmatch(string(content), -1) {
 			uses++
-			if !slices.Contains(known, strings.TrimSuffix(use[1], ".")) {
+			if !known[strings.TrimSuffix(use[1], ".")] {
 				t.Errorf("%s uses .Values.%s, which values.yaml does not have", d.Name(), use[1])
 			}
 		}

@@ -1,28 +1,22 @@
-// Package pack packages the chart as helm package does, and as what helm push would
-// publish: the same to the byte whenever and wherever that is done from one commit. Each
-// run of Helm's own commands gives another digest, because it takes the times of the
-// checkout's files, so that a release that is run again would replace what it published.
+// Package pack packages the chart as helm package and helm push do, the same to the
+// byte whenever and wherever that is done from one commit: a release that is run again
+// does not replace what it published.
 package pack
 
 import (
-	"context"
-	"errors"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
-	"log"
-	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	inmemory "github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/registry"
@@ -40,65 +34,26 @@ func Archive(folder, out string, at time.Time) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("package the chart: %w", err)
 	}
-	// Helm takes this for the time when the chart was made, too.
-	if err := os.Chtimes(file, at, at); err != nil {
-		return "", fmt.Errorf("package the chart: %w", err)
-	}
 	return file, nil
 }
 
-// The annotations by which hack/images push finds the name of what it publishes.
-const (
-	containerdName = "io.containerd.image.name"
-	refName        = "org.opencontainers.image.ref.name"
-)
-
-// Layout writes what helm push would publish of an archive below a registry's folder,
-// such as ghcr.io/relaypool/charts, into an OCI layout, whose folder it makes anew. It
-// gives the name and the digest.
-func Layout(ctx context.Context, archive, repository, folder string) (tag name.Tag, digest v1.Hash, err error) {
+// Layout writes an archive, as helm push would publish it below a registry's folder such
+// as ghcr.io/relaypool/charts, into an OCI layout, whose folder it makes anew. It gives
+// the name and the digest.
+func Layout(archive, repository, folder string, at time.Time) (tag name.Tag, digest v1.Hash, err error) {
 	wrap := func(err error) (name.Tag, v1.Hash, error) {
 		return tag, digest, fmt.Errorf("write the OCI layout of the chart: %w", err)
 	}
-	c, err := loader.Load(archive)
+	content, err := os.ReadFile(archive)
 	if err != nil {
 		return wrap(err)
 	}
-	at := c.Metadata.Name + ":" + strings.ReplaceAll(c.Metadata.Version, "+", "_")
-	if tag, err = name.NewTag(repository+"/"+at, name.StrictValidation); err != nil {
-		return wrap(err)
-	}
-	// Helm's own manifest, by Helm's own push, to a registry that ends with this call.
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", "127.0.0.1:0")
+	c, err := loader.LoadArchive(bytes.NewReader(content))
 	if err != nil {
 		return wrap(err)
 	}
-	server := &http.Server{
-		Handler:           inmemory.New(inmemory.Logger(log.New(io.Discard, "", 0))),
-		ReadHeaderTimeout: time.Minute,
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	defer func() {
-		err = errors.Join(err, server.Close())
-		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-	}()
-	ref := listener.Addr().String() + "/" + at
-	if err := push(archive, ref); err != nil {
-		return wrap(err)
-	}
-	local, err := name.NewTag(ref)
+	tag, err = name.NewTag(repository+"/"+c.Metadata.Name+":"+strings.ReplaceAll(c.Metadata.Version, "+", "_"), name.StrictValidation)
 	if err != nil {
-		return wrap(err)
-	}
-	img, err := remote.Image(local, remote.WithContext(ctx))
-	if err != nil {
-		return wrap(err)
-	}
-	if digest, err = img.Digest(); err != nil {
 		return wrap(err)
 	}
 	if err := os.RemoveAll(folder); err != nil {
@@ -108,34 +63,45 @@ func Layout(ctx context.Context, archive, repository, folder string) (tag name.T
 	if err != nil {
 		return wrap(err)
 	}
-	if err := path.AppendImage(img, layout.WithAnnotations(map[string]string{containerdName: tag.Name(), refName: tag.TagStr()})); err != nil {
+	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Layers: make([]v1.Descriptor, 1), Annotations: map[string]string{
+		"org.opencontainers.image.title":       c.Metadata.Name,
+		"org.opencontainers.image.version":     c.Metadata.Version,
+		"org.opencontainers.image.description": c.Metadata.Description,
+		"org.opencontainers.image.url":         c.Metadata.Home,
+		"org.opencontainers.image.source":      c.Metadata.Sources[0],
+		"org.opencontainers.image.authors":     c.Metadata.Maintainers[0].Name,
+		"org.opencontainers.image.created":     at.UTC().Format(time.RFC3339),
+	}}
+	if manifest.Layers[0], err = write(path, registry.ChartLayerMediaType, content); err != nil {
 		return wrap(err)
 	}
-	return tag, digest, nil
+	if manifest.Config, err = writeJSON(path, registry.ConfigMediaType, c.Metadata); err != nil {
+		return wrap(err)
+	}
+	published, err := writeJSON(path, types.OCIManifestSchema1, manifest)
+	if err != nil {
+		return wrap(err)
+	}
+	// By these `images push` finds the name.
+	published.Annotations = map[string]string{"io.containerd.image.name": tag.Name(), "org.opencontainers.image.ref.name": tag.TagStr()}
+	if err := path.AppendDescriptor(published); err != nil {
+		return wrap(err)
+	}
+	return tag, published.Digest, nil
 }
 
-// push does what helm push does.
-func push(archive, ref string) (err error) {
-	content, err := os.ReadFile(archive)
+func writeJSON(to layout.Path, mediaType types.MediaType, value any) (v1.Descriptor, error) {
+	content, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return v1.Descriptor{}, err
 	}
-	info, err := os.Stat(archive)
+	return write(to, mediaType, content)
+}
+
+func write(to layout.Path, mediaType types.MediaType, content []byte) (v1.Descriptor, error) {
+	digest, size, err := v1.SHA256(bytes.NewReader(content))
 	if err != nil {
-		return err
+		return v1.Descriptor{}, err
 	}
-	home, err := os.MkdirTemp("", "relaypool-chart-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	client, err := registry.NewClient(
-		registry.ClientOptPlainHTTP(), registry.ClientOptWriter(io.Discard),
-		registry.ClientOptCredentialsFile(filepath.Join(home, "nobody.json")),
-	)
-	if err != nil {
-		return err
-	}
-	_, err = client.Push(content, ref, registry.PushOptCreationTime(info.ModTime().UTC().Format(time.RFC3339)))
-	return err
+	return v1.Descriptor{MediaType: mediaType, Size: size, Digest: digest}, to.WriteBlob(digest, io.NopCloser(bytes.NewReader(content)))
 }

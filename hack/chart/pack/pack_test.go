@@ -6,7 +6,6 @@ import (
 	"log"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,7 +49,7 @@ func packaged(t *testing.T, modified, at time.Time) (archive, oci string, digest
 	archive, err := pack.Archive(folder, out, at)
 	must(t, err)
 	oci = filepath.Join(out, "oci")
-	tag, digest, err := pack.Layout(t.Context(), archive, repository, oci)
+	tag, digest, err := pack.Layout(archive, repository, oci, at)
 	must(t, err)
 	if want := repository + "/relaypool:" + version(archive); tag.String() != want {
 		t.Errorf("the chart is named %s, want %s", tag, want)
@@ -123,49 +122,5 @@ func TestHelmPullsWhatIsInTheLayout(t *testing.T) {
 	}
 	if pulled.Chart.Meta.Name != "relaypool" || pulled.Chart.Meta.Version != version(archive) {
 		t.Errorf("helm pulls %+v", pulled.Chart.Meta)
-	}
-}
-
-func TestTheTimeIsTheCommits(t *testing.T) {
-	t.Parallel()
-	clone := t.TempDir()
-	for _, args := range [][]string{
-		{"init", "-q"},
-		{"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "one"},
-	} {
-		cmd := exec.CommandContext(t.Context(), "git", args...)
-		cmd.Dir, cmd.Env = clone, append(os.Environ(), "GIT_COMMITTER_DATE=@1700000000 +0100")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v: %s", args, err, out)
-		}
-	}
-	tests := map[string]struct {
-		root, epoch string
-		want        int64
-		wantErr     string
-	}{
-		"a clone":                 {clone, "", 1700000000, ""},
-		"a time that is given":    {clone, "1600000000", 1600000000, ""},
-		"no clone":                {t.TempDir(), "", 0, "set SOURCE_DATE_EPOCH"},
-		"no clone, but a time":    {t.TempDir(), "1600000000", 1600000000, ""},
-		"a time that is none":     {clone, "today", 0, `SOURCE_DATE_EPOCH is "today"`},
-		"a time before the epoch": {clone, "-1", 0, `SOURCE_DATE_EPOCH is "-1"`},
-	}
-	for title, tt := range tests {
-		t.Run(title, func(t *testing.T) {
-			t.Parallel()
-			got, err := pack.Time(t.Context(), tt.root, tt.epoch)
-			if tt.wantErr != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
-					t.Errorf("error is %v, want one with %q", err, tt.wantErr)
-				}
-				return
-			}
-			must(t, err)
-			if got.Unix() != tt.want {
-				t.Errorf("the time is %s, want %s", got, time.Unix(tt.want, 0).UTC())
-			}
-		})
 	}
 }

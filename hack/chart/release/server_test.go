@@ -32,7 +32,6 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver"
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 	"github.com/relaypool/relaypool/hack/chart/release"
-	"github.com/relaypool/relaypool/hack/chart/source"
 )
 
 const (
@@ -41,6 +40,8 @@ const (
 	previous   = "testdata/relaypool-0.1.0-rc.1.tgz"
 	definition = "relaypools.relaypool.dev"
 	apiService = "v1beta1.external.metrics.k8s.io"
+	// definitionAnnotation says of the definition in a cluster which one it is.
+	definitionAnnotation = "relaypool.dev/definition"
 )
 
 func TestMain(m *testing.M) {
@@ -160,7 +161,7 @@ func another(t *testing.T, ch *chart.Chart) *chart.Chart {
 		}
 		var crd apiextensionsv1.CustomResourceDefinition
 		must(t, yaml.UnmarshalStrict(f.Data, &crd))
-		crd.Annotations[source.DefinitionAnnotation] = "later"
+		crd.Annotations[definitionAnnotation] = "later"
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 		var err error
 		f.Data, err = yaml.Marshal(crd)
@@ -228,7 +229,7 @@ func TestALifeOfARelease(t *testing.T) {
 	// That comes before the RelayPools, which may have what is new.
 	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, strings.Replace(replicas("3"), "spec:", "spec:\n      note: new", 1)))
 	must(t, err)
-	if got := crd(t, c); got.UID != first.UID || got.Annotations[source.DefinitionAnnotation] != "later" {
+	if got := crd(t, c); got.UID != first.UID || got.Annotations[definitionAnnotation] != "later" {
 		t.Errorf("the definition is not the later one: %v", got.Annotations)
 	}
 

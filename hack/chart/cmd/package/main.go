@@ -1,57 +1,44 @@
 // Command package packages charts/relaypool for a release: the archive that helm
-// installs, and an OCI layout of it for `images push`.
+// installs, and an OCI layout of it for `images push`. The time of both is that of
+// SOURCE_DATE_EPOCH, in seconds since 1970.
 package main
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
+	"strconv"
+	"time"
 
 	"github.com/relaypool/relaypool/hack/chart/pack"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Getenv("SOURCE_DATE_EPOCH"), os.Stdout, os.Stderr)
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
+	root := flag.String("root", "../..", "`folder` of the checkout")
+	out := flag.String("out", "../../bin/charts", "`folder` for the archive, and for the OCI layout in its folder oci")
+	repository := flag.String("registry", "ghcr.io/relaypool/charts", "`registry` and folder in it that the chart is named for")
+	flag.Parse()
+	if err := run(*root, *out, *repository, os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
 		fmt.Fprintln(os.Stderr, "package:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, epoch string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("package", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	root := flags.String("root", "../..", "`folder` of the checkout")
-	out := flags.String("out", "../../bin/charts", "`folder` for the archive, and for the OCI layout in its folder oci")
-	repository := flags.String("registry", "ghcr.io/relaypool/charts", "`registry` and folder in it that the chart is named for")
-	if err := flags.Parse(args); err != nil {
-		return err
+func run(root, out, repository, epoch string) error {
+	seconds, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil || seconds < 0 {
+		return fmt.Errorf("SOURCE_DATE_EPOCH is %q, want seconds since 1970, such as those of `git log -1 --format=%%ct`", epoch)
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("want flags only, got %q", flags.Arg(0))
-	}
-	at, err := pack.Time(ctx, *root, epoch)
+	at := time.Unix(seconds, 0).UTC()
+	archive, err := pack.Archive(filepath.Join(root, "charts", "relaypool"), out, at)
 	if err != nil {
 		return err
 	}
-	archive, err := pack.Archive(filepath.Join(*root, "charts", "relaypool"), *out, at)
+	tag, digest, err := pack.Layout(archive, repository, filepath.Join(out, "oci"), at)
 	if err != nil {
 		return err
 	}
-	tag, digest, err := pack.Layout(ctx, archive, *repository, filepath.Join(*out, "oci"))
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "%s  %s  %s\n", archive, tag, digest)
-	return err
+	fmt.Printf("%s  %s  %s\n", archive, tag, digest)
+	return nil
 }

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// object is a JSON schema.
+type object = map[string]any
+
+// valuesSchema is values.schema.json: what helm refuses before it asks a cluster.
+func valuesSchema(values, definitions, crd []byte) ([]byte, error) {
+	var document kyaml.Node
+	if err := kyaml.Unmarshal(values, &document); err != nil {
+		return nil, fmt.Errorf("read values.yaml: %w", err)
+	}
+	properties, err := propertiesOf(document.Content[0])
+	if err != nil {
+		return nil, err
+	}
+	// Helm hands it to every chart that another one depends on.
+	properties["global"] = object{"type": "object", "description": "Values that a chart around this one shares. None is used here."}
+	var defined object
+	if err := yaml.UnmarshalStrict(definitions, &defined); err != nil {
+		return nil, fmt.Errorf("read the schema's definitions: %w", err)
+	}
+	if defined["RelayPoolSpec"], err = specSchema(crd); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err = encoder.Encode(object{
+		"$schema":              "http://json-schema.org/draft-07/schema#",
+		"$comment":             "Generated from values.yaml by go generate ./... in hack/chart. Do not edit.",
+		"title":                "Values of the chart relaypool",
+		"type":                 "object",
+		"additionalProperties": false,
+		"properties":           properties,
+		"definitions":          defined,
+	})
+	return out.Bytes(), err
+}
+
+// propertiesOf are the schemas of a group's values, by their keys.
+func propertiesOf(group *kyaml.Node) (object, error) {
+	properties := object{}
+	for i := 0; i < len(group.Content); i += 2 {
+		key, value := group.Content[i], group.Content[i+1]
+		schema, doc, err := annotation(key.HeadComment)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("values.yaml, line %d: %s: %w", key.Line, key.Value, err)
+		case schema == nil && value.Kind == kyaml.MappingNode:
+			inside, err := propertiesOf(value)
+			if err != nil {
+				return nil, err
+			}
+			schema = object{"type": "object", "additionalProperties": false, "properties": inside}
+		case schema == nil:
+			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment with @schema", key.Line, key.Value)
+		case schema["$ref"] != nil: // beside which nothing else counts in this draft
+			schema = object{"allOf": []any{schema}}
+		}
+		if doc != "" {
+			schema["description"] = doc
+		}
+		properties[key.Value] = schema
+	}
+	return properties, nil
+}
+
+// typeName is what helm-docs takes for a value's type.
+var typeName = regexp.MustCompile(`^\([a-z]+\) `)
+
+// annotation reads the comment above a value: its schema and its documentation, as
+// the head of values.yaml says.
+func annotation(comment string) (schema object, doc string, err error) {
+	for line := range strings.Lines(comment) {
+		line = strings.TrimSpace(strings.TrimPrefix(line, "#"))
+		if text, ok := strings.CutPrefix(line, "@schema "); ok {
+			err = yaml.UnmarshalStrict([]byte(text), &schema)
+		} else if text, ok := strings.CutPrefix(line, "-- "); ok {
+			doc = typeName.ReplaceAllString(text, "")
+		} else if doc != "" {
+			doc += " " + line
+		}
+	}
+	return schema, doc, err
+}
+
+// specSchema is the schema of a RelayPool's spec. It has the fields, types and forms of
+// the resource; the rules between fields are the API server's alone.
+func specSchema(file []byte) (*apiextensionsv1.JSONSchemaProps, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(file, &crd); err != nil {
+		return nil, fmt.Errorf("read the definition: %w", err)
+	}
+	if len(crd.Spec.Versions) != 1 {
+		return nil, fmt.Errorf("the definition has %d versions: the schema of values knows one", len(crd.Spec.Versions))
+	}
+	spec, ok := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	if !ok {
+		return nil, fmt.Errorf("the definition has no spec")
+	}
+	makeStrict(&spec)
+	return &spec, nil
+}
+
+// makeStrict makes a JSON schema of one of Kubernetes: without what only Kubernetes
+// knows, and with unknown fields refused.
+func makeStrict(s *apiextensionsv1.JSONSchemaProps) {
+	s.Description = firstSentence(s.Description)
+	s.Default, s.XValidations, s.XIntOrString = nil, nil, false
+	s.XListType, s.XListMapKeys, s.XMapType = nil, nil, nil
+	for name, property := range s.Properties {
+		makeStrict(&property)
+		s.Properties[name] = property
+	}
+	switch {
+	case s.Items != nil:
+		makeStrict(s.Items.Schema)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		makeStrict(s.AdditionalProperties.Schema)
+	case s.Properties != nil && s.AdditionalProperties == nil:
+		s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: false}
+	}
+}
+
+// firstSentence of a description says what a thing is.
+func firstSentence(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	for i := 0; i+2 < len(text); i++ {
+		// What is not followed by a capital is an e.g. or an i.e.
+		if text[i] == '.' && text[i+1] == ' ' && unicode.IsUpper(rune(text[i+2])) {
+			return text[:i+1]
+		}
+	}
+	return text
+}
