@@ -16,7 +16,6 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 	"github.com/relaypool/relaypool/relay/poolcheck"
-	"github.com/relaypool/relaypool/relay/profile"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -74,7 +73,7 @@ func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.
 	case spec.Pool.Profile.Name != "":
 		p, err = shieldpool.BuiltIn(spec.Pool.Profile.Name)
 	case content != nil:
-		p, err = profile.Parse(content)
+		p, err = shieldpool.ParseProfile(content)
 	default:
 		return nil, nil //nolint:nilnil // no profile yet, and nothing is wrong
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/poolcheck"
-	"github.com/relaypool/relaypool/relay/profile"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -187,7 +186,7 @@ func TestProbeFindsWhatIsWrong(t *testing.T) {
 	p := newProbed(t, localnet.Options{Initialised: true})
 	p.both()
 	bare := newProbed(t, localnet.Options{})
-	written, err := profile.Marshal(shieldpool.Development())
+	written, err := shieldpool.MarshalProfile(shieldpool.Development())
 	noError(t, err)
 	swap := func(from, to string) string {
 		t.Helper()

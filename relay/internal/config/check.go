@@ -20,7 +20,6 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
-	"github.com/relaypool/relaypool/relay/profile"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -140,13 +139,13 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 		}
 	}
 	if s.RootRing != 0 {
-		if s.RootRing < profile.MinRing || s.RootRing > profile.MaxRing {
-			note("root-ring", "expected %d to %d roots, or 0 for the profile's, received %d", profile.MinRing, profile.MaxRing, s.RootRing)
+		if s.RootRing < shieldpool.MinRing || s.RootRing > shieldpool.MaxRing {
+			note("root-ring", "expected %d to %d roots, or 0 for the profile's, received %d", shieldpool.MinRing, shieldpool.MaxRing, s.RootRing)
 		}
 		p.RootHistory = s.RootRing
 	}
 	if len(s.Mint) > 0 {
-		if p.Mints, err = profile.ParseMints(s.Mint); err != nil {
+		if p.Mints, err = shieldpool.ParseMints(s.Mint); err != nil {
 			note("mint", "%w", err)
 		}
 	}
@@ -177,8 +176,8 @@ func (s Serve) baseProfile() (*shieldpool.Profile, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	p, err := profile.Parse(content)
-	var found profile.Problems
+	p, err := shieldpool.ParseProfile(content)
+	var found shieldpool.ProfileProblems
 	switch {
 	case errors.As(err, &found):
 		problems := make([]error, len(found))

@@ -1,4 +1,4 @@
-package profile
+package shieldpool
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// reader reads values of a document and notes every fault, by the path of its
+// yamlReader reads values of a document and notes every fault, by the path of its
 // key and with what was received as a length or a kind.
-type reader struct{ faults []error }
+type yamlReader struct{ faults []error }
 
-func (r *reader) fault(path string, n *yaml.Node, format string, args ...any) {
+func (r *yamlReader) fault(path string, n *yaml.Node, format string, args ...any) {
 	where := path
 	if where == "" {
 		where = "profile"
@@ -25,8 +25,8 @@ func (r *reader) fault(path string, n *yaml.Node, format string, args ...any) {
 	r.faults = append(r.faults, fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...)))
 }
 
-// kind is what was received in place of something else.
-func kind(n *yaml.Node) string {
+// yamlKind is what was received in place of something else.
+func yamlKind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return fmt.Sprintf("%d keys with values", len(n.Content)/2)
@@ -41,19 +41,19 @@ func kind(n *yaml.Node) string {
 	return fmt.Sprintf("%d characters", len(n.Value))
 }
 
-// field reads the value of one key, which it is given with the path of.
-type field func(path string, n *yaml.Node)
+// yamlField reads the value of one key, which it is given with the path of.
+type yamlField func(path string, n *yaml.Node)
 
-// mapping reads keys and values. Keys that are not in fields, and such that are
+// yamlMapping reads keys and values. Keys that are not in fields, and such that are
 // there twice, are faults.
-func (r *reader) mapping(path string, n *yaml.Node, fields map[string]field) {
+func (r *yamlReader) mapping(path string, n *yaml.Node, fields map[string]yamlField) {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	if n.Kind != yaml.MappingNode {
-		r.fault(path, n, "expected keys and values (%s), received %s", strings.Join(names, ", "), kind(n))
+		r.fault(path, n, "expected keys and values (%s), received %s", strings.Join(names, ", "), yamlKind(n))
 		return
 	}
 	seen := map[string]bool{}
@@ -64,25 +64,25 @@ func (r *reader) mapping(path string, n *yaml.Node, fields map[string]field) {
 		case key.Kind != yaml.ScalarNode || !known:
 			r.fault(path, key, "a key of %d characters is not known: expected one of %s", len(key.Value), strings.Join(names, ", "))
 		case seen[key.Value]:
-			r.fault(join(path, key.Value), key, "the key is there twice: expected it once")
+			r.fault(joinPath(path, key.Value), key, "the key is there twice: expected it once")
 		default:
-			read(join(path, key.Value), value)
+			read(joinPath(path, key.Value), value)
 		}
 		seen[key.Value] = true
 	}
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
 }
 
-// list reads a list of lo to hi items.
-func (r *reader) list(path string, n *yaml.Node, lo, hi int, item field) {
+// yamlList reads a list of lo to hi items.
+func (r *yamlReader) list(path string, n *yaml.Node, lo, hi int, item yamlField) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) < lo || len(n.Content) > hi {
-		r.fault(path, n, "expected a list of %d to %d, received %s", lo, hi, kind(n))
+		r.fault(path, n, "expected a list of %d to %d, received %s", lo, hi, yamlKind(n))
 		return
 	}
 	for i, value := range n.Content {
@@ -90,17 +90,17 @@ func (r *reader) list(path string, n *yaml.Node, lo, hi int, item field) {
 	}
 }
 
-// text reads a text of 1 to most bytes.
-func (r *reader) text(path string, n *yaml.Node, most int) (string, bool) {
+// yamlText reads a text of 1 to most bytes.
+func (r *yamlReader) text(path string, n *yaml.Node, most int) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Tag == "!!binary" || n.Value == "" || len(n.Value) > most {
-		r.fault(path, n, "expected a text of 1 to %d characters, received %s", most, kind(n))
+		r.fault(path, n, "expected a text of 1 to %d characters, received %s", most, yamlKind(n))
 		return "", false
 	}
 	return n.Value, true
 }
 
 // oneOf reads a text that is in a list.
-func oneOf[T ~string](r *reader, to *T, all []T) field {
+func oneOf[T ~string](r *yamlReader, to *T, all []T) yamlField {
 	return func(path string, n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" && slices.Contains(all, T(n.Value)) {
 			*to = T(n.Value)
@@ -110,16 +110,16 @@ func oneOf[T ~string](r *reader, to *T, all []T) field {
 		for i, name := range all {
 			names[i] = string(name)
 		}
-		r.fault(path, n, "expected one of %s, received %s", strings.Join(names, ", "), kind(n))
+		r.fault(path, n, "expected one of %s, received %s", strings.Join(names, ", "), yamlKind(n))
 	}
 }
 
 // number reads a whole number from lo to hi, in decimal.
-func number[T ~uint8 | ~uint64 | ~int](r *reader, to *T, lo, hi uint64) field {
+func number[T ~uint8 | ~uint64 | ~int](r *yamlReader, to *T, lo, hi uint64) yamlField {
 	return func(path string, n *yaml.Node) {
 		v, err := strconv.ParseUint(n.Value, 10, 64)
 		if n.Kind != yaml.ScalarNode || err != nil || v < lo || v > hi {
-			received := kind(n)
+			received := yamlKind(n)
 			if n.Kind == yaml.ScalarNode && err == nil {
 				received = strconv.FormatUint(v, 10)
 			}
@@ -130,21 +130,21 @@ func number[T ~uint8 | ~uint64 | ~int](r *reader, to *T, lo, hi uint64) field {
 	}
 }
 
-func (r *reader) boolean(to *bool) field {
+func (r *yamlReader) boolean(to *bool) yamlField {
 	return func(path string, n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
-			r.fault(path, n, "expected true or false, received %s", kind(n))
+			r.fault(path, n, "expected true or false, received %s", yamlKind(n))
 			return
 		}
 		*to = n.Value == "true"
 	}
 }
 
-func (r *reader) address(to *solana.PublicKey) field {
+func (r *yamlReader) address(to *solana.PublicKey) yamlField {
 	return func(path string, n *yaml.Node) {
 		key, err := solana.PublicKeyFromBase58(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil || key.IsZero() {
-			r.fault(path, n, "expected an address, 32 bytes in base58, received %s", kind(n))
+			r.fault(path, n, "expected an address, 32 bytes in base58, received %s", yamlKind(n))
 			return
 		}
 		*to = key

@@ -1,4 +1,4 @@
-package profile_test
+package shieldpool_test
 
 import (
 	"errors"
@@ -8,13 +8,12 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/profile"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
-	other = "FoJwdEv9uCmWVnqRDq9mozUoEzuaQfdw1aysziJt6RYW"
-	field = "00000000000000000000000000000000000000000000000000000000000000ff"
+	other     = "FoJwdEv9uCmWVnqRDq9mozUoEzuaQfdw1aysziJt6RYW"
+	yamlField = "00000000000000000000000000000000000000000000000000000000000000ff"
 )
 
 func TestWhatIsLeftOutIsTheBases(t *testing.T) {
@@ -30,7 +29,7 @@ func TestWhatIsLeftOutIsTheBases(t *testing.T) {
 		"seeds that name a mint": {"base: development\nseeds: {pool: [{literal: pool}, {value: mint}]}", func(p *shieldpool.Profile) {
 			p.Seeds.Pool = append(p.Seeds.Pool, shieldpool.Seed{Value: shieldpool.SeedMint})
 		}},
-		"a list stands for all": {"base: development\nmints: [{address: " + other + ", field: '" + field + "'}]", func(p *shieldpool.Profile) {
+		"a list stands for all": {"base: development\nmints: [{address: " + other + ", field: '" + yamlField + "'}]", func(p *shieldpool.Profile) {
 			p.Mints = []shieldpool.Mint{{Address: solana.MustPublicKeyFromBase58(other), Field: [32]byte{31: 255}}}
 		}},
 		"errors stand for all": {"base: development\nerrors: {0x10: Ten, 17: Eleven}", func(p *shieldpool.Profile) { p.Errors = map[uint32]string{16: "Ten", 17: "Eleven"} }},
@@ -48,18 +47,18 @@ func TestWhatIsLeftOutIsTheBases(t *testing.T) {
 			t.Parallel()
 			want := shieldpool.Development()
 			test.want(want)
-			got, err := profile.Parse([]byte(test.yaml))
+			got, err := shieldpool.ParseProfile([]byte(test.yaml))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			written, err := profile.Marshal(got)
+			written, err := shieldpool.MarshalProfile(got)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := profile.Parse(written)
+			again, err := shieldpool.ParseProfile(written)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, written)
 			}
@@ -108,7 +107,7 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 		"a mint without field":     {base + "mints: [{address: " + other + "}]", []string{"mints[0] (line 2): field is missing"}},
 		"a field of another size":  {base + "mints: [{address: " + other + ", field: " + canary + "}]", []string{"mints[0].field (line 2): expected 64 hexadecimal digits, received 12 characters"}},
 		"a field above the order":  {base + "mints: [{address: " + other + ", field: " + strings.Repeat("f", 64) + "}]", []string{"mints[0].field: expected a field element, received a number that is not below the field's order"}},
-		"a mint twice":             {base + "mints: [{address: " + other + ", field: '" + field + "'}, {address: " + other + ", field: '" + field + "'}]", []string{"mints[1].address: expected an address of its own, received that of mints[0]", "mints[1].field: expected a field element of its own"}},
+		"a mint twice":             {base + "mints: [{address: " + other + ", field: '" + yamlField + "'}, {address: " + other + ", field: '" + yamlField + "'}]", []string{"mints[1].address: expected an address of its own, received that of mints[0]", "mints[1].field: expected a field element of its own"}},
 		"no mint":                  {base + "mints: []", []string{"mints (line 2): expected a list of 1 to 16, received a list of 0"}},
 		"a fee of everything":      {base + "fees: {numerator: 1000}", []string{"fees: expected a numerator below the denominator, received 1000 and 1000"}},
 		"a code that is none":      {base + "errors: {" + canary + ": X}", []string{"errors (line 2): expected a code such as 0x1001 as the key, received 12 characters"}},
@@ -123,8 +122,8 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := profile.Parse([]byte(test.yaml))
-			var problems profile.Problems
+			_, err := shieldpool.ParseProfile([]byte(test.yaml))
+			var problems shieldpool.ProfileProblems
 			if !errors.As(err, &problems) {
 				t.Fatalf("got %v, want problems", err)
 			}
@@ -145,7 +144,7 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 
 func TestMintsOfAFlag(t *testing.T) {
 	t.Parallel()
-	got, err := profile.ParseMints([]string{other + "=" + field})
+	got, err := shieldpool.ParseMints([]string{other + "=" + yamlField})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,13 +153,13 @@ func TestMintsOfAFlag(t *testing.T) {
 	}
 	for name, texts := range map[string][]string{
 		"no field":         {other},
-		"no address":       {"=" + field},
-		"a short field":    {other + "=" + field[1:]},
-		"an address twice": {other + "=" + field, other + "=" + field[:63] + "1"},
+		"no address":       {"=" + yamlField},
+		"a short field":    {other + "=" + yamlField[1:]},
+		"an address twice": {other + "=" + yamlField, other + "=" + yamlField[:63] + "1"},
 		"too large":        {other + "=" + strings.Repeat("f", 64)},
 		"something else":   {canary},
 	} {
-		if _, err := profile.ParseMints(texts); err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), other) {
+		if _, err := shieldpool.ParseMints(texts); err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), other) {
 			t.Errorf("%s: got %v, want an error that repeats nothing", name, err)
 		}
 	}
@@ -169,11 +168,11 @@ func TestMintsOfAFlag(t *testing.T) {
 func TestBuiltInProfilesHoldTogether(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*shieldpool.Profile{shieldpool.ShieldPoolV1(), shieldpool.Development()} {
-		content, err := profile.Marshal(p)
+		content, err := shieldpool.MarshalProfile(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := profile.Parse(content)
+		again, err := shieldpool.ParseProfile(content)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,14 +182,14 @@ func TestBuiltInProfilesHoldTogether(t *testing.T) {
 	}
 	broken := shieldpool.Development()
 	broken.Mints = nil
-	if _, err := profile.Marshal(broken); err == nil {
+	if _, err := shieldpool.MarshalProfile(broken); err == nil {
 		t.Error("wrote a profile without mints, want an error")
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	for _, p := range []*shieldpool.Profile{shieldpool.ShieldPoolV1(), shieldpool.Development()} {
-		content, err := profile.Marshal(p)
+		content, err := shieldpool.MarshalProfile(p)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -199,15 +198,15 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("base: development\ntags: {transact: 7}"))
 	f.Add([]byte("base: &a development\nname: *a"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		p, err := profile.Parse(content)
+		p, err := shieldpool.ParseProfile(content)
 		if err != nil {
 			return
 		}
-		written, err := profile.Marshal(p)
+		written, err := shieldpool.MarshalProfile(p)
 		if err != nil {
 			t.Fatalf("a profile that was read cannot be written: %v", err)
 		}
-		again, err := profile.Parse(written)
+		again, err := shieldpool.ParseProfile(written)
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v\n%s", err, written)
 		}

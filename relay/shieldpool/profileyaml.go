@@ -1,19 +1,4 @@
-// Package profile reads and writes program profiles as YAML: a built-in profile
-// and what differs from it.
-//
-//	base: shield-pool-v1
-//	name: my-pool
-//	programID: c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp
-//	rootHistory: 128
-//	tags: {transact: 2}
-//	accounts:
-//	  transact:
-//	    - {role: payer, signer: true, writable: true}
-//	    - {role: pool, writable: true}
-//
-// What is left out is the base's. Of tags, seeds, accounts and fees each key
-// stands for itself; every list, and errors, replaces that of the base whole.
-package profile
+package shieldpool
 
 import (
 	"bytes"
@@ -24,8 +9,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
@@ -43,11 +26,11 @@ const (
 	maxCodes                              = 4096
 )
 
-// Problems is everything that is wrong with a profile. None repeats a value.
-type Problems []error
+// ProfileProblems is everything that is wrong with a profile. None repeats a value.
+type ProfileProblems []error
 
 // Error lists the problems.
-func (p Problems) Error() string {
+func (p ProfileProblems) Error() string {
 	texts := make([]string, len(p))
 	for i, err := range p {
 		texts[i] = err.Error()
@@ -56,25 +39,38 @@ func (p Problems) Error() string {
 }
 
 // Unwrap gives the problems.
-func (p Problems) Unwrap() []error { return p }
+func (p ProfileProblems) Unwrap() []error { return p }
 
-// Parse reads a profile from YAML or JSON. Its error is Problems: every one at
+// ParseProfile reads a profile from YAML or JSON. Its error is ProfileProblems: every one at
 // once, each by the path of its key.
-func Parse(content []byte) (*shieldpool.Profile, error) {
+//
+//	base: shield-pool-v1
+//	name: my-pool
+//	programID: c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp
+//	rootHistory: 128
+//	tags: {transact: 2}
+//	accounts:
+//	  transact:
+//	    - {role: payer, signer: true, writable: true}
+//	    - {role: pool, writable: true}
+//
+// What is left out is the base's. Of tags, seeds, accounts and fees each key
+// stands for itself; every list, and errors, replaces that of the base whole.
+func ParseProfile(content []byte) (*Profile, error) {
 	root, err := document(content)
 	if err != nil {
-		return nil, Problems{err}
+		return nil, ProfileProblems{err}
 	}
-	r := &reader{}
+	r := &yamlReader{}
 	p, ok := r.base(root)
 	if !ok {
-		return nil, Problems(r.faults)
+		return nil, ProfileProblems(r.faults)
 	}
 	r.mapping("", root, r.fields(p))
 	if len(r.faults) > 0 {
-		return nil, Problems(r.faults)
+		return nil, ProfileProblems(r.faults)
 	}
-	if err := Validate(p); err != nil {
+	if err := ValidateProfile(p); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -98,18 +94,18 @@ func document(content []byte) (*yaml.Node, error) {
 }
 
 // base gives the profile that the document starts from.
-func (r *reader) base(root *yaml.Node) (*shieldpool.Profile, bool) {
+func (r *yamlReader) base(root *yaml.Node) (*Profile, bool) {
 	if root.Kind != yaml.MappingNode {
-		r.fault("", root, "expected keys and values, base first, received %s", kind(root))
+		r.fault("", root, "expected keys and values, base first, received %s", yamlKind(root))
 		return nil, false
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value != "base" {
 			continue
 		}
-		p, err := shieldpool.BuiltIn(root.Content[i+1].Value)
+		p, err := BuiltIn(root.Content[i+1].Value)
 		if err != nil {
-			r.fault("base", root.Content[i+1], "expected shield-pool-v1 or development, received %s", kind(root.Content[i+1]))
+			r.fault("base", root.Content[i+1], "expected shield-pool-v1 or development, received %s", yamlKind(root.Content[i+1]))
 			return nil, false
 		}
 		return p, true
@@ -119,8 +115,8 @@ func (r *reader) base(root *yaml.Node) (*shieldpool.Profile, bool) {
 }
 
 // fields are the keys of a profile.
-func (r *reader) fields(p *shieldpool.Profile) map[string]field {
-	return map[string]field{
+func (r *yamlReader) fields(p *Profile) map[string]yamlField {
+	return map[string]yamlField{
 		"base": func(string, *yaml.Node) {}, // read before all others
 		"name": func(path string, n *yaml.Node) {
 			if text, ok := r.text(path, n, maxName); ok {
@@ -133,7 +129,7 @@ func (r *reader) fields(p *shieldpool.Profile) map[string]field {
 		"accounts":               r.accounts(&p.Accounts),
 		"mints":                  r.mints(&p.Mints),
 		"fees":                   r.fees(&p.Fees),
-		"extData":                oneOf(r, &p.ExtData, []shieldpool.ExtDataRule{shieldpool.ExtDataOpaque, shieldpool.ExtDataSHA256}),
+		"extData":                oneOf(r, &p.ExtData, []ExtDataRule{ExtDataOpaque, ExtDataSHA256}),
 		"recipientMinimum":       number(r, &p.RecipientMinimum, 0, maxUint64),
 		"swapTimeout":            number(r, &p.SwapTimeout, 1, maxUint64),
 		"rootHistory":            number(r, &p.RootHistory, MinRing, MaxRing),
@@ -153,63 +149,63 @@ func (r *reader) fields(p *shieldpool.Profile) map[string]field {
 
 const maxUint64 = 1<<64 - 1
 
-func (r *reader) tags(t *shieldpool.Tags) field {
-	tag := func(to *uint8) field { return number(r, to, 0, 255) }
-	return r.group(map[string]field{
+func (r *yamlReader) tags(t *Tags) yamlField {
+	tag := func(to *uint8) yamlField { return number(r, to, 0, 255) }
+	return r.group(map[string]yamlField{
 		"transact": tag(&t.Transact), "transactSwap": tag(&t.TransactSwap), "initialize": tag(&t.Initialize),
 		"prepareSwapSol": tag(&t.PrepareSwapSol), "executeSwap": tag(&t.ExecuteSwap), "closeSwapState": tag(&t.CloseSwapState),
 	})
 }
 
-func (r *reader) fees(f *shieldpool.Fees) field {
-	amount := func(to *uint64) field { return number(r, to, 0, maxUint64) }
-	return r.group(map[string]field{
+func (r *yamlReader) fees(f *Fees) yamlField {
+	amount := func(to *uint64) yamlField { return number(r, to, 0, maxUint64) }
+	return r.group(map[string]yamlField{
 		"base": amount(&f.Base), "numerator": amount(&f.Numerator), "denominator": number(r, &f.Denominator, 1, maxUint64), "minDeposit": amount(&f.MinDeposit),
 	})
 }
 
 // group is a mapping as the value of a key.
-func (r *reader) group(fields map[string]field) field {
+func (r *yamlReader) group(fields map[string]yamlField) yamlField {
 	return func(path string, n *yaml.Node) { r.mapping(path, n, fields) }
 }
 
-func (r *reader) seeds(s *shieldpool.Seeds) field {
-	seeds := func(to *[]shieldpool.Seed, values ...shieldpool.SeedValue) field {
+func (r *yamlReader) seeds(s *Seeds) yamlField {
+	seeds := func(to *[]Seed, values ...SeedValue) yamlField {
 		return func(path string, n *yaml.Node) {
 			*to = nil
 			r.list(path, n, 1, maxSeeds, func(path string, n *yaml.Node) {
-				var seed shieldpool.Seed
-				r.mapping(path, n, map[string]field{
+				var seed Seed
+				r.mapping(path, n, map[string]yamlField{
 					"literal": func(path string, n *yaml.Node) { seed.Literal, _ = r.text(path, n, maxSeedLiteral) },
 					"value":   oneOf(r, &seed.Value, values),
 				})
 				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, a fault of its value has been told
-					r.fault(path, n, "expected either literal or value, received %s", kind(n))
+					r.fault(path, n, "expected either literal or value, received %s", yamlKind(n))
 				}
 				*to = append(*to, seed)
 			})
 		}
 	}
-	return r.group(map[string]field{
-		"pool":       seeds(&s.Pool, shieldpool.SeedMint),
-		"merkleTree": seeds(&s.MerkleTree, shieldpool.SeedMint, shieldpool.SeedPool),
-		"treasury":   seeds(&s.Treasury, shieldpool.SeedMint, shieldpool.SeedPool),
-		"nullifier":  seeds(&s.Nullifier, shieldpool.SeedMint, shieldpool.SeedPool, shieldpool.SeedNullifier),
-		"swapState":  seeds(&s.SwapState, shieldpool.SeedMint, shieldpool.SeedPool, shieldpool.SeedNullifier),
+	return r.group(map[string]yamlField{
+		"pool":       seeds(&s.Pool, SeedMint),
+		"merkleTree": seeds(&s.MerkleTree, SeedMint, SeedPool),
+		"treasury":   seeds(&s.Treasury, SeedMint, SeedPool),
+		"nullifier":  seeds(&s.Nullifier, SeedMint, SeedPool, SeedNullifier),
+		"swapState":  seeds(&s.SwapState, SeedMint, SeedPool, SeedNullifier),
 	})
 }
 
-func (r *reader) accounts(a *shieldpool.AccountOrders) field {
-	fields := map[string]field{}
-	for _, i := range instructions(a) {
+func (r *yamlReader) accounts(a *AccountOrders) yamlField {
+	fields := map[string]yamlField{}
+	for _, i := range profileInstructions(a) {
 		fields[i.name] = func(path string, n *yaml.Node) {
 			*i.order = nil
 			r.list(path, n, 1, maxAccounts, func(path string, n *yaml.Node) {
-				var role shieldpool.AccountRole
-				r.mapping(path, n, map[string]field{
+				var role AccountRole
+				r.mapping(path, n, map[string]yamlField{
 					"role": oneOf(r, &role.Role, i.roles), "signer": r.boolean(&role.Signer), "writable": r.boolean(&role.Writable),
 				})
-				if n.Kind == yaml.MappingNode && role.Role == "" && !has(n, "role") {
+				if n.Kind == yaml.MappingNode && role.Role == "" && !hasKey(n, "role") {
 					r.fault(path, n, "role is missing")
 				}
 				*i.order = append(*i.order, role)
@@ -219,7 +215,7 @@ func (r *reader) accounts(a *shieldpool.AccountOrders) field {
 	return r.group(fields)
 }
 
-func has(n *yaml.Node, key string) bool {
+func hasKey(n *yaml.Node, key string) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
 			return true
@@ -228,24 +224,24 @@ func has(n *yaml.Node, key string) bool {
 	return false
 }
 
-func (r *reader) mints(to *[]shieldpool.Mint) field {
+func (r *yamlReader) mints(to *[]Mint) yamlField {
 	return func(path string, n *yaml.Node) {
 		*to = nil
 		r.list(path, n, 1, MaxMints, func(path string, n *yaml.Node) {
-			var m shieldpool.Mint
-			r.mapping(path, n, map[string]field{
+			var m Mint
+			r.mapping(path, n, map[string]yamlField{
 				"address": r.address(&m.Address),
 				"field": func(path string, n *yaml.Node) {
 					value, ok := parseField(n.Value)
 					if n.Kind != yaml.ScalarNode || !ok {
-						r.fault(path, n, "expected 64 hexadecimal digits, received %s", kind(n))
+						r.fault(path, n, "expected 64 hexadecimal digits, received %s", yamlKind(n))
 						return
 					}
 					m.Field = value
 				},
 			})
 			for _, key := range []string{"address", "field"} {
-				if n.Kind == yaml.MappingNode && !has(n, key) {
+				if n.Kind == yaml.MappingNode && !hasKey(n, key) {
 					r.fault(path, n, "%s is missing: a mint is an address and the field element that stands for it", key)
 				}
 			}
@@ -254,8 +250,8 @@ func (r *reader) mints(to *[]shieldpool.Mint) field {
 	}
 }
 
-// code reads a program error code, in decimal or as 0x and hexadecimal.
-func code(text string) (uint32, bool) {
+// parseCode reads a program error code, in decimal or as 0x and hexadecimal.
+func parseCode(text string) (uint32, bool) {
 	digits, base := text, 10
 	if rest, ok := strings.CutPrefix(text, "0x"); ok {
 		digits, base = rest, 16
@@ -264,21 +260,21 @@ func code(text string) (uint32, bool) {
 	return uint32(v), err == nil
 }
 
-func (r *reader) names(to *map[uint32]string) field {
+func (r *yamlReader) names(to *map[uint32]string) yamlField {
 	return func(path string, n *yaml.Node) {
 		if n.Kind != yaml.MappingNode || len(n.Content) > 2*maxCodes {
-			r.fault(path, n, "expected codes and their names, at most %d, received %s", maxCodes, kind(n))
+			r.fault(path, n, "expected codes and their names, at most %d, received %s", maxCodes, yamlKind(n))
 			return
 		}
 		*to = map[uint32]string{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
-			c, ok := code(key.Value)
+			c, ok := parseCode(key.Value)
 			if !ok || key.Kind != yaml.ScalarNode {
-				r.fault(path, key, "expected a code such as 0x1001 as the key, received %s", kind(key))
+				r.fault(path, key, "expected a code such as 0x1001 as the key, received %s", yamlKind(key))
 				continue
 			}
-			at := join(path, fmt.Sprintf("0x%x", c))
+			at := joinPath(path, fmt.Sprintf("0x%x", c))
 			if _, twice := (*to)[c]; twice {
 				r.fault(at, key, "the code is there twice: expected it once")
 			}
@@ -289,25 +285,25 @@ func (r *reader) names(to *map[uint32]string) field {
 	}
 }
 
-func (r *reader) classes(to *[]shieldpool.ClassRange) field {
+func (r *yamlReader) classes(to *[]ClassRange) yamlField {
 	return func(path string, n *yaml.Node) {
 		*to = nil
 		r.list(path, n, 0, maxCodes, func(path string, n *yaml.Node) {
-			var c shieldpool.ClassRange
-			bound := func(to *uint32) field {
+			var c ClassRange
+			bound := func(to *uint32) yamlField {
 				return func(path string, n *yaml.Node) {
-					v, ok := code(n.Value)
+					v, ok := parseCode(n.Value)
 					if !ok || n.Kind != yaml.ScalarNode {
-						r.fault(path, n, "expected a code such as 0x1001, received %s", kind(n))
+						r.fault(path, n, "expected a code such as 0x1001, received %s", yamlKind(n))
 					}
 					*to = v
 				}
 			}
-			r.mapping(path, n, map[string]field{"first": bound(&c.First), "last": bound(&c.Last), "class": oneOf(r, &c.Class, classes())})
-			if n.Kind == yaml.MappingNode && (!has(n, "first") || !has(n, "class")) {
+			r.mapping(path, n, map[string]yamlField{"first": bound(&c.First), "last": bound(&c.Last), "class": oneOf(r, &c.Class, classNames())})
+			if n.Kind == yaml.MappingNode && (!hasKey(n, "first") || !hasKey(n, "class")) {
 				r.fault(path, n, "expected first, last (first when left out) and class")
 			}
-			if n.Kind == yaml.MappingNode && !has(n, "last") {
+			if n.Kind == yaml.MappingNode && !hasKey(n, "last") {
 				c.Last = c.First
 			}
 			*to = append(*to, c)

@@ -1,4 +1,4 @@
-package profile
+package shieldpool
 
 import (
 	"encoding/hex"
@@ -7,32 +7,30 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// instruction is one account order with the roles that it may name, and those
+// profileInstruction is one account order with the roles that it may name, and those
 // without which it does nothing.
-type instruction struct {
+type profileInstruction struct {
 	name   string
-	order  *[]shieldpool.AccountRole
-	roles  []shieldpool.Role
-	needed []shieldpool.Role
+	order  *[]AccountRole
+	roles  []Role
+	needed []Role
 }
 
-// instructions are the orders of a, with what the relay has an address for.
-func instructions(a *shieldpool.AccountOrders) []instruction {
+// profileInstructions are the orders of a, with what the relay has an address for.
+func profileInstructions(a *AccountOrders) []profileInstruction {
 	const (
-		payer, pool, tree, treasury = shieldpool.RolePayer, shieldpool.RolePool, shieldpool.RoleMerkleTree, shieldpool.RoleTreasury
-		nullifier0, nullifier1      = shieldpool.RoleNullifier0, shieldpool.RoleNullifier1
-		recipient, state, system    = shieldpool.RoleRecipient, shieldpool.RoleSwapState, shieldpool.RoleSystemProgram
-		wsol, output, ata           = shieldpool.RoleSwapWSOL, shieldpool.RoleSwapOutput, shieldpool.RoleRecipientATA
-		tokenProgram, routerProgram = shieldpool.RoleTokenProgram, shieldpool.RoleRouterProgram
+		payer, pool, tree, treasury = RolePayer, RolePool, RoleMerkleTree, RoleTreasury
+		nullifier0, nullifier1      = RoleNullifier0, RoleNullifier1
+		recipient, state, system    = RoleRecipient, RoleSwapState, RoleSystemProgram
+		wsol, output, ata           = RoleSwapWSOL, RoleSwapOutput, RoleRecipientATA
+		tokenProgram, routerProgram = RoleTokenProgram, RoleRouterProgram
 	)
-	type roles = []shieldpool.Role
+	type roles = []Role
 	// What every instruction of a swap has an address for.
 	swap := roles{payer, pool, state, wsol, output, ata, tokenProgram, system}
-	return []instruction{
+	return []profileInstruction{
 		{"transact", &a.Transact, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, system}, roles{payer, tree, nullifier0, nullifier1, recipient}},
 		{"transactSwap", &a.TransactSwap, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, state, system}, roles{payer, tree, nullifier0, nullifier1, state}},
 		{"initialize", &a.Initialize, roles{payer, pool, treasury, tree, system}, roles{payer, tree}},
@@ -43,18 +41,18 @@ func instructions(a *shieldpool.AccountOrders) []instruction {
 	}
 }
 
-func classes() []shieldpool.Class {
-	return []shieldpool.Class{
-		shieldpool.ClassStaleProof, shieldpool.ClassSpent, shieldpool.ClassBadInput, shieldpool.ClassOperator, shieldpool.ClassPolicy,
-		shieldpool.ClassSwapNotReady, shieldpool.ClassTransient, shieldpool.ClassNotInitialised, shieldpool.ClassFeePayerEmpty,
-		shieldpool.ClassRecipientRent, shieldpool.ClassRaiseCompute, shieldpool.ClassAlreadyProcessed, shieldpool.ClassBlockhash, shieldpool.ClassBug,
+func classNames() []Class {
+	return []Class{
+		ClassStaleProof, ClassSpent, ClassBadInput, ClassOperator, ClassPolicy,
+		ClassSwapNotReady, ClassTransient, ClassNotInitialised, ClassFeePayerEmpty,
+		ClassRecipientRent, ClassRaiseCompute, ClassAlreadyProcessed, ClassBlockhash, ClassBug,
 	}
 }
 
-// Validate tells whether a profile holds together, whoever made it. Its error is
+// ValidateProfile tells whether a profile holds together, whoever made it. Its error is
 // Problems.
-func Validate(p *shieldpool.Profile) error {
-	r := &reader{}
+func ValidateProfile(p *Profile) error {
+	r := &yamlReader{}
 	r.validateTags(p.Tags)
 	r.validateSeeds(p.Seeds)
 	r.validateAccounts(&p.Accounts)
@@ -73,12 +71,12 @@ func Validate(p *shieldpool.Profile) error {
 		}
 	}
 	if len(r.faults) > 0 {
-		return Problems(r.faults)
+		return ProfileProblems(r.faults)
 	}
 	return nil
 }
 
-func (r *reader) validateTags(t shieldpool.Tags) {
+func (r *yamlReader) validateTags(t Tags) {
 	seen := map[uint8]string{}
 	for _, tag := range []struct {
 		name  string
@@ -94,22 +92,22 @@ func (r *reader) validateTags(t shieldpool.Tags) {
 	}
 }
 
-func (r *reader) validateSeeds(s shieldpool.Seeds) {
+func (r *yamlReader) validateSeeds(s Seeds) {
 	for _, a := range []struct {
 		name  string
-		seeds []shieldpool.Seed
+		seeds []Seed
 		// each nullifier, and each swap, has an account of its own
 		own bool
 	}{{"pool", s.Pool, false}, {"merkleTree", s.MerkleTree, false}, {"treasury", s.Treasury, false}, {"nullifier", s.Nullifier, true}, {"swapState", s.SwapState, true}} {
-		own := slices.ContainsFunc(a.seeds, func(s shieldpool.Seed) bool { return s.Value == shieldpool.SeedNullifier })
+		own := slices.ContainsFunc(a.seeds, func(s Seed) bool { return s.Value == SeedNullifier })
 		if len(a.seeds) == 0 || own != a.own {
 			r.fault("seeds."+a.name, nil, "expected seeds, with the value nullifier among those of nullifier and swapState and of no other, received %d", len(a.seeds))
 		}
 	}
 }
 
-func (r *reader) validateAccounts(a *shieldpool.AccountOrders) {
-	for _, i := range instructions(a) {
+func (r *yamlReader) validateAccounts(a *AccountOrders) {
+	for _, i := range profileInstructions(a) {
 		path := "accounts." + i.name
 		for _, needed := range i.needed {
 			n := 0
@@ -127,14 +125,14 @@ func (r *reader) validateAccounts(a *shieldpool.AccountOrders) {
 			if !slices.Contains(i.roles, role.Role) {
 				r.fault(at, nil, "the role is none that this instruction can have")
 			}
-			if role.Signer != (role.Role == shieldpool.RolePayer) {
+			if role.Signer != (role.Role == RolePayer) {
 				r.fault(at, nil, "expected the payer, and nobody else, as signer: the relay has no other key")
 			}
 		}
 	}
 }
 
-func (r *reader) validateMints(mints []shieldpool.Mint) {
+func (r *yamlReader) validateMints(mints []Mint) {
 	if len(mints) == 0 || len(mints) > MaxMints {
 		r.fault("mints", nil, "expected 1 to %d, received %d", MaxMints, len(mints))
 	}

@@ -1,0 +1,152 @@
+package shieldpool
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gagliardetto/solana-go"
+	"go.yaml.in/yaml/v3"
+)
+
+// MarshalProfile writes a profile out whole, so that Parse gives it back: nothing is
+// left to its base. It refuses a profile that Validate does.
+func MarshalProfile(p *Profile) ([]byte, error) {
+	if err := ValidateProfile(p); err != nil {
+		return nil, fmt.Errorf("write profile: %w", err)
+	}
+	doc := yamlMapping(
+		"base", yamlText(ShieldPoolV1().Name), "name", yamlText(p.Name), "programID", yamlText(p.ProgramID.String()),
+		"tags", yamlMapping(
+			"transact", yamlInteger(p.Tags.Transact), "transactSwap", yamlInteger(p.Tags.TransactSwap), "initialize", yamlInteger(p.Tags.Initialize),
+			"prepareSwapSol", yamlInteger(p.Tags.PrepareSwapSol), "executeSwap", yamlInteger(p.Tags.ExecuteSwap), "closeSwapState", yamlInteger(p.Tags.CloseSwapState)),
+		"seeds", yamlMapping(
+			"pool", seedList(p.Seeds.Pool), "merkleTree", seedList(p.Seeds.MerkleTree), "treasury", seedList(p.Seeds.Treasury),
+			"nullifier", seedList(p.Seeds.Nullifier), "swapState", seedList(p.Seeds.SwapState)),
+		"accounts", accountLists(&p.Accounts),
+		"mints", mintList(p.Mints),
+		"fees", yamlMapping("base", yamlInteger(p.Fees.Base), "numerator", yamlInteger(p.Fees.Numerator), "denominator", yamlInteger(p.Fees.Denominator), "minDeposit", yamlInteger(p.Fees.MinDeposit)),
+		"extData", yamlText(string(p.ExtData)), "recipientMinimum", yamlInteger(p.RecipientMinimum), "swapTimeout", yamlInteger(p.SwapTimeout),
+		"rootHistory", yamlInteger(p.RootHistory), "allowOffCurveRecipient", yamlBoolean(p.AllowOffCurveRecipient),
+	)
+	messages := yamlList()
+	for _, m := range p.SignInMessages {
+		messages.Content = append(messages.Content, yamlText(m))
+	}
+	names := yamlMapping()
+	for _, c := range slices.Sorted(maps.Keys(p.Errors)) {
+		names.Content = append(names.Content, isPlain(hexCode(c)), yamlText(p.Errors[c]))
+	}
+	ranges := yamlList()
+	for _, c := range p.Classes {
+		ranges.Content = append(ranges.Content, yamlFlow(yamlMapping("first", isPlain(hexCode(c.First)), "last", isPlain(hexCode(c.Last)), "class", yamlText(string(c.Class)))))
+	}
+	doc.Content = append(doc.Content, isPlain("signInMessages"), messages, isPlain("errors"), names, isPlain("classes"), ranges)
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(doc); err != nil {
+		return nil, fmt.Errorf("write profile: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func hexCode(c uint32) string { return fmt.Sprintf("0x%x", c) }
+
+func isPlain(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: value} }
+
+// yamlText is a scalar that is read as text, whatever it looks like.
+func yamlText(value string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(value)
+	return n
+}
+
+func yamlInteger[T ~uint8 | ~uint64 | ~int](v T) *yaml.Node { return isPlain(fmt.Sprint(v)) }
+
+func yamlBoolean(v bool) *yaml.Node { return isPlain(fmt.Sprint(v)) }
+
+func yamlList() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode} }
+
+// yamlFlow writes a small mapping on one line.
+func yamlFlow(n *yaml.Node) *yaml.Node {
+	n.Style = yaml.FlowStyle
+	return n
+}
+
+// yamlMapping is made of keys, which are strings, and their values, which are nodes.
+func yamlMapping(keysAndValues ...any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, part := range keysAndValues {
+		switch part := part.(type) {
+		case string:
+			n.Content = append(n.Content, isPlain(part))
+		case *yaml.Node:
+			n.Content = append(n.Content, part)
+		}
+	}
+	return n
+}
+
+func seedList(seeds []Seed) *yaml.Node {
+	out := yamlList()
+	for _, s := range seeds {
+		if s.Value != "" {
+			out.Content = append(out.Content, yamlFlow(yamlMapping("value", yamlText(string(s.Value)))))
+		} else {
+			out.Content = append(out.Content, yamlFlow(yamlMapping("literal", yamlText(s.Literal))))
+		}
+	}
+	return out
+}
+
+func accountLists(a *AccountOrders) *yaml.Node {
+	out := yamlMapping()
+	for _, i := range profileInstructions(a) {
+		order := yamlList()
+		for _, role := range *i.order {
+			account := yamlFlow(yamlMapping("role", yamlText(string(role.Role))))
+			if role.Signer {
+				account.Content = append(account.Content, isPlain("signer"), yamlBoolean(true))
+			}
+			if role.Writable {
+				account.Content = append(account.Content, isPlain("writable"), yamlBoolean(true))
+			}
+			order.Content = append(order.Content, account)
+		}
+		out.Content = append(out.Content, isPlain(i.name), order)
+	}
+	return out
+}
+
+func mintList(mints []Mint) *yaml.Node {
+	out := yamlList()
+	for _, m := range mints {
+		out.Content = append(out.Content, yamlMapping("address", yamlText(m.Address.String()), "field", yamlText(hex.EncodeToString(m.Field[:]))))
+	}
+	return out
+}
+
+// ParseMints reads mints as a flag gives them: address=field, an address in
+// base58 and 64 hexadecimal digits. Its errors do not repeat what they met.
+func ParseMints(texts []string) ([]Mint, error) {
+	var mints []Mint
+	for i, t := range texts {
+		address, digits, found := strings.Cut(t, "=")
+		key, err := solana.PublicKeyFromBase58(address)
+		value, ok := parseField(digits)
+		if !found || err != nil || !ok {
+			return nil, fmt.Errorf("mint %d of %d: expected address=field, an address in base58 and 64 hexadecimal digits, received %d characters that are not", i+1, len(texts), len(t))
+		}
+		mints = append(mints, Mint{Address: key, Field: value})
+	}
+	r := &yamlReader{}
+	r.validateMints(mints)
+	if len(r.faults) > 0 {
+		return nil, ProfileProblems(r.faults)
+	}
+	return mints, nil
+}
