@@ -52,16 +52,14 @@ const configurationIntroduction = `# Configuration
 
 <!-- Generated from the resource's definition and the flags by go generate ./hack/docs. Do not edit. -->
 
-On Kubernetes you set a field of the RelayPool, and the operator sets the relay's variable. Without Kubernetes you set
-the flag or the variable beside it; the flag wins. ` + "`NAME --help`" + ` of either program explains every command and flag.
-
-A program checks its whole configuration at start, lists every problem at once, repeats no value, and ends with code 2.
-Code 1 is a failure later. Secrets are read from files only: no process list and no environment shows them.
+On Kubernetes you set a field of ` + "`spec`" + `. Without, you set the flag of ` + "`relay serve`" + ` or the variable; the flag wins.
+` + "`relay --help` and `operator --help`" + ` explain each command and flag. A program checks everything at start, lists every
+problem, and ends with code 2. Secrets are read from files only.
 
 ## Fleet
 
-In brackets: the least and the greatest value. ` + "`urlFrom` and the other fields of a Secret or ConfigMap take `{name, key}`" + `.
-Several RPC endpoints without Kubernetes: [endpoints in a file](../guides/relay.md#rpc-endpoints).
+In brackets: least and greatest value. References to a Secret or ConfigMap are ` + "`{name, key}`" + `. Flags of time take a
+duration such as ` + "`30s`" + `; the default of ` + "`--router-timeout`" + ` is 3s. [Several RPC endpoints](../guides/relay.md#rpc-endpoints).
 
 | field, flag, variable | default | meaning |
 | --- | --- | --- |
@@ -277,6 +275,7 @@ func describe(description string) (meaning, fallback string) {
 	if _, rest, found := strings.Cut(text, "Default: "); found {
 		rest, _, _ = strings.Cut(rest, " Example: ")
 		fallback, _, _ = strings.Cut(strings.TrimSuffix(rest, "."), ". ")
+		fallback, _, _ = strings.Cut(fallback, "; ")
 	}
 	meaning = subject.ReplaceAllString(meaning, "")
 	if meaning != "" {

@@ -155,7 +155,8 @@ func writeReference(registered map[string]*dto.MetricFamily) []byte {
 		if len(c.Labels) > 0 {
 			kind += " " + strings.Join(c.Labels, ", ")
 		}
-		fmt.Fprintf(&b, "- `%s` (%s): %s\n", c.Name, kind, c.Help)
+		says, _, _ := strings.Cut(c.Help, ". ") // the rest is in the metric's own help
+		fmt.Fprintf(&b, "- `%s` (%s): %s.\n", c.Name, kind, strings.TrimSuffix(says, "."))
 	}
 	return b.Bytes()
 }
