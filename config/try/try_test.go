@@ -5,6 +5,7 @@ package try_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,5 +45,28 @@ func TestTheRelayPoolIsForTheLocalChain(t *testing.T) {
 	}
 	if pool.Spec.Swap == nil || pool.Spec.Swap.Router.Program != market.ProgramID.String() {
 		t.Errorf("swap is %+v, want the program of the local chain's market, %s", pool.Spec.Swap, market.ProgramID)
+	}
+}
+
+// The other image is started with the same pod, environment and mounts.
+func TestTheOfflineFleetReplacesTheOfficialPostgresAndNothingElse(t *testing.T) {
+	t.Parallel()
+	var got struct {
+		Resources []string
+		Images    []struct{ Name, NewName, NewTag string }
+	}
+	if err := yaml.Unmarshal(read(t, filepath.Join("..", "try-offline", "kustomization.yaml")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"../try"}, got.Resources); diff != "" || len(got.Images) != 1 {
+		t.Fatalf("%d images are replaced, want 1 (-want +got):\n%s", len(got.Images), diff)
+	}
+	image := got.Images[0]
+	pinned := regexp.MustCompile(`(?m)^ +image: ` + regexp.QuoteMeta(image.Name) + `:15\.\d+ `)
+	if !pinned.Match(read(t, "postgres.yaml")) {
+		t.Errorf("postgres.yaml has no pinned version of %s", image.Name)
+	}
+	if image.NewName != "relaypool/postgres" || image.NewTag != "dev" {
+		t.Errorf("the image is %s:%s, want the one of make e2e-images", image.NewName, image.NewTag)
 	}
 }

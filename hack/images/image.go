@@ -171,7 +171,7 @@ const postgresFiles = `set -e
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1) version=$(basename "$(dirname "$bin")")
 lib=/usr/lib/postgresql/$version/lib share=/usr/share/postgresql/$version zones=/usr/share/zoneinfo
 programs="/bin/sh /bin/rm /bin/mv $bin/initdb $bin/postgres $bin/pg_isready $lib/plpgsql.so $lib/dict_snowball.so $lib/libpqwalreceiver.so $lib/pgoutput.so"
-ls -d "$bin" $programs $share/*.* $share/extension/plpgsql* $share/timezonesets/* $share/tsearch_data/* $zones/UTC $zones/Etc/UTC $zones/GMT /usr/share/doc/postgresql-$version/copyright
+echo "$bin"; ls $programs $share/*.* $share/extension/plpgsql* $share/timezonesets/* $share/tsearch_data/* $zones/UTC $zones/Etc/UTC $zones/GMT /usr/share/doc/postgresql-$version/copyright
 ldd $programs | sed -n 's|^[^/]*\(/[^ ]*\) (0x.*|\1|p'`
 
 // stagePostgres takes the server from Debian's packages on this machine.

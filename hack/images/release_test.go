@@ -195,7 +195,7 @@ func extract(t *testing.T, img v1.Image, name, file string) {
 	slices.Sort(got)
 	want := []string{
 		"0644 etc/group", "0644 etc/passwd", "0644 etc/ssl/certs/ca-certificates.crt",
-		"0644 licenses/LICENSE",
+		"0644 licenses/LICENSE", "0755 licenses/THIRD-PARTY",
 		"0755 " + name, "0755 etc", "0755 etc/ssl", "0755 etc/ssl/certs", "0755 licenses", "1777 tmp",
 	}
 	slices.Sort(want)

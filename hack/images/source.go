@@ -42,8 +42,7 @@ type source struct {
 	created                 time.Time
 }
 
-// readSource asks git for the commit because the go command finds none in a worktree
-// that `git worktree` made.
+// readSource asks git for the commit: the go command finds none in a `git worktree`.
 func readSource(ctx context.Context, root string) (*source, error) {
 	version, err := match(filepath.Join(root, "relay", "contract", "contract.go"), versionLine)
 	folder, failed := filepath.Abs(root)
@@ -62,11 +61,11 @@ func readSource(ctx context.Context, root string) (*source, error) {
 	if seconds == "" {
 		return nil, fmt.Errorf("the source has no commit to take the images' time from: build in a clone with git, or set SOURCE_DATE_EPOCH to seconds since 1970: %w", errors.Join(failed, err))
 	}
-	since, err := strconv.ParseUint(seconds, 10, 40)
-	if err != nil {
+	since, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil || since < 0 {
 		return nil, fmt.Errorf("SOURCE_DATE_EPOCH is %q, want seconds since 1970, such as those of `git log -1 --format=%%ct`", seconds)
 	}
-	return &source{root: root, version: version, revision: cmp.Or(revision, "unknown"), created: time.Unix(int64(since), 0).UTC()}, nil
+	return &source{root: root, version: version, revision: cmp.Or(revision, "unknown"), created: time.Unix(since, 0).UTC()}, nil
 }
 
 // match gives what stands in a file for the pattern's group.

@@ -12,7 +12,7 @@ import (
 // that no cap bounds what its payers spend.
 func TestARelaySaysAtStartWhatItRisks(t *testing.T) {
 	t.Parallel()
-	const onTrust, uncapped = "taken on trust from one RPC endpoint", "no spend cap is set"
+	const onTrust, uncapped = "taken on trust from a single rpc endpoint", "no spend cap is set"
 	transfers := uint64(contract.DefaultSpendCapTransfersDay)
 	_, vk := newForger(t)
 	tests := map[string]struct {

@@ -135,7 +135,7 @@ func TestReadersAtOnce(t *testing.T) {
 // its place back to the next.
 func TestStalledReadersEnd(t *testing.T) {
 	t.Parallel()
-	address := serveList(t, publishes(200_000), func(o *httpapi.Options) { o.ListStall = 50 * time.Millisecond })
+	address := serveList(t, publishes(200_000), func(o *httpapi.Options) { o.ListStall = time.Second })
 	const client, places = "203.0.113.7", 8
 	var stalled []net.Conn
 	for len(stalled) < places {
