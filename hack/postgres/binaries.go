@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-)
 
-// binaries is one installation of PostgreSQL's server.
-type binaries struct {
-	dir   string // holds initdb and postgres
-	major int    // such as 15
-}
+	"github.com/relaypool/relaypool/hack/filelock"
+)
 
 // usualPlaces are the folders, as globs, where packages put initdb and
 // postgres without adding them to PATH.
@@ -37,87 +31,72 @@ var usualPlaces = []string{
 // machine is what finding and installing PostgreSQL needs to know of the
 // computer, so that tests can describe another one.
 type machine struct {
-	path      string   // PATH
-	places    []string // globs, see usualPlaces
-	root      bool
-	osRelease string // path of os-release(5)
-	aptConf   string // folder of postgresql-common's settings for new clusters
-	lock      string // file that an installation holds
-	run       func(ctx context.Context, log io.Writer, name string, args ...string) error
-	log       io.Writer
+	path    string   // PATH
+	places  []string // globs, see usualPlaces
+	root    bool
+	apt     bool   // whether apt-get is there
+	aptConf string // folder of postgresql-common's settings for new clusters
+	lock    string // file that an installation holds
+	run     func(ctx context.Context, log io.Writer, name string, args ...string) error
+	log     io.Writer
 }
 
 func thisMachine(log io.Writer) machine {
+	_, aptErr := exec.LookPath("apt-get")
 	return machine{
-		path:      os.Getenv("PATH"),
-		places:    usualPlaces,
-		root:      os.Geteuid() == 0,
-		osRelease: "/etc/os-release",
-		aptConf:   "/etc/postgresql-common/createcluster.d",
-		lock:      filepath.Join(os.TempDir(), "relaypool-install-postgres.lock"),
-		run:       runLogged,
-		log:       log,
+		path:    os.Getenv("PATH"),
+		places:  usualPlaces,
+		root:    os.Geteuid() == 0,
+		apt:     aptErr == nil,
+		aptConf: "/etc/postgresql-common/createcluster.d",
+		lock:    filepath.Join(os.TempDir(), "relaypool-install-postgres.lock"),
+		run:     runLogged,
+		log:     log,
 	}
 }
 
-// find returns the installations of this machine, PATH's first, then the
-// newest; when there is none it installs one or says how to.
-func (m machine) find(ctx context.Context) (found []binaries, err error) {
-	found, err = m.installed(ctx)
-	if err != nil || len(found) > 0 {
+// find returns the folders of this machine's installations, which hold initdb and
+// postgres, PATH's first, then the newest; when there is none it installs one or says
+// how to.
+func (m machine) find(ctx context.Context) (found []string, err error) {
+	if found, err = m.installed(); err != nil || len(found) > 0 {
 		return found, err
 	}
-	unlock, err := m.lockInstall(ctx)
+	// The tests of several packages begin at once, and of two apt-get one fails.
+	lock, err := filelock.Wait(ctx, m.lock)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("install postgresql: %w", err)
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if found, err = m.installed(ctx); err != nil || len(found) > 0 { // by the process that had the lock
+	defer func() { err = errors.Join(err, filelock.Release(lock)) }()
+	if found, err = m.installed(); err != nil || len(found) > 0 { // by the process that had the lock
 		return found, err
 	}
 	if err := m.install(ctx); err != nil {
 		return nil, err
 	}
-	if found, err = m.installed(ctx); err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, errors.New("apt-get installed the package postgresql, but initdb and postgres are still in none of the usual places; " +
+	if found, err = m.installed(); err == nil && len(found) == 0 {
+		err = errors.New("apt-get installed the package postgresql, but initdb and postgres are still in none of the usual places; " +
 			"add their folder to PATH")
 	}
-	return found, nil
+	return found, err
 }
 
-func (m machine) installed(ctx context.Context) ([]binaries, error) {
+func (m machine) installed() (found []string, err error) {
 	dirs := filepath.SplitList(m.path)
-	onPath := len(dirs)
 	for _, pattern := range m.places {
 		matches, err := filepath.Glob(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("find postgres: %w", err)
 		}
+		slices.Reverse(matches) // the highest version, of two digits since 2017, is the last name
 		dirs = append(dirs, matches...)
 	}
-	var first, rest []binaries
-	seen := map[string]bool{}
-	for i, dir := range dirs {
-		dir, ok := serverDir(dir)
-		if !ok || seen[dir] {
-			continue
-		}
-		seen[dir] = true
-		major, err := majorVersion(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		if i < onPath {
-			first = append(first, binaries{dir, major})
-		} else {
-			rest = append(rest, binaries{dir, major})
+	for _, dir := range dirs {
+		if dir, ok := serverDir(dir); ok && !slices.Contains(found, dir) {
+			found = append(found, dir)
 		}
 	}
-	slices.SortStableFunc(rest, func(a, b binaries) int { return cmp.Compare(b.major, a.major) })
-	return append(first, rest...), nil
+	return found, nil
 }
 
 // serverDir resolves links, because initdb looks for postgres beside its own
@@ -132,43 +111,30 @@ func serverDir(dir string) (string, bool) {
 	return resolved, err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// majorVersion asks the binary: "postgres (PostgreSQL) 15.18 (Debian …)".
-func majorVersion(ctx context.Context, dir string) (int, error) {
-	path := filepath.Join(dir, "postgres")
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
-		return 0, fmt.Errorf("ask %s for its version: %w", path, err)
-	}
-	_, version, _ := strings.Cut(string(out), ") ")
-	digits := strings.IndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })
-	if digits > 0 {
-		version = version[:digits]
-	}
-	major, err := strconv.Atoi(version)
-	if err != nil {
-		return 0, fmt.Errorf("ask %s for its version: answered %q, expected \"postgres (PostgreSQL) <version>\"", path, strings.TrimSpace(string(out)))
-	}
-	return major, nil
-}
-
 // choose takes the installation that can open an existing cluster, because
 // PostgreSQL opens only those of its own major version, else the first.
-func choose(installed []binaries, clusterDir string) (binaries, error) {
+func choose(ctx context.Context, installed []string, clusterDir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(clusterDir, "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) {
 		return installed[0], nil
 	}
 	if err != nil {
-		return binaries{}, fmt.Errorf("read the cluster's version: %w", err)
+		return "", fmt.Errorf("read the cluster's version: %w", err)
 	}
 	version := strings.TrimSpace(string(text))
 	var have []string
-	for _, b := range installed {
-		if strconv.Itoa(b.major) == version {
-			return b, nil
+	for _, dir := range installed {
+		path := filepath.Join(dir, "postgres")
+		out, err := exec.CommandContext(ctx, path, "--version").Output() // "postgres (PostgreSQL) 15.18 (Debian …)"
+		if err != nil {
+			return "", fmt.Errorf("ask %s for its version: %w", path, err)
 		}
-		have = append(have, strconv.Itoa(b.major))
+		_, number, _ := strings.Cut(strings.TrimSpace(string(out)), ") ")
+		if after, ok := strings.CutPrefix(number, version); ok && strings.IndexAny(after, "0123456789") != 0 {
+			return dir, nil
+		}
+		have = append(have, number)
 	}
-	return binaries{}, fmt.Errorf("the data in %s was made by PostgreSQL %s, but this machine has only %s: install version %s, or delete the folder to start empty",
+	return "", fmt.Errorf("the data in %s was made by PostgreSQL %s, but this machine has only %s: install version %s, or delete the folder to start empty",
 		clusterDir, version, strings.Join(have, ", "), version)
 }

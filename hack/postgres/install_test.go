@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,6 @@ func TestFindOrdersInstallations(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for dir, version := range map[string]string{
-		"lib/9/bin":  "9.6.24",
 		"lib/15/bin": "15.18 (Debian 15.18-0+deb12u1)",
 		"lib/18/bin": "18beta1",
 		"own":        "14.2",
@@ -53,28 +53,31 @@ func TestFindOrdersInstallations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []binaries{
-		{filepath.Join(root, "own"), 14},
-		{filepath.Join(root, "lib/18/bin"), 18},
-		{filepath.Join(root, "lib/15/bin"), 15},
-		{filepath.Join(root, "lib/9/bin"), 9},
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(binaries{})); diff != "" {
+	want := []string{filepath.Join(root, "own"), filepath.Join(root, "lib/18/bin"), filepath.Join(root, "lib/15/bin")}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("installations (-want +got):\n%s", diff)
 	}
 }
 
 func TestChooseOpensExistingData(t *testing.T) {
 	t.Parallel()
-	installed := []binaries{{"/a", 17}, {"/b", 15}}
+	folder := t.TempDir()
+	var installed []string
+	for _, version := range []string{"17.2", "18beta1", "15.18 (Debian 15.18-0+deb12u1)"} {
+		dir := filepath.Join(folder, strconv.Itoa(len(installed)))
+		fakeServer(t, dir, version)
+		installed = append(installed, dir)
+	}
 	tests := map[string]struct {
 		dataOf    string // PG_VERSION, none when empty
-		want      binaries
+		want      string
 		wantError string
 	}{
-		"no data takes the first installation":   {want: binaries{"/a", 17}},
-		"data takes its own version":             {dataOf: "15\n", want: binaries{"/b", 15}},
-		"data of an absent version says the way": {dataOf: "13\n", wantError: "was made by PostgreSQL 13, but this machine has only 17, 15: install version 13, or delete the folder"},
+		"no data takes the first installation":              {want: installed[0]},
+		"data takes its own version":                        {dataOf: "15\n", want: installed[2]},
+		"data takes its own version before a release of it": {dataOf: "18\n", want: installed[1]},
+		"data of version 1 is not that of 17":               {dataOf: "1\n", wantError: "was made by PostgreSQL 1, "},
+		"data of an absent version says the way":            {dataOf: "13\n", wantError: "was made by PostgreSQL 13, but this machine has only 17.2, 18beta1, 15.18 (Debian 15.18-0+deb12u1): install version 13, or delete the folder"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +88,7 @@ func TestChooseOpensExistingData(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := choose(installed, dir)
+			got, err := choose(t.Context(), installed, dir)
 			if tt.wantError != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantError) {
 					t.Fatalf("got %v, want an error with %q", err, tt.wantError)
@@ -101,13 +104,8 @@ func TestChooseOpensExistingData(t *testing.T) {
 
 func TestMissingServer(t *testing.T) {
 	t.Parallel()
-	const (
-		debian = "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n"
-		ubuntu = "ID=ubuntu\nID_LIKE=debian\n"
-		fedora = "ID=fedora\n"
-	)
 	tests := map[string]struct {
-		osRelease string
+		apt       bool
 		root      bool
 		aptFails  bool
 		installs  bool // whether apt-get brings the programs
@@ -115,42 +113,33 @@ func TestMissingServer(t *testing.T) {
 		wantError string
 	}{
 		"root on Debian gets it installed": {
-			osRelease: debian, root: true, installs: true,
-			wantRuns: []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
-		},
-		"root on Ubuntu gets it installed": {
-			osRelease: ubuntu, root: true, installs: true,
+			apt: true, root: true, installs: true,
 			wantRuns: []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
 		},
 		"apt-get's failure is told": {
-			osRelease: debian, root: true, aptFails: true,
+			apt: true, root: true, aptFails: true,
 			wantRuns: []string{"apt-get update"}, wantError: "install postgresql: no network",
 		},
 		"a package without programs is told": {
-			osRelease: debian, root: true,
+			apt: true, root: true,
 			wantRuns:  []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
 			wantError: "add their folder to PATH",
 		},
-		"an ordinary user on Debian is told the command":  {osRelease: debian, wantError: "sudo apt-get install postgresql"},
-		"root on Fedora is told the package":              {osRelease: fedora, root: true, wantError: "postgresql-server (Fedora)"},
-		"a system without os-release is told the package": {root: true, wantError: "postgresql@17 (Homebrew)"},
+		"an ordinary user on Debian is told the command": {apt: true, wantError: "sudo apt-get install postgresql"},
+		"root on Fedora is told the package":             {root: true, wantError: "postgresql-server (Fedora)"},
+		"an ordinary user elsewhere is told the package": {wantError: "postgresql@17 (Homebrew)"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			m := machine{
-				places:    []string{filepath.Join(dir, "lib/*/bin")},
-				root:      tt.root,
-				osRelease: filepath.Join(dir, "os-release"),
-				aptConf:   filepath.Join(dir, "createcluster.d"),
-				lock:      filepath.Join(dir, "lock"),
-				log:       t.Output(),
-			}
-			if tt.osRelease != "" {
-				if err := os.WriteFile(m.osRelease, []byte(tt.osRelease), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				places:  []string{filepath.Join(dir, "lib/*/bin")},
+				root:    tt.root,
+				apt:     tt.apt,
+				aptConf: filepath.Join(dir, "createcluster.d"),
+				lock:    filepath.Join(dir, "lock"),
+				log:     t.Output(),
 			}
 			dropIn := filepath.Join(m.aptConf, "relaypool.conf")
 			var runs []string
@@ -191,11 +180,8 @@ func TestProcessesAtOnceInstallOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := machine{
-		places: []string{filepath.Join(dir, "lib/*/bin")}, root: true, osRelease: filepath.Join(dir, "os-release"),
+		places: []string{filepath.Join(dir, "lib/*/bin")}, root: true, apt: true,
 		aptConf: filepath.Join(dir, "createcluster.d"), lock: filepath.Join(dir, "lock"), log: io.Discard,
-	}
-	if err := os.WriteFile(m.osRelease, []byte("ID=debian\n"), 0o600); err != nil {
-		t.Fatal(err)
 	}
 	var installs atomic.Int32
 	m.run = func(_ context.Context, _ io.Writer, _ string, args ...string) error {

@@ -11,37 +11,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/relaypool/relaypool/hack/filelock"
 )
 
-// errLocked begins lockDir's error about a folder that is taken.
-var errLocked = errors.New("another running process uses")
-
-// lockDir takes the folder for the life of this process. The kernel frees the
-// lock when its holder dies, so a held lock means a living run, and a server
-// on a folder whose lock we got is a leftover.
+// lockDir takes the folder for the life of this process: a held lock means a living
+// run, and a server on a folder whose lock we got is a leftover.
 func lockDir(dir string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock the state folder: %w", err)
+	lock, err := filelock.Try(filepath.Join(dir, "lock"))
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, fmt.Errorf("another running process uses the PostgreSQL data in %s: stop that one first, or name another folder: %w", dir, err)
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return file, nil
-	}
-	_ = file.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("%w the PostgreSQL data in %s: stop that one first, or name another folder", errLocked, dir)
-	}
-	return nil, fmt.Errorf("lock the state folder: %w", err)
-}
-
-// unlock frees the folder. Closing the file alone is not enough: a child that
-// another goroutine is just starting holds a copy of it until its exec.
-func unlock(file *os.File) error {
-	if err := errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close()); err != nil {
-		return fmt.Errorf("unlock the state folder: %w", err)
-	}
-	return nil
+	return lock, err
 }
 
 // stopLeftover stops a server that a killed run left on the cluster. A stale

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/hack/filelock"
 )
 
 const (
@@ -57,7 +59,7 @@ type Options struct {
 // Server is a running, or stopped and restartable, private PostgreSQL server.
 // Its methods, apart from URL, must not be called concurrently.
 type Server struct {
-	bin        binaries
+	bin        string // folder of initdb and postgres
 	account    *account
 	dir        string
 	socketDir  string
@@ -98,7 +100,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	s := &Server{account: acct, dir: dir, socketDir: socketDir(dir), fastUnsafe: opts.FastUnsafe, log: opts.Log}
-	if s.bin, err = choose(installed, s.clusterDir()); err != nil {
+	if s.bin, err = choose(ctx, installed, s.clusterDir()); err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	if err := s.start(ctx); err != nil {
@@ -173,7 +175,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		err = s.proc.stop(ctx)
 		s.proc = nil
 	}
-	err = errors.Join(err, unlock(s.lock))
+	err = errors.Join(err, filelock.Release(s.lock))
 	s.lock = nil
 	if err != nil {
 		return fmt.Errorf("stop postgres: %w", err)

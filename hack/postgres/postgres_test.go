@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/hack/filelock"
 )
 
 // parentVariable makes this test binary a process that starts a server on the
@@ -271,7 +273,7 @@ func TestStartStopsALeftoverServer(t *testing.T) {
 	first := start(t, Options{DataDir: dir})
 	keep(t, first)
 	// What a killed parent leaves where the kernel sends no parent-death signal.
-	if err := unlock(first.lock); err != nil {
+	if err := filelock.Release(first.lock); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer

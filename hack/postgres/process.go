@@ -48,7 +48,7 @@ func (s *Server) initialise(ctx context.Context) error {
 	if s.fastUnsafe {
 		args = append(args, "--no-sync")
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin.dir, "initdb"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), args...)
 	cmd.Dir = s.dir
 	cmd.Env = s.environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.account.credential()}
@@ -94,7 +94,7 @@ func (s *Server) launchOnce(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the server's log: %w", err)
 	}
-	cmd := exec.Command(filepath.Join(s.bin.dir, "postgres"), s.arguments()...) //nolint:noctx // it outlives the start's context; stop ends it
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), s.arguments()...) //nolint:noctx // it outlives the start's context; stop ends it
 	cmd.Dir = s.dir
 	cmd.Env = s.environment()
 	cmd.Stdout, cmd.Stderr = log, log

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/hack/filelock"
 )
 
 // maxSlots is how many runs of tests may be under way at once, each with an
@@ -41,16 +43,16 @@ func (s *Server) Slot(ctx context.Context, folder, database string) (address str
 			return "", nil, fmt.Errorf("make the folder of an address: %w", err)
 		}
 		lock, err := lockDir(slot)
-		if errors.Is(err, errLocked) {
+		if errors.Is(err, filelock.ErrHeld) {
 			continue
 		}
 		if err != nil {
 			return "", nil, err
 		}
 		if err := relink(s.socketDir, link); err != nil {
-			return "", nil, errors.Join(fmt.Errorf("link the server's socket: %w", err), unlock(lock))
+			return "", nil, errors.Join(fmt.Errorf("link the server's socket: %w", err), filelock.Release(lock))
 		}
-		return addressOf(link, database), func() error { return errors.Join(os.Remove(link), unlock(lock)) }, nil
+		return addressOf(link, database), func() error { return errors.Join(os.Remove(link), filelock.Release(lock)) }, nil
 	}
 	return s.URL(database), func() error { return nil }, nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/relaypool/relaypool/hack/filelock"
 )
 
 // TestURLVariable names the environment variable with the address of a server
@@ -55,6 +57,6 @@ func removeAbandoned(parent string, before time.Time) {
 		if pid, err := postmasterPid(filepath.Join(dir, "data")); err == nil && (pid == 0 || !serves(pid, filepath.Join(dir, "data"))) {
 			_ = os.RemoveAll(dir)
 		}
-		_ = unlock(lock)
+		_ = filelock.Release(lock)
 	}
 }

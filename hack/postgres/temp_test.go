@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/relaypool/relaypool/hack/filelock"
 )
 
 func TestStartTempLeavesNothing(t *testing.T) {
@@ -49,7 +51,7 @@ func TestRemoveAbandoned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = unlock(lock) })
+			t.Cleanup(func() { _ = filelock.Release(lock) })
 		}
 		if err := os.Chtimes(dir, now.Add(-tt.age), now.Add(-tt.age)); err != nil {
 			t.Fatal(err)

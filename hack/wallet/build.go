@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,14 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
-	"time"
+
+	"github.com/relaypool/relaypool/hack/filelock"
 )
 
-const (
-	modulePath = "github.com/relaypool/relaypool"
-	lockPoll   = 100 * time.Millisecond
-)
+const modulePath = "github.com/relaypool/relaypool"
 
 // build returns the circuit's program for the sources as they are, built unless the cache has it.
 func build(ctx context.Context, source, cache string, progress io.Writer) (string, error) {
@@ -92,24 +88,9 @@ func lock(ctx context.Context, folder string) (unlock func(), err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("make the circuit's cache folder: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	held, err := filelock.Wait(ctx, filepath.Join(folder, "lock"))
 	if err != nil {
-		return nil, fmt.Errorf("open the lock of the circuit's cache: %w", err)
+		return nil, fmt.Errorf("lock the circuit's cache: %w", err)
 	}
-	poll := time.NewTicker(lockPoll)
-	defer poll.Stop()
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil // closing releases it
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, errors.Join(fmt.Errorf("lock the circuit's cache: %w", err), f.Close())
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("wait for another process that builds the circuit: %w", ctx.Err()), f.Close())
-		case <-poll.C:
-		}
-	}
+	return func() { _ = filelock.Release(held) }, nil
 }
