@@ -273,3 +273,29 @@ func TestDrainTimingsAreTheContracts(t *testing.T) {
 		}
 	}
 }
+
+// A log line that the person on call searches for has to be one that is written.
+func TestLogLinesAreWritten(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	err := fs.WalkDir(os.DirFS(root), "relay", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(root, path))
+		source.Write(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile("`([a-z][a-z]+ [^`]+)`").FindAllStringSubmatch(read(t, "docs/reference/logs.md"), -1)
+	if len(lines) < 30 {
+		t.Fatalf("the page names %d log lines: nothing would be checked", len(lines))
+	}
+	for _, m := range lines {
+		if !strings.Contains(source.String(), `"`+m[1]) {
+			t.Errorf("docs/reference/logs.md names the log line %q, which nothing writes", m[1])
+		}
+	}
+}
