@@ -60,7 +60,7 @@ func (s *source) configuration(p product) v1.Config {
 	return v1.Config{Entrypoint: []string{"/" + p.name}, User: "65532:65532", WorkingDir: "/", Env: []string{searchPath}, Labels: map[string]string{
 		prefix + "title": p.title, prefix + "description": p.description, prefix + "licenses": p.license, prefix + "vendor": "relaypool",
 		prefix + "version": s.version, prefix + "revision": s.revision, prefix + "created": s.created.Format(time.RFC3339),
-		prefix + "source": repository, prefix + "documentation": repository + "/blob/main/docs/images.md",
+		prefix + "source": repository, prefix + "documentation": repository + "/blob/main/docs/guides/images.md",
 	}}
 }
 
