@@ -247,7 +247,7 @@ const (
 	// PayerIncoming: made for a rotation, and not yet used by the fleet.
 	PayerIncoming FeePayerState = "Incoming"
 	// PayerDraining: the fleet no longer uses it, and its funds are not swept yet.
-	PayerDraining FeePayerState = "draining"
+	PayerDraining FeePayerState = "Draining"
 	// PayerRetired: swept. Its Secret stays.
 	PayerRetired FeePayerState = "Retired"
 )
