@@ -33,7 +33,7 @@ const (
 	// that for one below it, which has to end within readTimeout.
 	maxRevision = 1000
 	maxBehind   = 200
-	// hurry divides the interval while a Secret is not what it must be: somebody is
+	// missingFactor divides the interval while a Secret is not what it must be: somebody is
 	// about to mend it.
 	missingFactor = 5
 	jitter        = 0.1

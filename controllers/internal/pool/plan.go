@@ -21,7 +21,7 @@ import (
 // sizes.
 const defaultReplicas = 2
 
-// hurried is the time between checks of the chain while a fee payer is short:
+// shortInterval is the time between checks of the chain while a fee payer is short:
 // somebody is about to fund it, and waits to see that it helped.
 const shortInterval = 15 * time.Second
 

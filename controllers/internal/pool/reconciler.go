@@ -353,7 +353,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 }
 
 const (
-	// calm is how often a pass is made when nothing asks for one.
+	// idleInterval is how often a pass is made when nothing asks for one.
 	idleInterval = 10 * time.Minute
 	// soonest keeps passes that follow each other from becoming a loop.
 	soonest = time.Second

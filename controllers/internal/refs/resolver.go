@@ -22,7 +22,7 @@ const (
 	// jitter is the part of the interval by which it varies, so that RelayPools
 	// that were made together are not read together for ever.
 	jitter = 0.1
-	// hurry divides the interval while something is missing: somebody is about to
+	// missingFactor divides the interval while something is missing: somebody is about to
 	// bring it.
 	missingFactor = 4
 	// parallel is how many objects of one RelayPool are read at once.

@@ -34,7 +34,7 @@ const (
 	defaultRenewBefore = 30 * 24 * time.Hour
 	defaultSettle      = 10 * time.Minute
 	defaultInterval    = time.Minute
-	// hurry is the interval while there is nothing to serve, or after an error.
+	// retryInterval is the interval while there is nothing to serve, or after an error.
 	retryInterval = 5 * time.Second
 	// jitter is the part by which an interval varies, so that replicas that were
 	// started together do not ask together.

@@ -79,7 +79,7 @@ func addressesOf(flag string, values []string) ([]solana.PublicKey, error) {
 // its ledger goes on without it.
 const ledgerPatience = time.Minute
 
-// sweepBooks bring the ledger of keys up to the chain. It implements sweep.Books.
+// sweepBooks bring the ledger of keys up to the chain. It implements sweep.AccountingReader.
 type sweepBooks struct {
 	ledger    *store.Ledger
 	endpoints *chain.Endpoints
@@ -88,7 +88,7 @@ type sweepBooks struct {
 	reconciler *spending.Reconciler // made once: it knows since when history is missing
 }
 
-// Complete implements sweep.Books.
+// Complete implements sweep.AccountingReader.
 func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (bool, error) {
 	if b.reconciler == nil {
 		reconciler, err := spending.NewReconciler(spending.ReconcilerOptions{

@@ -90,7 +90,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	began := e.now()
 	got, err := ask(e.background, e, query[ledger.Blockhash]{
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
-		do: func(ctx context.Context, at endpointAnswer) (ledger.Blockhash, error) {
+		do: func(ctx context.Context, at askedEndpoint) (ledger.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
 			if err == nil { // a slot that cannot be is no measure of the others' hashes
 				err = e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
@@ -120,7 +120,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 
 // check refuses a blockhash that is older than it should be: behind the slot that
 // any endpoint has told, or the same for too many slots.
-func (b *blockhashes) check(at endpointAnswer, h ledger.Blockhash, maxLag uint64) error {
+func (b *blockhashes) check(at askedEndpoint, h ledger.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seen := &b.first[at.index]
@@ -142,7 +142,7 @@ func older(h ledger.Blockhash, format string, args ...any) error {
 
 // lastValid gives the last block height at which a transaction that names the
 // blockhash can land, and refuses one that the chain cannot have.
-func (e *Endpoints) lastValid(ctx context.Context, at endpointAnswer, h ledger.Blockhash) (uint64, error) {
+func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h ledger.Blockhash) (uint64, error) {
 	if h.LastValidBlockHeight < hashLife || h.LastValidBlockHeight-hashLife > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
 			h.Slot, h.LastValidBlockHeight, h.Slot+hashLife)
@@ -191,7 +191,7 @@ func (e *Endpoints) possible(i int, h ledger.Blockhash, b block) error {
 // askHeights asks other endpoints for a block's height until one agrees with what is
 // known, and then, or when there is no other, the endpoint itself: what it says of
 // its newest block must not contradict its blockhash.
-func (e *Endpoints) askHeights(ctx context.Context, at endpointAnswer) error {
+func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == at.index })
 	for _, ep := range others {
 		permit, ok := ep.breaker.Try()
@@ -212,7 +212,7 @@ func (e *Endpoints) askHeights(ctx context.Context, at endpointAnswer) error {
 
 // newest reads an endpoint's newest confirmed block, and holds it against what is
 // known.
-func (e *Endpoints) newest(ctx context.Context, at endpointAnswer) (block, error) {
+func (e *Endpoints) newest(ctx context.Context, at askedEndpoint) (block, error) {
 	b, err := at.newest(ctx, ledger.Confirmed)
 	if err != nil {
 		return b, err

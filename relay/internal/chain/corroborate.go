@@ -195,7 +195,7 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 	others(ctx, e, query[slotted[[]*ledger.Status]]{
 		// Its slot may be a lie: that it says the same counts.
 		method: "getSignatureStatuses", urgency: outbound.Read,
-		do: func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Status], error) {
+		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Status], error) {
 			return pair(at.Statuses(ctx, wanted, true))
 		},
 	}, by, func(ep *endpoint, said slotted[[]*ledger.Status]) bool {

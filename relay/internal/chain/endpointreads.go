@@ -25,18 +25,18 @@ func pair[T any](value T, slot uint64, err error) (slotted[T], error) {
 }
 
 // current is a read of the newest state.
-func current[T any](method string, urgency outbound.Urgency, do func(context.Context, endpointAnswer) (slotted[T], error)) query[slotted[T]] {
+func current[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (slotted[T], error)) query[slotted[T]] {
 	return query[slotted[T]]{method: method, urgency: urgency, roles: []Role{RoleRead}, do: do, slot: slotOf[T]}
 }
 
 // past is a read of the history: an archive's first.
-func past[T any](method string, urgency outbound.Urgency, do func(context.Context, endpointAnswer) (T, error)) query[T] {
+func past[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (T, error)) query[T] {
 	return query[T]{method: method, urgency: urgency, roles: []Role{RoleArchive, RoleRead}, do: do}
 }
 
 // Slot reads the newest slot of the commitment.
 func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
-	q := current("getSlot", outbound.Read, func(ctx context.Context, at endpointAnswer) (slotted[uint64], error) {
+	q := current("getSlot", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[uint64], error) {
 		slot, err := at.Slot(ctx, commitment)
 		return slotted[uint64]{slot, slot}, err
 	})
@@ -50,11 +50,11 @@ func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uin
 // When it is a single one, such as the pool's tree, that does not exist, a second
 // endpoint is asked too, and believed if it knows it.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
-	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Account], error) {
+	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Account], error) {
 		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
 	})
 	q.unconfirmed = commitment != ledger.Confirmed
-	s, err := doubt(ctx, e, q, rereads[slotted[[]*ledger.Account]]{
+	s, err := doubt(ctx, e, q, secondOpinion[slotted[[]*ledger.Account]]{
 		about:  func(s slotted[[]*ledger.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },
 		again:  q.do,
 		settle: lessNothing(func(a *ledger.Account) bool { return a == nil }),
@@ -66,7 +66,7 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 // which is not before minContextSlot. An account that does not exist has 0; of
 // that, as for Balances, a second endpoint is asked.
 func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
-	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, at endpointAnswer) (slotted[[]uint64], error) {
+	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
 		lamports, slot, err := at.Balance(ctx, key, minContextSlot)
 		return slotted[[]uint64]{[]uint64{lamports}, slot}, err
 	})
@@ -81,13 +81,13 @@ func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContex
 // 0. A node that has lost an account says 0 too, so a second endpoint is asked
 // when there is one, and its answer taken if it knows of more accounts.
 func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
-	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, at endpointAnswer) (slotted[[]uint64], error) {
+	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, at askedEndpoint) (slotted[[]uint64], error) {
 		return pair(at.Balances(ctx, keys))
 	})
 }
 
-func (e *Endpoints) lamports(ctx context.Context, method string, do func(context.Context, endpointAnswer) (slotted[[]uint64], error)) ([]uint64, uint64, error) {
-	s, err := doubt(ctx, e, current(method, outbound.Read, do), rereads[slotted[[]uint64]]{
+func (e *Endpoints) lamports(ctx context.Context, method string, do func(context.Context, askedEndpoint) (slotted[[]uint64], error)) ([]uint64, uint64, error) {
+	s, err := doubt(ctx, e, current(method, outbound.Read, do), secondOpinion[slotted[[]uint64]]{
 		about:  func(s slotted[[]uint64]) bool { return slices.Contains(s.value, 0) },
 		again:  do,
 		settle: lessNothing(func(lamports uint64) bool { return lamports == 0 }),
@@ -122,7 +122,7 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	simulate := func(least uint64) query[ledger.Simulation] {
 		return query[ledger.Simulation]{
 			method: "simulateTransaction", urgency: outbound.Read, roles: []Role{RoleRead},
-			do: func(ctx context.Context, at endpointAnswer) (ledger.Simulation, error) {
+			do: func(ctx context.Context, at askedEndpoint) (ledger.Simulation, error) {
 				return at.Simulate(ctx, raw, replaceBlockhash, least)
 			},
 		}
@@ -165,7 +165,7 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	return ask(ctx, e, query[[]uint64]{
 		method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
-		do: func(ctx context.Context, at endpointAnswer) ([]uint64, error) { return at.PriorityFees(ctx, writable) },
+		do: func(ctx context.Context, at askedEndpoint) ([]uint64, error) { return at.PriorityFees(ctx, writable) },
 	})
 }
 
@@ -177,7 +177,7 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 	// The slot is a processed one, which says nothing of an endpoint's lag.
 	s, by, err := askWhom(ctx, e, query[slotted[[]*ledger.Status]]{
 		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*ledger.Status], unconfirmed: true,
-		do: func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Status], error) {
+		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Status], error) {
 			return pair(at.Statuses(ctx, signatures, false))
 		},
 	})
@@ -191,10 +191,10 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 // history first; see Client.SignaturesFor. When there is none, a second endpoint
 // is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	q := past("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) ([]ledger.SignatureInfo, error) {
+	q := past("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]ledger.SignatureInfo, error) {
 		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
-	return doubt(ctx, e, q, rereads[[]ledger.SignatureInfo]{
+	return doubt(ctx, e, q, secondOpinion[[]ledger.SignatureInfo]{
 		about:  func(of []ledger.SignatureInfo) bool { return len(of) == 0 },
 		again:  q.do,
 		settle: func(_, second []ledger.SignatureInfo) []ledger.SignatureInfo { return second },
@@ -204,7 +204,7 @@ func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey,
 // Blocks lists the slots from from to to, both included, that have a confirmed
 // block. The network bounds the range to 500 000 slots.
 func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
-	return ask(ctx, e, past("getBlocks", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) ([]uint64, error) {
+	return ask(ctx, e, past("getBlocks", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]uint64, error) {
 		return at.Blocks(ctx, from, to)
 	}))
 }
@@ -213,7 +213,7 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 // are passed over: it fails with ledger.ErrBlockPruned or ledger.ErrSlotSkipped
 // only when all that could be asked say so.
 func (e *Endpoints) Block(ctx context.Context, slot uint64) (*ledger.Block, error) {
-	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) (*ledger.Block, error) {
+	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*ledger.Block, error) {
 		return at.Block(ctx, slot)
 	}))
 }
@@ -222,7 +222,7 @@ func (e *Endpoints) Block(ctx context.Context, slot uint64) (*ledger.Block, erro
 // when no endpoint knows it as finalized. It fails when the transaction does
 // not name the account.
 func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
-	q := past("getTransaction", outbound.Upkeep, func(ctx context.Context, at endpointAnswer) (*ledger.Payment, error) {
+	q := past("getTransaction", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*ledger.Payment, error) {
 		return at.payment(ctx, signature, account)
 	})
 	q.unknown = isNil[ledger.Payment]
@@ -237,7 +237,7 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
 	}
-	q := past("getTransaction", outbound.Read, func(ctx context.Context, at endpointAnswer) (*ledger.Creation, error) {
+	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*ledger.Creation, error) {
 		return at.creation(ctx, pool, nullifier)
 	})
 	q.unknown = isNil[ledger.Creation]
@@ -268,7 +268,7 @@ func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("settlement needs a swap whose nullifier is not zero")
 	}
-	q := past("getTransaction", outbound.Read, func(ctx context.Context, at endpointAnswer) (*ledger.SwapEnd, error) {
+	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*ledger.SwapEnd, error) {
 		return at.settlement(ctx, swap, first, last)
 	})
 	q.unknown = isNil[ledger.SwapEnd]

@@ -19,16 +19,16 @@ const (
 	rounds     = 3
 	leastAsked = 3
 	// patience is how long a read waits for a breaker when all are open.
-	callPatience = time.Second
+	breakerWait = time.Second
 	// abandoned is the time from which a call whose caller ran out of time tells
 	// that the endpoint hangs.
-	contextEnded = time.Second
+	hangAfter = time.Second
 	// maxPause bounds what Retry-After may ask for.
 	maxPause = 30 * time.Second
 )
 
-// endpointAnswer is an endpoint while it is asked.
-type endpointAnswer struct {
+// askedEndpoint is an endpoint while it is asked.
+type askedEndpoint struct {
 	*Client
 	index int
 	// best is the newest slot that was known of any endpoint when the call began.
@@ -42,7 +42,7 @@ type query[T any] struct {
 	urgency outbound.Urgency
 	// roles are those that can answer, the preferred ones first.
 	roles []Role
-	do    func(context.Context, endpointAnswer) (T, error)
+	do    func(context.Context, askedEndpoint) (T, error)
 	// slot is the slot of the answer, which the chain must be able to have reached;
 	// nil when it tells none. unconfirmed says that it is a processed or a finalized
 	// one, which says nothing of how far the endpoint is behind.
@@ -56,7 +56,7 @@ type query[T any] struct {
 // ask goes through the endpoints, the best first, until one answers.
 func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	var none T
-	deadline := e.now().Add(callPatience)
+	deadline := e.now().Add(breakerWait)
 	var calls int
 	for round := 0; ; {
 		candidates := e.candidates(q.roles, q.method, q.urgency)
@@ -102,7 +102,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 // askWhom is ask, and tells who answered.
 func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
 	do := q.do
-	q.do = func(ctx context.Context, at endpointAnswer) (T, error) {
+	q.do = func(ctx context.Context, at askedEndpoint) (T, error) {
 		by = at.index
 		return do(ctx, at)
 	}
@@ -110,18 +110,18 @@ func askWhom[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int,
 	return v, by, err
 }
 
-// rereads say which answers may be those of a node that has lost its data, and
+// secondOpinion say which answers may be those of a node that has lost its data, and
 // what a second one makes of them.
-type rereads[T any] struct {
+type secondOpinion[T any] struct {
 	about func(T) bool
 	// again asks the second endpoint.
-	again  func(context.Context, endpointAnswer) (T, error)
+	again  func(context.Context, askedEndpoint) (T, error)
 	settle func(first, second T) T
 }
 
 // doubt is ask, but for a doubtful answer it asks a second endpoint too. One
 // that fails or takes its time is no harm: the first answer stands.
-func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d rereads[T]) (T, error) {
+func doubt[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
 	first, by, err := askWhom(ctx, e, q)
 	if err != nil || !d.about(first) {
 		return first, err
@@ -215,7 +215,7 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outb
 	defer cancel()
 	err := e.verify(limited, ep)
 	if err == nil {
-		v, err = q.do(limited, endpointAnswer{Client: ep.clients[q.urgency], index: ep.index, best: best})
+		v, err = q.do(limited, askedEndpoint{Client: ep.clients[q.urgency], index: ep.index, best: best})
 		err = ep.withEndpoint(err)
 	}
 	took := e.now().Sub(start)
@@ -305,7 +305,7 @@ func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, t
 func verdict(u *ledger.Unavailable, took time.Duration) outbound.Outcome {
 	switch u.Kind {
 	case ledger.KindCancelled:
-		if errors.Is(u.Err, context.DeadlineExceeded) && took >= contextEnded {
+		if errors.Is(u.Err, context.DeadlineExceeded) && took >= hangAfter {
 			return outbound.Bad
 		}
 		return outbound.NoOutcome

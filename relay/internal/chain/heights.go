@@ -17,12 +17,12 @@ const (
 	sayingAge = 30 * time.Second
 	// agreedAge is from when on the height that endpoints agree on is asked for again.
 	agreedAge = 5 * time.Second
-	// alone is for how long no second endpoint may bear anything out before one is
+	// aloneAfter is for how long no second endpoint may bear anything out before one is
 	// believed by itself: the others are away.
 	aloneAfter = time.Minute
 	// unwanted is from when on a second one counts as no longer wanted: what is held is
 	// looked up once a minute.
-	idleAfter = 90 * time.Second
+	unwantedAfter = 90 * time.Second
 	// hashSlotDoubt is by how many slots a blockhash may be newer than the endpoint
 	// said that gave it.
 	hashSlotDoubt = 32
@@ -230,7 +230,7 @@ func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
 		h.alone = time.Time{}
 		return true
 	}
-	if h.alone.IsZero() || now.Sub(h.wanted) > idleAfter {
+	if h.alone.IsZero() || now.Sub(h.wanted) > unwantedAfter {
 		h.alone = now
 	}
 	h.wanted = now

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// weight is that of the newest call in the averages.
+	// newestWeight is that of the newest call in the averages.
 	newestWeight = 0.2
-	// fade is the time in which what was measured loses half of its weight: an
+	// averageHalfLife is the time in which what was measured loses half of its weight: an
 	// endpoint that was slow or failing is tried again after a while.
 	averageHalfLife = 10 * time.Second
-	// penalty is what a call that fails costs: about the time of asking again elsewhere.
+	// failurePenalty is what a call that fails costs: about the time of asking again elsewhere.
 	failurePenalty = 2 * time.Second
-	// step is the difference that matters: what costs less is alike, and so is
+	// latencyStep is the difference that matters: what costs less is alike, and so is
 	// what is within a factor of two, so that reads stay with the endpoint that was
 	// configured first instead of jumping between nodes at slightly different slots.
 	latencyStep = 25 * time.Millisecond

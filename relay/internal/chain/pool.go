@@ -293,8 +293,8 @@ func (p *PoolReader) note(s ledger.Snapshot, data []byte) ledger.Snapshot {
 	return s
 }
 
-// rejectAccount is of an account that is not laid out as the profile says.
-func (p *PoolReader) rejectAccount(err error) error {
+// malformedAccount is of an account that is not laid out as the profile says.
+func (p *PoolReader) malformedAccount(err error) error {
 	return refusal.New(refusal.PoolNotInitialised,
 		"the pool's merkle_tree account %s is not laid out as profile %s says: the relay's operator has to check the profile", p.pool.MerkleTree, p.pool.Profile.Name).
 		Retry(retryPool).Because(err)

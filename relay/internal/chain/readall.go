@@ -40,7 +40,7 @@ type AccountAt struct {
 // breaker leaves none out: sends that failed may have opened it, and the one endpoint that
 // is left may be behind.
 func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
-	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at endpointAnswer) (slotted[[]*ledger.Account], error) {
+	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Account], error) {
 		return pair(at.Accounts(ctx, []solana.PublicKey{key}, ledger.Confirmed, 0))
 	})
 	var mu sync.Mutex
@@ -221,7 +221,7 @@ func (p *PoolReader) parse(a *ledger.Account, slot uint64, at time.Time) (ledger
 	}
 	tree, err := p.pool.Profile.ParseTree(a.Data)
 	if err != nil {
-		return ledger.Snapshot{}, p.rejectAccount(err)
+		return ledger.Snapshot{}, p.malformedAccount(err)
 	}
 	return ledger.Snapshot{Tree: tree, Slot: slot, At: at, Checked: tree.SelfCheck() == nil}, nil
 }

@@ -44,7 +44,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	// What it answers is in the judgement; nobody waits for it.
 	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
 		method: "getSlot", urgency: outbound.Upkeep,
-		do:   func(ctx context.Context, at endpointAnswer) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
+		do:   func(ctx context.Context, at askedEndpoint) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
 		slot: func(slot uint64) uint64 { return slot },
 	}, 1)
 }

@@ -21,7 +21,7 @@ import (
 // Whoever lies, loses its history, or is ahead of the chain, must not make the relay
 // think that something landed, or that nothing did.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at endpointAnswer) (ledger.Look, error) {
+	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (ledger.Look, error) {
 		return e.search(ctx, at, signatures)
 	})
 	q.slot, q.unconfirmed = func(l ledger.Look) uint64 { return l.Slot }, true
@@ -88,7 +88,7 @@ type witness struct {
 // witnesses is Search at further endpoints.
 func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
 	const method = "getSignatureStatuses"
-	return query[witness]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at endpointAnswer) (witness, error) {
+	return query[witness]{method: method, urgency: outbound.Read, do: func(ctx context.Context, at askedEndpoint) (witness, error) {
 		look, err := e.search(ctx, at, signatures)
 		switch {
 		case err == nil:
@@ -103,7 +103,7 @@ func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
 }
 
 // search is Search at one endpoint.
-func (e *Endpoints) search(ctx context.Context, at endpointAnswer, signatures []solana.Signature) (ledger.Look, error) {
+func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []solana.Signature) (ledger.Look, error) {
 	final, err := at.newest(ctx, ledger.Finalized)
 	if err == nil {
 		err = e.plausible(at.index, final)

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// recently is how long an answer says where its endpoint is, and how long the
+	// answerMaxAge is how long an answer says where its endpoint is, and how long the
 	// clock says where the chain must be after nobody was there.
 	answerMaxAge = 30 * time.Second
 	// leeway is by how many slots an answer may be ahead of where the clock says
@@ -17,9 +17,9 @@ const (
 	// over at least rateOver; until then it may be mostRate, that of a local chain.
 	firstRate, mostRate = 5.0, 50.0
 	rateOver            = 2 * time.Second
-	// aWhile is for how long an only endpoint has to keep to a slot that the clock
+	// jumpAcceptedAfter is for how long an only endpoint has to keep to a slot that the clock
 	// says is not possible.
-	agreementMaxAge = 2 * time.Second
+	jumpAcceptedAfter = 2 * time.Second
 )
 
 // slotAgreement is the newest confirmed slot of a chain that several endpoints tell of,
@@ -216,7 +216,7 @@ func (f *slotAgreement) agreed(i int, slot float64, now time.Time) (other float6
 		if p.saidAt.IsZero() || now.Sub(p.saidAt) > answerMaxAge {
 			continue
 		}
-		if j == i && (len(f.all) > 1 || slot < float64(p.high)-f.near || p.refused && now.Sub(p.saidAt) < agreementMaxAge) {
+		if j == i && (len(f.all) > 1 || slot < float64(p.high)-f.near || p.refused && now.Sub(p.saidAt) < jumpAcceptedAfter) {
 			continue
 		}
 		if f.follows(&p, slot, now) {

@@ -91,7 +91,7 @@ func (f *Follower) pass(ctx context.Context) error {
 	if l, err = f.advance(ctx, pos, snap); err != nil {
 		return err
 	}
-	if l.verdict == wrong || f.reportStuck(l) {
+	if l.verdict == wrong || f.isStuck(l) {
 		if err := f.rewind(ctx, l.pos, l.snap); err != nil {
 			return err
 		}
@@ -156,10 +156,10 @@ func (f *Follower) applyVerdict(ctx context.Context, l look) error {
 	}
 }
 
-// reportStuck reports whether what was read is right, but its end does not come. An
+// isStuck reports whether what was read is right, but its end does not come. An
 // endpoint's list of transactions trails its accounts by moments, which is no
 // trouble.
-func (f *Follower) reportStuck(l look) bool {
+func (f *Follower) isStuck(l look) bool {
 	if l.verdict != confirmed || l.pos.Leaves >= l.known {
 		f.stuckSince = time.Time{}
 		return false
@@ -209,7 +209,7 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap ledger.Snapsho
 		if err != nil {
 			return fmt.Errorf("find the start of the RPC's history: %w", err)
 		}
-		slot = min(slot, max(rewindTo(slot, f.strikes), first-min(first, 1)))
+		slot = min(slot, max(rewindSlot(slot, f.strikes), first-min(first, 1)))
 	}
 	if slot >= pos.Slot {
 		return f.rest(fmt.Errorf("%w: read %d of %d leaves", errShort, pos.Leaves, snap.Tree.NextIndex))
@@ -219,8 +219,8 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap ledger.Snapsho
 	return f.Store.Rewind(ctx, pos, slot)
 }
 
-// rewindTo is the slot from which the given strike reads again.
-func rewindTo(slot uint64, strike int) uint64 {
+// rewindSlot is the slot from which the given strike reads again.
+func rewindSlot(slot uint64, strike int) uint64 {
 	depth := uint64(firstDepth)
 	for n := 2; n < strike && depth < slot; n++ {
 		depth *= depthGrowth

@@ -49,19 +49,19 @@ func TestRewindsGoEverDeeper(t *testing.T) {
 	const newest = 400_000_000 // slots of a real cluster
 	var before uint64 = newest
 	for strike := 1; strike <= 8; strike++ {
-		slot := rewindTo(newest, strike)
+		slot := rewindSlot(newest, strike)
 		if slot > before {
 			t.Errorf("strike %d goes back to slot %d, the one before to %d", strike, slot, before)
 		}
 		before = slot
 	}
-	if first := rewindTo(newest, 1); first != newest-firstDepth {
+	if first := rewindSlot(newest, 1); first != newest-firstDepth {
 		t.Errorf("the first rewind goes back %d slots, want %d", newest-first, firstDepth)
 	}
 	if before != 0 {
 		t.Errorf("the eighth goes back to slot %d, want the beginning", before)
 	}
-	if got := rewindTo(100, 1); got != 0 {
+	if got := rewindSlot(100, 1); got != 0 {
 		t.Errorf("from slot 100 it goes to %d, want 0", got)
 	}
 }
@@ -88,12 +88,12 @@ func TestAnEndThatDoesNotComeIsWaitedForFromWhereItStands(t *testing.T) {
 		{"and stands there for longer again", behind(6), listPatience + 1, true},
 	} {
 		now = now.Add(step.after)
-		if got := f.reportStuck(step.look); got != step.want {
+		if got := f.isStuck(step.look); got != step.want {
 			t.Errorf("%s: stuck is %t, want %t", step.what, got, step.want)
 		}
 	}
 	f.strikes, f.stuckSince = 1, time.Time{}
-	if !f.reportStuck(behind(5)) {
+	if !f.isStuck(behind(5)) {
 		t.Error("what a rewind did not help is waited for once more")
 	}
 }

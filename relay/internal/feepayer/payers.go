@@ -127,7 +127,7 @@ func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 
 // Pick chooses who pays for an attempt that costs at most lamports, fees and
 // rent together, and counts it as in flight with that cost reserved until
-// Settle. Of those that can pay it and hold the minimum, it takes the one with
+// Release. Of those that can pay it and hold the minimum, it takes the one with
 // the least in flight, then the one that holds most: writable accounts bound
 // how much runs at once on the chain too.
 //
@@ -197,13 +197,13 @@ func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 		return
 	}
 	opened, lamports := a.breaker.refused(p.now(), a.lamports), a.lamports
-	turned := p.recordResult()
+	turned := p.overallTransition()
 	p.mu.Unlock()
 	if opened {
 		p.log.Warn("fee payer refused by the chain is not used", "payer", key, "lamports", lamports, "error", err)
 		p.readSoon()
 	}
-	p.logResult(turned)
+	p.logTransition(turned)
 }
 
 // MarkWorking tells that the chain took the key as a payer.
@@ -211,12 +211,12 @@ func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.mu.Lock()
 	a := p.byKey[key]
 	closed := a != nil && a.breaker.worked()
-	turned := p.recordResult()
+	turned := p.overallTransition()
 	p.mu.Unlock()
 	if closed {
 		p.log.Info("fee payer refused by the chain is used again", "payer", key)
 	}
-	p.logResult(turned)
+	p.logTransition(turned)
 }
 
 // State is why a payer is used or not.

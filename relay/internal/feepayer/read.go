@@ -122,7 +122,7 @@ func (p *Payers) readOnce(ctx context.Context) (doubt bool, err error) {
 	if err == nil {
 		doubt, changes = p.learn(lamports, slot, began)
 	}
-	turned := p.recordResult()
+	turned := p.overallTransition()
 	p.mu.Unlock()
 	switch {
 	case changed && err != nil:
@@ -133,7 +133,7 @@ func (p *Payers) readOnce(ctx context.Context) (doubt bool, err error) {
 	for _, c := range changes {
 		p.logChange(c)
 	}
-	p.logResult(turned)
+	p.logTransition(turned)
 	return doubt, err
 }
 
@@ -184,9 +184,9 @@ const (
 	revived
 )
 
-// recordResult looks at the payers as a whole, under the lock. Before the first reading
+// overallTransition looks at the payers as a whole, under the lock. Before the first reading
 // they are neither.
-func (p *Payers) recordResult() transition {
+func (p *Payers) overallTransition() transition {
 	known := false
 	for _, a := range p.accounts {
 		known = known || a.known
@@ -205,9 +205,9 @@ func (p *Payers) recordResult() transition {
 	return same
 }
 
-// logResult says a turn once, to the log and to whoever has held work. Called
+// logTransition logs a transition once, to the log and to whoever has held work. Called
 // without the lock.
-func (p *Payers) logResult(t transition) {
+func (p *Payers) logTransition(t transition) {
 	switch t {
 	case exhausted:
 		p.log.Error("no usable fee payer; new work is refused and started work waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)

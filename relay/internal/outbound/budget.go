@@ -85,7 +85,7 @@ func (b *Budget) Wait(ctx context.Context, u Urgency, most time.Duration) error 
 		deadline = d
 	}
 	if u == FirstSend {
-		return b.queued(ctx, deadline)
+		return b.reserveAndWait(ctx, deadline)
 	}
 	for {
 		wait := b.try(u)
@@ -101,8 +101,8 @@ func (b *Budget) Wait(ctx context.Context, u Urgency, most time.Duration) error 
 	}
 }
 
-// queued takes a request of the future, and waits until it is there.
-func (b *Budget) queued(ctx context.Context, deadline time.Time) error {
+// reserveAndWait takes a request of the future, and waits until it is there.
+func (b *Budget) reserveAndWait(ctx context.Context, deadline time.Time) error {
 	if b.limiter == nil {
 		return ctx.Err()
 	}

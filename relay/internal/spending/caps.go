@@ -20,7 +20,7 @@ const (
 	sumAge = 2 * time.Second
 	// settling is how long an attempt that was allowed may take to be recorded: a
 	// sum read sooner does not show it.
-	spendDelay = 500 * time.Millisecond
+	recordDelay = 500 * time.Millisecond
 	// readTimeout ends a read that hangs: all the others wait for it.
 	readTimeout = 5 * time.Second
 
@@ -207,7 +207,7 @@ func (c *Caps) sumUp(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	c.read = began
-	kept := slices.DeleteFunc(c.own, func(a allowance) bool { return a.at.Before(began.Add(-spendDelay)) })
+	kept := slices.DeleteFunc(c.own, func(a allowance) bool { return a.at.Before(began.Add(-recordDelay)) })
 	c.own = nil
 	var lifted []spendCap
 	for _, s := range c.caps {

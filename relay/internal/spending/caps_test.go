@@ -168,9 +168,9 @@ func TestWhatThisProcessSpendsCountsAtOnceAndOnce(t *testing.T) {
 		allow(t, c, false, 40) // counted once
 		time.Sleep(sumAge)
 		allow(t, c, false, 10)
-		time.Sleep(sumAge - spendDelay/2)
+		time.Sleep(sumAge - recordDelay/2)
 		allow(t, c, false, 30) // recorded late: the next sum must not forget it
-		time.Sleep(spendDelay / 2)
+		time.Sleep(recordDelay / 2)
 		wantReached(t, c.Allow(t.Context(), false, 11), "hour")
 		if s.reads != 4 {
 			t.Errorf("%d reads, want 4", s.reads)

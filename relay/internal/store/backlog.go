@@ -27,14 +27,14 @@ const (
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
 	// stalling are the reasons for which some wait while others go on.
-	doesNotDelay = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + submission.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
+	waitsAlone = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + submission.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at
 	// the limit. What waits for days drives no root out of the ring meanwhile, and
 	// would keep the pool busy for as long; what is proven against a root that has
 	// left the ring never will.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
-		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + doesNotDelay + `
+		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + waitsAlone + `
 		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
 )
 

@@ -66,8 +66,9 @@ type EngineOptions struct {
 	Concurrency int
 	Timing      Timing
 	Price       PriceRule
-	// Settler carries swaps on, Settlements at once in places of their own. Nil when
-	// this relay has no router: another process's settlements are then not taken up.
+	// SwapPlanner carries swaps on, SwapConcurrency of them
+	// at once, with a capacity of their own. Nil when this relay has no router: another
+	// process's second legs are then not claimed.
 	SwapPlanner     SwapPlanner
 	SwapConcurrency int
 	// Table is the relay's own lookup table; nil for legacy transactions.
@@ -95,7 +96,7 @@ type Engine struct {
 	mayClaimMore atomic.Bool
 	// orphaned are leases that the last audit did not know of.
 	orphaned map[Lease]bool
-	// nudged brings the next claim forward; waking the news to other processes.
+	// claimSoon brings the next claim forward; othersNeeded has other processes told.
 	claimSoon, othersNeeded chan struct{}
 	// highestTreeSlot is the newest slot at which the tree was seen to change; treeSlotChanged signals it.
 	highestTreeSlot atomic.Uint64
@@ -142,7 +143,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 // ReserveCapacity gives a place for a submission about to be accepted, so that it is
 // this process's from its commit on. It is false when there is none, or when
 // others wait for one: the row then waits with them, and the most urgent goes
-// first. Begin or Cancel ends the reservation.
+// first. Start or CancelReservation ends it.
 func (e *Engine) ReserveCapacity() bool {
 	return e.stopping.Err() == nil && e.paused.reason() == "" && !e.mayClaimMore.Load() && e.capacity.acquire(1) == 1
 }

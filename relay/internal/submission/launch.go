@@ -70,7 +70,7 @@ func (e *Engine) launch(ctx context.Context, c *Claimed, p *progress, d *Draft) 
 		return false, err
 	}
 	a.SecondLegCost = ahead
-	end = e.Payers.Release // an error may have lost the answer alone: an heir then sends it
+	end = e.Payers.Release // an error may have lost the answer alone: a new owner then sends it
 	if err := e.Store.RecordAttempt(ctx, c.Lease(), *a); err != nil {
 		return false, err
 	}

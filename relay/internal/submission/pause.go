@@ -218,10 +218,10 @@ func (e *Engine) tryResume(ctx context.Context) {
 	default:
 		return
 	}
-	switch deaf := e.submitOutage(); {
+	switch outage := e.submitOutage(); {
 	case err != nil:
-	case deaf != nil: // the reason is gone, and there is another
-		e.pauseQueue(ctx, HoldChain, deaf)
+	case outage != nil: // the reason is gone, and there is another
+		e.pauseQueue(ctx, HoldChain, outage)
 	default:
 		e.resumeQueue(ctx)
 	}

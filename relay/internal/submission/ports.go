@@ -56,7 +56,7 @@ type FeePayers interface {
 	// Ready refuses when no payer could spend lamports.
 	Ready(ctx context.Context, lamports uint64) error
 	// Pick chooses the payer of a transaction that costs lamports, and reserves
-	// them until Settle. What ends work that was begun may be paid from the balance
+	// them until Release. What ends work that was begun may be paid from the balance
 	// that the payers keep for it.
 	Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error)
 	// Release ends a reservation: the transaction landed or died. Cancel ends one of
@@ -64,10 +64,10 @@ type FeePayers interface {
 	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
 	// MarkRefused tells that the chain did not take the payer for its want of
-	// lamports; Worked that a transaction of it landed.
+	// lamports; MarkWorking that a transaction of it landed.
 	MarkRefused(payer solana.PublicKey, cause error)
 	MarkWorking(payer solana.PublicKey)
-	// Keys are all payers; Ours reports whether a key is one of them.
+	// Keys are all payers; Owns reports whether a key is one of them.
 	Keys() []solana.PublicKey
 	Owns(key solana.PublicKey) bool
 }

@@ -18,7 +18,7 @@ const (
 	// maxPaidFailures is how often a submission may fail on the chain, each time for the
 	// network's fee, although it was simulated without a fault a moment before.
 	maxPaidFailures = 8
-	// promptly is how many of these failures are tried again at once. Each one more
+	// immediateRetries is how many of these failures are tried again at once. Each one more
 	// doubles the rest since the last signature, from firstRetryDelay to maxRetryDelay.
 	immediateRetries               = 2
 	firstRetryDelay, maxRetryDelay = 30 * time.Second, 8 * time.Minute

@@ -82,7 +82,7 @@ type Worker struct {
 
 // Store is the durable half of the engine. Errors of a lost connection are the
 // refusal database_unavailable; a write under a lease that is no longer held
-// is ErrLeaseLost and changes nothing. Which write a state allows is Next's to say.
+// is ErrLeaseLost and changes nothing. Which write a state allows is said by Next.
 //
 // A process holds its leases as long as it beats: one row a process is renewed,
 // however many submissions it holds. Whoever finds a process that stopped
@@ -107,7 +107,7 @@ type Store interface {
 	// for a spend cap or because the chain keeps failing them, while others go on. It stops counting at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
-	// RecordTreeSlot tells the fleet that the pool's tree was seen to change at slot; Seen is
+	// RecordTreeSlot tells the fleet that the pool's tree was seen to change at slot; HighestTreeSlot is
 	// the newest slot that any process told of, 0 when none did.
 	RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error
 	HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
@@ -150,7 +150,7 @@ type Store interface {
 	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
 	// PhaseQuoted.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
-	// MarkAttemptRejected notes that preflight refused an attempt for good: no heir sends it again.
+	// MarkAttemptRejected notes that preflight refused an attempt for good: no new owner sends it again.
 	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
 	// MarkAttemptsDead marks attempts that can no longer land, and takes their cost
 	// back but for what they paid: landed ones that failed paid their fee.

@@ -13,16 +13,16 @@ import (
 // the engine does, under the rules that hold for every attempt.
 type SwapPlanner interface {
 	// Next says what to do with a settlement of which no earlier attempt can land
-	// any more, by what the chain shows at floor or later. Its error is a *Wait
+	// any more, by what the chain shows at floor or later. Its error is a *Deferral
 	// when there is nothing to do yet, or the chain's. Phase and Timeout of the
 	// order are set with an error too, if the chain has shown them.
 	Next(ctx context.Context, c *Claimed, floor uint64) (SwapOrder, error)
-	// Rejected says what follows from a draft that would fail: the *Wait to put the
+	// Rejected says what follows from a draft that would fail: the *Deferral to put the
 	// settlement off with.
 	Rejected(ctx context.Context, c *Claimed, d *Draft, failure *shieldpool.TransactionError) error
 }
 
-// SwapOrder is what a Settler wants done. Either Draft or Settled is set.
+// SwapOrder is what a SwapPlanner wants done. Either Draft or Ended is set.
 type SwapOrder struct {
 	// Phase and Timeout are what the chain shows.
 	Phase   Phase

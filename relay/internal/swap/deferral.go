@@ -97,7 +97,7 @@ func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 // maxLeft keeps slots from overflowing a duration; no wait is nearly as long.
 const maxLeft = 1 << 20
 
-// deferral makes the *submission.Wait of a round, and counts it.
+// deferral makes the *submission.Deferral of a round, and counts it.
 func (s *Planner) deferral(r *round, reason string, cause error) *submission.Deferral {
 	return s.deferFor(r, reason, cause, maxWait)
 }

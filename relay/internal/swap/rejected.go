@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Rejected implements submission.Settler: it says for how long a draft that would
+// Rejected implements submission.SwapPlanner: it says for how long a draft that would
 // fail is put off, and remembers what to try otherwise.
 func (s *Planner) Rejected(_ context.Context, c *submission.Claimed, d *submission.Draft, failure *shieldpool.TransactionError) error {
 	if c.Swap == nil || d == nil || failure == nil {

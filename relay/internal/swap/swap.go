@@ -53,11 +53,11 @@ type Observer interface {
 	// SwapDeferred counts a swap put off, by one of Reasons.
 	SwapDeferred(reason string)
 	// RouteRejected counts instructions that are not fit to be signed, by one of
-	// HostileWhats. What the router's client refuses, it counts itself.
+	// RejectedReasons. What the router's client refuses, it counts itself.
 	RouteRejected(what string)
 }
 
-// Options configure a Saga. All but Table are required.
+// Options configure a Planner. All but Table are required.
 type Options struct {
 	Chain  Chain
 	Router Router
@@ -75,7 +75,7 @@ type Options struct {
 	Now         func() time.Time
 }
 
-// Planner carries swaps on. It implements submission.Settler, and is safe for
+// Planner carries swaps on. It implements submission.SwapPlanner, and is safe for
 // concurrent use.
 type Planner struct {
 	chain    Chain
@@ -133,7 +133,7 @@ type round struct {
 	offer *Quote
 }
 
-// Next implements submission.Settler. Its waits are for one of Reasons; phase and
+// Next implements submission.SwapPlanner. Its waits are for one of Reasons; phase and
 // timeout are set with them too, while the chain shows the swap state.
 func (s *Planner) Next(ctx context.Context, c *submission.Claimed, floor uint64) (submission.SwapOrder, error) {
 	r, err := s.observe(ctx, c, floor)

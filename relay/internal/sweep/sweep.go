@@ -149,7 +149,7 @@ const (
 	defaultRebroadcast = 2 * time.Second
 )
 
-// Options configure a Sweeper. Chain, Store, Books, Log and Now are needed.
+// Options configure a Sweeper. Chain, Store, Accounting, Log and Now are needed.
 type Options struct {
 	Chain      Chain
 	Store      Store

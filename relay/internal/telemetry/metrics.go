@@ -261,7 +261,7 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 }
 
 // RouteRejected implements router.Observer, and counts what is found hostile
-// later: what is one of swap.HostileWhats.
+// later: what is one of swap.RejectedReasons.
 func (m *Metrics) RouteRejected(what string) { m.routerHostile.WithLabelValues(what).Inc() }
 
 // The outcomes of a run of upkeep.
