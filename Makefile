@@ -85,7 +85,6 @@ chart: ## Write what is generated of the Helm chart anew, and package it into bi
 .PHONY: generate
 generate: ## Write the generated code anew.
 	go generate ./...
-	cd hack/monitoring && go generate ./...
 	cd hack/chart && go generate ./...
 
 .PHONY: verify
@@ -101,21 +100,20 @@ fuzz: ## Run each fuzz target of every package for FUZZTIME (1m).
 .PHONY: bench
 bench: ## Measure cryptography, relay and operator, some 30 minutes; ARGS='-only relay' for a part, ARGS=-h for more.
 	go build -buildvcs=false -o bin/bench/throughput ./hack/throughput
-	go build -buildvcs=false -o bin/bench/apibench ./hack/apibench
-	go build -trimpath -o bin/operator ./controllers/cmd/operator
 	bin/bench/throughput $(ARGS)
 
 # KUBECONFIG leads to a cluster of which everything of relaypool is deleted, and
 # LOAD_IMAGE makes an image archive known to its nodes: kind load image-archive.
 .PHONY: e2e
 e2e: ## Test on a real cluster, with KUBECONFIG and LOAD_IMAGE; ARGS=-h for more (docs/engineering/e2e.md).
-	go build -buildvcs=false -o bin/e2e/e2e ./hack/e2e
+	@mkdir -p bin/e2e
 	@echo 'Helm takes some minutes to build when the cache of Go lacks it'
-	helm=$$(go tool -modfile=hack/tools/helm/go.mod -n helm) && bin/e2e/e2e -helm "$$helm" $(ARGS)
+	set -o pipefail; helm=$$(go tool -modfile=hack/tools/helm/go.mod -n helm) && \
+	  go test -tags e2e -run '^TestE2E$$' -v -count 1 -timeout 0 ./hack/e2e -args -helm "$$helm" $(ARGS) | tee -i bin/e2e/report.txt
 
 .PHONY: pictures
 pictures: ## Draw the dashboards in docs/ anew, from a fleet that is run for four minutes.
-	cd hack/monitoring && go run . -root ../.. -pictures $(ARGS)
+	cd hack/monitoring && go test -count=1 -timeout 30m -run '^TestARealFleetIsOnTheDashboards$$' -v . -pictures -duration 4m -rate 5 $(ARGS)
 
 .PHONY: clean
 clean: ## Delete what build, run and demo left in this folder.

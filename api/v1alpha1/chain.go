@@ -2,17 +2,30 @@ package v1alpha1
 
 // Role is what an RPC endpoint is asked for.
 //
-// +kubebuilder:validation:Enum=read;submit;archive
+// +kubebuilder:validation:Enum=Read;Submit;Archive
 type Role string
 
 // The roles.
 const (
 	// RoleRead is asked for accounts, blockhashes and statuses.
-	RoleRead Role = "read"
+	RoleRead Role = "Read"
 	// RoleSubmit is sent transactions.
-	RoleSubmit Role = "submit"
+	RoleSubmit Role = "Submit"
 	// RoleArchive is asked first for what may be old: blocks and histories.
-	RoleArchive Role = "archive"
+	RoleArchive Role = "Archive"
+)
+
+// Commitment is a level of the chain's commitment.
+//
+// +kubebuilder:validation:Enum=Confirmed;Finalized
+type Commitment string
+
+// The levels.
+const (
+	// CommitmentConfirmed: most of the stake has voted for the block.
+	CommitmentConfirmed Commitment = "Confirmed"
+	// CommitmentFinalized: the block can no longer be dropped.
+	CommitmentFinalized Commitment = "Finalized"
 )
 
 // Solana says how the chain is reached.
@@ -30,16 +43,15 @@ type Solana struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'read'))",message="no endpoint has the role read: give it to at least one, or leave roles out for all three"
-	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'submit'))",message="no endpoint has the role submit: give it to at least one, or leave roles out for all three"
+	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'Read'))",message="no endpoint has the role Read: give it to at least one, or leave roles out for all three"
+	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'Submit'))",message="no endpoint has the role Submit: give it to at least one, or leave roles out for all three"
 	Endpoints []Endpoint `json:"endpoints"`
-	// Commitment is the level at which the operator reads the pool: confirmed or
-	// finalized. Relays follow each transaction from confirmed to finalized in any
-	// case. Default: confirmed.
+	// Commitment is the level at which the operator reads the pool: Confirmed or
+	// Finalized. Relays follow each transaction from confirmed to finalized in any
+	// case. Default: Confirmed.
 	// +optional
-	// +kubebuilder:default=confirmed
-	// +kubebuilder:validation:Enum=confirmed;finalized
-	Commitment string `json:"commitment,omitempty"`
+	// +kubebuilder:default=Confirmed
+	Commitment Commitment `json:"commitment,omitempty"`
 	// PriorityFee is what is paid beyond the signature's fee, so that transactions
 	// land when blocks are full.
 	// +optional
@@ -60,9 +72,9 @@ type Solana struct {
 
 // Endpoint is one RPC server.
 //
-// +kubebuilder:validation:ExactlyOneOf=url;urlFrom
+// +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: notifications find the address of ws or wss by themselves"
-// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef"
 type Endpoint struct {
 	// Name is the endpoint's in logs, metrics and conditions, which never show its
 	// URL: lower-case letters, digits and dashes. Example: paid
@@ -71,22 +83,22 @@ type Endpoint struct {
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
 	// URL is the server's, when it holds no credentials. Default: none; either url
-	// or urlFrom is set. Example: https://api.mainnet-beta.solana.com
+	// or urlSecretRef is set. Example: https://api.mainnet-beta.solana.com
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// URLFrom is the Secret of a URL that holds credentials. Default: none; either
-	// url or urlFrom is set.
+	// URLSecretRef is the Secret of a URL that holds credentials. Default: none;
+	// either url or urlSecretRef is set.
 	// +optional
-	URLFrom *SecretKey `json:"urlFrom,omitempty"`
+	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
 	// WebSocket says whether notifications are subscribed to, at the same address
 	// by ws or wss: Enabled or Disabled. Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	WebSocket string `json:"webSocket,omitempty"`
-	// Roles are what the endpoint is asked for: read, submit, archive (blocks and
-	// histories of long ago). Default: all three. Example: [read, submit]
+	// Roles are what the endpoint is asked for: Read, Submit, Archive (blocks and
+	// histories of long ago). Default: all three. Example: [Read, Submit]
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -102,7 +114,7 @@ type Endpoint struct {
 
 // PriorityFee is paid by the compute unit, in micro-lamports.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.floor) || !has(self.cap) || self.floor <= self.cap",message="priorityFee.floor is above priorityFee.cap: lower the floor or raise the cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.floorMicroLamports) || !has(self.capMicroLamports) || self.floorMicroLamports <= self.capMicroLamports",message="priorityFee.floorMicroLamports is above priorityFee.capMicroLamports: lower the floor or raise the cap"
 type PriorityFee struct {
 	// Percentile of recent fees to pay, from 0 to 100. Default: 50.
 	// +optional
@@ -110,25 +122,26 @@ type PriorityFee struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percentile *int32 `json:"percentile,omitempty"`
-	// Floor is the least, in micro-lamports a compute unit. Default: 0.
+	// FloorMicroLamports is the least, in micro-lamports a compute unit. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
-	Floor *int64 `json:"floor,omitempty"`
-	// Cap is the most, in micro-lamports a compute unit. Default: 1000000.
+	FloorMicroLamports *int64 `json:"floorMicroLamports,omitempty"`
+	// CapMicroLamports is the most, in micro-lamports a compute unit. Default: 1000000.
 	// +optional
 	// +kubebuilder:default=1000000
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
-	Cap *int64 `json:"cap,omitempty"`
+	CapMicroLamports *int64 `json:"capMicroLamports,omitempty"`
 }
 
 // Database is the fleet's Postgres. The operator never connects to it.
 type Database struct {
-	// URLFrom is the Secret of the URL, postgres://user:password@host:port/name.
+	// URLSecretRef is the Secret of the URL,
+	// postgres://user:password@host:port/name.
 	// +required
-	URLFrom SecretKey `json:"urlFrom"`
+	URLSecretRef SecretKeyReference `json:"urlSecretRef"`
 	// MaxConnections is the most that one pod opens. Default: 40.
 	// +optional
 	// +kubebuilder:default=40
@@ -140,38 +153,38 @@ type Database struct {
 // FeePayers are the keys that pay network fees and rent: existing Secrets, or
 // keys that the operator makes.
 //
-// +kubebuilder:validation:ExactlyOneOf=secrets;generate
-// +kubebuilder:validation:XValidation:rule="!has(self.rotation) || has(self.generate)",message="rotation is for generated keys: to replace keys of your own, change the list of secrets, or use feePayers.generate"
-// +kubebuilder:validation:XValidation:rule="!has(self.minimumBalance) || !has(self.targetBalance) || self.minimumBalance <= self.targetBalance",message="minimumBalance is above targetBalance: a payer would be short as soon as it is funded"
+// +kubebuilder:validation:ExactlyOneOf=secretRefs;generate
+// +kubebuilder:validation:XValidation:rule="!has(self.rotation) || has(self.generate)",message="rotation is for generated keys: to replace keys of your own, change the list secretRefs, or use feePayers.generate"
+// +kubebuilder:validation:XValidation:rule="!has(self.minimumBalanceLamports) || !has(self.targetBalanceLamports) || self.minimumBalanceLamports <= self.targetBalanceLamports",message="minimumBalanceLamports is above targetBalanceLamports: a payer would be short as soon as it is funded"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.rotation) || has(self.rotation) && self.rotation.revision >= oldSelf.rotation.revision && self.rotation.revision <= oldSelf.rotation.revision + 1",message="rotation.revision goes up by one at a time, never down or away: keys that were retired are not used again"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.rotation) || !has(self.rotation) || !has(oldSelf.generate) || self.rotation.revision <= 1",message="rotation.revision goes up by one at a time: the first rotation is to revision 1"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.generate) || !has(self.generate) || self.generate.count >= oldSelf.generate.count || has(self.rotation) && self.rotation.revision > (has(oldSelf.rotation) ? oldSelf.rotation.revision : 0)",message="generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
 type FeePayers struct {
-	// Secrets hold existing keys: each a JSON array of 64 numbers or base58, as
-	// relay keygen writes it. Default: none; either secrets or generate is set.
+	// SecretRefs are existing keys: each a JSON array of 64 numbers or base58, as
+	// relay keygen writes it. Default: none; either secretRefs or generate is set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	Secrets []SecretKey `json:"secrets,omitempty"`
+	SecretRefs []SecretKeyReference `json:"secretRefs,omitempty"`
 	// Generate has the operator make keys, in Secrets that nobody owns and that
-	// nobody deletes. Default: none; either secrets or generate is set.
+	// nobody deletes. Default: none; either secretRefs or generate is set.
 	// +optional
 	Generate *GeneratedKeys `json:"generate,omitempty"`
-	// MinimumBalance is what a payer must hold, in lamports, to be used.
+	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
 	// Default: 50000000, which is 0.05 SOL.
 	// +optional
 	// +kubebuilder:default=50000000
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
-	MinimumBalance *int64 `json:"minimumBalance,omitempty"`
-	// TargetBalance is what a payer is to be funded to, in lamports.
+	MinimumBalanceLamports *int64 `json:"minimumBalanceLamports,omitempty"`
+	// TargetBalanceLamports is what a payer is to be funded to, in lamports.
 	// Default: 1000000000, which is 1 SOL.
 	// +optional
 	// +kubebuilder:default=1000000000
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
-	TargetBalance *int64 `json:"targetBalance,omitempty"`
+	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
 	// SpendCaps bound what the whole fleet spends. Default: one on transfers alone.
 	// +optional
 	SpendCaps SpendCaps `json:"spendCaps,omitzero"`
@@ -206,27 +219,27 @@ type Rotation struct {
 
 // SpendCaps bound spending, in lamports; above one, new work is refused.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.hour) || self.hour == 0 || self.hour >= 1786760",fieldPath=".hour",message="spendCaps.hour is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
-// +kubebuilder:validation:XValidation:rule="!has(self.day) || self.day == 0 || self.day >= 1786760",fieldPath=".day",message="spendCaps.day is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
-// +kubebuilder:validation:XValidation:rule="!has(self.transfersDay) || self.transfersDay == 0 || self.transfersDay >= 1786760",fieldPath=".transfersDay",message="spendCaps.transfersDay is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.hourLamports) || self.hourLamports == 0 || self.hourLamports >= 1786760",fieldPath=".hourLamports",message="spendCaps.hourLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.dayLamports) || self.dayLamports == 0 || self.dayLamports >= 1786760",fieldPath=".dayLamports",message="spendCaps.dayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
+// +kubebuilder:validation:XValidation:rule="!has(self.transfersDayLamports) || self.transfersDayLamports == 0 || self.transfersDayLamports >= 1786760",fieldPath=".transfersDayLamports",message="spendCaps.transfersDayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
 type SpendCaps struct {
-	// Hour is the most that is spent in any 60 minutes, in lamports.
+	// HourLamports is the most that is spent in any 60 minutes, in lamports.
 	// Default: 0, which is no cap. Example: 2000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000
-	Hour int64 `json:"hour,omitempty"`
-	// Day is the most that is spent in any 24 hours, in lamports.
+	HourLamports int64 `json:"hourLamports,omitempty"`
+	// DayLamports is the most that is spent in any 24 hours, in lamports.
 	// Default: 0, which is no cap. Example: 20000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000
-	Day int64 `json:"day,omitempty"`
-	// TransfersDay is the most that is spent on transfers, which pay the pool no
+	DayLamports int64 `json:"dayLamports,omitempty"`
+	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
 	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's own,
 	// 1000000000, which pays for about 550. Example: 5000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000
-	TransfersDay *int64 `json:"transfersDay,omitempty"`
+	TransfersDayLamports *int64 `json:"transfersDayLamports,omitempty"`
 }

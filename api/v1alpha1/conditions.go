@@ -1,7 +1,8 @@
 package v1alpha1
 
-// The conditions. All but Reconciling and Stalled are set on every pass, with
-// the generation that they speak of; those two are present only while true.
+// The conditions. Those that apply are set on every pass, with the generation
+// that they speak of; one that does not apply is absent: AutoscalingActive
+// without spec.autoscaling, Reconciling and Stalled while they are not true.
 const (
 	// ConditionAccepted: the spec holds together, as far as the resource itself tells.
 	ConditionAccepted = "Accepted"
@@ -18,7 +19,8 @@ const (
 	ConditionSpendingCapped = "SpendingCapped"
 	// ConditionAvailable: pods serve clients.
 	ConditionAvailable = "Available"
-	// ConditionAutoscalingActive: the backlog sizes the fleet.
+	// ConditionAutoscalingActive: the backlog sizes the fleet. Absent without
+	// spec.autoscaling.
 	ConditionAutoscalingActive = "AutoscalingActive"
 	// ConditionReady sums the others up.
 	ConditionReady = "Ready"
@@ -134,8 +136,6 @@ const (
 // Reasons of AutoscalingActive.
 const (
 	ReasonScaling = "Scaling"
-	// ReasonNotConfigured: spec.autoscaling is left out. Status False, and nothing is wrong.
-	ReasonNotConfigured = "NotConfigured"
 	// ReasonProviderMissing: KEDA's CRD is not installed.
 	ReasonProviderMissing = "ProviderMissing"
 	// ReasonMetricUnavailable: the autoscaler cannot read the backlog; the message is its own.

@@ -29,10 +29,10 @@ type API struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|https?://[^/,\s]+)$`
 	// +kubebuilder:validation:items:MaxLength=256
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
-	// KeysFrom is the Secret of the API keys, a line each, of which clients have to
+	// KeysSecretRef is the Secret of the API keys, a line each, of which clients have to
 	// present one. Default: everybody is served.
 	// +optional
-	KeysFrom *SecretKey `json:"keysFrom,omitempty"`
+	KeysSecretRef *SecretKeyReference `json:"keysSecretRef,omitempty"`
 	// WaitSeconds is how long a submission waits for its outcome, in seconds,
 	// unless the client's Prefer header says otherwise. Default: 30.
 	// +optional
@@ -67,7 +67,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is above autoscaling.maxReplicas: lower the one or raise the other"
 type Autoscaling struct {
 	// Provider makes the fleet grow: HPA, with an adapter that serves the external
-	// metric relaypool_backlog_jobs, or KEDA. Default: HPA.
+	// metric relaypool_backlog_submissions, or KEDA. Default: HPA.
 	// +optional
 	// +kubebuilder:default=HPA
 	Provider Provider `json:"provider,omitempty"`
@@ -82,13 +82,13 @@ type Autoscaling struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=200
 	MaxReplicas int32 `json:"maxReplicas"`
-	// JobsPerReplica is the backlog, in submissions, that justifies one pod.
+	// SubmissionsPerReplica is the backlog, in submissions, that justifies one pod.
 	// Default: 64.
 	// +optional
 	// +kubebuilder:default=64
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
-	JobsPerReplica int32 `json:"jobsPerReplica,omitempty"`
+	SubmissionsPerReplica int32 `json:"submissionsPerReplica,omitempty"`
 	// OldestAgeSeconds is the age of the oldest waiting submission, in seconds, at
 	// which the fleet grows however short the queue. Default: age does not count.
 	// Example: 20
@@ -190,7 +190,8 @@ type Destination struct {
 // RelayPoolStatus is what the operator found at ObservedAt. Figures change
 // faster than they are written here: metrics have them live.
 type RelayPoolStatus struct {
-	// Conditions are all set on every pass.
+	// Conditions are all set on every pass, but those that do not apply, which are
+	// absent.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -206,6 +207,10 @@ type RelayPoolStatus struct {
 	// from then on.
 	// +optional
 	InitialisedAt *metav1.Time `json:"initialisedAt,omitempty"`
+	// DesiredReplicas is how many pods are wanted: what spec.replicas or the
+	// autoscaler says, and 0 while the gate holds the fleet.
+	// +optional
+	DesiredReplicas int32 `json:"desiredReplicas"`
 	// Replicas is how many pods there are, without those that are ending.
 	// +optional
 	Replicas int32 `json:"replicas"`
@@ -257,9 +262,9 @@ type FeePayerStatus struct {
 	// Address is the public key, in base58: where funds go.
 	// +required
 	Address string `json:"address"`
-	// Secret that holds the key.
+	// SecretName is the Secret that holds the key.
 	// +required
-	Secret string `json:"secret"`
+	SecretName string `json:"secretName"`
 	// State of the key.
 	// +required
 	State FeePayerState `json:"state"`

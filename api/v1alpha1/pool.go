@@ -13,6 +13,21 @@ const (
 	GateWarn Gate = "Warn"
 )
 
+// ProofAEncoding is the sign in which clients send a proof's A.
+//
+// +kubebuilder:validation:Enum=Auto;Plain;Negated
+type ProofAEncoding string
+
+// The encodings.
+const (
+	// ProofAAuto takes either sign until a finalized transaction has shown one.
+	ProofAAuto ProofAEncoding = "Auto"
+	// ProofAPlain takes A as the prover wrote it.
+	ProofAPlain ProofAEncoding = "Plain"
+	// ProofANegated takes the negation of it.
+	ProofANegated ProofAEncoding = "Negated"
+)
+
 // Pool says which shielded pool the fleet serves. The program is never
 // initialised by the operator.
 type Pool struct {
@@ -27,12 +42,12 @@ type Pool struct {
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	ProgramID string `json:"programID,omitempty"`
-	// RootRing is how many roots the program remembers. Default: the profile's.
+	// RootHistorySize is how many roots the program remembers. Default: the profile's.
 	// Example: 100
 	// +optional
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=300000
-	RootRing int32 `json:"rootRing,omitempty"`
+	RootHistorySize int32 `json:"rootHistorySize,omitempty"`
 	// Mints are the assets that the pool takes. Default: the profile's.
 	// +optional
 	// +listType=map
@@ -40,16 +55,16 @@ type Pool struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Mints []Mint `json:"mints,omitempty"`
-	// VerifyingKey is snarkjs' verification_key.json of the pool's circuit.
+	// VerifyingKeyConfigMapRef is snarkjs' verification_key.json of the pool's
+	// circuit.
 	// +required
-	VerifyingKey ConfigMapKey `json:"verifyingKey"`
-	// ProofA is the sign in which clients send the proof's A: plain, negated, or
-	// auto, which takes either until a finalized transaction has shown which one
-	// the program takes. Default: auto.
+	VerifyingKeyConfigMapRef ConfigMapKeyReference `json:"verifyingKeyConfigMapRef"`
+	// ProofAEncoding is the sign in which clients send the proof's A: Plain,
+	// Negated, or Auto, which takes either until a finalized transaction has shown
+	// which one the program takes. Default: Auto.
 	// +optional
-	// +kubebuilder:default=auto
-	// +kubebuilder:validation:Enum=auto;plain;negated
-	ProofA string `json:"proofA,omitempty"`
+	// +kubebuilder:default=Auto
+	ProofAEncoding ProofAEncoding `json:"proofAEncoding,omitempty"`
 	// OffCurveRecipients says whether recipients without a private key, such as
 	// multisig vaults, are paid: Refuse or Allow. Default: Refuse.
 	// +optional
@@ -75,18 +90,18 @@ type Pool struct {
 // Profile names a program profile: one of the relay's own, or one in a
 // ConfigMap.
 //
-// +kubebuilder:validation:ExactlyOneOf=name;configMap
+// +kubebuilder:validation:ExactlyOneOf=name;configMapRef
 type Profile struct {
 	// Name is a built-in profile: shield-pool-v1, or development, which is for
-	// the local chain alone. Default: none; either name or configMap is set.
+	// the local chain alone. Default: none; either name or configMapRef is set.
 	// Example: shield-pool-v1
 	// +optional
 	// +kubebuilder:validation:Enum=shield-pool-v1;development
 	Name string `json:"name,omitempty"`
-	// ConfigMap holds a profile as YAML, as relay probe --profile-file reads it.
-	// Default: none; either name or configMap is set.
+	// ConfigMapRef is a profile as YAML, as relay probe --profile-file reads it.
+	// Default: none; either name or configMapRef is set.
 	// +optional
-	ConfigMap *ConfigMapKey `json:"configMap,omitempty"`
+	ConfigMapRef *ConfigMapKeyReference `json:"configMapRef,omitempty"`
 }
 
 // Mint is one asset of the pool.
@@ -130,28 +145,28 @@ type Swap struct {
 
 // Router is the swap router.
 //
-// +kubebuilder:validation:ExactlyOneOf=url;urlFrom
+// +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
-// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom, or the key in apiKeyFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef, or the key in apiKeySecretRef"
 type Router struct {
 	// URL is the router's base URL, when it holds no credentials. Default: none;
-	// either url or urlFrom is set. Example: https://api.jup.ag/swap/v1
+	// either url or urlSecretRef is set. Example: https://api.jup.ag/swap/v1
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// URLFrom is the Secret of a base URL that holds credentials. Default: none;
-	// either url or urlFrom is set.
+	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
+	// either url or urlSecretRef is set.
 	// +optional
-	URLFrom *SecretKey `json:"urlFrom,omitempty"`
-	// APIKeyFrom is the Secret of the router's API key. Default: none is sent.
+	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
+	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
 	// +optional
-	APIKeyFrom *SecretKey `json:"apiKeyFrom,omitempty"`
-	// Program is the router's program on the chain, in base58.
+	APIKeySecretRef *SecretKeyReference `json:"apiKeySecretRef,omitempty"`
+	// ProgramID is the router's program on the chain, in base58.
 	// Default: Jupiter's. Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
-	Program string `json:"program,omitempty"`
+	ProgramID string `json:"programID,omitempty"`
 	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
 	// Default: 5000.
 	// +optional

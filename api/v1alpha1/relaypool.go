@@ -13,10 +13,12 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Initialised",type=string,JSONPath=`.status.conditions[?(@.type=="PoolInitialised")].status`
-// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Ready-Pods",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Desired-Pods",type=integer,JSONPath=`.status.desiredReplicas`
 // +kubebuilder:printcolumn:name="Backlog",type=integer,JSONPath=`.status.backlog`
-// +kubebuilder:printcolumn:name="Payers",type=string,JSONPath=`.status.conditions[?(@.type=="FeePayersFunded")].status`
+// +kubebuilder:printcolumn:name="Initialised",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="PoolInitialised")].status`
+// +kubebuilder:printcolumn:name="Funded",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="FeePayersFunded")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initialisedAt) || self.spec.pool.profile == oldSelf.spec.pool.profile",message="spec.pool.profile cannot change once the pool is initialised: make another RelayPool for another program"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initialisedAt) || has(self.spec.pool.programID) == has(oldSelf.spec.pool.programID) && (!has(self.spec.pool.programID) || self.spec.pool.programID == oldSelf.spec.pool.programID)",message="spec.pool.programID cannot change once the pool is initialised: make another RelayPool for another program"
@@ -110,8 +112,8 @@ type RelayPoolSpec struct {
 	Template Template `json:"template,omitzero"`
 }
 
-// SecretKey names one value of a Secret in the RelayPool's namespace.
-type SecretKey struct {
+// SecretKeyReference names one value of a Secret in the RelayPool's namespace.
+type SecretKeyReference struct {
 	// Name is the Secret's. Example: relay-credentials
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -126,8 +128,8 @@ type SecretKey struct {
 	Key string `json:"key"`
 }
 
-// ConfigMapKey names one value of a ConfigMap in the RelayPool's namespace.
-type ConfigMapKey struct {
+// ConfigMapKeyReference names one value of a ConfigMap in the RelayPool's namespace.
+type ConfigMapKeyReference struct {
 	// Name is the ConfigMap's. Example: shield-pool
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -141,6 +143,19 @@ type ConfigMapKey struct {
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key"`
 }
+
+// LogLevel is the least level that is logged.
+//
+// +kubebuilder:validation:Enum=Debug;Info;Warn;Error
+type LogLevel string
+
+// The levels.
+const (
+	LogDebug LogLevel = "Debug"
+	LogInfo  LogLevel = "Info"
+	LogWarn  LogLevel = "Warn"
+	LogError LogLevel = "Error"
+)
 
 // Template adds to the relay's pods. Security settings, probes, ports and the
 // grace period are the operator's.
@@ -190,17 +205,16 @@ type Template struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
-	ImagePullSecrets []SecretName `json:"imagePullSecrets,omitempty"`
-	// LogLevel is the least level that the relay logs: debug, info, warn or error.
-	// Default: info.
+	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitempty"`
+	// LogLevel is the least level that the relay logs: Debug, Info, Warn or Error.
+	// Default: Info.
 	// +optional
-	// +kubebuilder:default=info
-	// +kubebuilder:validation:Enum=debug;info;warn;error
-	LogLevel string `json:"logLevel,omitempty"`
+	// +kubebuilder:default=Info
+	LogLevel LogLevel `json:"logLevel,omitempty"`
 }
 
-// SecretName names a Secret in the RelayPool's namespace.
-type SecretName struct {
+// SecretReference names a Secret in the RelayPool's namespace.
+type SecretReference struct {
 	// Name is the Secret's. Example: relay-credentials
 	// +required
 	// +kubebuilder:validation:MinLength=1

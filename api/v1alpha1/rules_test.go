@@ -28,9 +28,9 @@ type rule struct {
 }
 
 const (
-	oneURL     = "exactly one of the fields in [url urlFrom] must be set"
-	ownKeys    = `{"spec":{"feePayers":{"secrets":[{"name":"shield-payer","key":"key"}],"generate":null,"rotation":null}}}`
-	generated2 = `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2}}}}`
+	oneURL     = "exactly one of the fields in [url urlSecretRef] must be set"
+	ownKeys    = `{"spec":{"feePayers":{"secretRefs":[{"name":"shield-payer","key":"key"}],"generate":null,"rotation":null}}}`
+	generated2 = `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2}}}}`
 )
 
 func rules() map[string]rule {
@@ -89,44 +89,44 @@ func rules() map[string]rule {
 			message:  "networkPolicy.router is missing: with swaps on, the pods have to reach the router",
 		},
 		"a profile is built in or in a ConfigMap, not both": {
-			accepted: `{"spec":{"pool":{"profile":{"name":null,"configMap":{"name":"a","key":"b"}}}}}`,
-			refused:  `{"spec":{"pool":{"profile":{"configMap":{"name":"a","key":"b"}}}}}`,
-			message:  "exactly one of the fields in [name configMap] must be set",
+			accepted: `{"spec":{"pool":{"profile":{"name":null,"configMapRef":{"name":"a","key":"b"}}}}}`,
+			refused:  `{"spec":{"pool":{"profile":{"configMapRef":{"name":"a","key":"b"}}}}}`,
+			message:  "exactly one of the fields in [name configMapRef] must be set",
 		},
 		"a profile is built in or in a ConfigMap, not neither": {
 			accepted: `{"spec":{"pool":{"profile":{"name":"shield-pool-v1"}}}}`,
 			refused:  `{"spec":{"pool":{"profile":{"name":null}}}}`,
-			message:  "exactly one of the fields in [name configMap] must be set",
+			message:  "exactly one of the fields in [name configMapRef] must be set",
 		},
 		"an endpoint has one URL, not two": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"}]}}}`,
-			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","urlFrom":{"name":"a","key":"b"}}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","urlSecretRef":{"name":"a","key":"b"}}]}}}`,
 			message:  oneURL,
 		},
 		"an endpoint has one URL, not none": {
-			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","urlFrom":{"name":"a","key":"b"}}]}}}`,
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","urlSecretRef":{"name":"a","key":"b"}}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a"}]}}}`,
 			message:  oneURL,
 		},
 		"a router has one URL": {
-			accepted: `{"spec":{"swap":{"router":{"urlFrom":{"name":"a","key":"b"}}}}}`,
+			accepted: `{"spec":{"swap":{"router":{"urlSecretRef":{"name":"a","key":"b"}}}}}`,
 			refused:  `{"spec":{"swap":{"router":{}}}}`,
 			message:  oneURL,
 		},
 		"an endpoint's URL in the open holds no key": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example:8899/path"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example/?api-key=canary"}]}}}`,
-			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom",
+			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef",
 		},
 		"an endpoint's URL in the open holds no user": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://user:canary@a.example"}]}}}`,
-			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom",
+			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef",
 		},
 		"a router's URL in the open holds no key": {
 			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1"}}}}`,
 			refused:  `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1?key=canary"}}}}`,
-			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlFrom, or the key in apiKeyFrom",
+			message:  "url has a user or a query, where credentials are: put the URL into a Secret and name that in urlSecretRef, or the key in apiKeySecretRef",
 		},
 		"an endpoint's URL is one of HTTP": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example"}]}}}`,
@@ -139,80 +139,80 @@ func rules() map[string]rule {
 			message:  "url does not begin with http:// or https://, or has a space: expected the base URL of a swap API",
 		},
 		"an endpoint reads": {
-			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["read"]},{"name":"b","url":"https://b.example","roles":["submit"]}]}}}`,
-			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["submit","archive"]}]}}}`,
-			message:  "no endpoint has the role read: give it to at least one, or leave roles out for all three",
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example","roles":["Submit"]}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Submit","Archive"]}]}}}`,
+			message:  "no endpoint has the role Read: give it to at least one, or leave roles out for all three",
 		},
 		"an endpoint submits": {
-			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["read"]},{"name":"b","url":"https://b.example"}]}}}`,
-			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["read"]}]}}}`,
-			message:  "no endpoint has the role submit: give it to at least one, or leave roles out for all three",
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example"}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]}]}}}`,
+			message:  "no endpoint has the role Submit: give it to at least one, or leave roles out for all three",
 		},
 		"a priority fee's floor is not above its cap": {
-			accepted: `{"spec":{"solana":{"priorityFee":{"floor":5,"cap":5}}}}`,
-			refused:  `{"spec":{"solana":{"priorityFee":{"floor":6,"cap":5}}}}`,
-			message:  "priorityFee.floor is above priorityFee.cap: lower the floor or raise the cap",
+			accepted: `{"spec":{"solana":{"priorityFee":{"floorMicroLamports":5,"capMicroLamports":5}}}}`,
+			refused:  `{"spec":{"solana":{"priorityFee":{"floorMicroLamports":6,"capMicroLamports":5}}}}`,
+			message:  "priorityFee.floorMicroLamports is above priorityFee.capMicroLamports: lower the floor or raise the cap",
 		},
 		"a priority fee's floor is not above the cap's default": {
-			accepted: `{"spec":{"solana":{"priorityFee":{"floor":1000000}}}}`,
-			refused:  `{"spec":{"solana":{"priorityFee":{"floor":1000001}}}}`,
-			message:  "priorityFee.floor is above priorityFee.cap: lower the floor or raise the cap",
+			accepted: `{"spec":{"solana":{"priorityFee":{"floorMicroLamports":1000000}}}}`,
+			refused:  `{"spec":{"solana":{"priorityFee":{"floorMicroLamports":1000001}}}}`,
+			message:  "priorityFee.floorMicroLamports is above priorityFee.capMicroLamports: lower the floor or raise the cap",
 		},
 		"fee payers are given or generated, not both": {
 			accepted: generated2,
 			refused:  `{"spec":{"feePayers":{"generate":{"count":2}}}}`,
-			message:  "exactly one of the fields in [secrets generate] must be set",
+			message:  "exactly one of the fields in [secretRefs generate] must be set",
 		},
 		"fee payers are given or generated, not neither": {
 			accepted: ownKeys,
-			refused:  `{"spec":{"feePayers":{"secrets":null}}}`,
-			message:  "exactly one of the fields in [secrets generate] must be set",
+			refused:  `{"spec":{"feePayers":{"secretRefs":null}}}`,
+			message:  "exactly one of the fields in [secretRefs generate] must be set",
 		},
 		"only generated keys are rotated": {
-			accepted: `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":7}}}}`,
+			accepted: `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":7}}}}`,
 			refused:  `{"spec":{"feePayers":{"rotation":{"revision":0}}}}`,
-			message:  "rotation is for generated keys: to replace keys of your own, change the list of secrets, or use feePayers.generate",
+			message:  "rotation is for generated keys: to replace keys of your own, change the list secretRefs, or use feePayers.generate",
 		},
 		"a payer's minimum is not above its target": {
-			accepted: `{"spec":{"feePayers":{"minimumBalance":6000000,"targetBalance":6000000}}}`,
-			refused:  `{"spec":{"feePayers":{"minimumBalance":6000001,"targetBalance":6000000}}}`,
-			message:  "minimumBalance is above targetBalance: a payer would be short as soon as it is funded",
+			accepted: `{"spec":{"feePayers":{"minimumBalanceLamports":6000000,"targetBalanceLamports":6000000}}}`,
+			refused:  `{"spec":{"feePayers":{"minimumBalanceLamports":6000001,"targetBalanceLamports":6000000}}}`,
+			message:  "minimumBalanceLamports is above targetBalanceLamports: a payer would be short as soon as it is funded",
 		},
 		"an hour's cap pays for a transaction": {
-			accepted: `{"spec":{"feePayers":{"spendCaps":{"hour":1786760}}}}`,
-			refused:  `{"spec":{"feePayers":{"spendCaps":{"hour":1786759}}}}`,
-			message:  "spendCaps.hour is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
+			accepted: `{"spec":{"feePayers":{"spendCaps":{"hourLamports":1786760}}}}`,
+			refused:  `{"spec":{"feePayers":{"spendCaps":{"hourLamports":1786759}}}}`,
+			message:  "spendCaps.hourLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
 		},
 		"a day's cap pays for a transaction": {
-			accepted: `{"spec":{"feePayers":{"spendCaps":{"day":1786760}}}}`,
-			refused:  `{"spec":{"feePayers":{"spendCaps":{"day":1786759}}}}`,
-			message:  "spendCaps.day is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
+			accepted: `{"spec":{"feePayers":{"spendCaps":{"dayLamports":1786760}}}}`,
+			refused:  `{"spec":{"feePayers":{"spendCaps":{"dayLamports":1786759}}}}`,
+			message:  "spendCaps.dayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
 		},
 		"the transfers' cap pays for a transaction": {
-			accepted: `{"spec":{"feePayers":{"spendCaps":{"transfersDay":1786760}}}}`,
-			refused:  `{"spec":{"feePayers":{"spendCaps":{"transfersDay":1786759}}}}`,
-			message:  "spendCaps.transfersDay is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
+			accepted: `{"spec":{"feePayers":{"spendCaps":{"transfersDayLamports":1786760}}}}`,
+			refused:  `{"spec":{"feePayers":{"spendCaps":{"transfersDayLamports":1786759}}}}`,
+			message:  "spendCaps.transfersDayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap",
 		},
 		"a revision goes up by one": {
-			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"feePayers":{"rotation":{"revision":4}}}}`,
 			refused:  `{"spec":{"feePayers":{"rotation":{"revision":5}}}}`,
 			message:  revisionMessage,
 		},
 		"a revision does not go down": {
-			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"feePayers":{"rotation":{"revision":3}}}}`,
 			refused:  `{"spec":{"feePayers":{"rotation":{"revision":2}}}}`,
 			message:  revisionMessage,
 		},
 		"a revision does not go away": {
-			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"paused":true}}`,
 			refused:  `{"spec":{"feePayers":{"rotation":null}}}`,
 			message:  revisionMessage,
 		},
 		"rotated keys are not replaced by keys of one's own": {
-			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"paused":true}}`,
 			refused:  ownKeys,
 			message:  revisionMessage,
@@ -230,7 +230,7 @@ func rules() map[string]rule {
 			message:  countMessage,
 		},
 		"fewer keys come with a rotation after the first, too": {
-			before:   `{"spec":{"feePayers":{"secrets":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
+			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":4}}}}`,
 			refused:  `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":3}}}}`,
 			message:  countMessage,

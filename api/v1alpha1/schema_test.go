@@ -115,10 +115,39 @@ func checkLeaf(t *testing.T, f field, description string) {
 	}
 	for suffix, unit := range map[string]string{
 		"Seconds": "seconds", "Milliseconds": "milliseconds", "Hours": "hours", "PerMinute": "a minute", "PerSecond": "a second",
-		"Balance": "lamports", "floor": "micro-lamports", "cap": "micro-lamports", "hour": "lamports", "day": "lamports", "transfersDay": "lamports",
+		"Lamports": "lamports", "MicroLamports": "micro-lamports",
 	} {
 		if strings.HasSuffix(f.path, suffix) && !strings.Contains(description, unit) {
 			t.Errorf("%s: the description does not name the unit, %s", f.path, unit)
+		}
+	}
+}
+
+// TestNamesSayUnitAndKind: an amount names its unit, a reference its kind, and a
+// value of an enumeration reads like Kubernetes' own.
+func TestNamesSayUnitAndKind(t *testing.T) {
+	t.Parallel()
+	value := regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
+	for _, f := range ownFields(t) {
+		if slices.Contains(notOurs, f.path) {
+			continue
+		}
+		name := strings.TrimSuffix(f.path, "[]")
+		if f.schema.Type == "integer" && strings.Contains(f.schema.Description, "lamports") && !strings.HasSuffix(name, "Lamports") {
+			t.Errorf("%s is an amount of lamports, and its name does not say so", f.path)
+		}
+		properties := slices.Sorted(maps.Keys(f.schema.Properties))
+		if slices.Equal(properties, []string{"key", "name"}) && !regexp.MustCompile(`(^|[a-z])(Secret|ConfigMap|secret|configMap)Refs?$`).MatchString(name[strings.LastIndex(name, ".")+1:]) {
+			t.Errorf("%s is a reference, and its name does not say to what kind of object", f.path)
+		}
+		for _, e := range f.schema.Enum {
+			var text string
+			if err := json.Unmarshal(e.Raw, &text); err != nil {
+				t.Fatal(err)
+			}
+			if f.path != ".spec.pool.profile.name" && !value.MatchString(text) { // profiles have names of their own
+				t.Errorf("%s: the value %q is not in PascalCase", f.path, text)
+			}
 		}
 	}
 }

@@ -71,22 +71,22 @@ func TestDefaults(t *testing.T) {
 	want := v1alpha1.RelayPoolSpec{
 		Concurrency: 256,
 		Pool: v1alpha1.Pool{
-			Profile:      v1alpha1.Profile{Name: "shield-pool-v1"},
-			VerifyingKey: v1alpha1.ConfigMapKey{Name: "shield-verifying-key", Key: "verification_key.json"},
-			ProofA:       "auto", OffCurveRecipients: "Refuse", Gate: v1alpha1.GateHold, CheckIntervalSeconds: 60,
+			Profile:                  v1alpha1.Profile{Name: "shield-pool-v1"},
+			VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "shield-verifying-key", Key: "verification_key.json"},
+			ProofAEncoding:           v1alpha1.ProofAAuto, OffCurveRecipients: "Refuse", Gate: v1alpha1.GateHold, CheckIntervalSeconds: 60,
 		},
 		Solana: v1alpha1.Solana{
 			Cluster: "mainnet-beta",
 			Endpoints: []v1alpha1.Endpoint{{
-				Name: "paid", URLFrom: &v1alpha1.SecretKey{Name: "shield-rpc", Key: "url"}, WebSocket: "Enabled",
+				Name: "paid", URLSecretRef: &v1alpha1.SecretKeyReference{Name: "shield-rpc", Key: "url"}, WebSocket: "Enabled",
 			}},
-			Commitment:  "confirmed",
-			PriorityFee: v1alpha1.PriorityFee{Percentile: new(int32(50)), Floor: new(int64(0)), Cap: new(int64(1_000_000))},
+			Commitment:  v1alpha1.CommitmentConfirmed,
+			PriorityFee: v1alpha1.PriorityFee{Percentile: new(int32(50)), FloorMicroLamports: new(int64(0)), CapMicroLamports: new(int64(1_000_000))},
 		},
-		Database: v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: "shield-database", Key: "url"}, MaxConnections: 40},
+		Database: v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "shield-database", Key: "url"}, MaxConnections: 40},
 		FeePayers: v1alpha1.FeePayers{
-			Secrets:        []v1alpha1.SecretKey{{Name: "shield-payer", Key: "key"}},
-			MinimumBalance: new(int64(50_000_000)), TargetBalance: new(int64(1_000_000_000)),
+			SecretRefs:             []v1alpha1.SecretKeyReference{{Name: "shield-payer", Key: "key"}},
+			MinimumBalanceLamports: new(int64(50_000_000)), TargetBalanceLamports: new(int64(1_000_000_000)),
 		},
 		Swap: &v1alpha1.Swap{
 			Router:      v1alpha1.Router{URL: "https://r.example", TimeoutMilliseconds: 5000},
@@ -94,9 +94,9 @@ func TestDefaults(t *testing.T) {
 		},
 		ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb"},
 		API:         v1alpha1.API{RequestsPerMinute: new(int32(600)), WaitSeconds: new(int32(30)), RetentionHours: 168},
-		Autoscaling: &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 2, JobsPerReplica: 64},
+		Autoscaling: &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 2, SubmissionsPerReplica: 64},
 		Monitoring:  v1alpha1.Monitoring{PodMonitor: v1alpha1.Enabled, PrometheusRule: v1alpha1.Enabled, IntervalSeconds: 15},
-		Template:    v1alpha1.Template{LogLevel: "info"},
+		Template:    v1alpha1.Template{LogLevel: v1alpha1.LogInfo},
 	}
 	if diff := cmp.Diff(want, typed(t, object).Spec); diff != "" {
 		t.Errorf("spec as the server has it (-want +got):\n%s", diff)
@@ -226,8 +226,8 @@ func TestPrintColumns(t *testing.T) {
 	if err := cl.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	merge(t, object, `{"status":{"replicas":3,"readyReplicas":2,"backlog":17,"conditions":[
-		{"type":"Ready","status":"False","reason":"Reason","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
+	merge(t, object, `{"status":{"desiredReplicas":4,"replicas":3,"readyReplicas":2,"backlog":17,"conditions":[
+		{"type":"Ready","status":"False","reason":"PodsNotReady","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
 		{"type":"PoolInitialised","status":"True","reason":"Reason","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
 		{"type":"FeePayersFunded","status":"Unknown","reason":"Reason","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 	if err := cl.Status().Update(t.Context(), object); err != nil {
@@ -238,14 +238,14 @@ func TestPrintColumns(t *testing.T) {
 	for _, column := range table.ColumnDefinitions {
 		columns = append(columns, column.Name)
 	}
-	if diff := cmp.Diff([]string{"Name", "Ready", "Initialised", "Replicas", "Backlog", "Payers", "Age"}, columns); diff != "" {
+	if diff := cmp.Diff([]string{"Name", "Ready", "Reason", "Ready-Pods", "Desired-Pods", "Backlog", "Initialised", "Funded", "Age"}, columns); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
 	if len(table.Rows) != 1 {
 		t.Fatalf("%d rows, expected 1", len(table.Rows))
 	}
 	cells := table.Rows[0].Cells
-	if diff := cmp.Diff([]any{"shield", "False", "True", int64(2), int64(17), "Unknown"}, cells[:len(cells)-1]); diff != "" {
+	if diff := cmp.Diff([]any{"shield", "False", "PodsNotReady", int64(2), int64(4), int64(17), "True", "Unknown"}, cells[:len(cells)-1]); diff != "" {
 		t.Errorf("cells without the age (-want +got):\n%s", diff)
 	}
 }

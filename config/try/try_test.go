@@ -43,7 +43,7 @@ func TestTheRelayPoolIsForTheLocalChain(t *testing.T) {
 	if pool.Spec.Solana.Cluster != localnet.GenesisHash.String() {
 		t.Errorf("solana.cluster is %s, want the local chain's genesis hash %s", pool.Spec.Solana.Cluster, localnet.GenesisHash)
 	}
-	if pool.Spec.Swap == nil || pool.Spec.Swap.Router.Program != market.ProgramID.String() {
+	if pool.Spec.Swap == nil || pool.Spec.Swap.Router.ProgramID != market.ProgramID.String() {
 		t.Errorf("swap is %+v, want the program of the local chain's market, %s", pool.Spec.Swap, market.ProgramID)
 	}
 }

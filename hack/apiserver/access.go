@@ -5,88 +5,105 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// addressFile holds the API server's address, below the server's folder.
-const addressFile = "address"
-
-// AdminGroup is the group that may do anything.
-const AdminGroup = "system:masters"
-
-// Access gives clients of a running server their identities. It is safe for
-// concurrent use.
-type Access struct {
-	address   string // https://127.0.0.1:port
-	authority *authority
-}
-
-// Open gives access to the server of that Dir, which this or another process
-// runs.
-func Open(dir string) (*Access, error) {
-	authority, err := readAuthority(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open the API server's folder: %w", err)
-	}
-	address, err := os.ReadFile(filepath.Join(dir, addressFile))
-	if err != nil {
-		return nil, fmt.Errorf("open the API server's folder: %w", err)
-	}
-	return &Access{address: strings.TrimSpace(string(address)), authority: authority}, nil
-}
+const (
+	admin      = "relaypool-test-admin"
+	adminGroup = "system:masters" // may do anything
+)
 
 // Config is the configuration of a client that may do anything.
-func (a *Access) Config() (*rest.Config, error) {
-	return a.User("relaypool-test-admin", AdminGroup)
-}
+func (s *Server) Config() (*rest.Config, error) { return s.User(admin, adminGroup) }
 
 // User is the configuration of a client with a certificate for the user of
 // that name in those groups. RBAC decides what it may do: nothing, until a
 // binding names it. The user system:serviceaccount:<namespace>:<name> in the
 // groups system:serviceaccounts and system:serviceaccounts:<namespace> is what
 // pods of that service account are; ServiceAccount has the same with a token.
-func (a *Access) User(name string, groups ...string) (*rest.Config, error) {
-	pair, err := a.authority.user(name, groups)
+func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
+	user, err := s.user(name, groups)
 	if err != nil {
-		return nil, fmt.Errorf("make a user: %w", err)
+		return nil, err
 	}
-	config := a.anonymous()
-	config.TLSClientConfig.CertData, config.TLSClientConfig.KeyData = pair.cert, pair.key
+	config := user.Config()
+	config.Host = strings.TrimSuffix(config.Host, "/")
 	return config, nil
+}
+
+func (s *Server) user(name string, groups []string) (*envtest.AuthenticatedUser, error) {
+	s.users.Lock()
+	defer s.users.Unlock()
+	// Tests do what they do at once; the default is 5 requests a second.
+	return s.Plane.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: 1000, Burst: 2000})
 }
 
 // ServiceAccount is the configuration of a client with a token of the service
 // account, which must exist, for an hour.
-func (a *Access) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
-	admin, err := a.Config()
+func (s *Server) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	config, err := s.Config()
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(admin)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, err
 	}
 	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("request a token of the service account %s/%s: %w", namespace, name, err)
 	}
-	config := a.anonymous()
+	config = rest.AnonymousClientConfig(config)
 	config.BearerToken = token.Status.Token
 	return config, nil
 }
 
-// anonymous knows the server and says nothing about the client.
-func (a *Access) anonymous() *rest.Config {
-	return &rest.Config{
-		Host:            a.address,
-		TLSClientConfig: rest.TLSClientConfig{CAData: slices.Clone(a.authority.pem())},
-		// Tests do what they do at once; the default is 5 requests a second.
-		QPS: 1000, Burst: 2000,
+// Kubeconfig writes a file with which kubectl may do anything, and returns its
+// path.
+func (s *Server) Kubeconfig() (string, error) {
+	user, err := s.user(admin, []string{adminGroup})
+	if err != nil {
+		return "", err
 	}
+	content, err := user.KubeConfig()
+	if err != nil {
+		return "", fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return s.path("kubeconfig"), os.WriteFile(s.path("kubeconfig"), content, 0o600)
+}
+
+// Install makes the server serve resources, and returns when it does. A definition
+// that is there already is replaced.
+func (s *Server) Install(crds ...*apiextensionsv1.CustomResourceDefinition) error {
+	config, err := s.Config()
+	if err != nil {
+		return err
+	}
+	copies := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(crds))
+	for _, crd := range crds {
+		copies = append(copies, crd.DeepCopy())
+	}
+	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: copies, MaxTime: time.Minute, PollInterval: pollInterval})
+	return err
+}
+
+// OwnCRDs reads the definitions of the project's own resources from config/crd.
+func OwnCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return nil, err
+	}
+	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true}
+	if err := envtest.ReadCRDFiles(&options); err != nil {
+		return nil, fmt.Errorf("read the CRDs in config/crd: %w", err)
+	}
+	return options.CRDs, nil
 }

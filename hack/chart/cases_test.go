@@ -30,9 +30,9 @@ func must(t *testing.T, err error) {
 
 // pool is the spec of a RelayPool, for values.
 const pool = `
-      pool: {profile: {name: shield-pool-v1}, verifyingKey: {name: shield-verifying-key, key: verification_key.json}}
-      solana: {cluster: mainnet-beta, endpoints: [{name: paid, urlFrom: {name: shield-rpc, key: url}}]}
-      database: {urlFrom: {name: shield-database, key: url}}
+      pool: {profile: {name: shield-pool-v1}, verifyingKeyConfigMapRef: {name: shield-verifying-key, key: verification_key.json}}
+      solana: {cluster: mainnet-beta, endpoints: [{name: paid, urlSecretRef: {name: shield-rpc, key: url}}]}
+      database: {urlSecretRef: {name: shield-database, key: url}}
       feePayers: {generate: {count: 4}}
       viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
 `

@@ -102,7 +102,7 @@ func TestNotesWarn(t *testing.T) {
 		"Prometheus needs the role":   {"monitoring: {serviceMonitor: {enabled: true}}", nil, "kubectl create clusterrolebinding relaypool-operator-metrics-reader --clusterrole=relaypool-operator-metrics-reader --serviceaccount=NAMESPACE:NAME\n    kubectl label namespace NAMESPACE metrics=enabled\n"},
 		"Prometheus' labels":          {"monitoring: {serviceMonitor: {enabled: true}}\nnetworkPolicy: {metricsNamespaceLabels: {metrics: null, scrapes: \"yes\", team: a}}", nil, "kubectl label namespace NAMESPACE scrapes=yes team=a\n"},
 		"somebody else's roles":       {"monitoring: {serviceMonitor: {enabled: true}}\nrbac: {create: false}", nil, "kubectl create clusterrole relaypool-operator-metrics-reader --verb=get --non-resource-url=/metrics\n"},
-		"alerts without a scrape":     {"monitoring: {prometheusRule: {enabled: true}}", nil, "RelayPoolOperatorGone of monitoring.prometheusRule fires"},
+		"alerts without a scrape":     {"monitoring: {prometheusRule: {enabled: true}}", nil, "RelaypoolOperatorAbsent of monitoring.prometheusRule fires"},
 		"some namespaces are watched": {"namespaces: [team-a, team-b]", nil, "looks after the RelayPools of team-a, team-b."},
 		"Secrets want a label":        {"tenants: {requireLabel: true}", nil, "kubectl label secret SECRET -n NAMESPACE relaypool.dev/usable-by=RELAYPOOL"},
 		"a release of another name":   {"fullnameOverride: our-operator", nil, "kubectl rollout status deployment/our-operator"},

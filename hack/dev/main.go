@@ -5,10 +5,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,9 +20,10 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/hack/dev/stack"
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/dev/tour"
+	"github.com/relaypool/relaypool/hack/freeport"
+	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -74,7 +74,7 @@ func main() {
 
 // Run serves until the process is told to stop, which is its success.
 func (c *runCmd) Run(s *session) error {
-	ports, err := stack.Ports{Relay: c.RelayPort, Operations: c.OperationsPort, Chain: c.ChainPort, Router: c.RouterPort, Admin: c.AdminPort}.Claim(s)
+	at, err := c.claim(s)
 	if err != nil {
 		return err
 	}
@@ -83,27 +83,51 @@ func (c *runCmd) Run(s *session) error {
 	if err := os.RemoveAll(requests); err != nil {
 		return fmt.Errorf("delete old requests: %w", err)
 	}
-	return s.with(ports, c.State, func(running *stack.Stack, prover *wallet.Prover) error {
+	return s.with(at, c.State, func(all *stack, prover *wallet.Prover) error {
 		if c.Tour {
-			if err := s.tour(running, prover, requests); err != nil {
+			if err := s.tour(all, prover, requests); err != nil {
 				return err
 			}
 		}
 		if err := prover.Close(); err != nil { // it holds the keys in memory, and nobody asks it any more
 			return err
 		}
-		s.serving(running, requests)
-		return running.While(s, func(ctx context.Context) error {
+		s.serving(all, requests)
+		return all.while(s, func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		})
 	})
 }
 
+// claim checks that the ports are free, and says which one is not, what it is for
+// and what to do.
+func (c *runCmd) claim(ctx context.Context) (at addresses, err error) {
+	for _, want := range []struct {
+		what, flag string
+		port       int
+		at         *string
+	}{
+		{"relay", "relay-port", c.RelayPort, &at.relay}, {"relay's operations", "operations-port", c.OperationsPort, &at.operations},
+		{"local chain", "chain-port", c.ChainPort, &at.Chain}, {"swap router", "router-port", c.RouterPort, &at.Router},
+		{"local chain's admin", "admin-port", c.AdminPort, &at.Admin},
+	} {
+		*want.at = net.JoinHostPort("127.0.0.1", strconv.Itoa(want.port))
+		switch err := freeport.Check(ctx, *want.at); {
+		case errors.Is(err, syscall.EADDRINUSE):
+			return at, fmt.Errorf("port %d of the %s is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--%s=%d",
+				want.port, want.what, want.flag, want.port+1)
+		case err != nil:
+			return at, fmt.Errorf("open port %d of the %s: %w; choose another with --%s", want.port, want.what, err, want.flag)
+		}
+	}
+	return at, nil
+}
+
 // Run makes the tour and leaves nothing behind, but for the folder when
 // something went wrong.
 func (c *demoCmd) Run(s *session) error {
-	ports, err := stack.Ports{}.Claim(s)
+	at, err := freeAddresses(s)
 	if err != nil {
 		return err
 	}
@@ -116,8 +140,8 @@ func (c *demoCmd) Run(s *session) error {
 	if err := os.Chmod(state, 0o711); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("make a folder: %w", err)
 	}
-	if err := s.with(ports, state, func(running *stack.Stack, prover *wallet.Prover) error {
-		return s.tour(running, prover, "")
+	if err := s.with(at, state, func(all *stack, prover *wallet.Prover) error {
+		return s.tour(all, prover, "")
 	}); err != nil {
 		return fmt.Errorf("%w\nwhat it left is in %s", err, state)
 	}
@@ -127,7 +151,7 @@ func (c *demoCmd) Run(s *session) error {
 
 // with starts everything, works with it and stops it, in the order that loses
 // nothing.
-func (s *session) with(ports stack.Ports, state string, work func(*stack.Stack, *wallet.Prover) error) (err error) {
+func (s *session) with(at addresses, state string, work func(*stack, *wallet.Prover) error) (err error) {
 	s.print.Title("Starting. For development only: the proofs' set-up is public and the coins are worth nothing")
 	root, err := checkout(s)
 	if err != nil {
@@ -138,19 +162,15 @@ func (s *session) with(ports stack.Ports, state string, work func(*stack.Stack, 
 		return err
 	}
 	defer func() { err = errors.Join(err, prover.Close()) }()
-	key, err := prover.VerificationKey(s)
-	if err != nil {
-		return err
-	}
-	running, err := stack.Start(s, stack.Options{Root: root, State: state, Ports: ports, VerifyingKey: key, Print: s.print})
+	all, err := start(s, root, state, at, s.print)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		s.print.Title("Stopping")
-		err = errors.Join(err, running.Stop(context.WithoutCancel(s)))
+		err = errors.Join(err, all.stop(context.WithoutCancel(s)))
 	}()
-	return work(running, prover)
+	return work(all, prover)
 }
 
 // checkout is the folder of the module around the working folder, by the go
@@ -180,29 +200,25 @@ func (s *session) prover(root string) (*wallet.Prover, error) {
 	return prover, nil
 }
 
-func (s *session) tour(running *stack.Stack, prover *wallet.Prover, requests string) error {
-	return running.While(s, func(ctx context.Context) error {
-		return tour.Run(ctx, tour.Options{
-			RelayURL: running.RelayURL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL, RouterURL: running.RouterURL, AdminURL: running.AdminURL,
-			OutputMint: running.OutputMint, HTTP: http.DefaultClient,
-			FeePayer: running.FeePayer, Prover: prover, Print: s.print, Requests: requests, Random: rand.Reader, Now: time.Now,
-		})
+func (s *session) tour(all *stack, prover *wallet.Prover, requests string) error {
+	return all.while(s, func(ctx context.Context) error {
+		return tour.Run(ctx, all.tour(s, prover, requests))
 	})
 }
 
-func (s *session) serving(running *stack.Stack, requests string) {
+func (s *session) serving(all *stack, requests string) {
 	s.print.Title("Serving until Ctrl-C")
-	s.print.Fact("relay", "%s", running.RelayURL)
-	s.print.Fact("operations", "%s%s", running.OperationsURL, contract.MetricsPath)
-	s.print.Fact("local chain", "%s, its admin port on %s", running.ChainURL, running.AdminURL)
-	s.print.Fact("swap router", "%s, which sells %s", running.RouterURL, running.OutputMint)
-	s.print.Fact("logs", "%s and %s", nearby(running.RelayLog), nearby(running.ChainLog))
-	s.print.Fact("try", "curl %s%s", running.OperationsURL, contract.HealthPath)
+	s.print.Fact("relay", "%s", all.relay.URL)
+	s.print.Fact("operations", "%s%s", all.relay.Operations, contract.MetricsPath)
+	s.print.Fact("local chain", "%s, its admin port on %s", all.URL, all.admin)
+	s.print.Fact("swap router", "%s, which sells %s", all.Router, localnet.OutputMint())
+	s.print.Fact("logs", "%s and %s", nearby(all.relay.LogFile), nearby(all.File(chainLog)))
+	s.print.Fact("try", "curl %s%s", all.relay.Operations, contract.HealthPath)
 	if _, err := os.Stat(requests); err == nil {
-		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "transact.json"), running.RelayURL, contract.TransactPath)
-		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "swap.json"), running.RelayURL, contract.TransactSwapPath)
+		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "transact.json"), all.relay.URL, contract.TransactPath)
+		s.print.Fact("", "curl --json @%s %s%s", filepath.Join(nearby(requests), "swap.json"), all.relay.URL, contract.TransactSwapPath)
 	}
-	s.print.Fact("", "curl '%s/quote?inputMint=%s&outputMint=%s&amount=1000000000'", running.RouterURL, solana.WrappedSol, running.OutputMint)
+	s.print.Fact("", "curl '%s/quote?inputMint=%s&outputMint=%s&amount=1000000000'", all.Router, solana.WrappedSol, localnet.OutputMint())
 }
 
 // nearby is the path from the working folder, when that is shorter.

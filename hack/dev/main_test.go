@@ -3,24 +3,25 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/hack/dev/stack"
 	"github.com/relaypool/relaypool/hack/dev/terminal"
 	"github.com/relaypool/relaypool/hack/dev/tour"
 	"github.com/relaypool/relaypool/hack/wallet"
@@ -102,16 +103,17 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
 	wallettest.Prover(t)
 	state := passable(t)
-	ports, err := stack.Ports{}.Claim(t.Context())
+	free, err := freeAddresses(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	port := func(address string) int { return int(netip.MustParseAddrPort(address).Port()) }
 	var out screen
 	ctx, ctrlC := context.WithCancel(t.Context())
 	defer ctrlC()
 	ended := make(chan error, 1)
 	go func() {
-		command := runCmd{RelayPort: ports.Relay, OperationsPort: ports.Operations, ChainPort: ports.Chain, RouterPort: ports.Router, AdminPort: ports.Admin, State: state, Tour: true}
+		command := runCmd{RelayPort: port(free.relay), OperationsPort: port(free.operations), ChainPort: port(free.Chain), RouterPort: port(free.Router), AdminPort: port(free.Admin), State: state, Tour: true}
 		ended <- command.Run(&session{ctx, terminal.New(&out, terminal.Style{})})
 	}()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -123,7 +125,7 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 		case <-tick.C:
 		}
 	}
-	relay := fmt.Sprintf("http://127.0.0.1:%d", ports.Relay)
+	relay := "http://" + free.relay
 	for _, request := range []struct {
 		file, path string
 		want       int
@@ -202,20 +204,18 @@ func tellLies(t *testing.T, lies []lie) {
 	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
 	wallettest.Prover(t)
 	state := passable(t)
-	ports, err := stack.Ports{}.Claim(t.Context())
+	at, err := freeAddresses(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	s := &session{t.Context(), terminal.New(&out, terminal.Style{})}
-	err = s.with(ports, state, func(running *stack.Stack, prover *wallet.Prover) error {
+	err = s.with(at, state, func(all *stack, prover *wallet.Prover) error {
 		for _, lie := range lies {
-			liar := httptest.NewServer(altering(t, running.RelayURL, lie.path, lie.is, lie.told))
-			err := tour.Run(s, tour.Options{
-				RelayURL: liar.URL, OperationsURL: running.OperationsURL, ChainURL: running.ChainURL, RouterURL: running.RouterURL, AdminURL: running.AdminURL,
-				OutputMint: running.OutputMint, HTTP: http.DefaultClient,
-				FeePayer: running.FeePayer, Prover: prover, Print: s.print, Random: rand.Reader, Now: time.Now,
-			})
+			liar := httptest.NewServer(altering(t, all.relay.URL, lie.path, lie.is, lie.told))
+			o := all.tour(s, prover, "")
+			o.RelayURL = liar.URL
+			err := tour.Run(s, o)
 			liar.Close()
 			if err == nil || !strings.Contains(err.Error(), lie.want) {
 				t.Errorf("a lie in %s: error %v, want one with %q", lie.path, err, lie.want)
@@ -253,4 +253,69 @@ func altering(t *testing.T, relay, path, is, told string) http.Handler {
 		return nil
 	}
 	return proxy
+}
+
+func TestAStackSaysWhenTheRelayEndsAndStartsAgain(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it starts everything")
+	}
+	state := passable(t)
+	var out bytes.Buffer
+	again := func() *stack {
+		t.Helper()
+		at, err := freeAddresses(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := start(t.Context(), filepath.Join("..", ".."), state, at, terminal.New(&out, terminal.Style{}))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		t.Cleanup(func() { _ = s.stop(context.WithoutCancel(t.Context())) })
+		return s
+	}
+	first := again()
+	if err := first.while(t.Context(), func(ctx context.Context) error { return healthy(ctx, first.relay.Operations) }); err != nil {
+		t.Errorf("healthy: %v", err)
+	}
+	err := first.while(t.Context(), func(ctx context.Context) error {
+		if err := syscall.Kill(first.relay.PID(), syscall.SIGKILL); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if err == nil || !strings.Contains(err.Error(), "relay ended by itself (signal: killed)") || !strings.Contains(err.Error(), "serving") {
+		t.Errorf("the relay was killed: error %v, want one that says so, with the end of its log", err)
+	}
+	if err := first.stop(t.Context()); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if answer, err := http.Get(first.URL); err == nil {
+		_ = answer.Body.Close()
+		t.Error("the chain still serves")
+	}
+	second := again()
+	if second.Payers[0].String() != first.Payers[0].String() || second.Compliance != first.Compliance {
+		t.Error("the second start made new keys")
+	}
+	if err := second.stop(t.Context()); err != nil {
+		t.Errorf("stop the second: %v", err)
+	}
+}
+
+func TestATakenPortIsNamedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	port := l.Addr().(*net.TCPAddr).Port
+	_, err = (&runCmd{RelayPort: port}).claim(t.Context())
+	want := fmt.Sprintf("port %d of the relay is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--relay-port=%d", port, port+1)
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
 }

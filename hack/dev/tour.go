@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/dev/tour"
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -56,28 +56,14 @@ func (c *tourCmd) Run(s *session) error {
 
 // feePayer is the relay's only one, as its metrics have it.
 func feePayer(ctx context.Context, url string) (payer solana.PublicKey, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return payer, fmt.Errorf("find the fee payer: %w", err)
-	}
-	answer, err := http.DefaultClient.Do(request)
+	page, err := sandbox.Get(ctx, url)
 	if err != nil {
 		return payer, fmt.Errorf("find the fee payer: %w; is the operations port of a relay there?", err)
 	}
-	defer func() { err = errors.Join(err, answer.Body.Close()) }()
-	sample := regexp.MustCompile(`^` + contract.MetricPayerUsable.Name + `\{payer="([1-9A-HJ-NP-Za-km-z]+)"\} 1$`)
-	var found []string
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		if m := sample.FindStringSubmatch(lines.Text()); m != nil {
-			found = append(found, m[1])
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return payer, fmt.Errorf("find the fee payer: %w", err)
-	}
+	sample := regexp.MustCompile(`(?m)^` + contract.MetricPayerUsable.Name + `\{payer="([1-9A-HJ-NP-Za-km-z]+)"\} 1$`)
+	found := sample.FindAllSubmatch(page, -1)
 	if len(found) != 1 {
 		return payer, fmt.Errorf("find the fee payer: expected one that can be used at %s, received %d: the tour's books are those of a relay with one funded key", url, len(found))
 	}
-	return solana.PublicKeyFromBase58(found[0])
+	return solana.PublicKeyFromBase58(string(found[0][1]))
 }

@@ -142,7 +142,7 @@ func TestUnknownFields(t *testing.T) {
 		example string
 		want    []string
 	}{
-		"fields that there are":      {"{pool: {rootRing: 100}, solana: {endpoints: [{name: a}]}, template: {labels: {a: b}}}", nil},
+		"fields that there are":      {"{pool: {rootHistorySize: 100}, solana: {endpoints: [{name: a}]}, template: {labels: {a: b}}}", nil},
 		"one that there is not":      {"{pool: {ring: 100}}", []string{"spec.pool.ring"}},
 		"one in an entry of a list":  {"{solana: {endpoints: [{name: a, socket: b}]}}", []string{"spec.solana.endpoints[].socket"}},
 		"one that is another's name": {"{feePayer: {}}", []string{"spec.feePayer"}},

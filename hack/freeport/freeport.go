@@ -46,3 +46,12 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 	}
 	return addresses, nil
 }
+
+// Check is an error when somebody listens at an address already.
+func Check(ctx context.Context, address string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}

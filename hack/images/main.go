@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&t.out, "out", "", "build, e2e, rootfs: `folder` to write to (bin/images of the checkout, for e2e its folder e2e; rootfs requires a new one)")
 	flags.StringVar(&t.registry, "registry", "ghcr.io/relaypool", "build: `registry` and folder in it that the images are named for")
 	flags.StringVar(&t.platform, "platform", "linux/amd64", "build, rootfs: `platforms`, separated by commas: linux/amd64, linux/arm64")
-	flags.StringVar(&t.image, "only", "", "e2e: `name` of the one image to build")
+	flags.StringVar(&t.image, "only", "", "build, e2e: `name` of the one image to build")
 	flags.StringVar(&t.image, "image", "", "rootfs: `name` of the image")
 	flags.StringVar(&t.tag, "tag", "", "notes: git `tag` of the release, such as v1.2.3")
 	flags.Func("oci", "build, push: `folder` of an OCI layout with an index for each image; there may be several", func(folder string) error {

@@ -94,7 +94,7 @@ func (c *client) goAstray(ctx context.Context, q Request) (wait func()) {
 	c.spend.stray = false
 	var sending sync.WaitGroup
 	sending.Go(func() {
-		if sleep(ctx, c.spend.strayAfter) {
+		if Sleep(ctx, c.spend.strayAfter) {
 			c.Direct(ctx, &q)
 		}
 	})
@@ -134,7 +134,7 @@ func (c *client) insist(ctx context.Context, index int, q *Request, proof int) (
 func (c *client) follow(ctx context.Context, index int, id uuid.UUID) (code string, ok bool) {
 	for {
 		wait := c.PollMin + time.Duration(c.spend.rand.Int64N(int64(c.PollMax-c.PollMin)+1))
-		if !sleep(ctx, wait) {
+		if !Sleep(ctx, wait) {
 			return "", false
 		}
 		a := c.status(ctx, id, c.anyRelay())
@@ -160,11 +160,14 @@ func (c *client) anyRelay() int { return c.spend.rand.IntN(len(c.Relays)) }
 func (c *client) pause(ctx context.Context, asked time.Duration, try int) bool {
 	base := max(asked, c.Backoff<<min(try, 6))
 	base = min(base, c.PauseMax)
-	return sleep(ctx, base/2+time.Duration(c.spend.rand.Int64N(int64(base))))
+	return Sleep(ctx, base/2+time.Duration(c.spend.rand.Int64N(int64(base))))
 }
 
-// sleep reports whether the time passed before the end of ctx.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep reports whether the time passed before the end of ctx.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/gagliardetto/solana-go"
@@ -13,33 +14,23 @@ import (
 
 // Draw makes a request for a spend of fresh notes, as Run's clients make theirs:
 // for who drives the relay by a schedule of his own, such as a benchmark. The
-// same options, number and root give the same request. It is never a swap, for
-// which somebody has to ask the price: DrawSwap makes those.
+// same options, number and root give the same request. It is never a swap.
 func (o *Options) Draw(number int, root [32]byte) Request {
 	plain := *o
 	plain.Swaps = 0
 	return o.proven(newSpend(&plain, number), root)
 }
 
-// DrawSwap makes a request for a swap, as Draw does, whose minimum goes by what
-// quote says for its lamports. It needs Options.Market.
-func (o *Options) DrawSwap(number int, root [32]byte, quote func(lamports uint64) (out uint64, err error)) (Request, error) {
-	return o.drawSwap(number, root, solana.PublicKey{}, quote)
-}
-
-// DrawSwapTo is DrawSwap for a wallet of the caller's.
-func (o *Options) DrawSwapTo(number int, root [32]byte, to solana.PublicKey, quote func(lamports uint64) (out uint64, err error)) (Request, error) {
-	return o.drawSwap(number, root, to, quote)
-}
-
-func (o *Options) drawSwap(number int, root [32]byte, to solana.PublicKey, quote func(lamports uint64) (out uint64, err error)) (Request, error) {
+// DrawSwap makes a request for a swap, as Draw does, whose minimum goes by
+// Options.Market's price. The wallet is one of its own unless the caller has one.
+func (o *Options) DrawSwap(ctx context.Context, number int, root [32]byte, wallet solana.PublicKey) (Request, error) {
 	swaps := *o
 	swaps.Swaps = 1
 	s := newSpend(&swaps, number)
-	if !to.IsZero() {
-		s.recipient = to
+	if !wallet.IsZero() {
+		s.recipient = wallet
 	}
-	quoted, err := quote(s.swap.Lamports)
+	quoted, err := o.Market.Quote(ctx, o.Market.Mint, s.swap.Lamports)
 	if err != nil {
 		return Request{}, err
 	}

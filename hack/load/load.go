@@ -69,6 +69,8 @@ type Load struct {
 	Options
 	journal *Journal
 	rate    atomic.Uint64
+	// turn counts the calls by Post, Status and Root.
+	turn atomic.Int64
 }
 
 // New checks the options.
@@ -136,7 +138,7 @@ func (l *Load) Run(ctx, arrivals context.Context) {
 		if rate > 0 {
 			gap = time.Duration(r.ExpFloat64() / rate * float64(time.Second))
 		}
-		if !sleep(arrivals, gap) || ctx.Err() != nil {
+		if !Sleep(arrivals, gap) || ctx.Err() != nil {
 			break
 		}
 		if rate <= 0 {

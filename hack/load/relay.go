@@ -63,6 +63,24 @@ func (b *body) swap() SwapAnswer {
 	return swap
 }
 
+// Post sends a body once, to the relays in turn, and gives what came back: for who
+// has made it by Draw.
+func (l *Load) Post(ctx context.Context, path, prefer string, raw []byte) *Answer {
+	header := http.Header{"Content-Type": {"application/json"}}
+	if prefer != "" {
+		header.Set("Prefer", prefer)
+	}
+	return l.ask(ctx, CallTransact, l.next(), http.MethodPost, path, header, raw, l.Patience)
+}
+
+// Status asks the relays in turn for a submission, once.
+func (l *Load) Status(ctx context.Context, id uuid.UUID) *Answer { return l.status(ctx, id, l.next()) }
+
+// Root reads the tree's newest root from the relays in turn.
+func (l *Load) Root(ctx context.Context) ([32]byte, error) { return l.root(ctx, l.next()) }
+
+func (l *Load) next() int { return int(l.turn.Add(1)) % len(l.Relays) }
+
 // submit sends a request once and gives what came back.
 func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay int) *Answer {
 	raw, err := q.Body(proof)
@@ -102,7 +120,7 @@ func (l *Load) ask(ctx context.Context, call Call, relay int, method, path strin
 		return a
 	}
 	var b body
-	if err := json.Unmarshal(content, &b); err != nil {
+	if err := json.Unmarshal(content, &b); err != nil && status < http.StatusInternalServerError { // which says enough
 		a.Fault = "answer is not JSON"
 		return a
 	}

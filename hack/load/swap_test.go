@@ -253,13 +253,19 @@ func TestADrawnSwapIsWhole(t *testing.T) {
 	o := options(t, "http://unused")
 	swaps(t, nil)(&o)
 	key, root := developmentKey(t), [32]byte{31: 7}
-	quote := func(lamports uint64) (uint64, error) { return lamports / 6, nil }
+	quoting := func(quote func(lamports uint64) (uint64, error)) {
+		o.Market.Quote = func(_ context.Context, _ solana.PublicKey, lamports uint64) (uint64, error) { return quote(lamports) }
+	}
+	draw := func(number int) (load.Request, error) {
+		return o.DrawSwap(t.Context(), number, root, solana.PublicKey{})
+	}
+	quoting(func(lamports uint64) (uint64, error) { return lamports / 6, nil })
 	for number := range 10 {
-		q, err := o.DrawSwap(number, root, quote)
+		q, err := draw(number)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := o.DrawSwap(number, root, quote)
+		again, err := draw(number)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,15 +282,18 @@ func TestADrawnSwapIsWhole(t *testing.T) {
 		}
 	}
 	away := errors.New("the router is away")
-	if _, err := o.DrawSwap(0, root, func(uint64) (uint64, error) { return 0, away }); !errors.Is(err, away) {
+	quoting(func(uint64) (uint64, error) { return 0, away })
+	if _, err := draw(0); !errors.Is(err, away) {
 		t.Errorf("error %v, want the quote's", err)
 	}
-	huge, err := o.DrawSwap(0, root, func(uint64) (uint64, error) { return math.MaxUint64, nil })
+	quoting(func(uint64) (uint64, error) { return math.MaxUint64, nil })
+	huge, err := draw(0)
 	if err != nil || huge.Swap.Terms.MinOutput == 0 {
 		t.Errorf("a quote of all there can be: swap %+v, error %v", huge.Swap, err)
 	}
 	o.Unreachable = 1
-	if huge, err = o.DrawSwap(0, root, func(uint64) (uint64, error) { return math.MaxUint64 / 10, nil }); err != nil || huge.Swap.Terms.MinOutput != math.MaxUint64 {
+	quoting(func(uint64) (uint64, error) { return math.MaxUint64 / 10, nil })
+	if huge, err = draw(0); err != nil || huge.Swap.Terms.MinOutput != math.MaxUint64 {
 		t.Errorf("a thousand times as much as fits: swap %+v, error %v, want the largest minimum", huge.Swap, err)
 	}
 }

@@ -21,12 +21,6 @@ const DefaultEndpoint = "default"
 // readHeaderTimeout bounds how long a connection may take over its headers.
 const readHeaderTimeout = 5 * time.Second
 
-// endpoint is an RPC endpoint with where it listens.
-type endpoint struct {
-	*rpc.Endpoint
-	urls []string
-}
-
 // seedOf gives the endpoints of one chain different draws.
 func seedOf(name string, seed uint64) uint64 {
 	h := fnv.New64a()
@@ -37,14 +31,12 @@ func seedOf(name string, seed uint64) uint64 {
 // Endpoint gives the RPC endpoint of that name, and makes it, faultless, when
 // it is asked for first. It serves HTTP and WebSocket as a handler;
 // ListenEndpoint gives it an address.
-func (c *Chain) Endpoint(name string) *rpc.Endpoint { return c.endpoint(name).Endpoint }
-
-func (c *Chain) endpoint(name string) *endpoint {
+func (c *Chain) Endpoint(name string) *rpc.Endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.endpoints[name]
 	if !ok {
-		e = &endpoint{Endpoint: c.first.Another(seedOf(name, c.opts.Seed))}
+		e = c.first.Another(seedOf(name, c.opts.Seed))
 		c.endpoints[name] = e
 	}
 	return e
@@ -58,7 +50,7 @@ func (c *Chain) names() []string {
 }
 
 // known gives an endpoint that there is.
-func (c *Chain) known(name string) (*endpoint, error) {
+func (c *Chain) known(name string) (*rpc.Endpoint, error) {
 	c.mu.Lock()
 	e, ok := c.endpoints[name]
 	c.mu.Unlock()
@@ -89,10 +81,6 @@ func (c *Chain) SetFaults(faults map[string][]fault.Rule) error {
 	return nil
 }
 
-// SetSlotsBehind makes the default endpoint's node report itself unhealthy,
-// that many slots behind the cluster; 0 makes it healthy again.
-func (c *Chain) SetSlotsBehind(slots uint64) { c.first.SetSlotsBehind(slots) }
-
 // Stats counts the RPC calls that all endpoints received since the start, by
 // method.
 func (c *Chain) Stats() map[string]uint64 {
@@ -122,14 +110,7 @@ func (c *Chain) ListenEndpoint(name, addr string) (url string, err error) {
 	if name == "" {
 		return "", errors.New("listen for RPC: the endpoint's name is empty")
 	}
-	e := c.endpoint(name)
-	if url, err = c.listen("RPC", addr, e); err != nil {
-		return "", err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e.urls = append(e.urls, url)
-	return url, nil
+	return c.listen("RPC", addr, c.Endpoint(name))
 }
 
 // listen serves a handler on a TCP address until Close.

@@ -29,9 +29,6 @@ func TestSimulationTellsWhatWouldHappen(t *testing.T) {
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), unitLimit(1000), f.transfer(1_000_000))
 	out, err := f.SimulateTransactionWithOpts(ctx, tx, &rpc.SimulateTransactionOpts{
 		SigVerify: true, Commitment: rpc.CommitmentProcessed,
-		Accounts: &rpc.SimulateTransactionAccountsOpts{
-			Encoding: solana.EncodingBase64, Addresses: []solana.PublicKey{address("to"), address("nobody")},
-		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,10 +36,6 @@ func TestSimulationTellsWhatWouldHappen(t *testing.T) {
 	if out.Value.Err != nil || *out.Value.UnitsConsumed != 300 || len(out.Value.Logs) != 4 {
 		t.Errorf("error %v, %d units, logs %q; want none, 300 and four lines", out.Value.Err, *out.Value.UnitsConsumed, out.Value.Logs)
 	}
-	if got := out.Value.Accounts; got[0].Lamports != 1_000_000 || got[1] != nil {
-		t.Errorf("accounts are %v, want the recipient's with 1000000 lamports and null", got)
-	}
-
 	unsigned := f.sign(solana.Hash{}, f.transfer(1<<60))
 	unsigned.Signatures[0] = solana.Signature{}
 	out, err = f.SimulateTransactionWithOpts(ctx, unsigned, &rpc.SimulateTransactionOpts{ReplaceRecentBlockhash: true})
@@ -55,25 +48,7 @@ func TestSimulationTellsWhatWouldHappen(t *testing.T) {
 	if _, err = f.SimulateTransactionWithOpts(ctx, unsigned, &rpc.SimulateTransactionOpts{SigVerify: true}); err == nil || !strings.Contains(err.Error(), "-32003") {
 		t.Errorf("a wrong signature with sigVerify gives %v, want -32003", err)
 	}
-	raw, err := tx.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := solana.Base58(raw).String()
-	for name, test := range map[string]struct {
-		config string
-		code   int
-		want   string
-	}{
-		"base58 accounts":       {`{"accounts":{"encoding":"base58","addresses":[]}}`, -32602, "base58 encoding not supported"},
-		"more accounts than it": {`{"accounts":{"addresses":["a","b","c","d","e"]}}`, -32602, "Too many accounts provided; max 4"},
-		"no account address":    {`{"accounts":{"addresses":["a"]}}`, -32602, "Invalid param: WrongSize"},
-		"a future slot":         {`{"minContextSlot":1000}`, -32016, "Minimum context slot has not been reached"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			checkError(t, f.call("simulateTransaction", `["`+text+`",`+test.config+`]`), test.code, test.want, "")
-		})
-	}
+	checkError(t, f.call("simulateTransaction", `["`+tx.MustToBase64()+`",{"minContextSlot":1000}]`), -32016, "Minimum context slot has not been reached", "")
 }
 
 func TestSignatureStatuses(t *testing.T) {
@@ -147,24 +122,15 @@ func TestSignaturesForAddressTellsErrorsAndStatus(t *testing.T) {
 	}
 }
 
-func TestTransactionsAreWrittenAsJSONToo(t *testing.T) {
+func TestTransactionsComeWithTheirMeta(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
 	tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000))
 	signature := f.send(tx)
 	f.Finalize()
-	payer, to := f.payer.PublicKey().String(), address("to").String()
 	want := generic(t, []byte(`{
 		"slot": 33, "blockTime": 0,
-		"transaction": {
-			"signatures": ["`+signature.String()+`"],
-			"message": {
-				"header": {"numRequiredSignatures":1,"numReadonlySignedAccounts":0,"numReadonlyUnsignedAccounts":1},
-				"accountKeys": ["`+payer+`","`+to+`","11111111111111111111111111111111"],
-				"recentBlockhash": "`+tx.Message.RecentBlockhash.String()+`",
-				"instructions": [{"programIdIndex":2,"accounts":[0,1],"data":"`+tx.Message.Instructions[0].Data.String()+`","stackHeight":null}]
-			}
-		},
+		"transaction": ["`+tx.MustToBase64()+`", "base64"],
 		"meta": {
 			"err": null, "status": {"Ok":null}, "fee": 5000,
 			"preBalances": [1000000000000,0,1], "postBalances": [999998995000,1000000,1],
@@ -193,77 +159,35 @@ func TestVersion0NeedsAClientThatSupportsIt(t *testing.T) {
 	signature := f.send(tx)
 	f.Finalize()
 	const message = "Transaction version (0) is not supported by the requesting client."
-	checkError(t, f.call("getTransaction", `["`+signature.String()+`","base64"]`), -32015, message, "")
-	checkError(t, f.call("getBlock", `[33,{"encoding":"base64"}]`), -32015, message, "")
-	var out struct {
-		Version     any
-		Transaction struct {
-			Message struct{ AddressTableLookups []any }
-		}
-	}
+	checkError(t, f.call("getTransaction", `["`+signature.String()+`"]`), -32015, message, "")
+	checkError(t, f.call("getBlock", `[33]`), -32015, message, "")
+	var out struct{ Version any }
 	if err := json.Unmarshal(f.call("getTransaction", `["`+signature.String()+`",{"maxSupportedTransactionVersion":0}]`).Result, &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.Version != float64(0) || out.Transaction.Message.AddressTableLookups == nil {
-		t.Errorf("got %+v, want version 0 with an empty list of lookups", out)
+	if out.Version != float64(0) {
+		t.Errorf("got %+v, want version 0", out)
 	}
 }
 
 func TestBlocksHoldTheirTransactionsInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, localnet.Options{})
-	var sent []string
+	var sent []solana.Signature
 	for i := range uint64(5) {
-		sent = append(sent, f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000+i))).String())
+		sent = append(sent, f.send(f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(1_000_000+i))))
 	}
 	f.Finalize()
-	type transaction struct {
-		Transaction struct {
-			Signatures  []string
-			AccountKeys []struct {
-				Pubkey           string
-				Signer, Writable bool
-				Source           string
-			}
-			Message map[string]any
-		}
-		Meta map[string]any
+	block, err := f.GetBlockWithOpts(t.Context(), 33, &rpc.GetBlockOpts{Encoding: solana.EncodingBase64, TransactionDetails: rpc.TransactionDetailsFull})
+	if err != nil {
+		t.Fatal(err)
 	}
-	type block struct {
-		Blockhash, PreviousBlockhash string
-		ParentSlot, BlockHeight      uint64
-		BlockTime                    *int64
-		Transactions                 []transaction
-		Signatures                   []string
-		Rewards                      []any
-	}
-	get := func(config string) (b block) {
-		if err := json.Unmarshal(f.call("getBlock", `[33,`+config+`]`).Result, &b); err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	if diff := cmp.Diff(sent, get(`{"transactionDetails":"signatures"}`).Signatures); diff != "" {
-		t.Errorf("signatures (-want +got):\n%s", diff)
-	}
-	full := get(`{"transactionDetails":"full"}`)
-	accounts := get(`{"transactionDetails":"accounts","rewards":false}`)
 	for i := range sent {
-		if full.Transactions[i].Transaction.Signatures[0] != sent[i] || accounts.Transactions[i].Transaction.Signatures[0] != sent[i] {
-			t.Errorf("transaction %d is out of order", i)
+		if tx, err := block.Transactions[i].GetTransaction(); err != nil || tx.Signatures[0] != sent[i] {
+			t.Errorf("transaction %d is out of order, or %v", i, err)
 		}
 	}
-	if keys := accounts.Transactions[0].Transaction.AccountKeys; len(keys) != 3 || !keys[0].Signer || !keys[1].Writable || keys[2].Writable || keys[2].Source != "transaction" {
-		t.Errorf("accounts are %+v, want payer, recipient and the system program with their rights", keys)
-	}
-	if accounts.Rewards != nil || full.Rewards == nil {
-		t.Error("rewards are there when not asked for, or missing when asked for")
-	}
-	none := get(`{"transactionDetails":"none"}`)
-	if none.Transactions != nil || none.Signatures != nil {
-		t.Error("transactions are there when none were asked for")
-	}
-	if none.ParentSlot != 32 || none.BlockHeight != 33 || none.BlockTime == nil || none.Blockhash == none.PreviousBlockhash {
-		t.Errorf("block is %+v, want parent slot 32 and height 33", none)
+	if block.ParentSlot != 32 || *block.BlockHeight != 33 || block.BlockTime == nil || block.Blockhash == block.PreviousBlockhash {
+		t.Errorf("block is %+v, want parent slot 32 and height 33", block)
 	}
 }

@@ -22,14 +22,12 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/lookuptable"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
 	"github.com/relaypool/relaypool/hack/localnet/router"
@@ -69,9 +67,6 @@ type Options struct {
 	// Ring is the number of roots that the pool program remembers; 0 is the
 	// profile's. Whoever reads the pool needs a profile with the same ring.
 	Ring int
-	// Programs are on the chain beside the validator's own, the token programs
-	// and the pool's.
-	Programs []bank.Program
 	// Accounts exist at genesis, by their address, beside the native mint's and
 	// the market's.
 	Accounts map[solana.PublicKey]bank.Account
@@ -131,7 +126,7 @@ type Chain struct {
 	exchange exchange
 
 	mu        sync.Mutex
-	endpoints map[string]*endpoint
+	endpoints map[string]*rpc.Endpoint
 	closing   []func() error
 	running   sync.WaitGroup
 }
@@ -171,7 +166,7 @@ func New(opts Options) (*Chain, error) {
 		History:        opts.History,
 		Limits:         opts.Limits,
 		Clock:          opts.Clock,
-		Programs:       slices.Concat(validatorPrograms(), []bank.Program{program, market.Program()}, opts.Programs),
+		Programs:       append(validatorPrograms(), program, market.Program()),
 		Accounts:       merged(nativeMint(), marketAccounts(c.exchange.market, opts.Market), opts.Accounts),
 		Faucet:         c.faucet.key.PublicKey(),
 		FaucetLamports: faucetLamports,
@@ -185,7 +180,7 @@ func New(opts Options) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
-	c.endpoints = map[string]*endpoint{DefaultEndpoint: {Endpoint: c.first}}
+	c.endpoints = map[string]*rpc.Endpoint{DefaultEndpoint: c.first}
 	if c.exchange.router, err = router.New(router.Options{Ledger: c.bank, Log: opts.Log, Table: RouterTable(), Seed: opts.Seed}); err != nil {
 		c.first.Close()
 		return nil, fmt.Errorf("make chain: %w", err)
@@ -203,7 +198,7 @@ func New(opts Options) (*Chain, error) {
 // validatorPrograms are on every chain.
 func validatorPrograms() []bank.Program {
 	return append(
-		[]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram(), lookuptable.Program()}, token.Programs()...)
+		[]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram()}, token.Programs()...)
 }
 
 func nativeMint() map[solana.PublicKey]bank.Account {

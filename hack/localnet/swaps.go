@@ -3,19 +3,15 @@ package localnet
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 
 	"github.com/gagliardetto/solana-go"
 	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/lookuptable"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/hack/localnet/token"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // The defaults of MarketOptions: 150 development dollars a SOL, deep enough that
@@ -82,10 +78,10 @@ func RouterTable() solana.PublicKey {
 func marketAccounts(at *market.Market, opts MarketOptions) map[solana.PublicKey]bank.Account {
 	authority := mintAuthority().PublicKey()
 	accounts := at.Genesis(authority, opts.Reserves, opts.FeeBPS, marketStock)
-	accounts[at.Mint] = token.MintAccount(layout.Mint{
-		Authority: &authority, Supply: marketStock, Decimals: OutputDecimals, Initialized: true, FreezeAuthority: &authority,
+	accounts[at.Mint] = token.MintAccount(tokenprogram.Mint{
+		MintAuthority: &authority, Supply: marketStock, Decimals: OutputDecimals, IsInitialized: true, FreezeAuthority: &authority,
 	})
-	accounts[RouterTable()] = lookuptable.Table(router.TableAddresses(at))
+	accounts[RouterTable()] = bank.LookupTable(router.TableAddresses(at)...)
 	return accounts
 }
 
@@ -93,7 +89,6 @@ func marketAccounts(at *market.Market, opts MarketOptions) map[solana.PublicKey]
 type exchange struct {
 	market *market.Market
 	router *router.Router
-	urls   []string
 }
 
 // Router is the swap router over the chain's market, honest and faultless until
@@ -103,13 +98,7 @@ func (c *Chain) Router() *router.Router { return c.exchange.router }
 // ListenRouter serves the router on a TCP address until Close and returns the
 // base URL of its API.
 func (c *Chain) ListenRouter(addr string) (url string, err error) {
-	if url, err = c.listen("swap router", addr, c.exchange.router); err != nil {
-		return "", err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.exchange.urls = append(c.exchange.urls, url)
-	return url, nil
+	return c.listen("swap router", addr, c.exchange.router)
 }
 
 // MarketState is the market of development dollars now.
@@ -130,16 +119,9 @@ func (c *Chain) SetReserves(reserves market.Reserves) error {
 	at, authority := c.exchange.market, mintAuthority()
 	signers := []solana.PrivateKey{c.faucet.key, authority}
 	var held uint64
-	var err error
 	c.bank.Read(bank.Processed, func(v bank.View) {
-		var vault *layout.Account
-		if vault, err = layout.ParseAccount(v.Account(at.VaultTokens).Data); err == nil {
-			held = vault.Amount
-		}
+		held = bank.ParseToken(v.Account(at.VaultTokens).Data).Amount
 	})
-	if err != nil {
-		return fmt.Errorf("set market's reserves: %w", err)
-	}
 	instructions := []solana.Instruction{c.differing()}
 	if reserves.Tokens > held {
 		instructions = append(instructions,
@@ -149,85 +131,6 @@ func (c *Chain) SetReserves(reserves market.Reserves) error {
 		return fmt.Errorf("set market's reserves: %w", err)
 	}
 	return nil
-}
-
-// marketAnswer is the market on the admin port.
-type marketAnswer struct {
-	Mint            solana.PublicKey `json:"mint"`
-	Decimals        int              `json:"decimals"`
-	Program         solana.PublicKey `json:"program"`
-	Address         solana.PublicKey `json:"address"`
-	ReserveLamports uint64           `json:"reserveLamports"`
-	ReserveTokens   uint64           `json:"reserveTokens"`
-	FeeBPS          uint16           `json:"feeBps"`
-	// Price is in dollars a SOL.
-	Price float64 `json:"price"`
-}
-
-func (c *Chain) adminMarket(*http.Request) (any, error) {
-	state, err := c.MarketState()
-	if err != nil {
-		return nil, err
-	}
-	return &marketAnswer{
-		Mint: state.Mint, Decimals: OutputDecimals, Program: market.ProgramID, Address: c.exchange.market.Address,
-		ReserveLamports: state.Lamports, ReserveTokens: state.Tokens, FeeBPS: state.FeeBPS,
-		Price: float64(state.Tokens) / OutputUnit / (float64(state.Lamports) / float64(solana.LAMPORTS_PER_SOL)),
-	}, nil
-}
-
-func (c *Chain) adminSetMarket(r *http.Request) (any, error) {
-	var ask struct {
-		ReserveLamports uint64 `json:"reserveLamports"`
-		ReserveTokens   uint64 `json:"reserveTokens"`
-	}
-	if err := read(r, &ask); err != nil {
-		return nil, err
-	}
-	if ask.ReserveLamports == 0 || ask.ReserveTokens == 0 {
-		return nil, fmt.Errorf("reserveLamports is %d and reserveTokens is %d, expected both, more than 0", ask.ReserveLamports, ask.ReserveTokens)
-	}
-	if err := c.SetReserves(market.Reserves{Lamports: ask.ReserveLamports, Tokens: ask.ReserveTokens}); err != nil {
-		return nil, err
-	}
-	return c.adminMarket(r)
-}
-
-// routerAnswer is the router on the admin port.
-type routerAnswer struct {
-	URLs     []string         `json:"urls"`
-	Table    solana.PublicKey `json:"lookupTable"`
-	Settings router.Settings  `json:"settings"`
-	Stats    router.Stats     `json:"stats"`
-}
-
-func (c *Chain) adminRouter(*http.Request) (any, error) {
-	c.mu.Lock()
-	urls := append([]string{}, c.exchange.urls...)
-	c.mu.Unlock()
-	return &routerAnswer{URLs: urls, Table: RouterTable(), Settings: c.Router().Settings(), Stats: c.Router().Stats()}, nil
-}
-
-func (c *Chain) adminSetRouter(r *http.Request) (any, error) {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read request: %w", err)
-	}
-	settings, err := router.ParseSettings(raw)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Router().Set(settings); err != nil {
-		return nil, err
-	}
-	return c.adminRouter(r)
-}
-
-func (c *Chain) adminClearRouter(r *http.Request) (any, error) {
-	if err := c.Router().Set(router.Settings{}); err != nil {
-		return nil, err
-	}
-	return c.adminRouter(r)
 }
 
 // merged gives the accounts of all maps; of two with one address the later.

@@ -1,18 +1,14 @@
 package localnet
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/system"
 	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/lookuptable"
 	"github.com/relaypool/relaypool/hack/localnet/token"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // maxDecimals is the most with which one token fits in 64 bits.
@@ -39,7 +35,7 @@ func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (s
 	}
 	faucet := c.faucet.key.PublicKey()
 	if _, err := c.land([]solana.PrivateKey{c.faucet.key, mint},
-		system.NewCreateAccountInstruction(bank.RentExemption(layout.MintSize), layout.MintSize, solana.TokenProgramID, faucet, mint.PublicKey()).Build(),
+		system.NewCreateAccountInstruction(bank.RentExemption(bank.TokenMintSize), bank.TokenMintSize, solana.TokenProgramID, faucet, mint.PublicKey()).Build(),
 		tokenprogram.NewInitializeMint2Instruction(decimals, authority, *freezeAuthority, mint.PublicKey()).Build(),
 	); err != nil {
 		return solana.PublicKey{}, fmt.Errorf("make mint: %w", err)
@@ -60,7 +56,7 @@ func (c *Chain) MintTo(mint, owner solana.PublicKey, amount uint64) (solana.Publ
 }
 
 func (c *Chain) mintTo(mint, owner solana.PublicKey, amount uint64) (account solana.PublicKey, signature solana.Signature, err error) {
-	if account, _, err = token.Address(owner, mint); err != nil {
+	if account, _, err = solana.FindAssociatedTokenAddress(owner, mint); err != nil {
 		return account, signature, err
 	}
 	faucet := c.faucet.key.PublicKey()
@@ -94,7 +90,7 @@ func (c *Chain) Thaw(mint, owner solana.PublicKey) (solana.Signature, error) {
 }
 
 func (c *Chain) setFrozen(mint, owner solana.PublicKey, frozen bool) (solana.Signature, error) {
-	account, _, err := token.Address(owner, mint)
+	account, _, err := solana.FindAssociatedTokenAddress(owner, mint)
 	if err != nil {
 		return solana.Signature{}, err
 	}
@@ -108,45 +104,4 @@ func (c *Chain) setFrozen(mint, owner solana.PublicKey, frozen bool) (solana.Sig
 		return signature, fmt.Errorf("%s account: %w", what, err)
 	}
 	return signature, nil
-}
-
-// CreateLookupTable makes an address lookup table of 1 to 256 addresses that
-// belongs to a key of the chain's own, and gives its address. It serves from the
-// next slot on, at the commitment levels that see it.
-func (c *Chain) CreateLookupTable(addresses ...solana.PublicKey) (solana.PublicKey, error) {
-	if len(addresses) == 0 {
-		return solana.PublicKey{}, errors.New("make lookup table: want one address or more")
-	}
-	authority := c.faucet.key.PublicKey()
-	create, table, err := c.newLookupTable(authority)
-	if err != nil {
-		return table, fmt.Errorf("make lookup table: %w", err)
-	}
-	instructions := []solana.Instruction{create}
-	for part := range slices.Chunk(addresses, lookuptable.MostInOne) {
-		instructions = append(instructions, lookuptable.Extend(table, authority, authority, part))
-	}
-	for _, instruction := range instructions {
-		if _, err := c.land([]solana.PrivateKey{c.faucet.key}, c.differing(), instruction); err != nil {
-			return table, fmt.Errorf("make lookup table: %w", err)
-		}
-	}
-	return table, nil
-}
-
-// newLookupTable builds the instruction for a table of a recent slot for which
-// the authority has none yet: a table's address belongs to both.
-func (c *Chain) newLookupTable(authority solana.PublicKey) (create solana.Instruction, table solana.PublicKey, err error) {
-	err = errors.New("every recent slot has one already: let slots pass")
-	c.bank.Read(bank.Processed, func(v bank.View) {
-		first := v.Slot() - min(v.Slot(), 100)
-		for _, slot := range slices.Backward(v.Blocks(first, v.Slot()-1)) {
-			made, at, failure := lookuptable.Create(authority, authority, slot)
-			if failure != nil || v.Account(at) == nil {
-				create, table, err = made, at, failure
-				return
-			}
-		}
-	})
-	return create, table, err
 }

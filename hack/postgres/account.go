@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// errForeign says that somebody else has a folder or link at a place of ours.
+var errForeign = errors.New("it is not a folder of ours")
+
 // account is the user that the server runs as; nil means our own.
 type account struct {
 	name     string
@@ -30,13 +33,10 @@ func accountFor(euid int) (*account, error) {
 		if err != nil {
 			continue
 		}
-		uid, err := strconv.ParseUint(u.Uid, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("read the user id of %s: %w", name, err)
-		}
-		gid, err := strconv.ParseUint(u.Gid, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("read the group id of %s: %w", name, err)
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return nil, fmt.Errorf("read the ids of the user %s: %w", name, err)
 		}
 		return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
 	}
@@ -50,17 +50,6 @@ func (a *account) credential() *syscall.Credential {
 		return nil
 	}
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
-}
-
-// own gives one file or folder to the account.
-func (a *account) own(path string) error {
-	if a == nil {
-		return nil
-	}
-	if err := os.Lchown(path, int(a.uid), int(a.gid)); err != nil {
-		return fmt.Errorf("give the folder to the user %s: %w", a.name, err)
-	}
-	return nil
 }
 
 // prepareDir makes dir for the account with mode 0700. When the account can
@@ -104,12 +93,18 @@ func (a *account) makePrivate(dir string) error {
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
 	trusted := owner == os.Geteuid() || a != nil && owner == int(a.uid)
 	if !info.IsDir() || !trusted {
-		return fmt.Errorf("%s exists but is not a folder of ours (mode %s, owner id %d): remove it or name another one", dir, info.Mode(), owner)
+		return fmt.Errorf("%s exists (mode %s, owner id %d), but %w: remove it or name another one", dir, info.Mode(), owner, errForeign)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs its x bit
 		return fmt.Errorf("make the folder: %w", err)
 	}
-	return a.own(dir)
+	if a == nil {
+		return nil
+	}
+	if err := os.Lchown(dir, int(a.uid), int(a.gid)); err != nil {
+		return fmt.Errorf("give the folder to the user %s: %w", a.name, err)
+	}
+	return nil
 }
 
 // reaches asks the kernel, by a process of the account, whether it can enter

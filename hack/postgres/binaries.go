@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/relaypool/relaypool/hack/filelock"
+	"github.com/gofrs/flock"
 )
 
 // usualPlaces are the folders, as globs, where packages put initdb and
@@ -55,48 +56,47 @@ func thisMachine(log io.Writer) machine {
 	}
 }
 
-// find returns the folders of this machine's installations, which hold initdb and
-// postgres, PATH's first, then the newest; when there is none it installs one or says
-// how to.
-func (m machine) find(ctx context.Context) (found []string, err error) {
-	if found, err = m.installed(); err != nil || len(found) > 0 {
-		return found, err
+// lockPoll is how often a lock is tried that another process holds.
+const lockPoll = 50 * time.Millisecond
+
+// find returns the folder of initdb and postgres: PATH's first, else the newest of
+// the usual places. Where there is none it installs one or says how to.
+func (m machine) find(ctx context.Context) (found string, err error) {
+	if found = m.installed(); found != "" {
+		return found, nil
 	}
 	// The tests of several packages begin at once, and of two apt-get one fails.
-	lock, err := filelock.Wait(ctx, m.lock)
-	if err != nil {
-		return nil, fmt.Errorf("install postgresql: %w", err)
+	lock := flock.New(m.lock)
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		return "", fmt.Errorf("install postgresql: %w", err)
 	}
-	defer func() { err = errors.Join(err, filelock.Release(lock)) }()
-	if found, err = m.installed(); err != nil || len(found) > 0 { // by the process that had the lock
-		return found, err
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if found = m.installed(); found != "" { // by the process that had the lock
+		return found, nil
 	}
 	if err := m.install(ctx); err != nil {
-		return nil, err
+		return "", err
 	}
-	if found, err = m.installed(); err == nil && len(found) == 0 {
+	if found = m.installed(); found == "" {
 		err = errors.New("apt-get installed the package postgresql, but initdb and postgres are still in none of the usual places; " +
 			"add their folder to PATH")
 	}
 	return found, err
 }
 
-func (m machine) installed() (found []string, err error) {
+func (m machine) installed() string {
 	dirs := filepath.SplitList(m.path)
 	for _, pattern := range m.places {
-		matches, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, fmt.Errorf("find postgres: %w", err)
-		}
-		slices.Reverse(matches) // the highest version, of two digits since 2017, is the last name
+		matches, _ := filepath.Glob(pattern) // it fails for a pattern that is none
+		slices.Reverse(matches)              // the highest version, of two digits since 2017, is the last name
 		dirs = append(dirs, matches...)
 	}
 	for _, dir := range dirs {
-		if dir, ok := serverDir(dir); ok && !slices.Contains(found, dir) {
-			found = append(found, dir)
+		if dir, ok := serverDir(dir); ok {
+			return dir
 		}
 	}
-	return found, nil
+	return ""
 }
 
 // serverDir resolves links, because initdb looks for postgres beside its own
@@ -111,30 +111,53 @@ func serverDir(dir string) (string, bool) {
 	return resolved, err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// choose takes the installation that can open an existing cluster, because
-// PostgreSQL opens only those of its own major version, else the first.
-func choose(ctx context.Context, installed []string, clusterDir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(clusterDir, "PG_VERSION"))
-	if errors.Is(err, os.ErrNotExist) {
-		return installed[0], nil
+// install installs PostgreSQL with apt-get when root where that is; anywhere else its
+// error says what to install.
+func (m machine) install(ctx context.Context) (err error) {
+	switch {
+	case !m.apt:
+		return errors.New("PostgreSQL's server (initdb and postgres) was not found on PATH or in the usual places: " +
+			"install the package postgresql-server (Fedora), postgresql (Arch, Alpine) or postgresql@17 (Homebrew)")
+	case !m.root:
+		return errors.New("PostgreSQL's server (initdb and postgres) was not found on PATH or in /usr/lib/postgresql: " +
+			"install it with `sudo apt-get install postgresql`")
 	}
+	fmt.Fprintln(m.log, "PostgreSQL is not installed: installing the package postgresql with apt-get")
+	restore, err := m.withoutMainCluster()
 	if err != nil {
-		return "", fmt.Errorf("read the cluster's version: %w", err)
+		return err
 	}
-	version := strings.TrimSpace(string(text))
-	var have []string
-	for _, dir := range installed {
-		path := filepath.Join(dir, "postgres")
-		out, err := exec.CommandContext(ctx, path, "--version").Output() // "postgres (PostgreSQL) 15.18 (Debian …)"
-		if err != nil {
-			return "", fmt.Errorf("ask %s for its version: %w", path, err)
-		}
-		_, number, _ := strings.Cut(strings.TrimSpace(string(out)), ") ")
-		if after, ok := strings.CutPrefix(number, version); ok && strings.IndexAny(after, "0123456789") != 0 {
-			return dir, nil
-		}
-		have = append(have, number)
+	defer func() { err = errors.Join(err, restore()) }()
+	if err := m.run(ctx, m.log, "apt-get", "update"); err != nil {
+		return fmt.Errorf("install postgresql: %w", err)
 	}
-	return "", fmt.Errorf("the data in %s was made by PostgreSQL %s, but this machine has only %s: install version %s, or delete the folder to start empty",
-		clusterDir, version, strings.Join(have, ", "), version)
+	if err := m.run(ctx, m.log, "apt-get", "install", "-y", "--no-install-recommends", "postgresql"); err != nil {
+		return fmt.Errorf("install postgresql: %w", err)
+	}
+	return nil
+}
+
+// withoutMainCluster keeps the package from creating and starting a cluster
+// of its own on port 5432, which nobody asked for. It uses the drop-in folder
+// of postgresql-common's createcluster.conf and leaves no trace.
+func (m machine) withoutMainCluster() (restore func() error, err error) {
+	if err := os.MkdirAll(m.aptConf, 0o755); err != nil { //nolint:gosec // a folder of /etc, readable like its neighbours
+		return nil, fmt.Errorf("install postgresql: %w", err)
+	}
+	path := filepath.Join(m.aptConf, "relaypool.conf")
+	if err := os.WriteFile(path, []byte("create_main_cluster = false\n"), 0o644); err != nil { //nolint:gosec // read by the user postgres
+		return nil, fmt.Errorf("install postgresql: %w", err)
+	}
+	return func() error { return os.Remove(path) }, nil
+}
+
+// runLogged runs a command with its output, which is its progress, in log.
+func runLogged(ctx context.Context, log io.Writer, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return nil
 }

@@ -18,11 +18,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+	"syscall"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/gofrs/flock"
 
-	"github.com/relaypool/relaypool/hack/filelock"
+	"github.com/relaypool/relaypool/hack/process"
 )
 
 const (
@@ -34,9 +34,6 @@ const (
 	// the systems with the shortest one (104 bytes on macOS and the BSDs, 108
 	// on Linux).
 	maxSocketPath = 103
-
-	readyTimeout = time.Minute
-	pollInterval = 25 * time.Millisecond
 )
 
 // Options says where a server keeps its state and how safe it is.
@@ -62,61 +59,87 @@ type Server struct {
 	bin        string // folder of initdb and postgres
 	account    *account
 	dir        string
-	socketDir  string
 	fastUnsafe bool
-	log        io.Writer
 
-	lock *os.File
-	proc *process
+	lock *flock.Flock
+	proc *process.Process
 }
 
-// Start finds PostgreSQL (installing it when root on Debian or Ubuntu),
-// creates the database cluster unless DataDir already holds one, starts the
-// server and returns when it accepts connections. A server that a killed
-// earlier run left on the same folder is stopped first; one that a living run
-// still uses is an error. The server ends when this process does, on Linux
-// however it ends; ctx bounds only the start.
-func Start(ctx context.Context, opts Options) (*Server, error) {
+// Start finds PostgreSQL (installing it when root on Debian or Ubuntu), starts a
+// server with nothing in it and returns when it accepts connections. What an earlier
+// run left in the folder is stopped and deleted; a folder that a living run uses is
+// an error. The server ends when this process does, on Linux however it ends; ctx
+// bounds only the start.
+func Start(ctx context.Context, opts Options) (s *Server, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("start postgres: %w", err)
+		}
+	}()
 	if opts.DataDir == "" {
-		return nil, errors.New("start postgres: Options.DataDir is empty; name a folder for the server's state")
+		return nil, errors.New("Options.DataDir is empty; name a folder for the server's state")
 	}
 	if opts.Log == nil {
 		opts.Log = io.Discard
 	}
 	requested, err := filepath.Abs(opts.DataDir)
 	if err != nil {
-		return nil, fmt.Errorf("start postgres: %w", err)
+		return nil, err
 	}
-	installed, err := thisMachine(opts.Log).find(ctx)
+	bin, err := thisMachine(opts.Log).find(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("start postgres: %w", err)
+		return nil, err
 	}
 	acct, err := accountFor(os.Geteuid())
 	if err != nil {
-		return nil, fmt.Errorf("start postgres: %w", err)
+		return nil, err
 	}
 	dir, err := acct.prepareDir(ctx, requested, opts.Log)
 	if err != nil {
-		return nil, fmt.Errorf("start postgres: %w", err)
+		return nil, err
 	}
-	s := &Server{account: acct, dir: dir, socketDir: socketDir(dir), fastUnsafe: opts.FastUnsafe, log: opts.Log}
-	if s.bin, err = choose(ctx, installed, s.clusterDir()); err != nil {
-		return nil, fmt.Errorf("start postgres: %w", err)
+	s = &Server{bin: bin, account: acct, dir: dir, fastUnsafe: opts.FastUnsafe}
+	if err := s.takeFolder(); err != nil {
+		return nil, err
 	}
-	if err := s.start(ctx); err != nil {
-		return nil, fmt.Errorf("start postgres: %w", err)
+	if err := s.create(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
 
-// URL is the address of a database of this server for pgx and libpq. It stays
-// the same over Restart. The database "postgres" always exists; others come
-// from CreateDatabase.
-func (s *Server) URL(database string) string { return addressOf(s.socketDir, database) }
+// create starts the server without the data of an earlier run.
+func (s *Server) create(ctx context.Context) error {
+	if err := s.stopLeftover(ctx); err != nil {
+		return err
+	}
+	if err := s.initialise(ctx); err != nil {
+		return err
+	}
+	return s.launch(ctx)
+}
 
-// addressOf is the address of a database of the server with that socket.
-func addressOf(socketDir, database string) string {
-	query := url.Values{"host": {socketDir}, "port": {strconv.Itoa(port)}}.Encode()
+var errHeld = errors.New("its lock is held")
+
+// takeFolder locks the folder for the life of this process: a held lock means a
+// living run.
+func (s *Server) takeFolder() error {
+	lock := flock.New(filepath.Join(s.dir, "lock"), flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW))
+	free, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Path(), err)
+	}
+	if !free {
+		return fmt.Errorf("another running process uses the PostgreSQL data in %s: stop that one first, or name another folder: %w", s.dir, errHeld)
+	}
+	s.lock = lock
+	return nil
+}
+
+// URL is the address of a database of this server for pgx and libpq. It stays
+// the same over Restart. The database "postgres" always exists.
+func (s *Server) URL(database string) string {
+	query := url.Values{"host": {s.socketDir()}, "port": {strconv.Itoa(port)}}.Encode()
 	u := url.URL{
 		Scheme: "postgres",
 		User:   url.User(superuser),
@@ -125,27 +148,6 @@ func addressOf(socketDir, database string) string {
 		RawQuery: strings.ReplaceAll(query, "+", "%20"),
 	}
 	return u.String()
-}
-
-// CreateDatabase creates the database unless it exists.
-func (s *Server) CreateDatabase(ctx context.Context, name string) error {
-	conn, err := pgx.Connect(ctx, s.URL("postgres"))
-	if err != nil {
-		return fmt.Errorf("create database %s: %w", name, err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var exists bool
-	const query = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)"
-	if err := conn.QueryRow(ctx, query, name).Scan(&exists); err != nil {
-		return fmt.Errorf("create database %s: %w", name, err)
-	}
-	if exists {
-		return nil
-	}
-	if _, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
-		return fmt.Errorf("create database %s: %w", name, err)
-	}
-	return nil
 }
 
 // Dir is the folder that holds the server's state: Options.DataDir, or its
@@ -157,26 +159,21 @@ func (s *Server) Pid() int {
 	if s.proc == nil {
 		return 0
 	}
-	return s.proc.pid
+	return s.proc.PID()
 }
 
 // Stop shuts the server down fast: clients are disconnected, open
 // transactions rolled back, committed data flushed. When that takes more than
 // 20 seconds, or ctx ends, it goes on to an immediate shutdown and then a
-// kill, after which the next start recovers from the write-ahead log. It
+// kill, after which the next Restart recovers from the write-ahead log. It
 // returns an error only when the server did not end by itself. Stopping a
 // stopped server does nothing.
 func (s *Server) Stop(ctx context.Context) error {
-	if s.lock == nil {
-		return nil
+	err := s.shutDown(ctx)
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Unlock())
+		s.lock = nil
 	}
-	var err error
-	if s.proc != nil {
-		err = s.proc.stop(ctx)
-		s.proc = nil
-	}
-	err = errors.Join(err, filelock.Release(s.lock))
-	s.lock = nil
 	if err != nil {
 		return fmt.Errorf("stop postgres: %w", err)
 	}
@@ -189,8 +186,11 @@ func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Stop(ctx); err != nil {
 		return err
 	}
-	if err := s.start(ctx); err != nil {
+	if err := s.takeFolder(); err != nil {
 		return fmt.Errorf("restart postgres: %w", err)
+	}
+	if err := s.launch(ctx); err != nil {
+		return fmt.Errorf("restart postgres: %w", errors.Join(err, s.Stop(context.WithoutCancel(ctx))))
 	}
 	return nil
 }
@@ -198,40 +198,15 @@ func (s *Server) Restart(ctx context.Context) error {
 // clusterDir is PostgreSQL's own data directory.
 func (s *Server) clusterDir() string { return filepath.Join(s.dir, "data") }
 
-func (s *Server) logPath() string { return filepath.Join(s.dir, "postgres.log") }
-
-// start takes the folder's lock, clears what an earlier run left, creates the
-// cluster when there is none and launches the server.
-func (s *Server) start(ctx context.Context) (err error) {
-	if s.lock, err = lockDir(s.dir); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
-		}
-	}()
-	if err := stopLeftover(ctx, s.clusterDir(), s.log); err != nil {
-		return err
-	}
-	if err := s.initialise(ctx); err != nil {
-		return err
-	}
-	if err := s.account.makePrivate(s.socketDir); err != nil {
-		return err
-	}
-	return s.launch(ctx)
-}
-
 // socketDir is the socket's folder: inside the state folder, or in /tmp, under
 // a name that every start on the same folder finds again, when that path is
 // too long for a socket. /tmp rather than TMPDIR, which may be as long.
-func socketDir(dir string) string {
-	inside := filepath.Join(dir, "socket")
+func (s *Server) socketDir() string {
+	inside := filepath.Join(s.dir, "socket")
 	if len(filepath.Join(inside, ".s.PGSQL."+strconv.Itoa(port))) <= maxSocketPath {
 		return inside
 	}
-	return filepath.Join("/tmp", tempName(dir))
+	return filepath.Join("/tmp", tempName(s.dir))
 }
 
 // tempName is the name in a folder for temporary files that stands for dir.

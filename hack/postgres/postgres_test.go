@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,8 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-
-	"github.com/relaypool/relaypool/hack/filelock"
 )
 
 // parentVariable makes this test binary a process that starts a server on the
@@ -147,7 +146,7 @@ func TestServerIsPrivateAndItsSafetyIsAsAsked(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("settings (-want +got):\n%s", diff)
 			}
-			info, err := os.Stat(s.socketDir)
+			info, err := os.Stat(s.socketDir())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,20 +166,6 @@ func TestServerRunsUnprivileged(t *testing.T) {
 	}
 	if uid := info.Sys().(*syscall.Stat_t).Uid; uid == 0 {
 		t.Error("the server's files belong to root")
-	}
-}
-
-func TestCreateDatabase(t *testing.T) {
-	t.Parallel()
-	s := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
-	const name = `odd "name"`
-	for range 2 { // the second time it exists
-		if err := s.CreateDatabase(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := query(t, s.URL(name), "SELECT current_database()"); got != name {
-		t.Errorf("connected to %q, want %q", got, name)
 	}
 }
 
@@ -245,17 +230,6 @@ func TestDataSurvives(t *testing.T) {
 	}
 }
 
-func TestStartOnExistingDataKeepsIt(t *testing.T) {
-	t.Parallel()
-	dir := stateDir(t)
-	first := start(t, Options{DataDir: dir})
-	keep(t, first)
-	if err := first.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wantKept(t, start(t, Options{DataDir: dir}))
-}
-
 func TestStartRefusesAFolderInUse(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
@@ -267,61 +241,20 @@ func TestStartRefusesAFolderInUse(t *testing.T) {
 	query(t, first.URL("postgres"), "SELECT 'still here'")
 }
 
-func TestStartStopsALeftoverServer(t *testing.T) {
+func TestStartBeginsAnew(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
 	first := start(t, Options{DataDir: dir})
 	keep(t, first)
 	// What a killed parent leaves where the kernel sends no parent-death signal.
-	if err := filelock.Release(first.lock); err != nil {
+	if err := first.lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	var log bytes.Buffer
-	second := start(t, Options{DataDir: dir, Log: &log})
-	wantKept(t, second)
-	if want := fmt.Sprintf("(process %d) that an earlier run left", first.Pid()); !strings.Contains(log.String(), want) {
-		t.Errorf("the log %q does not say %q", log.String(), want)
-	}
-}
-
-func TestStartLeavesOtherProcessesAlone(t *testing.T) {
-	t.Parallel()
-	dir := stateDir(t)
-	first := start(t, Options{DataDir: dir, FastUnsafe: true})
-	if err := first.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	other := exec.Command("sleep", "600")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan error, 1)
-	go func() { exited <- other.Wait() }()
-	t.Cleanup(func() { _ = other.Process.Kill() })
-	// A reused process id, as a reboot leaves it.
-	lockFile := filepath.Join(first.clusterDir(), "postmaster.pid")
-	if err := os.WriteFile(lockFile, []byte(strconv.Itoa(other.Process.Pid)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := stopLeftover(t.Context(), first.clusterDir(), io.Discard); err != nil {
-		t.Error(err)
-	}
-	select {
-	case err := <-exited:
-		t.Errorf("the other process ended: %v", err)
-	default:
-	}
-}
-
-func TestStartNamesADamagedLockFile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "postmaster.pid"), []byte("what\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	err := stopLeftover(t.Context(), dir, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "is not a process id: remove the file") {
-		t.Errorf("got %v, want an error that says what to do", err)
+	first.lock = nil
+	second := start(t, Options{DataDir: dir})
+	waitFor(t, "the first server to end", func() bool { return first.proc.Ended() != nil })
+	if got := query(t, second.URL("postgres"), "SELECT count(*)::text FROM pg_tables WHERE tablename = 'kept'"); got != "0" {
+		t.Error("the second server has the data of the first")
 	}
 }
 
@@ -356,10 +289,8 @@ func TestKilledParentLeavesAnUsableFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait() // killed
-	if parentDeathSignal {
-		waitFor(t, "the server to end with its parent", func() bool { return !serves(pid, filepath.Join(dir, "data")) })
-	}
 	query(t, start(t, Options{DataDir: dir, FastUnsafe: true}).URL("postgres"), "SELECT 'up'")
+	waitFor(t, "the server to end", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
 func TestUnreachableFolderFallsBack(t *testing.T) {
@@ -367,25 +298,15 @@ func TestUnreachableFolderFallsBack(t *testing.T) {
 	temp := stateDir(t)
 	t.Setenv("TMPDIR", temp)
 	requested := filepath.Join(closed, "state")
-	for range 2 { // the second start must find the first one's data
-		var log bytes.Buffer
-		s := start(t, Options{DataDir: requested, FastUnsafe: true, Log: &log})
-		keep(t, s)
-		wantDir, wantLog := requested, ""
-		if os.Geteuid() == 0 {
-			wantDir = filepath.Join(temp, tempName(requested)+"-data")
-			wantLog = fmt.Sprintf("The user %s, which PostgreSQL runs as, can not reach %s: the data is in %s instead\n", s.account.name, requested, wantDir)
-		}
-		if s.Dir() != wantDir || log.String() != wantLog {
-			t.Errorf("the data is in %s with the log %q, want %s and %q", s.Dir(), log.String(), wantDir, wantLog)
-		}
-		if err := s.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	var log bytes.Buffer
+	s := start(t, Options{DataDir: requested, FastUnsafe: true, Log: &log})
+	wantDir, wantLog := requested, ""
+	if os.Geteuid() == 0 {
+		wantDir = filepath.Join(temp, tempName(requested)+"-data")
+		wantLog = fmt.Sprintf("The user %s, which PostgreSQL runs as, can not reach %s: the data is in %s instead\n", s.account.name, requested, wantDir)
 	}
-	s := start(t, Options{DataDir: requested, FastUnsafe: true})
-	if got := query(t, s.URL("postgres"), "SELECT count(*)::text FROM kept"); got != "2" {
-		t.Errorf("%s rows survived, want 2", got)
+	if s.Dir() != wantDir || log.String() != wantLog {
+		t.Errorf("the data is in %s with the log %q, want %s and %q", s.Dir(), log.String(), wantDir, wantLog)
 	}
 }
 
@@ -393,7 +314,7 @@ func TestLongPathGetsAShortSocket(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(stateDir(t), strings.Repeat("long", 25))
 	s := start(t, Options{DataDir: dir, FastUnsafe: true})
-	t.Cleanup(func() { _ = os.RemoveAll(s.socketDir) })
+	t.Cleanup(func() { _ = os.RemoveAll(s.socketDir()) })
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -415,13 +336,9 @@ func TestStartRefusesAForeignFolder(t *testing.T) {
 	}
 }
 
-func TestStartQuotesTheServersOwnWords(t *testing.T) {
+func TestRestartQuotesTheServersOwnWords(t *testing.T) {
 	t.Parallel()
-	dir := stateDir(t)
-	s := start(t, Options{DataDir: dir, FastUnsafe: true})
-	if err := s.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
 	conf, err := os.OpenFile(filepath.Join(s.clusterDir(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -432,7 +349,7 @@ func TestStartQuotesTheServersOwnWords(t *testing.T) {
 	if err := conf.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Start(t.Context(), Options{DataDir: dir, FastUnsafe: true})
+	err = s.Restart(t.Context())
 	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) {
 		t.Errorf("got %v, want PostgreSQL's reason", err)
 	}

@@ -6,57 +6,59 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"time"
-
-	"github.com/relaypool/relaypool/hack/filelock"
+	"strings"
 )
 
-// TestURLVariable names the environment variable with the address of a server
-// on which tests may create and drop schemas. Without it they start their own.
-const TestURLVariable = "RELAYPOOL_TEST_DATABASE_URL"
+const (
+	// TestURLVariable names the environment variable with the address of a server
+	// on which tests may create and drop schemas. Without it they start their own.
+	TestURLVariable = "RELAYPOOL_TEST_DATABASE_URL"
+	// maxTemp is how many of StartTemp's servers may run at once.
+	maxTemp = 200
+)
 
-// tempPrefix begins the names of the folders that StartTemp makes.
-const tempPrefix = "relaypool-test-postgres-"
-
-// StartTemp starts a FastUnsafe server on a new folder for tests. The
-// returned function stops it and deletes the folder. Folders that killed runs
-// left behind are deleted too. Log is Options.Log.
+// StartTemp starts a FastUnsafe server for tests. The returned function stops it and
+// deletes its data. Log is Options.Log.
+//
+// Its folder is the first of a row that no living run uses, so that the next run's
+// server has the same address: `go test` repeats a test whose environment changed,
+// and the address is in it. It takes over what a killed run left there. The server's
+// version, with which results may change, is in the folder's name.
 func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Context) error, error) {
-	removeAbandoned(os.TempDir(), time.Now().Add(-time.Minute))
-	dir, err := os.MkdirTemp("", tempPrefix)
+	if log == nil {
+		log = io.Discard
+	}
+	bin, err := thisMachine(log).find(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("start postgres: %w", err)
 	}
-	s, err := Start(ctx, Options{DataDir: dir, FastUnsafe: true, Log: log})
-	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "--version").Output() // postgres (PostgreSQL) 15.18 (Debian …)
+	fields := strings.Fields(string(out))
+	if err != nil || len(fields) < 3 {
+		return nil, nil, fmt.Errorf("start postgres: ask %s for its version: %w: %s", bin, err, out)
 	}
-	remove := func(ctx context.Context) error {
-		return errors.Join(s.Stop(ctx), os.RemoveAll(dir))
+	for n := range maxTemp {
+		dir := filepath.Join(os.TempDir(), fmt.Sprintf("relaypool-test-postgres-%s-%d", fields[2], n))
+		s, err := Start(ctx, Options{DataDir: dir, FastUnsafe: true, Log: log})
+		if errors.Is(err, errHeld) || errors.Is(err, errForeign) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.remove, nil
 	}
-	return s, remove, nil
+	return nil, nil, fmt.Errorf("start postgres: %d servers run already in %s", maxTemp, os.TempDir())
 }
 
-// removeAbandoned deletes StartTemp's folders that no living process holds. A
-// test that is killed, by Ctrl-C or its timeout, can not delete its own, and
-// each is 40 MB. Those younger than the given time are left alone: their
-// process may not have locked them yet. It is housekeeping, so whatever it can
-// not delete, for example another user's, stays without an error.
-func removeAbandoned(parent string, before time.Time) {
-	dirs, _ := filepath.Glob(filepath.Join(parent, tempPrefix+"*"))
-	for _, dir := range dirs {
-		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || info.ModTime().After(before) {
-			continue
-		}
-		lock, err := lockDir(dir)
-		if err != nil {
-			continue
-		}
-		if pid, err := postmasterPid(filepath.Join(dir, "data")); err == nil && (pid == 0 || !serves(pid, filepath.Join(dir, "data"))) {
-			_ = os.RemoveAll(dir)
-		}
-		_ = filelock.Release(lock)
+// remove stops the server and deletes what it had. Its folder and lock file stay:
+// another run may be about to take them.
+func (s *Server) remove(ctx context.Context) error {
+	err := s.shutDown(ctx)
+	for _, path := range []string{s.clusterDir(), s.socketDir(), filepath.Join(s.dir, "postgres.log")} {
+		err = errors.Join(err, os.RemoveAll(path))
 	}
+	return errors.Join(err, s.Stop(ctx)) // which gives the lock back
 }

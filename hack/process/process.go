@@ -30,15 +30,24 @@ type Process struct {
 // errors. The child ends with us, however we end; see attributes. Variables of
 // the environment that configure a relay are not passed on.
 func Start(name, log, program string, args ...string) (*Process, error) {
+	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; Stop ends them, in their order and with their grace
+	cmd.Env = OwnEnvironment(os.Environ())
+	return StartCommand(name, log, cmd)
+}
+
+// StartCommand is Start for a program with a folder, variables or a user of its own.
+func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	defer func() { _ = out.Close() }()    // the child has its own descriptor
-	cmd := exec.Command(program, args...) //nolint:gosec,noctx // only programs built here are started; Stop ends them, in their order and with their grace
+	defer func() { _ = out.Close() }() // the child has its own descriptor
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = OwnEnvironment(os.Environ())
-	cmd.SysProcAttr = attributes()
+	own := attributes()
+	if cmd.SysProcAttr != nil {
+		own.Credential = cmd.SysProcAttr.Credential
+	}
+	cmd.SysProcAttr = own
 	p := &Process{name: name, log: log, exited: make(chan struct{})}
 	// The kernel sends the parent-death signal when the thread that started the
 	// child ends, and Go ends idle threads at will: this one lives as long.
@@ -110,46 +119,40 @@ func (p *Process) Stop(grace time.Duration) error {
 	if p == nil {
 		return nil
 	}
-	for _, try := range []struct {
-		signal syscall.Signal
-		grace  time.Duration
-	}{{syscall.SIGTERM, grace}, {syscall.SIGKILL, killGrace}} {
-		select {
-		case <-p.exited: // reaped: the id may already be somebody else's
-			return nil
-		default:
-		}
-		if err := syscall.Kill(p.pid, try.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("stop %s: %w", p.name, err)
-		}
-		select {
-		case <-p.exited:
-			if try.signal == syscall.SIGKILL {
-				return fmt.Errorf("%s did not stop within %s and was killed; its log is %s", p.name, grace, p.log)
-			}
-			return nil
-		case <-time.After(try.grace):
-		}
+	if ended, err := p.signal(syscall.SIGTERM, grace); ended || err != nil {
+		return err
 	}
-	return fmt.Errorf("%s (process %d) did not end, not even by a kill", p.name, p.pid)
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s did not stop within %s and was killed; its log is %s", p.name, grace, p.log)
 }
 
 // Kill ends the process at once, as a machine does that loses its power, and
 // waits until it is gone.
 func (p *Process) Kill() error {
+	ended, err := p.signal(syscall.SIGKILL, killGrace)
+	if err == nil && !ended {
+		err = fmt.Errorf("%s (process %d) did not end, not even by a kill", p.name, p.pid)
+	}
+	return err
+}
+
+// signal sends a signal and waits for the end; false when the process still runs.
+func (p *Process) signal(signal syscall.Signal, within time.Duration) (ended bool, err error) {
 	select {
-	case <-p.exited:
-		return nil
+	case <-p.exited: // reaped: the id may already be somebody else's
+		return true, nil
 	default:
 	}
-	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("kill %s: %w", p.name, err)
+	if err := syscall.Kill(p.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return false, fmt.Errorf("stop %s: %w", p.name, err)
 	}
 	select {
 	case <-p.exited:
-		return nil
-	case <-time.After(killGrace):
-		return fmt.Errorf("%s (process %d) did not end, not even by a kill", p.name, p.pid)
+		return true, nil
+	case <-time.After(within):
+		return false, nil
 	}
 }
 

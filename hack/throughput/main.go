@@ -1,13 +1,12 @@
 // Command throughput measures the relay: how soon what is accepted is sent, how
 // much it accepts and carries to confirmed, and what a submission costs, with
-// real relay processes, a real Postgres and the local chain in a process of its
-// own, all on one machine.
+// real relay processes, a real Postgres and the local chain, all on one machine.
 //
-// Run it by make bench, which compares the cryptography and measures the operator
-// (hack/apibench) as well. Every set-up is
-// measured in turn in every round, so that a machine that slows down half-way
-// slows all of them; the medians of the rounds are printed with their spread and
-// compared with the first set-up's.
+// Run it by make bench, which compares the cryptography (hack/bench/compare) and
+// measures the operator (BenchmarkOperator) as well. Every set-up is measured in turn
+// in every round, so that a machine that slows down half-way slows all of them; the
+// medians of the rounds are printed with their spread and compared with the first
+// set-up's.
 package main
 
 import (
@@ -23,8 +22,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/relaypool/relaypool/hack/throughput/node"
 )
 
 // part is something that can be measured alone.
@@ -38,7 +35,7 @@ const (
 	partRing    part = "ring"
 	partSwaps   part = "swaps"
 	partMemory  part = "memory"
-	// partOperator is not the relay's: see hack/apibench.
+	// partOperator is not the relay's: see BenchmarkOperator in controllers/cmd/operator.
 	partOperator part = "operator"
 )
 
@@ -73,13 +70,7 @@ type place struct{ root, state string }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var err error
-	if len(os.Args) > 1 && os.Args[1] == "node" {
-		err = node.Run(ctx, os.Args[2:], os.Stderr)
-	} else {
-		err = run(ctx, os.Args[1:])
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // what is deferred has been done
@@ -144,7 +135,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	began := time.Now()
 	if slices.Contains(s.parts, partCrypto) {
-		if err := crypto(ctx); err != nil {
+		if err := program(ctx, "compare the cryptography", "hack/bench/compare"); err != nil {
 			return err
 		}
 		s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partCrypto })
@@ -158,7 +149,8 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if operator {
-		if err := program(ctx, "measure the operator", ".", filepath.Join("bin", "bench", "apibench"), "-pools", s.pools, "-window", s.rest.String()); err != nil {
+		if err := program(ctx, "measure the operator", "go", "test", "-run", "^$", "-bench", "^BenchmarkOperator$", "-timeout", "3h", "-v",
+			"./controllers/cmd/operator", "-args", "-pools", s.pools, "-rest", s.rest.String()); err != nil {
 			return err
 		}
 	}
@@ -166,15 +158,9 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// crypto runs the comparison of the cryptography, a module of its own.
-func crypto(ctx context.Context) error {
-	return program(ctx, "compare the cryptography", filepath.Join("hack", "bench"), "go", "run", ".")
-}
-
 // program runs another program of the benchmarks, which prints its own tables.
-func program(ctx context.Context, what, dir, name string, args ...string) error {
+func program(ctx context.Context, what, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
-	command.Dir = dir
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	if err := command.Run(); err != nil {

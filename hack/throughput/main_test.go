@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,22 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/hack/throughput/node"
 	"github.com/relaypool/relaypool/hack/throughput/report"
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
-
-// TestMain lets the benchmark start this program as its chain.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "node" {
-		if err := node.Run(context.Background(), os.Args[2:], os.Stderr); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // TestEveryPartMeasures is make bench in little: every part, on one process and
 // a few rows, for a second each.

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gagliardetto/solana-go"
-
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/throughput/crowd"
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
 	"github.com/relaypool/relaypool/hack/throughput/report"
@@ -70,9 +69,7 @@ func (s *scene) latency(ctx context.Context) error {
 	}
 	s.crowd.Steady(ctx, s.sizes.rate, bodies[:warm])
 	s.crowd.Calls()
-	if _, err := s.stand.Sends(ctx); err != nil {
-		return err
-	}
+	s.stand.Sends()
 	from := time.Now()
 	s.crowd.Steady(ctx, s.sizes.rate, bodies[warm:])
 	to := time.Now()
@@ -80,18 +77,15 @@ func (s *scene) latency(ctx context.Context) error {
 	if err := s.carried("the latency", &answered); err != nil {
 		return err
 	}
-	sends, err := s.stand.Sends(ctx)
-	if err != nil {
-		return err
-	}
+	sends := s.stand.Sends()
 	accepted, err := s.stand.Attempts(ctx, from, to)
 	if err != nil {
 		return err
 	}
 	var took []time.Duration
 	for signature, at := range accepted {
-		if first, ok := sends.First[solana.Signature(signature).String()]; ok {
-			took = append(took, time.UnixMicro(first).Sub(at))
+		if first, ok := sends[signature]; ok {
+			took = append(took, first.Sub(at))
 		}
 	}
 	slices.Sort(took)
@@ -114,9 +108,9 @@ func (s *scene) latency(ctx context.Context) error {
 // warmUp waits until so many requests have been answered as well: on a machine
 // that is busy with other things the first answers take longer.
 func (s *scene) warmUp(ctx context.Context, answers int) {
-	s.wait(ctx, s.sizes.warm)
+	load.Sleep(ctx, s.sizes.warm)
 	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmPatience && ctx.Err() == nil; {
-		s.wait(ctx, warmPoll)
+		load.Sleep(ctx, warmPoll)
 	}
 }
 
@@ -167,14 +161,10 @@ func (s *scene) costs(each string, before, after reading, done int) {
 	group.Title = "Processor time of a " + each + ", Postgres"
 	s.report.Add(group, s.label, share(took.Database))
 	group.Title = "Processor time of a " + each + ", local chain and clients"
-	s.report.Add(group, s.label, share(took.Chain+took.Clients))
+	s.report.Add(group, s.label, share(took.Clients))
 	s.report.Add(report.Group{Title: fmt.Sprintf("What %d cores of our own would carry, by processor time, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More}, s.label,
 		float64(runtime.NumCPU())*float64(done)/took.Ours().Seconds())
-	var calls uint64
-	for method, n := range after.calls {
-		calls += n - before.calls[method]
-	}
-	s.report.Add(report.Group{Title: "RPC calls for a " + each, Better: report.Less}, s.label, float64(calls)/float64(done))
+	s.report.Add(report.Group{Title: "RPC calls for a " + each, Better: report.Less}, s.label, float64(after.calls-before.calls)/float64(done))
 	s.report.Add(report.Group{Title: "SQL statements for a " + each, Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
 }
 
@@ -192,10 +182,10 @@ func (s *scene) accept(ctx context.Context) error {
 		s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.Of(bodies))
 		to = time.Now()
 	}, func() error {
-		s.wait(ctx, s.sizes.warm/3)
+		load.Sleep(ctx, s.sizes.warm/3)
 		before, err := s.read(ctx)
 		from = before.at
-		s.wait(ctx, s.sizes.acceptWindow)
+		load.Sleep(ctx, s.sizes.acceptWindow)
 		return errors.Join(err, s.outlast(ctx, from, func(since time.Time) (bool, error) {
 			if s.crowd.Answered() == len(bodies) {
 				return true, nil
@@ -259,7 +249,7 @@ func (s *scene) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.stand.DropSends(ctx); err != nil {
+	if err := s.stand.DropSends(); err != nil {
 		return err
 	}
 	s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.Of(bodies[memoryWarm:memoryWarm+s.sizes.flight]))
@@ -315,7 +305,7 @@ func (s *scene) settled(ctx context.Context, flight float64) (u usage, err error
 		if seen && collections >= began+memoryCollections {
 			return u, nil
 		}
-		s.wait(ctx, memoryPoll)
+		load.Sleep(ctx, memoryPoll)
 	}
 	return u, context.Cause(ctx)
 }

@@ -120,7 +120,7 @@ func measure(ctx context.Context, s *settings, at place) (err error) {
 	defer func() {
 		err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx)))
 		if err == nil { // else they tell why
-			err = errors.Join(b.lab.Remove(), os.RemoveAll(at.state))
+			err = os.RemoveAll(at.state)
 		}
 	}()
 	b.loads = append(b.loads, gauge.Load())
@@ -149,29 +149,27 @@ func measure(ctx context.Context, s *settings, at place) (err error) {
 }
 
 func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
-	root, err := filepath.Abs(b.root)
-	if err != nil {
-		return nil, err
-	}
-	folder, err := filepath.Abs(b.state)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	o := stand.LabOptions{Root: root, State: folder, Node: self, Rows: b.rows, Progress: b.progress}
+	var flags []string
 	if b.profile {
-		b.profiler = &profiler{sockets: filepath.Join(folder, "profile"), out: filepath.Join(b.out, "profiles")}
-		if err := os.MkdirAll(b.profiler.sockets, 0o750); err != nil {
+		folder, err := filepath.Abs(filepath.Join(b.state, "profile"))
+		if err != nil {
 			return nil, err
 		}
-		if o.Overlay, err = b.profiler.overlay(root); err != nil {
+		b.profiler = &profiler{sockets: folder, out: filepath.Join(b.out, "profiles")}
+		if err := os.MkdirAll(folder, 0o750); err != nil {
 			return nil, err
 		}
+		root, err := filepath.Abs(b.root)
+		if err != nil {
+			return nil, err
+		}
+		overlay, err := b.profiler.overlay(root)
+		if err != nil {
+			return nil, err
+		}
+		flags = []string{"-overlay", overlay}
 	}
-	return stand.NewLab(ctx, o)
+	return stand.NewLab(ctx, b.root, b.state, b.rows, b.progress, flags...)
 }
 
 // conclude writes what a reader has to know of the run.

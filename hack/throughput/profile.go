@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"time"
 )
@@ -82,4 +83,21 @@ func (p *profiler) take(ctx context.Context, pid int, name string, d time.Durati
 		}
 	}
 	return nil
+}
+
+// takeOwn profiles this process while something passes.
+func (p *profiler) takeOwn(name string, while func()) error {
+	if err := os.MkdirAll(p.out, 0o750); err != nil {
+		return fmt.Errorf("keep profiles: %w", err)
+	}
+	file, err := os.Create(filepath.Join(p.out, name+".cpu.pprof"))
+	if err != nil {
+		return fmt.Errorf("keep a profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	while()
+	pprof.StopCPUProfile()
+	return file.Close()
 }

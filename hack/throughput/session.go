@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/throughput/crowd"
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
 	"github.com/relaypool/relaypool/hack/throughput/stand"
@@ -33,8 +34,12 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.Close(context.WithoutCancel(ctx))) }()
-	clients, err := crowd.New(crowd.Options{Relays: st.URLs, Simulator: b.lab.Simulator, Mint: b.lab.Mint, Market: b.market(st), Seed: uint64(round) + 1, Now: time.Now}) //nolint:gosec // a few rounds
+	defer func() { err = errors.Join(err, st.End(context.WithoutCancel(ctx))) }()
+	o := load.Options{Relays: st.URLs(), Simulator: st.Simulator, Mint: st.Pool.Mint, Seed: uint64(round) + 1, Now: time.Now} //nolint:gosec // a few rounds
+	if st.Swaps {
+		o.Market = st.Market()
+	}
+	clients, err := crowd.New(o)
 	if err != nil {
 		return err
 	}
@@ -58,31 +63,25 @@ const (
 
 // reading is everything that counts up, at one time.
 type reading struct {
-	at         time.Time
-	processor  gauge.Processor
-	metrics    gauge.Metrics
-	calls      map[string]uint64
-	statements int64
-	router     uint64
+	at            time.Time
+	processor     gauge.Processor
+	calls, router uint64
+	statements    int64
 }
 
 func (s *scene) read(ctx context.Context) (r reading, err error) {
 	r.at = time.Now()
-	relays, chain, database := s.stand.Parts()
-	if r.processor, err = gauge.ReadProcessor(relays, chain, database); err != nil {
+	var relays []int
+	for _, relay := range s.stand.Relays {
+		relays = append(relays, relay.PID())
+	}
+	if r.processor, err = gauge.ReadProcessor(relays, s.stand.Postgres.Pid()); err != nil {
 		return r, err
 	}
-	pages, err := s.stand.Metrics(ctx)
-	if err != nil {
-		return r, err
+	for _, n := range s.stand.Chain.Stats() {
+		r.calls += n
 	}
-	r.metrics = gauge.ReadMetrics(pages)
-	if r.calls, err = s.stand.Calls(ctx); err != nil {
-		return r, err
-	}
-	if r.router, err = s.stand.RouterCalls(ctx); err != nil {
-		return r, err
-	}
+	r.router = s.stand.RouterCalls()
 	list, err := s.stand.Statements(ctx)
 	for _, st := range list {
 		r.statements += st.Calls
@@ -96,7 +95,7 @@ func (s *scene) during(ctx context.Context, d time.Duration, done func(since tim
 	if before, err = s.read(ctx); err != nil {
 		return before, after, err
 	}
-	s.wait(ctx, d)
+	load.Sleep(ctx, d)
 	if err := s.outlast(ctx, before.at, done); err != nil {
 		return before, after, err
 	}
@@ -108,19 +107,12 @@ func (s *scene) during(ctx context.Context, d time.Duration, done func(since tim
 // outlast waits until something was done since: a machine that is busy with other
 // things may do nothing within the shortest windows.
 func (s *scene) outlast(ctx context.Context, since time.Time, done func(since time.Time) (bool, error)) error {
-	for began := time.Now(); time.Since(began) < donePatience && ctx.Err() == nil; s.wait(ctx, donePoll) {
+	for began := time.Now(); time.Since(began) < donePatience && ctx.Err() == nil; load.Sleep(ctx, donePoll) {
 		if ok, err := done(since); ok || err != nil {
 			return err
 		}
 	}
 	return ctx.Err() // whoever counts says what was answered instead
-}
-
-func (s *scene) wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // tally are the answers within a span.
@@ -131,14 +123,14 @@ type tally struct {
 	refused map[string]int
 }
 
-func (s *scene) tally(calls []crowd.Call, from, to time.Time) (t tally) {
+func (s *scene) tally(calls []load.Answer, from, to time.Time) (t tally) {
 	t.refused = make(map[string]int)
-	for _, c := range calls {
-		switch {
-		case c.Status == 0 || c.Answered.Before(from) || !c.Answered.Before(to):
+	for i := range calls {
+		switch c := &calls[i]; {
+		case c.Status == 0 || c.At.Before(from) || !c.At.Before(to):
 		case c.Status/100 == 2:
 			t.done++
-			t.took = append(t.took, c.Answered.Sub(c.Sent))
+			t.took = append(t.took, c.At.Sub(c.Sent))
 		default:
 			t.refused[strings.TrimSpace(fmt.Sprintf("%d %s", c.Status, c.Code))]++
 		}
@@ -181,12 +173,9 @@ func (s *scene) profiles(ctx context.Context, d time.Duration) func() error {
 		name = "swaps-" + name
 	}
 	done := make(chan error, 2)
-	relays, _, _ := s.stand.Parts()
-	go func() { done <- s.profiler.take(ctx, relays[0], "relay-"+name, d) }()
-	go func() {
-		profile, err := s.stand.ProfileChain(ctx, d)
-		done <- errors.Join(err, os.MkdirAll(s.profiler.out, 0o750), os.WriteFile(filepath.Join(s.profiler.out, "chain-"+name+".cpu.pprof"), profile, 0o600))
-	}()
+	go func() { done <- s.profiler.take(ctx, s.stand.Relays[0].PID(), "relay-"+name, d) }()
+	// The chain's is ours, which has the clients too.
+	go func() { done <- s.profiler.takeOwn("chain-"+name, func() { load.Sleep(ctx, d) }) }()
 	return func() error {
 		err := errors.Join(<-done, <-done)
 		list, failed := s.stand.Statements(ctx)

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
-	"github.com/relaypool/relaypool/hack/load"
-	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
 	"github.com/relaypool/relaypool/hack/throughput/report"
 	"github.com/relaypool/relaypool/hack/throughput/stand"
-	"github.com/relaypool/relaypool/hack/wallet/trade"
 )
 
 const (
@@ -25,15 +21,6 @@ const (
 	swapWindow  = 4 * time.Second
 	carriedSwap = "carried swap"
 )
-
-// market is where the clients of a stand swap; nil where they do not.
-func (b *bench) market(st *stand.Stand) *load.Market {
-	if !st.Swaps {
-		return nil
-	}
-	router := trade.Router{URL: st.Router, HTTP: &http.Client{Timeout: 10 * time.Second}}
-	return &load.Market{Pool: b.lab.Pool, Mint: localnet.OutputMint(), Quote: router.Quote}
-}
 
 // swap measures swaps: how long they take at a steady rate, and how many are
 // carried to the tokens by clients who begin the next when they have them.

@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
-	"github.com/relaypool/relaypool/hack/filelock"
+	"github.com/gofrs/flock"
 )
 
 const modulePath = "github.com/relaypool/relaypool"
@@ -82,15 +83,18 @@ func findSource(ctx context.Context) (string, error) {
 	return filepath.Join(strings.TrimSpace(string(output)), "hack", "circuit"), nil
 }
 
+// lockPoll is how often a lock is tried that another process holds.
+const lockPoll = 50 * time.Millisecond
+
 // lock waits until no other process builds the program or makes its keys: test binaries start at the
 // same time, and each would do the same minute of work.
 func lock(ctx context.Context, folder string) (unlock func(), err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("make the circuit's cache folder: %w", err)
 	}
-	held, err := filelock.Wait(ctx, filepath.Join(folder, "lock"))
-	if err != nil {
+	held := flock.New(filepath.Join(folder, "lock"))
+	if _, err := held.TryLockContext(ctx, lockPoll); err != nil {
 		return nil, fmt.Errorf("lock the circuit's cache: %w", err)
 	}
-	return func() { _ = filelock.Release(held) }, nil
+	return func() { _ = held.Unlock() }, nil
 }

@@ -38,8 +38,6 @@ type Spend struct {
 	Leaves []fr.Element
 	// At is the time in the chain note.
 	At time.Time
-	// NoteOf is the output that the chain note names, 0 or 1.
-	NoteOf int
 	// Unused leaves missing inputs unused, with nullifier zero. Otherwise they are made up with
 	// amount zero and a nullifier of their own, so that nobody sees how many notes were spent.
 	Unused bool
@@ -53,7 +51,6 @@ type Witness struct {
 	inputs    [slots]input
 	outputs   [slots]Note
 	timestamp int64 // ms
-	noteOf    int
 }
 
 type input struct {
@@ -80,7 +77,6 @@ func (s *Spend) Witness(random io.Reader) (*Witness, error) {
 			MintAddress:  merkle.Bytes(&s.Mint),
 		},
 		timestamp: s.At.UnixMilli(),
-		noteOf:    s.NoteOf,
 	}
 	for i := range slots {
 		if err := s.fill(w, i, random); err != nil {
@@ -100,9 +96,6 @@ func (s *Spend) check() error {
 	}
 	if s.At.UnixMilli() < 0 {
 		return errors.New("time of the chain note is before 1970: set At")
-	}
-	if s.NoteOf != 0 && s.NoteOf != 1 {
-		return fmt.Errorf("chain note must name output 0 or 1, received %d", s.NoteOf)
 	}
 	var balance, e fr.Element
 	balance.SetInt64(s.PublicAmount)
@@ -161,13 +154,14 @@ func (s *Spend) fill(w *Witness, i int, random io.Reader) error {
 	return nil
 }
 
+// chainNote is the hash of the note that names the first output.
 func (w *Witness) chainNote(s *Spend) [32]byte {
 	var amount, tag, version, moment fr.Element
 	amount.SetInt64(s.PublicAmount)
 	tag.SetUint64(chainNoteTag)
 	version.SetUint64(chainNoteVersion)
 	moment.SetInt64(w.timestamp)
-	commitment := w.outputs[w.noteOf].Commitment()
+	commitment := w.outputs[0].Commitment()
 	value := merkle.Hash2(&amount, &s.ExtDataHash)
 	when := merkle.Hash2(&moment, &commitment)
 	hash := merkle.Hash4(&tag, &version, &value, &when)

@@ -224,18 +224,17 @@ func TestSpendRefusesWhatCannotBe(t *testing.T) {
 		change func(*wallet.Spend)
 		want   string
 	}{
-		"three inputs":                {func(s *wallet.Spend) { s.Inputs = append(s.Inputs, b) }, "received 3 and 1"},
-		"three outputs":               {func(s *wallet.Spend) { s.Outputs = make([]wallet.Note, 3) }, "received 2 and 3"},
-		"the smallest public amount":  {func(s *wallet.Spend) { s.PublicAmount = math.MinInt64 }, "smallest 64-bit integer"},
-		"no time":                     {func(s *wallet.Spend) { s.At = time.Time{} }, "set At"},
-		"a third output's chain note": {func(s *wallet.Spend) { s.NoteOf = 2 }, "received 2"},
-		"an input of another mint":    {func(s *wallet.Spend) { s.Inputs[0] = foreign }, "input 0 is a note of another mint"},
-		"an output of another mint":   {func(s *wallet.Spend) { s.Outputs[0] = foreign }, "output 0 is a note of another mint"},
-		"an input that is nowhere":    {func(s *wallet.Spend) { s.Inputs[1] = elsewhere }, "input 1 is not where its index says among the 5 leaves"},
-		"an index past the leaves":    {func(s *wallet.Spend) { s.Inputs[1].Index = math.MaxUint64 }, "input 1 is not where"},
-		"one note twice":              {func(s *wallet.Spend) { s.Inputs[1] = a }, "same note"},
-		"more out than in":            {func(s *wallet.Spend) { s.PublicAmount = -41 }, "must equal the outputs"},
-		"less out than in":            {func(s *wallet.Spend) { s.Outputs = nil }, "must equal the outputs"},
+		"three inputs":               {func(s *wallet.Spend) { s.Inputs = append(s.Inputs, b) }, "received 3 and 1"},
+		"three outputs":              {func(s *wallet.Spend) { s.Outputs = make([]wallet.Note, 3) }, "received 2 and 3"},
+		"the smallest public amount": {func(s *wallet.Spend) { s.PublicAmount = math.MinInt64 }, "smallest 64-bit integer"},
+		"no time":                    {func(s *wallet.Spend) { s.At = time.Time{} }, "set At"},
+		"an input of another mint":   {func(s *wallet.Spend) { s.Inputs[0] = foreign }, "input 0 is a note of another mint"},
+		"an output of another mint":  {func(s *wallet.Spend) { s.Outputs[0] = foreign }, "output 0 is a note of another mint"},
+		"an input that is nowhere":   {func(s *wallet.Spend) { s.Inputs[1] = elsewhere }, "input 1 is not where its index says among the 5 leaves"},
+		"an index past the leaves":   {func(s *wallet.Spend) { s.Inputs[1].Index = math.MaxUint64 }, "input 1 is not where"},
+		"one note twice":             {func(s *wallet.Spend) { s.Inputs[1] = a }, "same note"},
+		"more out than in":           {func(s *wallet.Spend) { s.PublicAmount = -41 }, "must equal the outputs"},
+		"less out than in":           {func(s *wallet.Spend) { s.Outputs = nil }, "must equal the outputs"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (w *Witness) wire() wireWitness {
 		MintAddress:   bytesText(public.MintAddress),
 		ChainNoteHash: bytesText(public.ChainNoteHash),
 		Timestamp:     strconv.FormatInt(w.timestamp, 10),
-		Which:         strconv.Itoa(w.noteOf),
+		Which:         "0",
 	}
 	for i := range slots {
 		in, note := &w.inputs[i], &w.outputs[i]

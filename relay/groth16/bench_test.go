@@ -1,35 +1,78 @@
 package groth16
 
-import "testing"
+import (
+	"math/big"
+	"testing"
 
-// BenchmarkVerify is one proof on one core, from its bytes, every check included.
-func BenchmarkVerify(b *testing.B) {
-	key, v := snarkjsKeyOf(b), snarkjsVectors(b)[2]
-	b.ReportAllocs()
-	for b.Loop() {
-		verifyBytes(b, key, v, Plain)
-	}
-}
+	"github.com/consensys/gnark-crypto/ecc/bn254"
+)
 
-// BenchmarkVerifyNegated is the same with −A, which takes a second final exponentiation.
-func BenchmarkVerifyNegated(b *testing.B) {
+// BenchmarkProof compares whole verifications, from the proof's bytes and with every
+// check, with the pairings alone that a verifier without precomputation needs: no
+// decoding, no checks, no sum over the public inputs. With −A a second final
+// exponentiation is needed.
+func BenchmarkProof(b *testing.B) {
 	key, v := snarkjsKeyOf(b), snarkjsVectors(b)[2]
-	v.proof = negateG1(b, v.proof, 0)
-	b.ReportAllocs()
-	for b.Loop() {
-		verifyBytes(b, key, v, Negated)
-	}
-}
-
-// BenchmarkVerifyParallel is the throughput on all cores.
-func BenchmarkVerifyParallel(b *testing.B) {
-	key, v := snarkjsKeyOf(b), snarkjsVectors(b)[2]
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
+	negated := v
+	negated.proof = negateG1(b, v.proof, 0)
+	points, twists := fourPairs()
+	b.Run("way=bare-pairings", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			pair(b, points, twists)
+		}
+	})
+	b.Run("way=relaypool", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
 			verifyBytes(b, key, v, Plain)
 		}
 	})
+	b.Run("way=relaypool-negated", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			verifyBytes(b, key, negated, Negated)
+		}
+	})
+}
+
+// BenchmarkProofOnAllCores is the same as throughput.
+func BenchmarkProofOnAllCores(b *testing.B) {
+	key, v := snarkjsKeyOf(b), snarkjsVectors(b)[2]
+	points, twists := fourPairs()
+	b.Run("way=bare-pairings", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				pair(b, points, twists)
+			}
+		})
+	})
+	b.Run("way=relaypool", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				verifyBytes(b, key, v, Plain)
+			}
+		})
+	})
+}
+
+// fourPairs are four pairs of points whose pairings multiply to one, as in a
+// plain Groth16 check: all different, so that none is cheaper than in earnest.
+func fourPairs() ([]bn254.G1Affine, []bn254.G2Affine) {
+	// 2·3 + 5·7 + 11·13 − 184·1 = 0, in the exponent.
+	left, right := []int64{2, 5, 11, -184}, []int64{3, 7, 13, 1}
+	points, twists := make([]bn254.G1Affine, len(left)), make([]bn254.G2Affine, len(right))
+	for i := range left {
+		points[i].ScalarMultiplicationBase(big.NewInt(left[i]))
+		twists[i].ScalarMultiplicationBase(big.NewInt(right[i]))
+	}
+	return points, twists
+}
+
+func pair(b *testing.B, points []bn254.G1Affine, twists []bn254.G2Affine) {
+	if ok, err := bn254.PairingCheck(points, twists); err != nil || !ok {
+		b.Errorf("the product of the pairings is not one: %v", err)
+	}
 }
 
 // BenchmarkParseKey is the precomputation for a key with nine public inputs.

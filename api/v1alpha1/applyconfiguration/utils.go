@@ -20,8 +20,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.APIApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ConfigMapKey"):
-		return &apiv1alpha1.ConfigMapKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ConfigMapKeyReference"):
+		return &apiv1alpha1.ConfigMapKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Database"):
 		return &apiv1alpha1.DatabaseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Destination"):
@@ -58,10 +58,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RotationStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Router"):
 		return &apiv1alpha1.RouterApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("SecretKey"):
-		return &apiv1alpha1.SecretKeyApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("SecretName"):
-		return &apiv1alpha1.SecretNameApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
+		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretReference"):
+		return &apiv1alpha1.SecretReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Solana"):
 		return &apiv1alpha1.SolanaApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SpendCaps"):

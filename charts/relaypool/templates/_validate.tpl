@@ -152,7 +152,7 @@ for ever. What a cluster lacks is known only where one is asked.
 {{- if not .Values.operator.metrics.enabled -}}
 {{- range $value := list "serviceMonitor" "prometheusRule" -}}
 {{- if (get $.Values.monitoring $value).enabled -}}
-{{- fail (printf "monitoring.%s.enabled is true, but operator.metrics.enabled is false: there would be nothing to scrape, and the alert RelayPoolOperatorGone would fire for ever. Turn the operator's metrics on, or set monitoring.%s.enabled to false." $value $value) -}}
+{{- fail (printf "monitoring.%s.enabled is true, but operator.metrics.enabled is false: there would be nothing to scrape, and the alert RelaypoolOperatorAbsent would fire for ever. Turn the operator's metrics on, or set monitoring.%s.enabled to false." $value $value) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -7,7 +7,7 @@
 {{- if $owner }}
 NOTE: {{ $owner }}
 serves external metrics in this cluster. A RelayPool with autoscaling.provider HPA scales
-by it once it has the metric relaypool_backlog_jobs.
+by it once it has the metric relaypool_backlog_submissions.
 {{ end -}}
 {{- end -}}
 {{- $monitoring := .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" -}}
@@ -17,7 +17,7 @@ monitoring.serviceMonitor.enabled and monitoring.prometheusRule.enabled have it 
 {{ end -}}
 {{- if and .Values.monitoring.prometheusRule.enabled (not .Values.monitoring.serviceMonitor.enabled) }}
 NOTE: monitoring.serviceMonitor.enabled is false. Until something else scrapes the operator,
-the alert RelayPoolOperatorGone of monitoring.prometheusRule fires.
+the alert RelaypoolOperatorAbsent of monitoring.prometheusRule fires.
 {{ end -}}
 {{- if .Values.monitoring.serviceMonitor.enabled }}
 {{- include "relaypool.mayScrape" . }}

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	apiservertest.Main(m)
 }
 
-func noError(t *testing.T, err error) {
+func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

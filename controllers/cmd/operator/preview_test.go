@@ -128,14 +128,14 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 			says: []string{"the cluster would not take RelayPool runs", "profile"},
 		},
 		"a Secret that is missing": {
-			pool: s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLFrom.Name = "nowhere" }), wantCode: commandline.ExitFailed,
+			pool: s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLSecretRef.Name = "nowhere" }), wantCode: commandline.ExitFailed,
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
-			says: []string{"before this is mended: spec.database.urlFrom: Secret nowhere", "not all that is declared would come about"},
+			says: []string{"before this is mended: spec.database.urlSecretRef: Secret nowhere", "not all that is declared would come about"},
 		},
 		"a Secret that is for nobody": {
 			pool: s.Pool("new"), flags: []string{"--tenant-require-label", "--tenant-usable=" + s.Namespace + "/circuit"}, wantCode: commandline.ExitFailed,
 			want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
-			says: []string{"before this is mended: spec.database.urlFrom: Secret postgres may not be used by this RelayPool"},
+			says: []string{"before this is mended: spec.database.urlSecretRef: Secret postgres may not be used by this RelayPool"},
 		},
 		"an image that is not allowed": {
 			pool:  s.Pool("new", func(p *v1alpha1.RelayPool) { p.Spec.Image = "evil.example/relay:1" }),
@@ -171,7 +171,7 @@ func TestAPlanOfAClusterSaysWhatWouldChange(t *testing.T) {
 }
 
 func TestAPlanOfAClusterThatDoesNotKnowTheResource(t *testing.T) {
-	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output()})
+	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output(), NoCRDs: true})
 	noError(t, err)
 	t.Cleanup(func() { noError(t, server.Stop()) })
 	cluster, err := server.Config()

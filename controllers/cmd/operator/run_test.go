@@ -70,7 +70,7 @@ func start(t *testing.T, cluster *rest.Config, namespace string, more ...string)
 }
 
 // freeAddress is one that nobody listened at a moment ago.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := freeport.Find(t.Context(), 1)
 	noError(t, err)

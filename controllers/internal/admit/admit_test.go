@@ -38,11 +38,11 @@ metadata:
 spec:
   pool:
     profile: {name: shield-pool-v1}
-    verifyingKey: {name: circuit, key: verification_key.json}
+    verifyingKeyConfigMapRef: {name: circuit, key: verification_key.json}
   solana:
     cluster: devnet
     endpoints: [{name: a, url: "https://rpc.example"}]
-  database: {urlFrom: {name: postgres, key: url}}
+  database: {urlSecretRef: {name: postgres, key: url}}
   feePayers: {generate: {count: 2}}
   viewingKeys: {compliancePublicKey: "0000000000000000000000000000000000000000000000000000000000000001"}
 `
@@ -66,19 +66,19 @@ func TestTheAPIServerAgrees(t *testing.T) {
 	}{
 		"a sound one":                           {sound, ""},
 		"with every optional group":             {sound + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}], router: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
-		"an unknown field":                      {changed(t, "verifyingKey:", "provingKey: x\n    verifyingKey:"), "spec.pool.provingKey"},
-		"a missing field":                       {changed(t, "  database: {urlFrom: {name: postgres, key: url}}\n", ""), "spec.database"},
+		"an unknown field":                      {changed(t, "verifyingKeyConfigMapRef:", "provingKey: x\n    verifyingKeyConfigMapRef:"), "spec.pool.provingKey"},
+		"a missing field":                       {changed(t, "  database: {urlSecretRef: {name: postgres, key: url}}\n", ""), "spec.database"},
 		"a number in words":                     {changed(t, "count: 2", "count: two"), "spec.feePayers.generate.count"},
 		"a number that is too great":            {changed(t, "count: 2", "count: 33"), "should be less than or equal to 32"},
 		"a null where a value has to be":        {changed(t, "cluster: devnet", "cluster: null"), "spec.solana.cluster"},
 		"a rule that is broken":                 {sound + "  replicas: 2\n  autoscaling: {maxReplicas: 4}\n", "replicas and autoscaling exclude each other"},
 		"two endpoints of a name":               {changed(t, "[{name: a, url: \"https://rpc.example\"}]", "[{name: a, url: \"https://rpc.example\"}, {name: a, url: \"https://rpc.example\"}]"), "Duplicate value"},
-		"two sources of a URL":                  {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", urlFrom: {name: x, key: z}"), "exactly one of the fields"},
+		"two sources of a URL":                  {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", urlSecretRef: {name: x, key: z}"), "exactly one of the fields"},
 		"a name in capitals":                    {changed(t, "name: demo", "name: Demo"), "metadata.name"},
 		"a name that is too long":               {changed(t, "name: demo", "name: "+strings.Repeat("d", 41)), "more than 40 characters"},
 		"a label that is none":                  {changed(t, "name: demo", "name: demo\n  labels: {a: \"b c\"}"), "metadata.labels"},
 		"a status, which is not the client's":   {sound + "status: {replicas: 7, readyReplicas: 7}\n", ""},
-		"endpoints of which nobody takes sends": {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", roles: [read]"), "no endpoint has the role submit"},
+		"endpoints of which nobody takes sends": {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", roles: [Read]"), "no endpoint has the role Submit"},
 	}
 	namespace := apiservertest.Namespace(t)
 	server, err := client.New(apiservertest.Config(t), client.Options{})

@@ -77,7 +77,7 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 	}
 
 	// Installed: used after the interval.
-	must(t, server.Install(t.Context(), monitors.DeepCopy()))
+	must(t, server.Install(monitors.DeepCopy()))
 	w.clock.advance(apply.DefaultCapabilityInterval)
 	eventually(t, func() error {
 		result, err := w.applier.Apply(t.Context(), w.owner, with)
@@ -135,7 +135,7 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 		t.Error(diff)
 	}
 	// And back.
-	must(t, server.Install(t.Context(), definition(build.KindPodMonitor, "podmonitors")))
+	must(t, server.Install(definition(build.KindPodMonitor, "podmonitors")))
 	eventually(t, func() error {
 		w.clock.advance(apply.DefaultCapabilityInterval)
 		result, err := w.applier.Apply(t.Context(), w.owner, with)
@@ -151,7 +151,7 @@ func TestThereIsNeverMoreThanOneAutoscaler(t *testing.T) {
 	server := apiservertest.Start(t, apiserver.Options{})
 	config, err := server.Config()
 	must(t, err)
-	must(t, server.Install(t.Context(), definition(build.KindScaledObject, "scaledobjects")))
+	must(t, server.Install(definition(build.KindScaledObject, "scaledobjects")))
 	w := newWorldOn(t, config, apiservertest.NamespaceOn(t, config))
 	byHPA := []build.Object{deployment(shape{image: "relay:1"}), horizontalPodAutoscaler()}
 	byKEDA := []build.Object{deployment(shape{image: "relay:1"}), scaledObject()}

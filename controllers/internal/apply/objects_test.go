@@ -99,7 +99,7 @@ func horizontalPodAutoscaler() build.Object {
 				WithScaleTargetRef(autoscalingac.CrossVersionObjectReference().WithAPIVersion("apps/v1").WithKind("Deployment").WithName(poolName)).
 				WithMetrics(autoscalingac.MetricSpec().WithType(autoscalingv2.ExternalMetricSourceType).WithExternal(
 					autoscalingac.ExternalMetricSource().
-						WithMetric(autoscalingac.MetricIdentifier().WithName("relaypool_backlog_jobs").
+						WithMetric(autoscalingac.MetricIdentifier().WithName("relaypool_backlog_submissions").
 							WithSelector(metaac.LabelSelector().WithMatchLabels(map[string]string{"pool": poolName}))).
 						WithTarget(autoscalingac.MetricTarget().WithType(autoscalingv2.AverageValueMetricType).WithAverageValue(resource.MustParse("20"))))).
 				WithBehavior(autoscalingac.HorizontalPodAutoscalerBehavior().WithScaleDown(

@@ -12,12 +12,12 @@ import (
 
 // endpoint is an item of the relay's list of endpoints.
 type endpoint struct {
-	Name              string          `json:"name"`
-	URL               string          `json:"url,omitempty"`
-	URLFile           string          `json:"urlFile,omitempty"`
-	WebSocketURL      string          `json:"websocketURL,omitempty"`
-	Roles             []v1alpha1.Role `json:"roles,omitempty"`
-	RequestsPerSecond int32           `json:"requestsPerSecond,omitempty"`
+	Name              string   `json:"name"`
+	URL               string   `json:"url,omitempty"`
+	URLFile           string   `json:"urlFile,omitempty"`
+	WebSocketURL      string   `json:"websocketURL,omitempty"`
+	Roles             []string `json:"roles,omitempty"`
+	RequestsPerSecond int32    `json:"requestsPerSecond,omitempty"`
 }
 
 // noWebSocket in place of a URL tells the relay that an endpoint has no notifications.
@@ -36,8 +36,11 @@ func configMap(in Input) Object {
 func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 	endpoints := make([]endpoint, 0, len(pool.Spec.Solana.Endpoints))
 	for _, e := range pool.Spec.Solana.Endpoints {
-		item := endpoint{Name: e.Name, URL: e.URL, Roles: e.Roles, RequestsPerSecond: e.RequestsPerSecond}
-		if e.URLFrom != nil {
+		item := endpoint{Name: e.Name, URL: e.URL, RequestsPerSecond: e.RequestsPerSecond}
+		for _, role := range e.Roles {
+			item.Roles = append(item.Roles, lower(role))
+		}
+		if e.URLSecretRef != nil {
 			item.URLFile = contract.EndpointURLFile(e.Name)
 		}
 		if e.WebSocket == string(v1alpha1.Disabled) {

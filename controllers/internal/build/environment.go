@@ -42,6 +42,9 @@ func pointed[N int32 | int64](e *environment, name string, n *N) {
 	}
 }
 
+// lower gives a value of the resource as the relay spells it.
+func lower[S ~string](value S) string { return strings.ToLower(string(value)) }
+
 // serveEnvironment is what relay serve is told.
 func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	spec := &in.Pool.Spec
@@ -69,27 +72,27 @@ func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 	e.number(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))
 	e.set(contract.EnvRPCEndpointsFile, contract.EndpointsFile)
 	e.set(contract.EnvGenesisHash, contract.GenesisHash(spec.Solana.Cluster))
-	pointed(e, contract.EnvPriorityFloor, spec.Solana.PriorityFee.Floor)
-	pointed(e, contract.EnvPriorityCap, spec.Solana.PriorityFee.Cap)
+	pointed(e, contract.EnvPriorityFloor, spec.Solana.PriorityFee.FloorMicroLamports)
+	pointed(e, contract.EnvPriorityCap, spec.Solana.PriorityFee.CapMicroLamports)
 	pointed(e, contract.EnvPriorityPercentile, spec.Solana.PriorityFee.Percentile)
-	e.unless(contract.EnvLogLevel, spec.Template.LogLevel)
+	e.unless(contract.EnvLogLevel, lower(spec.Template.LogLevel))
 	e.set(contract.EnvLogFormat, "json")
 }
 
 func (e *environment) pool(pool *v1alpha1.Pool) {
 	e.unless(contract.EnvProfile, pool.Profile.Name)
-	if pool.Profile.ConfigMap != nil {
+	if pool.Profile.ConfigMapRef != nil {
 		e.set(contract.EnvProfileFile, contract.ProfileFile)
 	}
 	e.unless(contract.EnvProgramID, pool.ProgramID)
-	e.number(contract.EnvRootRing, int64(pool.RootRing))
+	e.number(contract.EnvRootRing, int64(pool.RootHistorySize))
 	mints := make([]string, len(pool.Mints))
 	for i, m := range pool.Mints {
 		mints[i] = m.Address + "=" + m.Field
 	}
 	e.unless(contract.EnvMint, strings.Join(mints, ","))
 	e.set(contract.EnvVerifyingKey, contract.VerifyingKeyFile)
-	e.unless(contract.EnvProofA, pool.ProofA)
+	e.unless(contract.EnvProofA, lower(pool.ProofAEncoding))
 	if pool.OffCurveRecipients == "Allow" {
 		e.set(contract.EnvOffCurveRecipient, "true")
 	}
@@ -97,10 +100,10 @@ func (e *environment) pool(pool *v1alpha1.Pool) {
 
 func (e *environment) payers(mounts []PayerMount, payers *v1alpha1.FeePayers) {
 	e.set(contract.EnvFeePayerKeyFile, strings.Join(payerFiles(mounts), ","))
-	pointed(e, contract.EnvFeePayerMinBalance, payers.MinimumBalance)
-	e.number(contract.EnvSpendCapHour, payers.SpendCaps.Hour)
-	e.number(contract.EnvSpendCapDay, payers.SpendCaps.Day)
-	pointed(e, contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDay)
+	pointed(e, contract.EnvFeePayerMinBalance, payers.MinimumBalanceLamports)
+	e.number(contract.EnvSpendCapHour, payers.SpendCaps.HourLamports)
+	e.number(contract.EnvSpendCapDay, payers.SpendCaps.DayLamports)
+	pointed(e, contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDayLamports)
 }
 
 func (e *environment) swap(swap *v1alpha1.Swap) {
@@ -108,13 +111,13 @@ func (e *environment) swap(swap *v1alpha1.Swap) {
 		return
 	}
 	e.unless(contract.EnvRouterURL, swap.Router.URL)
-	if swap.Router.URLFrom != nil {
+	if swap.Router.URLSecretRef != nil {
 		e.set(contract.EnvRouterURLFile, contract.RouterURLFile)
 	}
-	if swap.Router.APIKeyFrom != nil {
+	if swap.Router.APIKeySecretRef != nil {
 		e.set(contract.EnvRouterAPIKeyFile, contract.RouterAPIKeyFile)
 	}
-	e.unless(contract.EnvRouterProgram, swap.Router.Program)
+	e.unless(contract.EnvRouterProgram, swap.Router.ProgramID)
 	if ms := swap.Router.TimeoutMilliseconds; ms != 0 {
 		e.set(contract.EnvRouterTimeout, (time.Duration(ms) * time.Millisecond).String())
 	}
@@ -133,7 +136,7 @@ func (e *environment) clients(api *v1alpha1.API) {
 	pointed(e, contract.EnvRateLimit, api.RequestsPerMinute)
 	e.unless(contract.EnvClientIPHeader, api.ClientIPHeader)
 	e.unless(contract.EnvCORSOrigins, strings.Join(api.CORSOrigins, ","))
-	if api.KeysFrom != nil {
+	if api.KeysSecretRef != nil {
 		e.set(contract.EnvAPIKeysFile, contract.APIKeysFile)
 	}
 }

@@ -22,8 +22,8 @@ func elsewhere() map[string]string {
 		"Pool.Gate":                   "the reconciler hands Input.Held over",
 		"Pool.CheckIntervalSeconds":   "is the operator's own: how often it looks at the chain",
 		"Solana.Commitment":           "is the operator's own: the level at which it looks at the chain",
-		"FeePayers.Secrets[].Name":    "Input.Payers has the keys that are in use, whoever made them",
-		"FeePayers.Secrets[].Key":     "Input.Payers has the keys that are in use, whoever made them",
+		"FeePayers.SecretRefs[].Name": "Input.Payers has the keys that are in use, whoever made them",
+		"FeePayers.SecretRefs[].Key":  "Input.Payers has the keys that are in use, whoever made them",
 		"FeePayers.Generate.Count":    "is for who makes the keys, and comes back as Input.Payers",
 		"FeePayers.Rotation.Revision": "is for who rotates the keys, and comes back as Input.Payers and a Rotation",
 	}
@@ -187,8 +187,8 @@ func TestEveryKindOfFieldIsWalked(t *testing.T) {
 	t.Parallel()
 	paths := leaves(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")
 	for _, want := range []string{
-		"Image", "Paused", "Pool.Profile.ConfigMap.Key", "Pool.Mints[].Field", "Solana.Endpoints[].URLFrom.Name", "Solana.Endpoints[].Roles",
-		"FeePayers.MinimumBalance", "Swap.Router.APIKeyFrom.Key", "API.CORSOrigins", "Autoscaling.Provider",
+		"Image", "Paused", "Pool.Profile.ConfigMapRef.Key", "Pool.Mints[].Field", "Solana.Endpoints[].URLSecretRef.Name", "Solana.Endpoints[].Roles",
+		"FeePayers.MinimumBalanceLamports", "Swap.Router.APIKeySecretRef.Key", "API.CORSOrigins", "Autoscaling.Provider",
 		"NetworkPolicy.APIFrom", "NetworkPolicy.RPC[].Port", "Template.Resources", "Template.ImagePullSecrets[].Name",
 	} {
 		if !slices.Contains(paths, want) {

@@ -24,7 +24,7 @@ func (f *files) secret(name, key, file string) {
 }
 
 // secretKey adds nothing for a value that the RelayPool leaves out.
-func (f *files) secretKey(from *v1alpha1.SecretKey, file string) {
+func (f *files) secretKey(from *v1alpha1.SecretKeyReference, file string) {
 	if from != nil {
 		f.secret(from.Name, from.Key, file)
 	}
@@ -51,15 +51,15 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	if len(spec.ViewingKeys.Messages) > 0 {
 		f.configMap(in.Pool.Name, path.Base(contract.SignInMessagesFile), contract.SignInMessagesFile)
 	}
-	if from := spec.Pool.Profile.ConfigMap; from != nil {
+	if from := spec.Pool.Profile.ConfigMapRef; from != nil {
 		f.configMap(from.Name, from.Key, contract.ProfileFile)
 	}
-	f.configMap(spec.Pool.VerifyingKey.Name, spec.Pool.VerifyingKey.Key, contract.VerifyingKeyFile)
+	f.configMap(spec.Pool.VerifyingKeyConfigMapRef.Name, spec.Pool.VerifyingKeyConfigMapRef.Key, contract.VerifyingKeyFile)
 	if swap := spec.Swap; swap != nil {
-		f.secretKey(swap.Router.URLFrom, contract.RouterURLFile)
-		f.secretKey(swap.Router.APIKeyFrom, contract.RouterAPIKeyFile)
+		f.secretKey(swap.Router.URLSecretRef, contract.RouterURLFile)
+		f.secretKey(swap.Router.APIKeySecretRef, contract.RouterAPIKeyFile)
 	}
-	f.secretKey(spec.API.KeysFrom, contract.APIKeysFile)
+	f.secretKey(spec.API.KeysSecretRef, contract.APIKeysFile)
 	f.payers(in.Payers)
 	return f.volume()
 }
@@ -67,9 +67,9 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 // shared are those by which every command reaches database and chain.
 func (f *files) shared(pool *v1alpha1.RelayPool) {
 	f.configMap(pool.Name, path.Base(contract.EndpointsFile), contract.EndpointsFile)
-	f.secretKey(&pool.Spec.Database.URLFrom, contract.DatabaseURLFile)
+	f.secretKey(&pool.Spec.Database.URLSecretRef, contract.DatabaseURLFile)
 	for _, e := range pool.Spec.Solana.Endpoints {
-		f.secretKey(e.URLFrom, contract.EndpointURLFile(e.Name))
+		f.secretKey(e.URLSecretRef, contract.EndpointURLFile(e.Name))
 	}
 }
 

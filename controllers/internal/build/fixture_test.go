@@ -66,7 +66,7 @@ func rotation(t *testing.T) []build.Object {
 
 func input(pool *v1alpha1.RelayPool, replicas int32) build.Input {
 	var payers []build.PayerMount
-	for _, s := range pool.Spec.FeePayers.Secrets {
+	for _, s := range pool.Spec.FeePayers.SecretRefs {
 		payers = append(payers, build.PayerMount{Secret: s.Name, Key: s.Key})
 	}
 	if payers == nil {

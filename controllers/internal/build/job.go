@@ -112,11 +112,11 @@ func sweepArgs(in Input, r Rotation) []string {
 		args = append(args, "sweep", "fund")
 		each("--from", r.From)
 		each("--to", r.To)
-		if payers.TargetBalance != nil {
-			args = append(args, "--target="+strconv.FormatInt(*payers.TargetBalance, 10))
+		if payers.TargetBalanceLamports != nil {
+			args = append(args, "--target="+strconv.FormatInt(*payers.TargetBalanceLamports, 10))
 		}
-		if payers.MinimumBalance != nil {
-			args = append(args, "--keep="+strconv.FormatInt(*payers.MinimumBalance, 10))
+		if payers.MinimumBalanceLamports != nil {
+			args = append(args, "--keep="+strconv.FormatInt(*payers.MinimumBalanceLamports, 10))
 		}
 	case StepDrain:
 		args = append(args, "sweep", "drain")

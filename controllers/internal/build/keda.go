@@ -27,7 +27,7 @@ const (
 func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	url := fmt.Sprintf("http://%s.%s.svc:%d%s", OperationsServiceName(name), in.Pool.Namespace, contract.OperationsPort, contract.BacklogPath)
-	triggers := []any{trigger("backlog", "AverageValue", url, backlogJobsField, jobsPerReplica(a))}
+	triggers := []any{trigger("backlog", "AverageValue", url, backlogJobsField, submissionsPerReplica(a))}
 	if a.OldestAgeSeconds > 0 {
 		triggers = append(triggers, trigger("age", "Value", url, backlogAgeField, int64(a.OldestAgeSeconds)))
 	}

@@ -74,7 +74,7 @@ func alerts(in Input) []alert {
 	// A fleet that is to have no pod gives no sample, and nothing is wrong.
 	if !in.Held && ptr.Deref(in.Replicas, 1) > 0 {
 		list = append(list, alert{
-			"Silent", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
+			"NoRelayReports", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
 			"no relay tells the backlog: none runs, none is scraped, or the database is away",
 		})
 	}
@@ -110,14 +110,14 @@ func above(bad, share, all, window string, least int, by ...string) string {
 }
 
 func fleetAlerts() []alert {
-	retained := contract.MetricUpkeepRuns.Name + `{,job="retention",outcome="done"}`
+	retained := contract.MetricMaintenanceRuns.Name + `{,job="retention",outcome="done"}`
 	return []alert{
 		{
-			"BacklogOld", "max(" + contract.MetricBacklogAge.Name + "{}) > 60", 2 * minute, severityCritical,
+			"BacklogTooOld", "max(" + contract.MetricBacklogAge.Name + "{}) > 60", 2 * minute, severityCritical,
 			"accepted work has waited for over a minute and nobody takes it",
 		},
 		{
-			"WorkHeld", "max by (reason) (" + contract.MetricHeld.Name + `{,reason!~"(swap|router)_.+|no_route"}) > 0`, 5 * minute, severityCritical,
+			"SubmissionsHeld", "max by (reason) (" + contract.MetricHeld.Name + `{,reason!~"(swap|router)_.+|no_route"}) > 0`, 5 * minute, severityCritical,
 			"accepted work waits for {{ $labels.reason }}, which more pods would not mend",
 		},
 		{
@@ -126,7 +126,7 @@ func fleetAlerts() []alert {
 			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
 		},
 		{
-			"RelayFault", happened(contract.MetricSubmissions, `outcome="internal"`) + " + " + happened(contract.MetricAttempts, `event="panic"`) + " + " +
+			"InternalErrors", happened(contract.MetricSubmissions, `outcome="internal"`) + " + " + happened(contract.MetricAttempts, `event="panic"`) + " + " +
 				happened(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
 			"a fault of the relay itself",
 		},
@@ -148,17 +148,12 @@ func fleetAlerts() []alert {
 	}
 }
 
-// ended are the submissions that came to their end, of which failureAlerts takes
-// shares: finalized counts a completed one a second time, and a swap's second leg
-// has alerts of its own.
-const ended = `outcome!~"finalized|executed|refunded"`
-
 // failureAlerts are one for each class of failure that has a cure of its own, and
 // one for all others, by their codes. Faults of the relay itself are in
 // fleetAlerts, each a cause.
 func failureAlerts() []alert {
 	failed := func(code, share string, by ...string) string {
-		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{,"+ended+"}", "15m", fewRequests, by...)
+		return above(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{}", "15m", fewRequests, by...)
 	}
 	return []alert{
 		{
@@ -166,7 +161,7 @@ func failureAlerts() []alert {
 			"a tenth of the submissions fail because their roots left the pool's ring",
 		},
 		{
-			"ProgramRefuses", failed(`outcome="program_error"`, "0.05"), 15 * minute, severityCritical,
+			"ProgramRefusesSubmissions", failed(`outcome="program_error"`, "0.05"), 15 * minute, severityCritical,
 			"the program refuses a twentieth of the submissions",
 		},
 		{
@@ -174,7 +169,7 @@ func failureAlerts() []alert {
 			"a tenth of the submissions spend notes that are gone",
 		},
 		{
-			"SubmissionsFail", failed(`outcome!~"completed|finalized|executed|refunded|internal|root_not_found|program_error|nullifier_spent"`, "0.05", "outcome"), 15 * minute, severityWarning,
+			"SubmissionsFail", failed(`outcome!~"completed|internal|root_not_found|program_error|nullifier_spent"`, "0.05", "outcome"), 15 * minute, severityWarning,
 			"a twentieth of the submissions fail as {{ $labels.outcome }}",
 		},
 	}
@@ -184,27 +179,27 @@ func payerAlerts(in Input) []alert {
 	payers := in.Pool.Spec.FeePayers
 	list := []alert{
 		{
-			"PayersDry", "max(" + contract.MetricPayerUsable.Name + "{}) == 0", minute, severityCritical,
+			"AllFeePayersUnusable", "max(" + contract.MetricPayerUsable.Name + "{}) == 0", minute, severityCritical,
 			"no fee payer can be used: new work is refused",
 		},
 		{
-			"PayerDry", "max by (payer) (" + contract.MetricPayerUsable.Name + "{}) == 0", 10 * minute, severityWarning,
+			"FeePayerUnusable", "max by (payer) (" + contract.MetricPayerUsable.Name + "{}) == 0", 10 * minute, severityWarning,
 			"the fee payer {{ $labels.payer }} is not used: fund it",
 		},
 		{
-			"BalancesOld", "min by (payer) (" + contract.MetricPayerAge.Name + "{}) > 120", 5 * minute, severityWarning,
+			"FeePayerBalanceUnread", "time() - max by (payer) (" + contract.MetricPayerBalanceTime.Name + "{}) > 120", 5 * minute, severityWarning,
 			"the balance of {{ $labels.payer }} has not been read for minutes",
 		},
 		{
-			"UnknownSignature", "max(" + contract.MetricLedgerUnknown.Name + "{}) > min(min_over_time(" + contract.MetricLedgerUnknown.Name + "{}[1h]))", 0, severityCritical,
+			"UnknownFeePayerSignature", "max(" + contract.MetricLedgerUnknown.Name + "{}) > min(min_over_time(" + contract.MetricLedgerUnknown.Name + "{}[1h]))", 0, severityCritical,
 			"a fee payer signed a transaction that the database does not know",
 		},
 		{
-			"RunwayShort", runway(ptr.Deref(payers.MinimumBalance, 0), "6h", "5m") + " < 24 * 3600", 15 * minute, severityWarning,
+			"RunwayBelowOneDay", runway(ptr.Deref(payers.MinimumBalanceLamports, 0), "6h", "5m") + " < 24 * 3600", 15 * minute, severityWarning,
 			"the fee payers' funds last for {{ $value | humanizeDuration }} at the rate of the last six hours",
 		},
 		{
-			"RunwayEnding", runway(ptr.Deref(payers.MinimumBalance, 0), "1h", "1m") + " < 2 * 3600", 10 * minute, severityCritical,
+			"RunwayBelowTwoHours", runway(ptr.Deref(payers.MinimumBalanceLamports, 0), "1h", "1m") + " < 2 * 3600", 10 * minute, severityCritical,
 			"the fee payers' funds last for {{ $value | humanizeDuration }} at the rate of the last hour",
 		},
 		{
@@ -216,19 +211,19 @@ func payerAlerts(in Input) []alert {
 			"no endpoint has the whole history of {{ $labels.payer }}",
 		},
 		{
-			"LedgerBehind", "max by (payer) (" + contract.MetricLedgerAge.Name + "{}) > 1200", 10 * minute, severityWarning,
+			"LedgerBehind", "time() - min by (payer) (" + contract.MetricLedgerReconciled.Name + "{}) > 1200", 10 * minute, severityWarning,
 			"the ledger of {{ $labels.payer }} is behind the chain",
 		},
 	}
-	if low := lowBalance(ptr.Deref(payers.MinimumBalance, 0), ptr.Deref(payers.TargetBalance, 0)); low > 0 {
+	if low := lowBalance(ptr.Deref(payers.MinimumBalanceLamports, 0), ptr.Deref(payers.TargetBalanceLamports, 0)); low > 0 {
 		list = append(list, alert{
-			"PayerLow", fmt.Sprintf("max by (payer) (%s{}) < %d", contract.MetricPayerBalance.Name, low), minute, severityWarning,
-			fmt.Sprintf("the fee payer {{ $labels.payer }} is nearly empty: fund it to %d lamports", ptr.Deref(payers.TargetBalance, 0)),
+			"FeePayerBalanceLow", fmt.Sprintf("max by (payer) (%s{}) < %d", contract.MetricPayerBalance.Name, low), minute, severityWarning,
+			fmt.Sprintf("the fee payer {{ $labels.payer }} is nearly empty: fund it to %d lamports", ptr.Deref(payers.TargetBalanceLamports, 0)),
 		})
 	}
-	if c := payers.SpendCaps; c.Hour > 0 || c.Day > 0 || ptr.Deref(c.TransfersDay, contract.DefaultSpendCapTransfersDay) > 0 {
+	if c := payers.SpendCaps; c.HourLamports > 0 || c.DayLamports > 0 || ptr.Deref(c.TransfersDayLamports, contract.DefaultSpendCapTransfersDay) > 0 {
 		list = append(list, alert{
-			"SpendCapNear", "min by (cap) (" + contract.MetricCapLeft.Name + "{}) < 0.2 * max by (cap) (" + contract.MetricCap.Name + "{})", 0, severityWarning,
+			"SpendCapNearlyReached", "min by (cap) (" + contract.MetricCapLeft.Name + "{}) < 0.2 * max by (cap) (" + contract.MetricCap.Name + "{})", 0, severityWarning,
 			"four fifths of the spend cap {{ $labels.cap }} are used: find out by whom, or raise it",
 		}, alert{
 			"SpendCapReached", fmt.Sprintf("min by (cap) (%s{}) < %d", contract.MetricCapLeft.Name, transactLamports), 5 * minute, severityCritical,
@@ -264,7 +259,7 @@ const treeNearlyFull = (1 << 32) / 10 * 9
 func chainAlerts() []alert {
 	return []alert{
 		{
-			"EndpointsDown", "max(" + contract.MetricRPCUp.Name + "{}) == 0", 2 * minute, severityCritical,
+			"AllEndpointsDown", "max(" + contract.MetricRPCUp.Name + "{}) == 0", 2 * minute, severityCritical,
 			"no RPC endpoint answers: nothing new is taken",
 		},
 		{
@@ -281,7 +276,7 @@ func chainAlerts() []alert {
 			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
 		},
 		{
-			"RootMismatch", "min(" + contract.MetricTreeCheck.Name + "{}) == 0", 0, severityCritical,
+			"TreeContradictsProfile", "min(" + contract.MetricTreeCheck.Name + "{}) == 0", 0, severityCritical,
 			"the pool's tree contradicts itself under the profile",
 		},
 		{
@@ -294,7 +289,7 @@ func chainAlerts() []alert {
 			"the pool's tree is nine tenths full: a full one takes nothing any more",
 		},
 		{
-			"IndexBehind", "max(" + contract.MetricTreeLeaves.Name + "{}) - max(" + contract.MetricIndexServed.Name + "{}) > 50", 5 * minute, severityWarning,
+			"CommitmentIndexBehind", "max(" + contract.MetricTreeLeaves.Name + "{}) - max(" + contract.MetricIndexServed.Name + "{}) > 50", 5 * minute, severityWarning,
 			"the commitment list is behind the chain, and clients stop using it",
 		},
 		{
@@ -302,7 +297,7 @@ func chainAlerts() []alert {
 			"transactions expire instead of landing",
 		},
 		{
-			"ForkDied", "sum(increase(" + contract.MetricAttempts.Name + `{,event="reopened"}[1h])) > 0`, 0, severityWarning,
+			"TransactionsRolledBack", "sum(increase(" + contract.MetricAttempts.Name + `{,event="reopened"}[1h])) > 0`, 0, severityWarning,
 			"a fork died under confirmed transactions; nothing is lost",
 		},
 	}
@@ -311,11 +306,11 @@ func chainAlerts() []alert {
 func routerAlerts() []alert {
 	return []alert{
 		{
-			"RouterAway", "min(" + contract.MetricRouterBreakerOpen.Name + "{}) == 1", 5 * minute, severityCritical,
+			"RouterDown", "min(" + contract.MetricRouterBreakerOpen.Name + "{}) == 1", 5 * minute, severityCritical,
 			"the swap router does not answer: each swap that is accepted meanwhile costs its user the pool's fee",
 		},
 		{
-			"RouterHostile", "sum(increase(" + contract.MetricRouterHostile.Name + "{}[15m])) > 0", 0, severityCritical,
+			"RouterRoutesRejected", "sum(increase(" + contract.MetricRouterRejected.Name + "{}[15m])) > 0", 0, severityCritical,
 			"the swap router gave answers that contradict the question",
 		},
 		{
@@ -323,7 +318,7 @@ func routerAlerts() []alert {
 			"a tenth of the swap router's answers are failures",
 		},
 		{
-			"RefundsNearExecutions", above(contract.MetricSwapsSettled.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsSettled.Name+"{}", "1h", fewRequests), 15 * minute, severityWarning,
+			"SwapsRefunded", above(contract.MetricSwapsEnded.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsEnded.Name+"{}", "1h", fewRequests), 15 * minute, severityWarning,
 			"a fifth of the swaps are refunded",
 		},
 	}

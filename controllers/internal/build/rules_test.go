@@ -126,17 +126,17 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 		alert  string
 		want   bool
 	}{
-		"a fleet that tells nothing is one": {func(*build.Input) {}, "RelaypoolSilent", true},
-		"but not while the gate holds it":   {func(in *build.Input) { in.Held = true }, "RelaypoolSilent", false},
-		"nor while it is to have no pod":    {func(in *build.Input) { in.Replicas = ptr.To[int32](0) }, "RelaypoolSilent", false},
-		"caps that are set are watched":     {func(*build.Input) {}, "RelaypoolSpendCapNear", true},
+		"a fleet that tells nothing is one": {func(*build.Input) {}, "RelaypoolNoRelayReports", true},
+		"but not while the gate holds it":   {func(in *build.Input) { in.Held = true }, "RelaypoolNoRelayReports", false},
+		"nor while it is to have no pod":    {func(in *build.Input) { in.Replicas = ptr.To[int32](0) }, "RelaypoolNoRelayReports", false},
+		"caps that are set are watched":     {func(*build.Input) {}, "RelaypoolSpendCapNearlyReached", true},
 		"caps that are not set are not": {func(in *build.Input) {
-			in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: ptr.To[int64](0)}
-		}, "RelaypoolSpendCapNear", false},
-		"the relay's own cap of transfers is":       {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNear", true},
+			in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: ptr.To[int64](0)}
+		}, "RelaypoolSpendCapNearlyReached", false},
+		"the relay's own cap of transfers is":       {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNearlyReached", true},
 		"a cap that is reached is told of":          {func(*build.Input) {}, "RelaypoolSpendCapReached", true},
-		"the router is watched":                     {func(*build.Input) {}, "RelaypoolRouterAway", true},
-		"where there is one":                        {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterAway", false},
+		"the router is watched":                     {func(*build.Input) {}, "RelaypoolRouterDown", true},
+		"where there is one":                        {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterDown", false},
 		"swaps that are under way are, in any case": {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolSwapOverdue", true},
 	}
 	for name, tc := range tests {
@@ -156,9 +156,9 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 func TestARunwayEndsAtTheMinimum(t *testing.T) {
 	t.Parallel()
 	in := everyRule(t)
-	in.Pool.Spec.FeePayers.MinimumBalance = ptr.To[int64](70_000_000)
+	in.Pool.Spec.FeePayers.MinimumBalanceLamports = ptr.To[int64](70_000_000)
 	all := rules(t, in)
-	for _, name := range []string{"RelaypoolRunwayShort", "RelaypoolRunwayEnding"} {
+	for _, name := range []string{"RelaypoolRunwayBelowOneDay", "RelaypoolRunwayBelowTwoHours"} {
 		i := slices.IndexFunc(all, func(r rule) bool { return r.name == name })
 		if i < 0 || !strings.Contains(all[i].expr, " - 70000000, 0)") {
 			t.Errorf("%s: rule %d of %v, want one that takes 70000000 off each balance", name, i, all)
@@ -181,9 +181,9 @@ func TestAPayerIsLowBetweenMinimumAndTarget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := everyRule(t)
-			in.Pool.Spec.FeePayers.MinimumBalance, in.Pool.Spec.FeePayers.TargetBalance = tc.minimum, tc.target
+			in.Pool.Spec.FeePayers.MinimumBalanceLamports, in.Pool.Spec.FeePayers.TargetBalanceLamports = tc.minimum, tc.target
 			all := rules(t, in)
-			i := slices.IndexFunc(all, func(r rule) bool { return r.name == "RelaypoolPayerLow" })
+			i := slices.IndexFunc(all, func(r rule) bool { return r.name == "RelaypoolFeePayerBalanceLow" })
 			if i < 0 || !strings.HasSuffix(all[i].expr, tc.want) {
 				t.Errorf("rule %d of %v, want one that ends %s", i, all, tc.want)
 			}

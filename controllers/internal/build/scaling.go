@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultJobs is the backlog that justifies a pod where the RelayPool says none.
-	defaultJobs = 64
+	// defaultSubmissions is the backlog that justifies a pod where the RelayPool says none.
+	defaultSubmissions = 64
 	// calmSeconds is how long fewer pods must have been enough before one goes, and
 	// goneSeconds how long after it the next may: a pod that goes hands work over.
 	calmSeconds, goneSeconds = 300, 60
@@ -55,7 +55,7 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 		WithMaxReplicas(a.MaxReplicas).
 		WithMetrics(external(in, contract.MetricBacklog, autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.AverageValueMetricType).
-			WithAverageValue(*resource.NewQuantity(jobsPerReplica(a), resource.DecimalSI)))).
+			WithAverageValue(*resource.NewQuantity(submissionsPerReplica(a), resource.DecimalSI)))).
 		WithBehavior(autoscalingv2ac.HorizontalPodAutoscalerBehavior().
 			WithScaleUp(autoscalingv2ac.HPAScalingRules().
 				WithStabilizationWindowSeconds(0).
@@ -79,8 +79,8 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 // leastReplicas is never 0: without a pod nobody would see work come.
 func leastReplicas(a *v1alpha1.Autoscaling) int32 { return max(a.MinReplicas, 1) }
 
-func jobsPerReplica(a *v1alpha1.Autoscaling) int64 {
-	return int64(cmp.Or(a.JobsPerReplica, defaultJobs))
+func submissionsPerReplica(a *v1alpha1.Autoscaling) int64 {
+	return int64(cmp.Or(a.SubmissionsPerReplica, defaultSubmissions))
 }
 
 func external(in Input, metric contract.Metric, target *autoscalingv2ac.MetricTargetApplyConfiguration) *autoscalingv2ac.MetricSpecApplyConfiguration {

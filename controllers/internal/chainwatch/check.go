@@ -84,7 +84,7 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 		return answer{report: poolcheck.Evaluate(*foreign), ok: true}
 	}
 	if len(failures) == 0 {
-		return answer{why: "no endpoint has the role read"}
+		return answer{why: "no endpoint has the role Read"}
 	}
 	return answer{why: "no RPC endpoint answers: " + strings.Join(failures, "; ")}
 }

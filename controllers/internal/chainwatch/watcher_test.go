@@ -545,7 +545,7 @@ func TestEndpointsWhoseURLCannotBeRead(t *testing.T) {
 		q.Endpoints = []Endpoint{{Name: "a", URL: func(context.Context) (string, error) { return "", errors.New("secret rpc has no key url") }}}
 		f.Set(named(1), q)
 		time.Sleep(time.Minute)
-		if r := f.expect(named(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Why, "no endpoint has the role read") {
+		if r := f.expect(named(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Why, "no endpoint has the role Read") {
 			t.Errorf("got %q, want the missing endpoint", r.Why)
 		}
 		if r := f.expect(named(1), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Why, "endpoint a: secret rpc has no key url") {

@@ -35,8 +35,6 @@ type Options struct {
 	Pools client.Reader
 	// Readings has the balances and the ages that a status leaves out.
 	Readings Readings
-	// Now is the clock.
-	Now func() time.Time
 }
 
 // Collector is a prometheus.Collector of what RelayPools say. While the cache
@@ -54,7 +52,7 @@ func New(o Options) (*Collector, error) {
 	for _, option := range []struct {
 		name   string
 		absent bool
-	}{{"Pools", o.Pools == nil}, {"Readings", o.Readings == nil}, {"Now", o.Now == nil}} {
+	}{{"Pools", o.Pools == nil}, {"Readings", o.Readings == nil}} {
 		if option.absent {
 			missing = append(missing, fmt.Errorf("collector: option %s is not set", option.name))
 		}
@@ -65,9 +63,9 @@ func New(o Options) (*Collector, error) {
 	c := &Collector{options: o, series: map[string]*prometheus.Desc{}}
 	for _, m := range []contract.Metric{
 		contract.MetricOperatorPools, contract.MetricOperatorPoolCondition, contract.MetricOperatorPaused,
-		contract.MetricOperatorChainCheckAge, contract.MetricOperatorChainUnavailable,
-		contract.MetricOperatorPayerBalance, contract.MetricOperatorPayerAge,
-		contract.MetricOperatorRotation, contract.MetricOperatorRotationAge,
+		contract.MetricOperatorChainChecked, contract.MetricOperatorChainUnavailableSince,
+		contract.MetricOperatorPayerBalance, contract.MetricOperatorPayerBalanceTime,
+		contract.MetricOperatorRotation, contract.MetricOperatorRotationStarted,
 	} {
 		c.series[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
 	}
@@ -89,7 +87,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	if err := c.options.Pools.List(ctx, &pools); err != nil {
 		return
 	}
-	s := scrape{Collector: c, out: out, now: c.options.Now(), count: map[[2]string]int{}}
+	s := scrape{Collector: c, out: out, count: map[[2]string]int{}}
 	for i := range pools.Items {
 		s.pool(&pools.Items[i])
 	}
@@ -100,7 +98,6 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 type scrape struct {
 	*Collector
 	out   chan<- prometheus.Metric
-	now   time.Time
 	count map[[2]string]int // of RelayPools, by condition and status
 }
 
@@ -116,7 +113,7 @@ func (s *scrape) pool(p *v1alpha1.RelayPool) {
 	if r := p.Status.Rotation; r != nil && r.Step != v1alpha1.RotationDone {
 		s.gauge(contract.MetricOperatorRotation, 1, p.Namespace, p.Name, string(r.Step))
 		if r.Since != nil {
-			s.gauge(contract.MetricOperatorRotationAge, s.since(r.Since.Time), p.Namespace, p.Name, string(r.Step))
+			s.gauge(contract.MetricOperatorRotationStarted, timestamp(r.Since.Time), p.Namespace, p.Name, string(r.Step))
 		}
 	}
 	reading, ok := s.options.Readings.Reading(client.ObjectKeyFromObject(p))
@@ -124,10 +121,10 @@ func (s *scrape) pool(p *v1alpha1.RelayPool) {
 		return
 	}
 	if !reading.At.IsZero() {
-		s.gauge(contract.MetricOperatorChainCheckAge, s.since(reading.At), p.Namespace, p.Name)
+		s.gauge(contract.MetricOperatorChainChecked, timestamp(reading.At), p.Namespace, p.Name)
 	}
 	if !reading.Since.IsZero() {
-		s.gauge(contract.MetricOperatorChainUnavailable, s.since(reading.Since), p.Namespace, p.Name)
+		s.gauge(contract.MetricOperatorChainUnavailableSince, timestamp(reading.Since), p.Namespace, p.Name)
 	}
 	s.payers(p, &reading)
 }
@@ -147,9 +144,9 @@ func (s *scrape) payers(p *v1alpha1.RelayPool, r *chainwatch.Reading) {
 		}
 		labels := []string{p.Namespace, p.Name, payer.Address, stateLabel(payer.State)}
 		s.gauge(contract.MetricOperatorPayerBalance, float64(balance.Lamports), labels...)
-		s.gauge(contract.MetricOperatorPayerAge, s.since(balance.At), labels...)
+		s.gauge(contract.MetricOperatorPayerBalanceTime, timestamp(balance.At), labels...)
 	}
 }
 
-// since is never negative: clocks are set.
-func (s *scrape) since(t time.Time) float64 { return max(s.now.Sub(t).Seconds(), 0) }
+// timestamp gives a time as metrics have it: in seconds since 1970.
+func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

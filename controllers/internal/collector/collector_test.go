@@ -3,6 +3,7 @@ package collector_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ const (
 )
 
 func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// unix is the time so many seconds after now, as a sample has it.
+func unix(after int64) string { return strconv.FormatInt(now().Unix()+after, 10) }
 
 type readings map[types.NamespacedName]chainwatch.Reading
 
@@ -96,7 +100,7 @@ func newCollector(t *testing.T, r collector.Readings, items ...v1alpha1.RelayPoo
 	for i := range items {
 		builder.WithObjects(&items[i])
 	}
-	c, err := collector.New(collector.Options{Pools: builder.Build(), Readings: r, Now: now})
+	c, err := collector.New(collector.Options{Pools: builder.Build(), Readings: r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,18 +139,18 @@ func TestEachGaugeSaysWhatRelayPoolsSay(t *testing.T) {
 			`{condition="Reconciling",namespace="a",pool="well",reason="Rotating",status="True"} 1`,
 		}},
 		"those that are paused": {contract.MetricOperatorPaused, []string{`{namespace="a",pool="new"} 1`}},
-		"the age of readings":   {contract.MetricOperatorChainCheckAge, []string{`{namespace="a",pool="well"} 12`}},
-		"chains that are gone":  {contract.MetricOperatorChainUnavailable, []string{`{namespace="b",pool="lost"} 300`}},
+		"the times of readings": {contract.MetricOperatorChainChecked, []string{`{namespace="a",pool="well"} ` + unix(-12)}},
+		"chains that are gone":  {contract.MetricOperatorChainUnavailableSince, []string{`{namespace="b",pool="lost"} ` + unix(-300)}},
 		"balances": {contract.MetricOperatorPayerBalance, []string{
 			`{namespace="a",payer="` + first + `",pool="well",state="active"} 1.5e+09`,
 			`{namespace="a",payer="` + second + `",pool="well",state="retired"} 0`,
 		}},
-		"their age, which is never negative": {contract.MetricOperatorPayerAge, []string{
-			`{namespace="a",payer="` + first + `",pool="well",state="active"} 12`,
-			`{namespace="a",payer="` + second + `",pool="well",state="retired"} 0`,
+		"when they were read": {contract.MetricOperatorPayerBalanceTime, []string{
+			`{namespace="a",payer="` + first + `",pool="well",state="active"} ` + unix(-12),
+			`{namespace="a",payer="` + second + `",pool="well",state="retired"} ` + unix(60),
 		}},
-		"rotations under way":   {contract.MetricOperatorRotation, []string{`{namespace="a",pool="well",step="Drain"} 1`}},
-		"how long a step takes": {contract.MetricOperatorRotationAge, []string{`{namespace="a",pool="well",step="Drain"} 90`}},
+		"rotations under way": {contract.MetricOperatorRotation, []string{`{namespace="a",pool="well",step="Drain"} 1`}},
+		"when a step began":   {contract.MetricOperatorRotationStarted, []string{`{namespace="a",pool="well",step="Drain"} ` + unix(-90)}},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +163,7 @@ func TestEachGaugeSaysWhatRelayPoolsSay(t *testing.T) {
 func TestEveryRelayPoolCountsOnceUnderEachCondition(t *testing.T) {
 	t.Parallel()
 	compare(t, newCollector(t, known(), pools()...), contract.MetricOperatorPools, counts(map[string][3]int{
-		"Accepted": {1, 0, 2}, "Ready": {1, 0, 2}, "Reconciling": {1, 2, 0}, "Stalled": {0, 3, 0},
+		"Accepted": {1, 0, 2}, "Ready": {1, 0, 2}, "Reconciling": {1, 2, 0}, "Stalled": {0, 3, 0}, "AutoscalingActive": {},
 	}, 3)...)
 	// Without any RelayPool the series are there, at 0.
 	compare(t, newCollector(t, known()), contract.MetricOperatorPools, counts(nil, 0)...)
@@ -196,7 +200,7 @@ func TestACacheThatCannotBeReadIsNotZeroRelayPools(t *testing.T) {
 			return errors.New("the cache is not started")
 		},
 	})
-	c, err := collector.New(collector.Options{Pools: broken, Readings: readings{}, Now: now})
+	c, err := collector.New(collector.Options{Pools: broken, Readings: readings{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +212,7 @@ func TestACacheThatCannotBeReadIsNotZeroRelayPools(t *testing.T) {
 func TestCollectorsAreNotMadeOfNothing(t *testing.T) {
 	t.Parallel()
 	_, err := collector.New(collector.Options{})
-	for _, name := range []string{"Pools", "Readings", "Now"} {
+	for _, name := range []string{"Pools", "Readings"} {
 		if err == nil || !strings.Contains(err.Error(), "option "+name+" is not set") {
 			t.Errorf("error %v, want it to name %s", err, name)
 		}

@@ -19,13 +19,18 @@ func conditionTypes() []string {
 	}
 }
 
-// onlyWhileTrue tells of a condition that is left out while it is false.
+// onlyWhileTrue tells of a condition that is absent while it is false.
 func onlyWhileTrue(kind string) bool {
 	return kind == v1alpha1.ConditionReconciling || kind == v1alpha1.ConditionStalled
 }
 
-// conditions counts and tells what the RelayPool's conditions say. One that is
-// missing is unknown: no pass has come to it yet.
+// applies tells whether a condition is one of the RelayPool at all.
+func applies(kind string, p *v1alpha1.RelayPool) bool {
+	return kind != v1alpha1.ConditionAutoscalingActive || p.Spec.Autoscaling != nil
+}
+
+// conditions counts and reports the RelayPool's conditions. One that applies and is
+// absent is unknown: no pass has come to it yet.
 func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 	for _, kind := range conditionTypes() {
 		status := metav1.ConditionUnknown
@@ -35,6 +40,8 @@ func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 			s.gauge(contract.MetricOperatorPoolCondition, 1, p.Namespace, p.Name, kind, string(status), c.Reason)
 		case onlyWhileTrue(kind):
 			status = metav1.ConditionFalse
+		case !applies(kind, p):
+			continue
 		}
 		s.count[[2]string{kind, string(status)}]++
 	}

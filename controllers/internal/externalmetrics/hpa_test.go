@@ -92,7 +92,7 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	held := openapi.Backlog{PendingCount: 500, OldestAgeSeconds: 40, Held: map[string]int64{"fee_payer_empty": 300, "chain_unavailable": 200}}
 	w.pods.set(&held)
 	w.Create(t, w.Pool("demo", func(p *v1alpha1.RelayPool) {
-		p.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 6, JobsPerReplica: 64}
+		p.Spec.Autoscaling = &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 1, MaxReplicas: 6, SubmissionsPerReplica: 64}
 	}))
 	w.Fund(t, "demo", 2_000_000_000)
 

@@ -53,9 +53,9 @@ type Certificate interface{ Expires() time.Time }
 
 // Collector is a prometheus.Collector of what is served.
 type Collector struct {
-	provider    *Provider
-	certificate Certificate
-	age, expiry *prometheus.Desc
+	provider     *Provider
+	certificate  Certificate
+	read, expiry *prometheus.Desc
 
 	mutex sync.Mutex
 	// unread is since when fleets have been seen with pods to ask, and no reading.
@@ -67,28 +67,30 @@ func NewCollector(p *Provider, c Certificate) *Collector {
 	desc := func(m contract.Metric) *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
 	return &Collector{
 		provider: p, certificate: c, unread: map[types.NamespacedName]time.Time{},
-		age: desc(contract.MetricOperatorBacklogAge), expiry: desc(contract.MetricOperatorCertificateExpiry),
+		read: desc(contract.MetricOperatorBacklogRead), expiry: desc(contract.MetricOperatorCertificateExpiry),
 	}
 }
 
 // Describe sends the descriptions of all series.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	c.provider.outcomes.Describe(out)
-	out <- c.age
+	out <- c.read
 	out <- c.expiry
 }
 
-// Collect gives the requests so far, and the ages now.
+// Collect gives the requests so far, and the times.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.provider.outcomes.Collect(out)
-	now := c.provider.Now()
-	for key, since := range c.since(now) {
-		out <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, max(now.Sub(since).Seconds(), 0), key.Namespace, key.Name)
+	for key, since := range c.since(c.provider.Now()) {
+		out <- prometheus.MustNewConstMetric(c.read, prometheus.GaugeValue, timestamp(since), key.Namespace, key.Name)
 	}
 	if expires := c.certificate.Expires(); !expires.IsZero() {
-		out <- prometheus.MustNewConstMetric(c.expiry, prometheus.GaugeValue, expires.Sub(now).Seconds())
+		out <- prometheus.MustNewConstMetric(c.expiry, prometheus.GaugeValue, timestamp(expires))
 	}
 }
+
+// timestamp gives a time as metrics have it: in seconds since 1970.
+func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // since is when each fleet's backlog was read last. One that has never been read
 // counts from when it was first seen with a pod to ask: a process that cannot reach

@@ -1,6 +1,7 @@
 package externalmetrics
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,9 @@ func (watched) Expires() time.Time { return time.Time{} }
 
 // A process that has never read a backlog is told by how long it could have, and
 // not left out: its autoscaler's questions fail from the start.
-func TestAgesOfReadings(t *testing.T) {
+func TestTimesOfReadings(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
+	began := time.Unix(1_800_000_000, 0)
 	now := began
 	fleets := watched{}
 	p, err := NewProvider(ProviderOptions{Pools: cache{}, Readings: fleets, Now: func() time.Time { return now }})
@@ -39,34 +40,34 @@ func TestAgesOfReadings(t *testing.T) {
 		name   string
 		after  time.Duration
 		change func()
-		want   map[string]string
+		want   map[string]int64 // seconds ago
 	}{
 		{"a reading, a fleet whose pods do not answer, and one without a pod", 0, func() {
 			fleets[read] = pool.Reading{Ready: 1, Backlog: pool.Backlog{At: began.Add(-5 * time.Second)}}
 			fleets[silent], fleets[gone] = pool.Reading{Ready: 1}, pool.Reading{Ready: 1}
 			fleets[held] = pool.Reading{}
-		}, map[string]string{"gone": "0", "read": "5", "silent": "0"}},
-		{"a minute later", time.Minute, func() {}, map[string]string{"gone": "60", "read": "65", "silent": "60"}},
+		}, map[string]int64{"gone": 0, "read": 5, "silent": 0}},
+		{"a minute later", time.Minute, func() {}, map[string]int64{"gone": 60, "read": 65, "silent": 60}},
 		{"one is not watched any more, and a pod comes up", 2 * time.Minute, func() {
 			delete(fleets, gone)
 			fleets[held] = pool.Reading{Ready: 1}
-		}, map[string]string{"held": "0", "read": "125", "silent": "120"}},
+		}, map[string]int64{"held": 0, "read": 125, "silent": 120}},
 		{"one is watched again, and pods answer or go", 3 * time.Minute, func() {
 			fleets[gone] = pool.Reading{Ready: 1}
 			fleets[held] = pool.Reading{}
 			fleets[silent] = pool.Reading{Ready: 1, Backlog: pool.Backlog{At: now.Add(-time.Second)}}
-		}, map[string]string{"gone": "0", "read": "185", "silent": "1"}},
+		}, map[string]int64{"gone": 0, "read": 185, "silent": 1}},
 		{"the pod is back", 4 * time.Minute, func() { fleets[held] = pool.Reading{Ready: 1} },
-			map[string]string{"gone": "60", "held": "0", "read": "245", "silent": "61"}},
+			map[string]int64{"gone": 60, "held": 0, "read": 245, "silent": 61}},
 	}
 	for _, step := range steps {
 		now = began.Add(step.after)
 		step.change()
-		m := contract.MetricOperatorBacklogAge
+		m := contract.MetricOperatorBacklogRead
 		var want strings.Builder
 		want.WriteString("# HELP " + m.Name + " " + m.Help + "\n# TYPE " + m.Name + " gauge\n")
 		for pool, age := range step.want {
-			want.WriteString(m.Name + `{namespace="n",pool="` + pool + `"} ` + age + "\n")
+			fmt.Fprintf(&want, "%s{namespace=\"n\",pool=%q} %d\n", m.Name, pool, now.Unix()-age)
 		}
 		if err := testutil.CollectAndCompare(c, strings.NewReader(want.String()), m.Name); err != nil {
 			t.Errorf("%s: %v", step.name, err)

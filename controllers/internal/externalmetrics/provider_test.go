@@ -119,7 +119,7 @@ func TestValues(t *testing.T) {
 		"KEDA's":                        {cache: all, readings: good, namespace: "a", selector: "pool=keda", wantCode: 404, says: "a/keda has no spec.autoscaling with the provider HPA", outcome: unknown},
 		"a namespace not looked at":     {cache: all, readings: good, namespaces: []string{"b"}, namespace: "a", selector: "pool=one", wantCode: 404, says: "add it to RELAYPOOL_NAMESPACES", outcome: unknown},
 		"a namespace that is":           {cache: all, readings: good, namespaces: []string{"a"}, namespace: "a", selector: "pool=one", want: map[string]int64{"a/one": 5}, outcome: served},
-		"another metric":                {cache: all, readings: good, namespace: "a", metric: "cpu", wantCode: 404, says: "there is no such external metric: expected relaypool_backlog_jobs or", outcome: unknown},
+		"another metric":                {cache: all, readings: good, namespace: "a", metric: "cpu", wantCode: 404, says: "there is no such external metric: expected relaypool_backlog_submissions or", outcome: unknown},
 		"a cache that is not full":      {cache: cache{err: errors.New("not synced")}, readings: good, namespace: "a", wantCode: 503, says: "RelayPools cannot be read", outcome: failed},
 	}
 	for name, tt := range tests {

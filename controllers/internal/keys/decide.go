@@ -169,7 +169,7 @@ func (d *decision) inTheWay(revision int32) bool {
 func (d *decision) taken(name string) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
 		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
-		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.Secret == name })
+		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.SecretName == name })
 }
 
 // findLost finds keys that the status shows in use and whose Secret is gone. A
@@ -178,15 +178,15 @@ func (d *decision) taken(name string) bool {
 func (d *decision) findLost() {
 	newest := max(d.newest(v1alpha1.PayerActive), d.newest(v1alpha1.PayerIncoming))
 	for _, p := range d.Pool.Status.FeePayers {
-		revision, _, ok := numbersOf(d.pool, p.Secret)
+		revision, _, ok := numbersOf(d.pool, p.SecretName)
 		fresh := p.State == v1alpha1.PayerIncoming && (p.BalanceLamports == nil || *p.BalanceLamports == 0)
-		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.taken(p.Secret) || revision < newest {
+		if !ok || fresh || p.State == v1alpha1.PayerRetired || d.taken(p.SecretName) || revision < newest {
 			continue
 		}
 		d.lost = append(d.lost, p)
-		d.problem(v1alpha1.ReasonSecretNotFound, p.Secret, fmt.Sprintf(
+		d.problem(v1alpha1.ReasonSecretNotFound, p.SecretName, fmt.Sprintf(
 			"Secret %s, the generated key of the fee payer %s, is gone, and no other is made under its name: restore it from a backup; "+
-				"if there is none, raise spec.feePayers.rotation.revision to have new keys made", p.Secret, p.Address))
+				"if there is none, raise spec.feePayers.rotation.revision to have new keys made", p.SecretName, p.Address))
 	}
 }
 

@@ -120,17 +120,17 @@ func TestDecide(t *testing.T) {
 			want: []string{"problem SecretForeign", "problem NoPayers"}},
 		"a key that was lost is not replaced behind anybody's back": {
 			scene: scene{count: 2, keys: []Key{old}, change: func(in *Input) {
-				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", Secret: "p-payer-0-1", State: active}}
+				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-0-1", State: active}}
 			}},
 			want: []string{"mount p-payer-0-0", "problem SecretNotFound"}, message: "the fee payer lost, is gone"},
 		"an incoming key that was lost before it was funded is made again": {
 			scene: scene{revision: 1, count: 2, keys: both, change: func(in *Input) {
-				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", Secret: "p-payer-1-1", State: incoming}}
+				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-1-1", State: incoming}}
 			}},
 			want: []string{"create p-payer-1-1 Incoming", "mount p-payer-0-0", "step Generate of 1"}},
 		"a rotation takes over from keys that are all lost": {
 			scene: scene{revision: 1, count: 1, change: func(in *Input) {
-				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", Secret: "p-payer-0-0", State: active}}
+				in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "lost", SecretName: "p-payer-0-0", State: active}}
 			}},
 			want: []string{"create p-payer-1-0 Active", "problem SecretNotFound"}},
 		"keys of an earlier RelayPool of a higher revision are used on": {
@@ -340,8 +340,8 @@ func TestARetiredKeyThatIsFundedIsAnEventOnce(t *testing.T) {
 			in := scene{revision: 1, count: 1, keys: []Key{old, key(1, 0, v1alpha1.PayerActive)}}.input()
 			in.Balances[old.Address] = Balance{Lamports: 50_000_000, At: test.read}
 			in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{
-				{Address: "address-of-p-payer-1-0", Secret: "p-payer-1-0", State: v1alpha1.PayerActive},
-				{Address: old.Address, Secret: old.Secret, State: v1alpha1.PayerRetired, BalanceLamports: &test.shown},
+				{Address: "address-of-p-payer-1-0", SecretName: "p-payer-1-0", State: v1alpha1.PayerActive},
+				{Address: old.Address, SecretName: old.Secret, State: v1alpha1.PayerRetired, BalanceLamports: &test.shown},
 			}
 			in.Pool.Status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: v1alpha1.RotationDone, Since: &metav1.Time{Time: now}}
 			in.Pool.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFeePayersFunded, Status: metav1.ConditionTrue, Reason: test.reason}}
@@ -361,7 +361,7 @@ func TestASecretWhoseAddressChangedIsAnEvent(t *testing.T) {
 	in := scene{}.input()
 	in.Pool.Spec.FeePayers.Generate = nil
 	in.Refs = []refs.Payer{{Secret: "a", Key: "x", Address: "new"}}
-	in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "former", Secret: "a", State: v1alpha1.PayerActive}}
+	in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: "former", SecretName: "a", State: v1alpha1.PayerActive}}
 	events := Decide(in).Events
 	if len(events) != 1 || events[0].Reason != v1alpha1.EventKeyChanged || !strings.Contains(events[0].Note, "new, and was that of former") {
 		t.Errorf("events are %v, want one KeyChanged", events)
@@ -390,8 +390,8 @@ func TestFarewell(t *testing.T) {
 	t.Parallel()
 	held := int64(20_000_000)
 	payers := []v1alpha1.FeePayerStatus{
-		{Address: "A", Secret: "a", BalanceLamports: &held}, {Address: "B", Secret: "b"}, {Address: "C", Secret: "c", BalanceLamports: &held},
-		{Address: "D", Secret: "a", BalanceLamports: &held},
+		{Address: "A", SecretName: "a", BalanceLamports: &held}, {Address: "B", SecretName: "b"}, {Address: "C", SecretName: "c", BalanceLamports: &held},
+		{Address: "D", SecretName: "a", BalanceLamports: &held},
 	}
 	status := &v1alpha1.RelayPoolStatus{FeePayers: payers}
 	got := KeysWithFunds(status, map[string]Balance{"A": {Lamports: 1}, "C": {}})
@@ -427,7 +427,7 @@ func TestFarewell(t *testing.T) {
 	}
 	many := make([]v1alpha1.FeePayerStatus, 128)
 	for i := range many {
-		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), Secret: "s"}
+		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), SecretName: "s"}
 	}
 	if got := KeysWithFunds(&v1alpha1.RelayPoolStatus{FeePayers: many}, nil); len(got) != 1 || len(got[0].Note) > maxNote {
 		t.Errorf("farewell is %d events, want one that the API server takes", len(got))

@@ -145,7 +145,7 @@ type Balance struct {
 // Input is all that a decision is made from.
 type Input struct {
 	Pool *v1alpha1.RelayPool
-	// Keys are the generated keys, and Refs those of spec.feePayers.secrets.
+	// Keys are the generated keys, and Refs those of spec.feePayers.secretRefs.
 	Keys Facts
 	Refs []refs.Payer
 	Jobs []Job

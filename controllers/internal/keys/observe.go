@@ -171,8 +171,8 @@ func (s *search) hints(last Facts) []string {
 		names = append(names, k.Secret)
 	}
 	for _, p := range s.pool.Status.FeePayers {
-		if _, _, ok := numbersOf(s.pool.Name, p.Secret); ok {
-			names = append(names, p.Secret)
+		if _, _, ok := numbersOf(s.pool.Name, p.SecretName); ok {
+			names = append(names, p.SecretName)
 		}
 	}
 	return names

@@ -23,7 +23,7 @@ const (
 	// eventStep is the step in which status shows balances, in lamports: an
 	// event of a smaller balance would come on every pass.
 	eventStep = 10_000_000
-	// defaultMinimum is the resource's default of spec.feePayers.minimumBalance.
+	// defaultMinimum is the resource's default of spec.feePayers.minimumBalanceLamports.
 	defaultMinimum = 50_000_000
 	// maxPayers and maxMessage are the resource's bounds, maxCause that of a Job's
 	// message within ours, and maxNote that of an event.
@@ -129,7 +129,7 @@ func (d *decision) payers() {
 		}
 	}
 	for _, p := range d.lost {
-		d.payer(p.Address, p.Secret, p.State)
+		d.payer(p.Address, p.SecretName, p.State)
 	}
 	if len(d.plan.Payers) > maxPayers {
 		d.plan.Payers = d.plan.Payers[:maxPayers]
@@ -142,7 +142,7 @@ func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
 	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
 		return
 	}
-	p := v1alpha1.FeePayerStatus{Address: address, Secret: secret, State: state}
+	p := v1alpha1.FeePayerStatus{Address: address, SecretName: secret, State: state}
 	if b, known := d.Balances[address]; known {
 		lamports := int64(min(b.Lamports, math.MaxInt64))
 		p.BalanceLamports, p.RunwayHours = &lamports, b.RunwayHours
@@ -155,7 +155,7 @@ func (d *decision) payer(address, secret string, state v1alpha1.FeePayerState) {
 func (d *decision) events() {
 	before := map[string]v1alpha1.FeePayerStatus{}
 	for _, p := range d.Pool.Status.FeePayers {
-		before[p.Secret] = p
+		before[p.SecretName] = p
 	}
 	for _, p := range d.plan.Payers {
 		d.eventsOf(p, before)
@@ -185,30 +185,30 @@ func (d *decision) events() {
 
 // eventsOf compares one payer with what the status said of its Secret.
 func (d *decision) eventsOf(p v1alpha1.FeePayerStatus, before map[string]v1alpha1.FeePayerStatus) {
-	last, known := before[p.Secret]
+	last, known := before[p.SecretName]
 	var key *Key
 	for i := range d.Keys.Keys {
-		if d.Keys.Keys[i].Secret == p.Secret {
+		if d.Keys.Keys[i].Secret == p.SecretName {
 			key = &d.Keys.Keys[i]
 		}
 	}
 	switch {
-	case known && last.Address != p.Address && d.onlyPayer(p.Secret):
-		d.event(corev1.EventTypeWarning, v1alpha1.EventKeyChanged, "Read", p.Secret,
-			fmt.Sprintf("The key in Secret %s is that of %s, and was that of %s", p.Secret, p.Address, last.Address))
+	case known && last.Address != p.Address && d.onlyPayer(p.SecretName):
+		d.event(corev1.EventTypeWarning, v1alpha1.EventKeyChanged, "Read", p.SecretName,
+			fmt.Sprintf("The key in Secret %s is that of %s, and was that of %s", p.SecretName, p.Address, last.Address))
 	case known, key == nil, p.State == v1alpha1.PayerRetired:
 	case key.Created.Before(d.Pool.CreationTimestamp.Time):
-		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt", p.Secret,
-			fmt.Sprintf("The fee payer %s is used again, whose key an earlier RelayPool of this name left in Secret %s", p.Address, p.Secret))
+		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt", p.SecretName,
+			fmt.Sprintf("The fee payer %s is used again, whose key an earlier RelayPool of this name left in Secret %s", p.Address, p.SecretName))
 	default:
-		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.Secret,
-			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.Secret))
+		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.SecretName,
+			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.SecretName))
 	}
 	// The balance that status shows may be from before the sweep, as large as the new.
 	news := lamports(last) < eventStep || d.wasQuiet() && d.fresh(d.Balances[p.Address])
 	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= eventStep && news {
-		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.Secret,
-			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.Secret, sol(uint64(lamports(p))))) //nolint:gosec // not negative
+		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.SecretName,
+			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.SecretName, sol(uint64(lamports(p))))) //nolint:gosec // not negative
 	}
 }
 
@@ -222,7 +222,7 @@ func (d *decision) wasQuiet() bool {
 func (d *decision) onlyPayer(secret string) bool {
 	count := func(payers []v1alpha1.FeePayerStatus) (n int) {
 		for _, p := range payers {
-			if p.Secret == secret {
+			if p.SecretName == secret {
 				n++
 			}
 		}
@@ -243,7 +243,7 @@ func lamports(p v1alpha1.FeePayerStatus) int64 {
 }
 
 func (d *decision) minimum() uint64 {
-	if m := d.Pool.Spec.FeePayers.MinimumBalance; m != nil && *m > 0 {
+	if m := d.Pool.Spec.FeePayers.MinimumBalanceLamports; m != nil && *m > 0 {
 		return uint64(*m)
 	}
 	return defaultMinimum
@@ -295,14 +295,14 @@ func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance
 		if held == "" {
 			continue
 		}
-		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.Secret })
+		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.SecretName })
 		if i >= 0 {
 			events[i].Note = shorten(events[i].Note+"; "+held, maxNote)
 			continue
 		}
 		events = append(events, Event{
-			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: p.Secret,
-			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.Secret, held),
+			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: p.SecretName,
+			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.SecretName, held),
 		})
 	}
 	return events

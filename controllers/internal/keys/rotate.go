@@ -46,7 +46,7 @@ func (d *decision) funded(target int32, old []Key) bool {
 	for _, k := range fresh {
 		addresses = append(addresses, k.Address)
 	}
-	d.wait(fmt.Sprintf("the new fee payers hold less than spec.feePayers.minimumBalance, %s SOL, and what the old ones could spare was not enough: send SOL to %s",
+	d.wait(fmt.Sprintf("the new fee payers hold less than spec.feePayers.minimumBalanceLamports, %s SOL, and what the old ones could spare was not enough: send SOL to %s",
 		sol(d.minimum()), someNames(addresses)))
 	return false
 }

@@ -80,7 +80,7 @@ func newStand(t *testing.T) *stand {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"},
 	}))
-	config, err := apiservertest.Access(t).User(user)
+	config, err := apiservertest.Server(t).User(user)
 	s.must(t, err)
 	plain, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	s.must(t, err)
@@ -152,11 +152,11 @@ func (s *stand) create(t *testing.T, count, revision int32) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "p"},
 		Spec: v1alpha1.RelayPoolSpec{
 			Pool: v1alpha1.Pool{
-				Profile:      v1alpha1.Profile{Name: "shield-pool-v1"},
-				VerifyingKey: v1alpha1.ConfigMapKey{Name: "vk", Key: "verification_key.json"},
+				Profile:                  v1alpha1.Profile{Name: "shield-pool-v1"},
+				VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "vk", Key: "verification_key.json"},
 			},
 			Solana:      v1alpha1.Solana{Cluster: "devnet", Endpoints: []v1alpha1.Endpoint{{Name: "a", URL: "https://rpc.example"}}},
-			Database:    v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: "db", Key: "url"}},
+			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "db", Key: "url"}},
 			FeePayers:   v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: count}},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: strings.Repeat("ab", 32)},
 		},
@@ -391,7 +391,7 @@ func TestTheOperatorMayDieAtAnyWrite(t *testing.T) {
 			}
 			for _, p := range first.Payers {
 				if !slices.ContainsFunc(last.Payers, func(l v1alpha1.FeePayerStatus) bool {
-					return l.Address == p.Address && l.Secret == p.Secret && l.State == v1alpha1.PayerRetired
+					return l.Address == p.Address && l.SecretName == p.SecretName && l.State == v1alpha1.PayerRetired
 				}) {
 					t.Errorf("killed at write %d (made: %t), the key of %s is not what it was", at, after, p.Address)
 				}

@@ -15,7 +15,7 @@ func TestGeneratedKeysThatTheSpecNoLongerNames(t *testing.T) {
 	t.Parallel()
 	left, other := key(0, 0, v1alpha1.PayerActive), key(0, 1, v1alpha1.PayerActive)
 	named := func(in *Input) {
-		in.Pool.Spec.FeePayers.Secrets = []v1alpha1.SecretKey{{Name: "mine", Key: "a"}}
+		in.Pool.Spec.FeePayers.SecretRefs = []v1alpha1.SecretKeyReference{{Name: "mine", Key: "a"}}
 		in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
 		in.Refs = []refs.Payer{{Secret: "mine", Key: "a", Address: "address-of-mine"}}
 		in.Balances[left.Address] = Balance{Lamports: 1_000_000_000}
@@ -75,9 +75,9 @@ func TestAKeyIsShownOnceWhateverSecretsItWasIn(t *testing.T) {
 	t.Parallel()
 	moved := key(0, 1, v1alpha1.PayerActive)
 	s := scene{count: 2, keys: []Key{moved}, change: func(in *Input) {
-		in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: moved.Address, Secret: SecretName("p", 0, 0), State: v1alpha1.PayerActive}}
+		in.Pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{Address: moved.Address, SecretName: SecretName("p", 0, 0), State: v1alpha1.PayerActive}}
 	}}
-	want := []v1alpha1.FeePayerStatus{{Address: moved.Address, Secret: moved.Secret, State: v1alpha1.PayerActive}}
+	want := []v1alpha1.FeePayerStatus{{Address: moved.Address, SecretName: moved.Secret, State: v1alpha1.PayerActive}}
 	if diff := cmp.Diff(want, Decide(s.input()).Payers); diff != "" {
 		t.Errorf("payers differ (-want +got):\n%s", diff)
 	}

@@ -126,9 +126,9 @@ func relayPool(namespace, name string) *v1alpha1.RelayPool {
 	return &v1alpha1.RelayPool{
 		ObjectMeta: named(namespace, name, nil),
 		Spec: v1alpha1.RelayPoolSpec{
-			Pool:        v1alpha1.Pool{Profile: v1alpha1.Profile{Name: "development"}, VerifyingKey: v1alpha1.ConfigMapKey{Name: "vk", Key: "vk.json"}},
+			Pool:        v1alpha1.Pool{Profile: v1alpha1.Profile{Name: "development"}, VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "vk", Key: "vk.json"}},
 			Solana:      v1alpha1.Solana{Cluster: "devnet", Endpoints: []v1alpha1.Endpoint{{Name: "a", URL: "https://rpc.example"}}},
-			Database:    v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: "db", Key: "url"}},
+			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "db", Key: "url"}},
 			FeePayers:   v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: strings.Repeat("0", 63) + "1"},
 		},
@@ -217,7 +217,7 @@ func TestNamesakesElsewhereAreNotSeen(t *testing.T) {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
 	}
-	limited, err := apiservertest.Access(t).User(user)
+	limited, err := apiservertest.Server(t).User(user)
 	noError(t, err)
 	m := started(t, configured(limited, one, two))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -238,7 +238,7 @@ func TestNamesakesElsewhereAreNotSeen(t *testing.T) {
 
 func TestAClusterWithoutTheResource(t *testing.T) {
 	t.Parallel()
-	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output()})
+	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output(), NoCRDs: true})
 	noError(t, err)
 	t.Cleanup(func() { noError(t, server.Stop()) })
 	cluster, err := server.Config()
@@ -260,7 +260,7 @@ func TestOptionsAreRequired(t *testing.T) {
 
 func TestMetricsAreForThoseWhoMay(t *testing.T) {
 	t.Parallel()
-	c, access := admin(t), apiservertest.Access(t)
+	c, server := admin(t), apiservertest.Server(t)
 	const may = "prometheus-that-may"
 	noError(t, c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: named("", may, nil), Rules: []rbacv1.PolicyRule{
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
@@ -274,7 +274,7 @@ func TestMetricsAreForThoseWhoMay(t *testing.T) {
 	token := map[string]string{"nobody": "", "a stranger": "stranger"}
 	for _, name := range []string{may, "prometheus-that-may-not"} {
 		noError(t, c.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named(namespace, name, nil)}))
-		account, err := access.ServiceAccount(t.Context(), namespace, name)
+		account, err := server.ServiceAccount(t.Context(), namespace, name)
 		noError(t, err)
 		token[name] = account.BearerToken
 	}

@@ -336,7 +336,7 @@ func explained() map[string]string {
 func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 	t.Helper()
 	server, _ := installed(t, components...)
-	must(t, server.Install(t.Context(), definitions()...))
+	must(t, server.Install(definitions()...))
 	admin, err := server.Config()
 	must(t, err)
 	scheme := runtime.NewScheme()

@@ -50,7 +50,7 @@ func faults(spec *v1alpha1.RelayPoolSpec) []string {
 		fields = append(fields, m.Field)
 	}
 	if spec.Swap != nil {
-		add("swap.router.program", optionalKey(spec.Swap.Router.Program))
+		add("swap.router.programID", optionalKey(spec.Swap.Router.ProgramID))
 		if spec.NetworkPolicy != nil && len(spec.NetworkPolicy.Router) == 0 {
 			add("networkPolicy.router", errors.New("expected where the swap router is, received nothing: list its addresses and port, or take spec.swap out"))
 		}

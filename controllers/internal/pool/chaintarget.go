@@ -20,7 +20,7 @@ import (
 )
 
 // secretValue reads one value of a Secret at the moment of use, for a RelayPool.
-type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKey) (string, error)
+type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
 
 // targetOf makes what the chain is to be asked for of a spec and of what it
 // names. What is not resolved is left out, and the checks that need it are
@@ -29,7 +29,7 @@ func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*
 	spec := &pool.Spec
 	var t Target
 	q := &t.Query
-	q.Finalized = spec.Solana.Commitment == "finalized"
+	q.Finalized = spec.Solana.Commitment == v1alpha1.CommitmentFinalized
 	q.Interval = time.Duration(spec.Pool.CheckIntervalSeconds) * time.Second
 	q.Endpoints = endpoints(pool, known, value)
 	// A cluster that does not parse is a fault of the spec, which is told there.
@@ -38,7 +38,7 @@ func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*
 	declared, err := declaredProfile(spec, known.Profile)
 	switch {
 	case err != nil:
-		from := spec.Pool.Profile.ConfigMap
+		from := spec.Pool.Profile.ConfigMapRef
 		t.Problems = append(t.Problems, malformed(from, "a program profile", err))
 	case declared != nil:
 		q.Target.Profile = declared
@@ -46,14 +46,14 @@ func targetOf(pool *v1alpha1.RelayPool, known *refs.Facts, parse func([]byte) (*
 	if known.VerifyingKey != nil {
 		key, err := parse(known.VerifyingKey)
 		if err != nil {
-			t.Problems = append(t.Problems, malformed(&spec.Pool.VerifyingKey, "snarkjs' verification_key.json", err))
+			t.Problems = append(t.Problems, malformed(&spec.Pool.VerifyingKeyConfigMapRef, "snarkjs' verification_key.json", err))
 		}
 		q.Target.Key = key
 	}
 	return t
 }
 
-func malformed(from *v1alpha1.ConfigMapKey, expected string, err error) refs.Problem {
+func malformed(from *v1alpha1.ConfigMapKeyReference, expected string, err error) refs.Problem {
 	p := refs.Problem{Kind: refs.ConfigMap, Reason: v1alpha1.ReasonConfigMapMalformed}
 	if from != nil {
 		p.Name, p.Key = from.Name, from.Key
@@ -85,8 +85,8 @@ func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.
 			return nil, nil //nolint:nilnil,nilerr // a fault of the spec, which is told there
 		}
 	}
-	if spec.Pool.RootRing != 0 {
-		p.RootHistory = int(spec.Pool.RootRing)
+	if spec.Pool.RootHistorySize != 0 {
+		p.RootHistory = int(spec.Pool.RootHistorySize)
 	}
 	if len(spec.Pool.Mints) == 0 {
 		return p, nil
@@ -114,12 +114,12 @@ func endpoints(pool *v1alpha1.RelayPool, known *refs.Facts, value secretValue) [
 			continue
 		}
 		at := chainwatch.Endpoint{Name: e.Name}
-		if e.URLFrom == nil {
+		if e.URLSecretRef == nil {
 			sum := sha256.Sum256([]byte(e.URL))
 			at.Identity = hex.EncodeToString(sum[:])
 			at.URL = func(context.Context) (string, error) { return e.URL, nil }
 		} else {
-			from, key := *e.URLFrom, client.ObjectKeyFromObject(pool)
+			from, key := *e.URLSecretRef, client.ObjectKeyFromObject(pool)
 			at.Identity = identity(known, from)
 			at.URL = func(ctx context.Context) (string, error) { return value(ctx, key, from) }
 		}
@@ -137,7 +137,7 @@ func reads(roles []v1alpha1.Role) bool {
 	return len(roles) == 0
 }
 
-func identity(known *refs.Facts, from v1alpha1.SecretKey) string {
+func identity(known *refs.Facts, from v1alpha1.SecretKeyReference) string {
 	for _, o := range known.Resolved {
 		if o.Kind == refs.Secret && o.Name == from.Name {
 			return from.Name + "/" + from.Key + "/" + string(o.UID) + "/" + o.ResourceVersion

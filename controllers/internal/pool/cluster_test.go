@@ -145,7 +145,7 @@ func TestScalingAndPause(t *testing.T) {
 		return nil
 	})
 	set(func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = nil })
-	s.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "False/NotConfigured")
+	s.AwaitAbsent(t, "demo", v1alpha1.ConditionAutoscalingActive)
 	s.Await(t, "demo", v1alpha1.ConditionReady, "True/Ready")
 	replicas(5)
 

@@ -64,8 +64,8 @@ func TestFundedKeysAreNamedBeforeTheRelayPoolIsLetGo(t *testing.T) {
 			pool := &v1alpha1.RelayPool{
 				ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "pools", Finalizers: []string{Finalizer}, DeletionTimestamp: &deleted},
 				Status: v1alpha1.RelayPoolStatus{FeePayers: []v1alpha1.FeePayerStatus{
-					{Address: payerA().String(), Secret: "demo-payer-0-0", State: v1alpha1.PayerActive, BalanceLamports: &funded},
-					{Address: payerB().String(), Secret: "demo-payer-0-1", State: v1alpha1.PayerActive, BalanceLamports: &funded},
+					{Address: payerA().String(), SecretName: "demo-payer-0-0", State: v1alpha1.PayerActive, BalanceLamports: &funded},
+					{Address: payerB().String(), SecretName: "demo-payer-0-1", State: v1alpha1.PayerActive, BalanceLamports: &funded},
 				}},
 			}
 			err := r.finalize(t.Context(), pool.DeepCopy())

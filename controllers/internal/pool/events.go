@@ -76,7 +76,7 @@ func statusEvents(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []statusEve
 		out = append(out, statusEvent{corev1.EventTypeWarning, v1alpha1.EventForeignObject, actionReport, shortened(is.Message, maxNote)})
 	}
 	was = meta.FindStatusCondition(last, v1alpha1.ConditionAutoscalingActive)
-	if was != nil && was.Reason != v1alpha1.ReasonNotConfigured && f.Pool.Spec.Autoscaling == nil {
+	if was != nil && f.Pool.Spec.Autoscaling == nil {
 		out = append(out, statusEvent{corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionReport, "the operator sizes the fleet again, by spec.replicas"})
 	}
 	return out

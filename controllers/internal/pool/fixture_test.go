@@ -34,15 +34,15 @@ func running() *Facts {
 		Spec: v1alpha1.RelayPoolSpec{
 			Replicas: ptr.To[int32](2),
 			Pool: v1alpha1.Pool{
-				Profile: v1alpha1.Profile{Name: "development"}, VerifyingKey: v1alpha1.ConfigMapKey{Name: "circuit", Key: "vk"},
+				Profile: v1alpha1.Profile{Name: "development"}, VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "circuit", Key: "vk"},
 				Gate: v1alpha1.GateHold, CheckIntervalSeconds: 60,
 			},
 			Solana: v1alpha1.Solana{
 				Cluster:   shieldpool.DevelopmentGenesisHash.String(),
 				Endpoints: []v1alpha1.Endpoint{{Name: "main", URL: "http://127.0.0.1:8899"}},
 			},
-			Database:    v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: "postgres", Key: "url"}},
-			FeePayers:   v1alpha1.FeePayers{Secrets: []v1alpha1.SecretKey{{Name: "payers", Key: "a"}, {Name: "payers", Key: "b"}}},
+			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "postgres", Key: "url"}},
+			FeePayers:   v1alpha1.FeePayers{SecretRefs: []v1alpha1.SecretKeyReference{{Name: "payers", Key: "a"}, {Name: "payers", Key: "b"}}},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: "00"},
 		},
 		Status: v1alpha1.RelayPoolStatus{InitialisedAt: &metav1.Time{Time: now().Add(-time.Minute)}},

@@ -179,12 +179,15 @@ func wrong(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	}
 	for _, kind := range []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
-		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive, v1alpha1.ConditionReady,
+		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionAvailable, v1alpha1.ConditionReady,
 	} {
 		c := meta.FindStatusCondition(status.Conditions, kind)
 		if c == nil || c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
 			return fmt.Errorf("condition %s is not set whole: %v", kind, c)
 		}
+	}
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalingActive); (c != nil) != (f.Pool.Spec.Autoscaling != nil) {
+		return fmt.Errorf("condition AutoscalingActive is %v, with spec.autoscaling %v", c, f.Pool.Spec.Autoscaling)
 	}
 	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {

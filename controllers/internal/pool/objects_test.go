@@ -128,7 +128,9 @@ func TestSecretsThatComeLateOrGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	const canary = "canary-of-a-password"
-	s.Create(t, s.Pool("demo", func(p *v1alpha1.RelayPool) { p.Spec.Database.URLFrom = v1alpha1.SecretKey{Name: "late", Key: "url"} }))
+	s.Create(t, s.Pool("demo", func(p *v1alpha1.RelayPool) {
+		p.Spec.Database.URLSecretRef = v1alpha1.SecretKeyReference{Name: "late", Key: "url"}
+	}))
 	missing := s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "False/SecretNotFound")
 	if !strings.Contains(missing.Message, "late") {
 		t.Errorf("message %q: want the Secret's name", missing.Message)
@@ -212,8 +214,8 @@ func TestDeletion(t *testing.T) {
 				return nil
 			})
 			var secret corev1.Secret
-			s.Get(t, payers[0].Secret, &secret)
-			s.Get(t, payers[1].Secret, &secret)
+			s.Get(t, payers[0].SecretName, &secret)
+			s.Get(t, payers[1].SecretName, &secret)
 			if tc.wantTold {
 				awaitTold(t, s, v1alpha1.EventFundedKeyLeft, payers)
 			}
@@ -243,8 +245,8 @@ func awaitTold(t *testing.T, s *pooltest.Stand, reason string, payers []v1alpha1
 	pooltest.Eventually(t, reason+" is told of each payer", func() error {
 		told := notes(t, s, reason)
 		for _, p := range payers {
-			if !strings.Contains(told[p.Secret], p.Address) {
-				return fmt.Errorf("there are %v: want one about Secret %s with %s", told, p.Secret, p.Address)
+			if !strings.Contains(told[p.SecretName], p.Address) {
+				return fmt.Errorf("there are %v: want one about Secret %s with %s", told, p.SecretName, p.Address)
 			}
 		}
 		return nil
@@ -350,7 +352,7 @@ func TestKindsThatComeLater(t *testing.T) {
 		})
 	}
 	says("no PodMonitor and no PrometheusRule is made")
-	pooltest.InstallOptional(t, server.Access, build.KindPodMonitor, "podmonitors")
+	pooltest.InstallOptional(t, server, build.KindPodMonitor, "podmonitors")
 	pooltest.Eventually(t, "the PodMonitor is there", func() error {
 		monitor := pooltest.Object(build.KindPodMonitor)
 		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, monitor)

@@ -33,7 +33,7 @@ func (g given) Resolve(context.Context, *v1alpha1.RelayPool) (refs.Facts, error)
 	return g.references, nil
 }
 
-func (g given) Value(context.Context, types.NamespacedName, v1alpha1.SecretKey) (string, error) {
+func (g given) Value(context.Context, types.NamespacedName, v1alpha1.SecretKeyReference) (string, error) {
 	return "", nil
 }
 func (g given) Forget(types.NamespacedName)                                      {}

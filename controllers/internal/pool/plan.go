@@ -220,7 +220,7 @@ func short(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 }
 
 func thresholds(p *v1alpha1.FeePayers) []uint64 {
-	return []uint64{lamports(p.MinimumBalance, defaultMinimum), lamports(p.TargetBalance, defaultTarget)}
+	return []uint64{lamports(p.MinimumBalanceLamports, defaultMinimum), lamports(p.TargetBalanceLamports, defaultTarget)}
 }
 
 // What the API server fills in, for RelayPools that it has not seen.

@@ -145,11 +145,11 @@ func TestPodsThatCouldNotBeReadMayHaveAnyKey(t *testing.T) {
 func TestTheChainIsAskedForWhatIsDeclared(t *testing.T) {
 	t.Parallel()
 	f := running()
-	f.Pool.Spec.Pool.RootRing = 64
+	f.Pool.Spec.Pool.RootHistorySize = 64
 	f.Pool.Spec.Pool.ProgramID = payerB().String()
 	f.Pool.Spec.Solana.Endpoints = append(f.Pool.Spec.Solana.Endpoints,
 		v1alpha1.Endpoint{Name: "sender", URL: "http://127.0.0.1:1", Roles: []v1alpha1.Role{v1alpha1.RoleSubmit}},
-		v1alpha1.Endpoint{Name: "secret", URLFrom: &v1alpha1.SecretKey{Name: "postgres", Key: "rpc"}, Roles: []v1alpha1.Role{v1alpha1.RoleRead}})
+		v1alpha1.Endpoint{Name: "secret", URLSecretRef: &v1alpha1.SecretKeyReference{Name: "postgres", Key: "rpc"}, Roles: []v1alpha1.Role{v1alpha1.RoleRead}})
 	f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
 	q := Decide(f, settings()).Query
 	if len(q.Endpoints) != 2 || q.Endpoints[0].Name != "main" || q.Endpoints[1].Name != "secret" {

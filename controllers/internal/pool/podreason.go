@@ -14,7 +14,7 @@ import (
 )
 
 // maxOwnWords bounds what pods and autoscalers say of themselves, in bytes.
-const maxOwnWords = 400
+const maxOwnWords = 450
 
 // Reasons in the order in which they tell most, and what others are told as:
 // a container swings between the two while the same thing is wrong with it.

@@ -31,7 +31,7 @@ import (
 // References reads what RelayPools name; refs.Resolver is one.
 type References interface {
 	Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (refs.Facts, error)
-	Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKey) (string, error)
+	Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
 	Forget(pool types.NamespacedName)
 }
 

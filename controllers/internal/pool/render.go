@@ -33,7 +33,7 @@ func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
 		OperatorNamespace: o.Settings.OperatorNamespace, OperatorLabels: o.Settings.OperatorLabels,
 		Held: o.Held && pool.Spec.Pool.Gate != v1alpha1.GateWarn,
 	}
-	for _, s := range pool.Spec.FeePayers.Secrets {
+	for _, s := range pool.Spec.FeePayers.SecretRefs {
 		in.Payers = append(in.Payers, build.PayerMount{Secret: s.Name, Key: s.Key})
 	}
 	if g := pool.Spec.FeePayers.Generate; g != nil {

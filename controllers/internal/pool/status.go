@@ -83,6 +83,7 @@ func replicaCounts(next *v1alpha1.RelayPoolStatus, f *Facts) {
 	if f.unread(PartFleet) {
 		return
 	}
+	next.DesiredReplicas = f.Fleet.live()
 	next.Replicas, next.ReadyReplicas, next.TerminatingReplicas = 0, 0, 0
 	for i := range f.Fleet.Pods {
 		if f.Fleet.Pods[i].DeletionTimestamp != nil {
@@ -94,7 +95,7 @@ func replicaCounts(next *v1alpha1.RelayPoolStatus, f *Facts) {
 	}
 }
 
-// conditions sets all of them, in their fixed order.
+// conditions sets all that apply, in their fixed order.
 func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 	each := []struct {
 		kind string
@@ -112,10 +113,9 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 	busy := reconciling(f, p, o, stall)
 	sum := verdict{}
 	for _, c := range each {
-		if c.kind == v1alpha1.ConditionAutoscalingActive && f.Pool.Spec.Autoscaling == nil || c.kind == v1alpha1.ConditionSpendingCapped {
-			continue // False, and the fleet serves all the same
+		if c.kind != v1alpha1.ConditionSpendingCapped { // the fleet serves without caps all the same
+			sum = mostSevere(sum, c.v)
 		}
-		sum = mostSevere(sum, c.v)
 	}
 	ready := readiness(sum, stall, p)
 
@@ -151,7 +151,7 @@ func condition(f *Facts, kind string, v verdict) metav1.Condition {
 // earlier of two that are alike. A zero sum means that all are True.
 func mostSevere(sum, v verdict) verdict {
 	switch {
-	case v.status == metav1.ConditionTrue, sum.status == metav1.ConditionFalse:
+	case v.status == "", v.status == metav1.ConditionTrue, sum.status == metav1.ConditionFalse:
 		return sum
 	case v.status == metav1.ConditionFalse, sum.status == "":
 		return v

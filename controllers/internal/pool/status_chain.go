@@ -118,7 +118,7 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 	if !f.KeysKnown || !f.References.Known() {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
 	}
-	minimum, target := lamports(f.Pool.Spec.FeePayers.MinimumBalance, defaultMinimum), lamports(f.Pool.Spec.FeePayers.TargetBalance, defaultTarget)
+	minimum, target := lamports(f.Pool.Spec.FeePayers.MinimumBalanceLamports, defaultMinimum), lamports(f.Pool.Spec.FeePayers.TargetBalanceLamports, defaultTarget)
 	var short, unknown []string
 	active := 0
 	for i := range p.Keys.Payers {
@@ -195,18 +195,18 @@ func plural(n int, one, many string) string {
 // pool no fee: whoever has a note may send as many as he likes.
 func spendingCapped(f *Facts) verdict {
 	caps := f.Pool.Spec.FeePayers.SpendCaps
-	transfers := ptr.Deref(caps.TransfersDay, contract.DefaultSpendCapTransfersDay)
+	transfers := ptr.Deref(caps.TransfersDayLamports, contract.DefaultSpendCapTransfersDay)
 	for _, c := range []struct {
 		lamports int64
 		words    string
 	}{
-		{transfers, "transfers take at most %d lamports in any 24 hours (spec.feePayers.spendCaps.transfersDay)"},
-		{caps.Day, "the fleet takes at most %d lamports in any 24 hours (spec.feePayers.spendCaps.day)"},
-		{caps.Hour, "the fleet takes at most %d lamports in any 60 minutes (spec.feePayers.spendCaps.hour)"},
+		{transfers, "transfers take at most %d lamports in any 24 hours (spec.feePayers.spendCaps.transfersDayLamports)"},
+		{caps.DayLamports, "the fleet takes at most %d lamports in any 24 hours (spec.feePayers.spendCaps.dayLamports)"},
+		{caps.HourLamports, "the fleet takes at most %d lamports in any 60 minutes (spec.feePayers.spendCaps.hourLamports)"},
 	} {
 		if c.lamports > 0 {
 			return conditionTrue(v1alpha1.ReasonCapped, fmt.Sprintf(c.words, c.lamports))
 		}
 	}
-	return conditionFalse(v1alpha1.ReasonNoSpendCap, "whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold: set spec.feePayers.spendCaps.transfersDay, or leave it out for its default")
+	return conditionFalse(v1alpha1.ReasonNoSpendCap, "whoever sends transfers, which pay the pool no fee, can have the payers spend all that they hold: set spec.feePayers.spendCaps.transfersDayLamports, or leave it out for its default")
 }

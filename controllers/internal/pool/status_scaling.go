@@ -10,11 +10,12 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
+// autoscalingActive is none without spec.autoscaling.
 func autoscalingActive(f *Facts, p *Plan) verdict {
 	a := f.Pool.Spec.Autoscaling
 	switch {
 	case a == nil:
-		return conditionFalse(v1alpha1.ReasonNotConfigured, "spec.autoscaling is left out: the fleet keeps its size")
+		return verdict{}
 	case f.unread(PartCapabilities) || f.unread(PartAutoscaler):
 		return unreadable("the autoscaler")
 	case a.Provider == v1alpha1.ProviderKEDA && !f.Capabilities.ScaledObject:
@@ -101,7 +102,7 @@ func heldRemedy(reasons []string) string {
 		case string(refusal.ChainUnavailable):
 			does = append(does, "mend or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
 		default:
-			does = append(does, "docs/reference/alerts/RelaypoolWorkHeld.md says what to do about "+reason)
+			does = append(does, "docs/reference/alerts/RelaypoolSubmissionsHeld.md says what to do about "+reason)
 		}
 	}
 	return strings.Join(does, "; ")

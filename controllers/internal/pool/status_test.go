@@ -110,7 +110,7 @@ func TestConditions(t *testing.T) {
 			}, want: "True/Resolved"},
 			"keys were unread": {change: func(f *Facts) { f.KeysKnown = false; f.Unread[PartKeys] = errors.New("boom") }, want: "Unknown/InternalError"},
 			"a profile does not parse": {change: func(f *Facts) {
-				f.Pool.Spec.Pool.Profile = v1alpha1.Profile{ConfigMap: &v1alpha1.ConfigMapKey{Name: "own", Key: "profile.yaml"}}
+				f.Pool.Spec.Pool.Profile = v1alpha1.Profile{ConfigMapRef: &v1alpha1.ConfigMapKeyReference{Name: "own", Key: "profile.yaml"}}
 				f.References.Profile = []byte("base: nothing-of-ours")
 				f.Target = targetOf(f.Pool, &f.References, (&parser{}).parse, nil)
 			}, want: "False/ConfigMapMalformed", says: []string{"ConfigMap own, key profile.yaml", "base"}},
@@ -132,17 +132,17 @@ func TestConditions(t *testing.T) {
 		},
 		v1alpha1.ConditionSpendingCapped: {
 			"nothing is said of caps": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, want: "True/Capped",
-				says: []string{"1000000000 lamports in any 24 hours", "spendCaps.transfersDay"}},
-			"transfers have a cap": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps.TransfersDay = new(int64(7_000_000)) }, want: "True/Capped",
+				says: []string{"1000000000 lamports in any 24 hours", "spendCaps.transfersDayLamports"}},
+			"transfers have a cap": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps.TransfersDayLamports = new(int64(7_000_000)) }, want: "True/Capped",
 				says: []string{"7000000 lamports"}},
 			"none of their own, and the day has one": {change: func(f *Facts) {
-				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: new(int64), Day: 8_000_000}
-			}, want: "True/Capped", says: []string{"8000000 lamports in any 24 hours", "spendCaps.day"}},
+				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64), DayLamports: 8_000_000}
+			}, want: "True/Capped", says: []string{"8000000 lamports in any 24 hours", "spendCaps.dayLamports"}},
 			"or the hour": {change: func(f *Facts) {
-				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: new(int64), Hour: 9_000_000}
+				f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64), HourLamports: 9_000_000}
 			}, want: "True/Capped", says: []string{"9000000 lamports in any 60 minutes"}},
-			"every cap is taken away": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDay: new(int64)} }, want: "False/NoSpendCap",
-				says: []string{"set spec.feePayers.spendCaps.transfersDay"}},
+			"every cap is taken away": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64)} }, want: "False/NoSpendCap",
+				says: []string{"set spec.feePayers.spendCaps.transfersDayLamports"}},
 		},
 		v1alpha1.ConditionFeePayersFunded: {
 			"all hold enough": {want: "True/Funded"},
@@ -211,7 +211,7 @@ func TestConditions(t *testing.T) {
 			}, want: "False/PodsNotReady", says: []string{"does not get on"}},
 		},
 		v1alpha1.ConditionAutoscalingActive: {
-			"it is left out":        {want: "False/NotConfigured"},
+			"it is left out":        {want: none},
 			"it scales":             {change: scaled, want: "True/Scaling"},
 			"it has not reported":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{Present: true} }, want: "Unknown/Pending"},
 			"it is not there yet":   {change: func(f *Facts) { scaled(f); f.Autoscaler = Autoscaler{} }, want: "Unknown/Pending"},
@@ -220,15 +220,15 @@ func TestConditions(t *testing.T) {
 			"nothing serves the metric": {change: func(f *Facts) {
 				scaled(f)
 				f.Autoscaler = Autoscaler{Present: true, Working: ptr.To(false), Message: "no metrics returned"}
-			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot read", "relaypool_backlog_jobs", "no metrics returned"}},
+			}, want: "False/MetricUnavailable", says: []string{"the HPA cannot read", "relaypool_backlog_submissions", "no metrics returned"}},
 			"the API has no server": {change: unscaled("the server could not find the requested resource"),
 				want: "False/MetricUnavailable", says: []string{"nobody serves external metrics", "v1beta1.external.metrics.k8s.io is missing", "docs/guides/scaling.md"}},
-			"the API's server does not answer": {change: unscaled("the server is currently unable to handle the request (get relaypool_backlog_jobs.external.metrics.k8s.io)"),
+			"the API's server does not answer": {change: unscaled("the server is currently unable to handle the request (get relaypool_backlog_submissions.external.metrics.k8s.io)"),
 				want: "False/MetricUnavailable", says: []string{"the adapter that the APIService", "does not answer"}},
 			"another adapter has no value": {change: unscaled("no metrics returned from external metrics API"),
 				want: "False/MetricUnavailable", says: []string{"the cluster's adapter has no value", "Prometheus"}},
-			"the controller may not read it": {change: unscaled(`relaypool_backlog_jobs.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
-				want: "False/MetricUnavailable", says: []string{"may not read relaypool_backlog_jobs"}},
+			"the controller may not read it": {change: unscaled(`relaypool_backlog_submissions.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
+				want: "False/MetricUnavailable", says: []string{"may not read relaypool_backlog_submissions"}},
 			"our server does not reach the pods": {change: unscaled("unable to fetch metrics from external metrics API: the backlog of RelayPool n/demo is not known: its pods do not answer on port 9090 (i/o timeout)"),
 				want: "False/MetricUnavailable", says: []string{"does not get it from the fleet's pods", "i/o timeout"}, not: []string{"nobody serves"}},
 			"KEDA does not reach the pods": {change: func(f *Facts) {

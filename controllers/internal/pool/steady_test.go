@@ -165,7 +165,7 @@ func (f *fleets) settle(t *testing.T) {
 				if err := f.Client.Create(t.Context(), f.Pool(name, func(p *v1alpha1.RelayPool) {
 					p.Spec.Replicas = ptr.To[int32](1)
 					if needy(name) {
-						p.Spec.FeePayers.MinimumBalance, p.Spec.FeePayers.TargetBalance = ptr.To[int64](minimum), ptr.To[int64](startBalance)
+						p.Spec.FeePayers.MinimumBalanceLamports, p.Spec.FeePayers.TargetBalanceLamports = ptr.To[int64](minimum), ptr.To[int64](startBalance)
 					}
 				})); err != nil {
 					t.Errorf("create RelayPool %s: %v", name, err)

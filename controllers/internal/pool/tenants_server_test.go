@@ -55,8 +55,8 @@ func TestATenantGetsNothingThatIsNotForIt(t *testing.T) {
 	s.Create(t, s.Pool("evil", func(p *v1alpha1.RelayPool) {
 		p.Spec.Image = "evil.example/relay:1"
 		p.Spec.Template.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-		p.Spec.Database.URLFrom = v1alpha1.SecretKey{Name: "administrator", Key: "password"}
-		p.Spec.FeePayers = v1alpha1.FeePayers{Secrets: []v1alpha1.SecretKey{{Name: keys.SecretName("demo", 0, 0), Key: keys.DataKey}}}
+		p.Spec.Database.URLSecretRef = v1alpha1.SecretKeyReference{Name: "administrator", Key: "password"}
+		p.Spec.FeePayers = v1alpha1.FeePayers{SecretRefs: []v1alpha1.SecretKeyReference{{Name: keys.SecretName("demo", 0, 0), Key: keys.DataKey}}}
 	}))
 	refused = s.Await(t, "evil", v1alpha1.ConditionAccepted, "False/NotAllowed")
 	for _, part := range []string{"spec.image", "evil.example/relay", "spec.template.tolerations"} {

@@ -85,7 +85,7 @@ func TestAFleetRunsOnWhenThePolicyChangesUnderIt(t *testing.T) {
 		t.Fatalf("the fleet is not deployed: faults %q, problems %v", p.Faults, p.Problems)
 	}
 	f.References.Problems = []refs.Problem{{
-		Kind: refs.Secret, Name: "postgres", Reason: v1alpha1.ReasonSecretNotUsable, Message: "spec.database.urlFrom: Secret postgres may not be used",
+		Kind: refs.Secret, Name: "postgres", Reason: v1alpha1.ReasonSecretNotUsable, Message: "spec.database.urlSecretRef: Secret postgres may not be used",
 	}}
 	p := Decide(f, strict())
 	if p.Deploy || len(p.Objects) > 0 || p.Held || p.Keys.Job != nil {

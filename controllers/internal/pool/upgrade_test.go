@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,7 +102,11 @@ type legacy struct{ *pooltest.Stand }
 // controllers and the kubelet for its fleets.
 func restored(t *testing.T, data string) legacy {
 	t.Helper()
-	server := apiservertest.Start(t, apiserver.Options{Controllers: pooltest.Controllers(), Data: data})
+	etcd := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", data, "--no-same-owner", "-C", etcd).CombinedOutput(); err != nil {
+		t.Fatalf("unpack %s: %v\n%s", data, err, out)
+	}
+	server := apiservertest.Start(t, apiserver.Options{Controllers: pooltest.Controllers(), Data: etcd})
 	config, err := server.Config()
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func (w Wiring) register(m ctrl.Manager, watcher *chainwatch.Watcher, passes *co
 	if w.Metrics == nil {
 		return nil
 	}
-	reported, err := collector.New(collector.Options{Pools: m.GetClient(), Readings: watcher, Now: time.Now})
+	reported, err := collector.New(collector.Options{Pools: m.GetClient(), Readings: watcher})
 	if err != nil {
 		return err
 	}

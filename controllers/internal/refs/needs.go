@@ -25,32 +25,32 @@ type object struct {
 // what is wrong with one.
 func needs(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []need {
 	var all []need
-	secret := func(field string, ref *v1alpha1.SecretKey, check check) {
+	secret := func(field string, ref *v1alpha1.SecretKeyReference, check check) {
 		if ref != nil {
 			all = append(all, need{object{Secret, ref.Name}, ref.Key, field, check})
 		}
 	}
-	secret("spec.database.urlFrom", &spec.Database.URLFrom, databaseURL)
+	secret("spec.database.urlSecretRef", &spec.Database.URLSecretRef, databaseURL)
 	for _, e := range spec.Solana.Endpoints {
-		secret(fmt.Sprintf("spec.solana.endpoints[%s].urlFrom", e.Name), e.URLFrom, httpURL)
+		secret(fmt.Sprintf("spec.solana.endpoints[%s].urlSecretRef", e.Name), e.URLSecretRef, httpURL)
 	}
-	for i := range spec.FeePayers.Secrets {
-		secret(fmt.Sprintf("spec.feePayers.secrets[%d]", i), &spec.FeePayers.Secrets[i], payerKey)
+	for i := range spec.FeePayers.SecretRefs {
+		secret(fmt.Sprintf("spec.feePayers.secretRefs[%d]", i), &spec.FeePayers.SecretRefs[i], payerKey)
 	}
 	if spec.Swap != nil {
-		secret("spec.swap.router.urlFrom", spec.Swap.Router.URLFrom, httpURL)
-		secret("spec.swap.router.apiKeyFrom", spec.Swap.Router.APIKeyFrom, headerValue)
+		secret("spec.swap.router.urlSecretRef", spec.Swap.Router.URLSecretRef, httpURL)
+		secret("spec.swap.router.apiKeySecretRef", spec.Swap.Router.APIKeySecretRef, headerValue)
 	}
-	secret("spec.api.keysFrom", spec.API.KeysFrom, someLine)
+	secret("spec.api.keysSecretRef", spec.API.KeysSecretRef, someLine)
 	if pullSecrets {
 		for _, s := range spec.Template.ImagePullSecrets {
 			all = append(all, need{object{Secret, s.Name}, "", fmt.Sprintf("spec.template.imagePullSecrets[%s]", s.Name), pullSecret})
 		}
 	}
-	vk := spec.Pool.VerifyingKey
-	all = append(all, need{object{ConfigMap, vk.Name}, vk.Key, "spec.pool.verifyingKey", verifyingKey})
-	if p := spec.Pool.Profile.ConfigMap; p != nil {
-		all = append(all, need{object{ConfigMap, p.Name}, p.Key, "spec.pool.profile.configMap", profile})
+	vk := spec.Pool.VerifyingKeyConfigMapRef
+	all = append(all, need{object{ConfigMap, vk.Name}, vk.Key, "spec.pool.verifyingKeyConfigMapRef", verifyingKey})
+	if p := spec.Pool.Profile.ConfigMapRef; p != nil {
+		all = append(all, need{object{ConfigMap, p.Name}, p.Key, "spec.pool.profile.configMapRef", profile})
 	}
 	return all
 }

@@ -72,7 +72,7 @@ type Facts struct {
 	ReadAt, Next time.Time
 	// Resolved are the objects that are there, sorted by kind and name.
 	Resolved []Object
-	// Payers are the usable keys of spec.feePayers.secrets in their order, each
+	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.
 	Payers []Payer
 	// Profile and VerifyingKey are contents of ConfigMaps, nil when none is named

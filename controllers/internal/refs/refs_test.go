@@ -106,15 +106,15 @@ func newStand(t *testing.T) *stand {
 	}
 	s.pool = &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", UID: "u", Generation: 1}}
 	spec := &s.pool.Spec
-	spec.Pool.VerifyingKey = v1alpha1.ConfigMapKey{Name: "vk", Key: "vk.json"}
-	spec.Pool.Profile.ConfigMap = &v1alpha1.ConfigMapKey{Name: "profile", Key: "profile.yaml"}
-	spec.Database.URLFrom = v1alpha1.SecretKey{Name: "db", Key: "url"}
-	spec.Solana.Endpoints = []v1alpha1.Endpoint{{Name: "one", URLFrom: &v1alpha1.SecretKey{Name: "rpc", Key: "url"}}, {Name: "two", URL: "http://x"}}
-	spec.FeePayers.Secrets = []v1alpha1.SecretKey{{Name: "payers", Key: "b"}, {Name: "payers", Key: "a"}}
+	spec.Pool.VerifyingKeyConfigMapRef = v1alpha1.ConfigMapKeyReference{Name: "vk", Key: "vk.json"}
+	spec.Pool.Profile.ConfigMapRef = &v1alpha1.ConfigMapKeyReference{Name: "profile", Key: "profile.yaml"}
+	spec.Database.URLSecretRef = v1alpha1.SecretKeyReference{Name: "db", Key: "url"}
+	spec.Solana.Endpoints = []v1alpha1.Endpoint{{Name: "one", URLSecretRef: &v1alpha1.SecretKeyReference{Name: "rpc", Key: "url"}}, {Name: "two", URL: "http://x"}}
+	spec.FeePayers.SecretRefs = []v1alpha1.SecretKeyReference{{Name: "payers", Key: "b"}, {Name: "payers", Key: "a"}}
 	spec.Swap = &v1alpha1.Swap{Router: v1alpha1.Router{
-		URLFrom: &v1alpha1.SecretKey{Name: "router", Key: "url"}, APIKeyFrom: &v1alpha1.SecretKey{Name: "router", Key: "key"},
+		URLSecretRef: &v1alpha1.SecretKeyReference{Name: "router", Key: "url"}, APIKeySecretRef: &v1alpha1.SecretKeyReference{Name: "router", Key: "key"},
 	}}
-	spec.API.KeysFrom = &v1alpha1.SecretKey{Name: "api", Key: "keys"}
+	spec.API.KeysSecretRef = &v1alpha1.SecretKeyReference{Name: "api", Key: "keys"}
 	s.restart(t)
 	return s
 }
@@ -191,7 +191,7 @@ func TestProblemsNameSecretAndKeyAndWhatWasExpected(t *testing.T) {
 		parts  []string // of the message
 	}{
 		"no Secret": {func(s *stand) { delete(s.shelf.secrets, "db") },
-			v1alpha1.ReasonSecretNotFound, []string{"spec.database.urlFrom", "Secret db", "key url", "create"}},
+			v1alpha1.ReasonSecretNotFound, []string{"spec.database.urlSecretRef", "Secret db", "key url", "create"}},
 		"no key": {func(s *stand) { s.shelf.secrets["db"] = map[string][]byte{"x": nil, "y": nil} },
 			v1alpha1.ReasonSecretKeyMissing, []string{"Secret db", "no key url among its 2", "postgres://"}},
 		"an empty value": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte(" \n") },
@@ -201,30 +201,30 @@ func TestProblemsNameSecretAndKeyAndWhatWasExpected(t *testing.T) {
 		"a database URL that no parser takes": {func(s *stand) { s.shelf.secrets["db"]["url"] = []byte("postgres://u:" + canary + "%zz@h/x") },
 			v1alpha1.ReasonSecretMalformed, []string{"Secret db", "has 26 bytes", "postgres://"}},
 		"an endpoint without a host": {func(s *stand) { s.shelf.secrets["rpc"]["url"] = []byte("https:///" + canary) },
-			v1alpha1.ReasonSecretMalformed, []string{"spec.solana.endpoints[one].urlFrom", "Secret rpc", "http://"}},
+			v1alpha1.ReasonSecretMalformed, []string{"spec.solana.endpoints[one].urlSecretRef", "Secret rpc", "http://"}},
 		"a router that is no URL": {func(s *stand) { s.shelf.secrets["router"]["url"] = []byte(canary) },
-			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.urlFrom", "Secret router", "has 6 bytes"}},
+			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.urlSecretRef", "Secret router", "has 6 bytes"}},
 		"a router key of two lines": {func(s *stand) { s.shelf.secrets["router"]["key"] = []byte(canary + "\n" + canary) },
-			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.apiKeyFrom", "key key", "one line"}},
+			v1alpha1.ReasonSecretMalformed, []string{"spec.swap.router.apiKeySecretRef", "key key", "one line"}},
 		"no API key": {func(s *stand) { s.shelf.secrets["api"]["keys"] = nil },
-			v1alpha1.ReasonSecretMalformed, []string{"spec.api.keysFrom", "is empty", "at least one line"}},
+			v1alpha1.ReasonSecretMalformed, []string{"spec.api.keysSecretRef", "is empty", "at least one line"}},
 		"a seed for a key": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(canary) },
-			v1alpha1.ReasonSecretMalformed, []string{"spec.feePayers.secrets[1]", "Secret payers", "key a", "64"}},
+			v1alpha1.ReasonSecretMalformed, []string{"spec.feePayers.secretRefs[1]", "Secret payers", "key a", "64"}},
 		"a key with another public half": {func(s *stand) {
 			half := strings.Split(s.keys[0], ",")
 			other := strings.Split(s.keys[1], ",")
 			s.shelf.secrets["payers"]["a"] = []byte(strings.Join(append(half[:32], other[32:]...), ","))
 		}, v1alpha1.ReasonSecretMalformed, []string{"Secret payers", "key a", "does not belong"}},
 		"one key twice": {func(s *stand) { s.shelf.secrets["payers"]["a"] = []byte(s.keys[1]) },
-			v1alpha1.ReasonDuplicateKey, []string{"spec.feePayers.secrets[1]", "spec.feePayers.secrets[0]", "key a", "once"}},
+			v1alpha1.ReasonDuplicateKey, []string{"spec.feePayers.secretRefs[1]", "spec.feePayers.secretRefs[0]", "key a", "once"}},
 		"no ConfigMap": {func(s *stand) { delete(s.shelf.configs, "vk") },
-			v1alpha1.ReasonConfigMapNotFound, []string{"spec.pool.verifyingKey", "ConfigMap vk"}},
+			v1alpha1.ReasonConfigMapNotFound, []string{"spec.pool.verifyingKeyConfigMapRef", "ConfigMap vk"}},
 		"no key in the ConfigMap": {func(s *stand) { s.shelf.configs["vk"] = nil },
 			v1alpha1.ReasonConfigMapKeyMissing, []string{"ConfigMap vk", "vk.json"}},
 		"a verifying key that is no JSON": {func(s *stand) { s.shelf.configs["vk"] = map[string]string{"vk.json": "null"} },
 			v1alpha1.ReasonConfigMapMalformed, []string{"ConfigMap vk", "verification_key.json"}},
 		"a profile that is no mapping": {func(s *stand) { s.shelf.configs["profile"] = map[string]string{"profile.yaml": "- a"} },
-			v1alpha1.ReasonConfigMapMalformed, []string{"spec.pool.profile.configMap", "YAML mapping"}},
+			v1alpha1.ReasonConfigMapMalformed, []string{"spec.pool.profile.configMapRef", "YAML mapping"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestAnObjectThatCannotBeReadKeepsWhatWasKnown(t *testing.T) {
 	}
 
 	// A key of the same Secret that was never looked at is not known.
-	s.pool.Generation, s.pool.Spec.FeePayers.Secrets[0].Key = 2, "c"
+	s.pool.Generation, s.pool.Spec.FeePayers.SecretRefs[0].Key = 2, "c"
 	if third := s.resolve(t); third.Known() {
 		t.Error("a key that was never read counts as known")
 	}
@@ -348,7 +348,7 @@ func TestAContextThatEndsIsAnErrorAndNoFact(t *testing.T) {
 func TestValue(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: "rpc", Key: "url"})
+	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKeyReference{Name: "rpc", Key: "url"})
 	if err != nil || got != "https://rpc.example/"+canary {
 		t.Errorf("value is %q, error %v", got, err)
 	}
@@ -356,7 +356,7 @@ func TestValue(t *testing.T) {
 	for name, want := range map[string]string{
 		"none": "Secret none does not exist", "rpc": "no key missing", "api": "read Secret api",
 	} {
-		_, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: name, Key: "missing"})
+		_, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKeyReference{Name: name, Key: "missing"})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), canary) {
 			t.Errorf("error is %v, want one with %q", err, want)
 		}
@@ -402,20 +402,20 @@ func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 	}{
 		"all is labelled":                            {strict, everything, nil, "", ""},
 		"nothing is labelled, nor need be":           {tenancy.Policy{}, nil, nil, "", ""},
-		"the database's Secret is not":               {strict, with("db", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.database.urlFrom"},
-		"nor has it the key":                         {strict, with("db", nil), func(s *stand) { s.shelf.secrets["db"] = nil }, v1alpha1.ReasonSecretNotUsable, "spec.database.urlFrom"},
-		"an endpoint's Secret is not":                {strict, with("rpc", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.solana.endpoints[one].urlFrom"},
-		"a fee payer's Secret is not":                {strict, with("payers", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.feePayers.secrets[0]"},
-		"the router's Secret is not":                 {strict, with("router", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.swap.router.urlFrom"},
-		"the API keys' Secret is another's":          {strict, with("api", map[string]string{v1alpha1.LabelUsableBy: "q"}), nil, v1alpha1.ReasonSecretNotUsable, "spec.api.keysFrom"},
+		"the database's Secret is not":               {strict, with("db", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
+		"nor has it the key":                         {strict, with("db", nil), func(s *stand) { s.shelf.secrets["db"] = nil }, v1alpha1.ReasonSecretNotUsable, "spec.database.urlSecretRef"},
+		"an endpoint's Secret is not":                {strict, with("rpc", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.solana.endpoints[one].urlSecretRef"},
+		"a fee payer's Secret is not":                {strict, with("payers", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.feePayers.secretRefs[0]"},
+		"the router's Secret is not":                 {strict, with("router", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.swap.router.urlSecretRef"},
+		"the API keys' Secret is another's":          {strict, with("api", map[string]string{v1alpha1.LabelUsableBy: "q"}), nil, v1alpha1.ReasonSecretNotUsable, "spec.api.keysSecretRef"},
 		"a pull secret is not":                       {strict, with("pull", nil), nil, v1alpha1.ReasonSecretNotUsable, "spec.template.imagePullSecrets[pull]"},
 		"a pull secret is not there":                 {strict, everything, func(s *stand) { delete(s.shelf.secrets, "pull") }, v1alpha1.ReasonSecretNotFound, "spec.template.imagePullSecrets[pull]"},
 		"a pull secret is not there, nor looked for": {tenancy.Policy{}, nil, func(s *stand) { delete(s.shelf.secrets, "pull") }, "", ""},
-		"the verifying key's ConfigMap is not":       {strict, with("vk", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.verifyingKey"},
-		"the profile's ConfigMap is not":             {strict, with("profile", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.profile.configMap"},
-		"the payers are another's generated keys":    {tenancy.Policy{}, with("payers", generated("other")), nil, v1alpha1.ReasonGeneratedKey, "spec.feePayers.secrets[0]"},
+		"the verifying key's ConfigMap is not":       {strict, with("vk", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.verifyingKeyConfigMapRef"},
+		"the profile's ConfigMap is not":             {strict, with("profile", nil), nil, v1alpha1.ReasonConfigMapNotUsable, "spec.pool.profile.configMapRef"},
+		"the payers are another's generated keys":    {tenancy.Policy{}, with("payers", generated("other")), nil, v1alpha1.ReasonGeneratedKey, "spec.feePayers.secretRefs[0]"},
 		"the payers are its own generated keys":      {tenancy.Policy{}, with("payers", generated("p")), nil, "", ""},
-		"the API keys are a generated key":           {tenancy.Policy{}, with("api", generated("p")), nil, v1alpha1.ReasonGeneratedKey, "spec.api.keysFrom"},
+		"the API keys are a generated key":           {tenancy.Policy{}, with("api", generated("p")), nil, v1alpha1.ReasonGeneratedKey, "spec.api.keysSecretRef"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -423,7 +423,7 @@ func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 			s := newStand(t)
 			s.shelf.labels = tc.labels
 			s.shelf.secrets["pull"] = map[string][]byte{".dockerconfigjson": []byte(canary)}
-			s.pool.Spec.Template.ImagePullSecrets = []v1alpha1.SecretName{{Name: "pull"}}
+			s.pool.Spec.Template.ImagePullSecrets = []v1alpha1.SecretReference{{Name: "pull"}}
 			if tc.change != nil {
 				tc.change(s)
 			}
@@ -452,7 +452,7 @@ func TestWhatMayNotBeUsedIsNotLookedInto(t *testing.T) {
 					}
 				}
 			}
-			if tc.wantField == "spec.pool.verifyingKey" && facts.VerifyingKey != nil || tc.wantField == "spec.pool.profile.configMap" && facts.Profile != nil {
+			if tc.wantField == "spec.pool.verifyingKeyConfigMapRef" && facts.VerifyingKey != nil || tc.wantField == "spec.pool.profile.configMapRef" && facts.Profile != nil {
 				t.Error("the content is taken all the same")
 			}
 			if strings.HasPrefix(tc.wantField, "spec.feePayers") && len(facts.Payers) > 0 {
@@ -483,12 +483,12 @@ func TestAValueThatMayNotBeUsedIsNotRead(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.resolver.Policy = tenancy.Policy{RequireLabel: true}
-	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: "rpc", Key: "url"})
+	got, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKeyReference{Name: "rpc", Key: "url"})
 	if got != "" || err == nil || !strings.Contains(err.Error(), "Secret rpc may not be used by this RelayPool") {
 		t.Errorf("value is %d characters, error %v; want none, and why", len(got), err)
 	}
 	s.shelf.labels = map[string]map[string]string{"rpc": {v1alpha1.LabelUsableBy: "p"}}
-	if _, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKey{Name: "rpc", Key: "url"}); err != nil {
+	if _, err := s.resolver.Value(t.Context(), client.ObjectKeyFromObject(s.pool), v1alpha1.SecretKeyReference{Name: "rpc", Key: "url"}); err != nil {
 		t.Errorf("with the label the error is %v", err)
 	}
 }

@@ -241,7 +241,7 @@ func discard(kind Kind, values map[string][]byte) {
 // Value reads one value of a Secret now, without the white space around it, for
 // who needs it at the moment of use on a RelayPool's behalf. It is the caller's to
 // forget. Errors name Secret and key.
-func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKey) (string, error) {
+func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error) {
 	got, err := r.get(ctx, pool.Namespace, object{Secret, ref.Name})
 	if err != nil {
 		return "", fmt.Errorf("read Secret %s: %w", ref.Name, err)

@@ -497,7 +497,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	s.clock.at.Store(time.Now().UnixNano())
 	k, _ := s.replica(t)
 	must(t, k.Step(t.Context()))
-	must(t, server.Kill())
+	must(t, server.Stop())
 	for range 3 {
 		err := k.Step(t.Context())
 		if err == nil {

@@ -103,8 +103,8 @@ func filled() map[string]v1alpha1.Template {
 		"tolerations":       {Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
 		"affinity":          {Affinity: &corev1.Affinity{}},
 		"priorityClassName": {PriorityClassName: "system-cluster-critical"},
-		"imagePullSecrets":  {ImagePullSecrets: []v1alpha1.SecretName{{Name: "registry"}}},
-		"logLevel":          {LogLevel: "debug"},
+		"imagePullSecrets":  {ImagePullSecrets: []v1alpha1.SecretReference{{Name: "registry"}}},
+		"logLevel":          {LogLevel: v1alpha1.LogDebug},
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package apiservertest gives tests a real API server: one for all tests of a
 // package, with the project's resources installed and a namespace for each
-// test, or one of a test's own that it may kill and restart.
+// test, or one of a test's own that it may stop.
 //
 // A package that uses it has
 //
@@ -12,10 +12,9 @@ package apiservertest
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,11 +28,16 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver"
 )
 
-// folderVariable carries the server's folder from Main to the tests.
-const folderVariable = "RELAYPOOL_TEST_APISERVER"
-
 // startTimeout covers the first build on two slow cores.
 const startTimeout = 30 * time.Minute
+
+// shared is the server of the package's tests. The first test that asks for it starts it.
+var shared struct {
+	once   sync.Once
+	opts   apiserver.Options
+	server *apiserver.Server
+	err    error
+}
 
 // Main runs the package's tests with an API server that has the project's
 // CRDs, and exits with their code.
@@ -42,59 +46,28 @@ func Main(m *testing.M) { os.Exit(Run(m, apiserver.Options{})) }
 // Run is Main for a package with a TestMain of its own, or with options: it
 // returns the exit code. Options.Log is standard error unless it is set.
 func Run(m *testing.M, opts apiserver.Options) int {
-	code, err := run(m, opts)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "apiservertest: %v\n", err)
-		code = max(code, 1)
+	if opts.Log == nil {
+		opts.Log = os.Stderr
+	}
+	shared.opts = opts
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.server.Stop(); err != nil {
+			fmt.Fprintf(os.Stderr, "apiservertest: %v\n", err)
+			code = max(code, 1)
+		}
 	}
 	return code
 }
 
-func run(m *testing.M, opts apiserver.Options) (code int, err error) {
-	flag.Parse() // which m.Run would do too late
-	if testing.Short() {
-		return m.Run(), nil
-	}
-	if opts.Log == nil {
-		opts.Log = os.Stderr
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	server, err := start(ctx, opts)
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	if err := os.Setenv(folderVariable, server.Dir()); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
-}
-
-func start(ctx context.Context, opts apiserver.Options) (*apiserver.Server, error) {
-	crds, err := apiserver.OwnCRDs()
-	if err != nil {
-		return nil, err
-	}
-	server, err := apiserver.Start(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := server.Install(ctx, crds...); err != nil {
-		return nil, errors.Join(err, server.Stop())
-	}
-	return server, nil
-}
-
-// Start starts a server for this test alone, with the project's CRDs, which
-// the test may kill and restart. It is stopped after the test.
+// Start starts a server for this test alone, which may stop it.
 func Start(t testing.TB, opts apiserver.Options) *apiserver.Server {
 	t.Helper()
 	skipShort(t)
 	if opts.Log == nil {
 		opts.Log = t.Output()
 	}
-	server, err := start(t.Context(), opts)
+	server, err := apiserver.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatalf("apiservertest: %v", err)
 	}
@@ -113,26 +86,26 @@ func skipShort(t testing.TB) {
 	}
 }
 
-// Access is that to the package's server, for users other than the
-// administrator and for more CRDs.
-func Access(t testing.TB) *apiserver.Access {
+// Server is the package's server, for users other than the administrator and for
+// more CRDs.
+func Server(t testing.TB) *apiserver.Server {
 	t.Helper()
 	skipShort(t)
-	dir := os.Getenv(folderVariable)
-	if dir == "" {
-		t.Fatal("apiservertest: no server: the package needs func TestMain(m *testing.M) { apiservertest.Main(m) }")
+	shared.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		shared.server, shared.err = apiserver.Start(ctx, shared.opts)
+	})
+	if shared.err != nil {
+		t.Fatalf("apiservertest: %v", shared.err)
 	}
-	access, err := apiserver.Open(dir)
-	if err != nil {
-		t.Fatalf("apiservertest: %v", err)
-	}
-	return access
+	return shared.server
 }
 
 // Config is the administrator's configuration for the package's server.
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
-	config, err := Access(t).Config()
+	config, err := Server(t).Config()
 	if err != nil {
 		t.Fatalf("apiservertest: %v", err)
 	}
@@ -169,22 +142,16 @@ func NamespaceOn(t testing.TB, config *rest.Config) string {
 // PodMonitor, that takes any spec and status: enough to see what is applied,
 // not whether its owner would take it.
 func ForeignCRD(kind schema.GroupVersionKind, plural string) *apiextensionsv1.CustomResourceDefinition {
-	anything := true
-	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: kind.Group,
-			Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: plural},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: kind.Version, Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type:       "object",
-					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open},
-				}},
-			}},
-		},
-	}
+	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group}}
+	crd.Spec.Group, crd.Spec.Scope = kind.Group, apiextensionsv1.NamespaceScoped
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: kind.Kind, ListKind: kind.Kind + "List", Plural: plural}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
+		Name: kind.Version, Served: true, Storage: true,
+		Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open},
+		}},
+	}}
+	return crd
 }

@@ -2,7 +2,9 @@ module github.com/relaypool/relaypool/hack/apiserver/etcd
 
 go 1.26.0
 
-require go.etcd.io/etcd/server/v3 v3.6.0
+tool go.etcd.io/etcd/server/v3
+
+require go.etcd.io/etcd/server/v3 v3.6.0 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -2,7 +2,12 @@ module github.com/relaypool/relaypool/hack/apiserver/kubernetes
 
 go 1.26.0
 
-require k8s.io/kubernetes v1.36.3
+tool (
+	k8s.io/kubernetes/cmd/kube-apiserver
+	k8s.io/kubernetes/cmd/kube-controller-manager
+)
+
+require k8s.io/kubernetes v1.36.3 // indirect
 
 require (
 	cel.dev/expr v0.25.1 // indirect

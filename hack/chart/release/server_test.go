@@ -66,7 +66,7 @@ func cluster(t *testing.T) (client.Client, *release.Client) {
 // clusterOf is cluster, with the server itself for other users.
 func clusterOf(t *testing.T) (client.Client, *release.Client, *apiserver.Server) {
 	t.Helper()
-	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output()})
+	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output(), NoCRDs: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop()) })
 	config, err := server.Config()
@@ -95,15 +95,22 @@ func load(t *testing.T, path string) *chart.Chart {
 // asks for one of the two.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
-	values := before(t, text)
+	values := unmarshal(t, text)
 	if values["namespaces"] == nil && values["clusterWide"] == nil {
 		values["clusterWide"] = true
 	}
 	return values
 }
 
-// before are values of the previous chart, which asked for neither.
+// before are values of the previous chart, which asked for neither and whose fields had
+// other names.
 func before(t *testing.T, text string) map[string]any {
+	t.Helper()
+	names := strings.NewReplacer("verifyingKeyConfigMapRef", "verifyingKey", "urlSecretRef", "urlFrom", "BalanceLamports", "Balance")
+	return unmarshal(t, names.Replace(text))
+}
+
+func unmarshal(t *testing.T, text string) map[string]any {
 	t.Helper()
 	values := map[string]any{}
 	must(t, yaml.UnmarshalStrict([]byte(text), &values))
@@ -141,10 +148,10 @@ relayPools:
     namespace: shield
     spec:
       replicas: REPLICAS
-      pool: {profile: {name: shield-pool-v1}, verifyingKey: {name: shield-verifying-key, key: verification_key.json}}
-      solana: {cluster: mainnet-beta, endpoints: [{name: paid, urlFrom: {name: shield-rpc, key: url}}]}
-      database: {urlFrom: {name: shield-database, key: url}}
-      feePayers: {generate: {count: 4}, targetBalance: 2000000000}
+      pool: {profile: {name: shield-pool-v1}, verifyingKeyConfigMapRef: {name: shield-verifying-key, key: verification_key.json}}
+      solana: {cluster: mainnet-beta, endpoints: [{name: paid, urlSecretRef: {name: shield-rpc, key: url}}]}
+      database: {urlSecretRef: {name: shield-database, key: url}}
+      feePayers: {generate: {count: 4}, targetBalanceLamports: 2000000000}
       viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
 `
 

@@ -4,57 +4,19 @@ package poseidon
 
 import (
 	"fmt"
-	"math/big"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 	"github.com/consensys/gnark/frontend"
 )
-
-const fullRounds = 8
-
-// parameters are the constants of one width, in hexadecimal.
-type parameters struct {
-	width, partial int
-	constants      []string // width for each round
-	mds            []string // width², by rows
-}
-
-// permutation is parameters with its numbers read.
-type permutation struct {
-	width, rounds, partial int
-	constants, mds         []*big.Int
-}
 
 // Hasher hashes two, three or four values. Make it with New.
 type Hasher struct {
 	permutations map[int]*permutation
 }
 
-// New reads the constants, which is worth doing once for the many hashes of a circuit.
+// New derives the constants, which is worth doing once for the many hashes of a circuit.
 func New() *Hasher {
-	h := &Hasher{permutations: make(map[int]*permutation)}
-	for _, p := range []*parameters{&width3, &width4, &width5} {
-		h.permutations[p.width] = &permutation{
-			width:     p.width,
-			rounds:    fullRounds + p.partial,
-			partial:   p.partial,
-			constants: integers(p.constants),
-			mds:       integers(p.mds),
-		}
-	}
-	return h
-}
-
-func integers(hexadecimal []string) []*big.Int {
-	out := make([]*big.Int, len(hexadecimal))
-	for i, s := range hexadecimal {
-		v, ok := new(big.Int).SetString(s, 16)
-		if !ok {
-			panic("poseidon: a constant is not hexadecimal")
-		}
-		out[i] = v
-	}
-	return out
+	return &Hasher{permutations: map[int]*permutation{3: derive(3, 57), 4: derive(4, 56), 5: derive(5, 60)}}
 }
 
 func (h *Hasher) width(inputs int) *permutation {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -22,80 +23,61 @@ const (
 // chain reads and sends as any wallet does, at commitment confirmed.
 type chain struct{ *rpc.Client }
 
-// poll asks until ready, an error, or the end of patience.
-func poll(ctx context.Context, what string, ask func(context.Context) (ready bool, err error)) error {
+// poll asks until ready, or the end of patience.
+func poll(ctx context.Context, what string, ready func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for {
-		ready, err := ask(ctx)
-		if ready || err != nil {
-			return err
-		}
+	for !ready(ctx) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
+			doing("wait until "+what, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
 }
 
-func (c chain) lamports(ctx context.Context, key solana.PublicKey) (uint64, error) {
+func (c chain) lamports(ctx context.Context, key solana.PublicKey) uint64 {
 	balance, err := c.GetBalance(ctx, key, rpc.CommitmentConfirmed)
-	if err != nil {
-		return 0, fmt.Errorf("read a balance: %w", err)
-	}
-	return balance.Value, nil
+	doing("read a balance", err)
+	return balance.Value
 }
 
 // tree reads the pool's Merkle tree account and checks it against itself.
-func (c chain) tree(ctx context.Context, pool *shieldpool.Pool) (*shieldpool.TreeAccount, error) {
+func (c chain) tree(ctx context.Context, pool *shieldpool.Pool) *shieldpool.TreeAccount {
 	account, err := c.GetAccountInfoWithOpts(ctx, pool.MerkleTree, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed})
-	if err != nil {
-		return nil, fmt.Errorf("read the tree account: %w", err)
-	}
-	if err := equal("owner of the tree account", pool.Profile.ProgramID, account.Value.Owner); err != nil {
-		return nil, err
-	}
-	tree, err := pool.Profile.ParseTree(account.Value.Data.GetBinary())
-	if err != nil {
-		return nil, err
-	}
-	if err := tree.SelfCheck(); err != nil {
-		return nil, err
-	}
-	return tree, nil
+	doing("read the tree account", err)
+	check(equal("owner of the tree account", pool.Profile.ProgramID, account.Value.Owner))
+	tree := must(pool.Profile.ParseTree(account.Value.Data.GetBinary()))
+	check(tree.SelfCheck())
+	return tree
 }
 
 // fund asks the local chain's faucet and waits until the lamports are there.
-func (c chain) fund(ctx context.Context, to solana.PublicKey, lamports uint64) (solana.Signature, error) {
+func (c chain) fund(ctx context.Context, to solana.PublicKey, lamports uint64) solana.Signature {
 	signature, err := c.RequestAirdrop(ctx, to, lamports, rpc.CommitmentConfirmed)
-	if err != nil {
-		return signature, fmt.Errorf("ask for an airdrop: %w", err)
-	}
-	_, err = c.confirmed(ctx, signature)
-	return signature, err
+	doing("ask for an airdrop", err)
+	c.confirmed(ctx, signature)
+	return signature
 }
 
 // confirmed waits for a transaction and returns its slot.
-func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot uint64, err error) {
-	err = poll(ctx, "the transaction is confirmed", func(ctx context.Context) (bool, error) {
+func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot uint64) {
+	poll(ctx, "the transaction is confirmed", func(ctx context.Context) bool {
 		statuses, err := c.GetSignatureStatuses(ctx, false, signature)
-		if err != nil {
-			return false, fmt.Errorf("ask for the transaction's status: %w", err)
-		}
+		doing("ask for the transaction's status", err)
 		status := statuses.Value[0]
 		if status == nil || status.ConfirmationStatus == rpc.ConfirmationStatusProcessed {
-			return false, nil
+			return false
 		}
 		if status.Err != nil {
-			return false, fmt.Errorf("transaction failed on the chain: %v", status.Err)
+			check(fmt.Errorf("transaction failed on the chain: %v", status.Err))
 		}
 		slot = status.Slot
-		return true, nil
+		return true
 	})
-	return slot, err
+	return slot
 }
 
 // receipt is what the chain says of a transaction that landed.
@@ -106,38 +88,63 @@ type receipt struct {
 	tx    *solana.Transaction
 }
 
-func (c chain) receipt(ctx context.Context, signature solana.Signature) (*receipt, error) {
+func (c chain) receipt(ctx context.Context, signature solana.Signature) *receipt {
 	newest := uint64(0)
 	found, err := c.GetTransaction(ctx, signature, &rpc.GetTransactionOpts{
 		Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &newest,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the transaction: %w", err)
-	}
+	doing("read the transaction", err)
 	if found.Meta == nil || found.Meta.Err != nil {
-		return nil, errors.New("read the transaction: the chain says that it failed, expected success")
+		check(errors.New("read the transaction: the chain says that it failed, expected success"))
 	}
 	tx, err := found.Transaction.GetTransaction()
-	if err != nil {
-		return nil, fmt.Errorf("decode the transaction: %w", err)
-	}
+	doing("decode the transaction", err)
 	if len(found.Meta.PreBalances) == 0 || len(found.Meta.PostBalances) == 0 {
-		return nil, errors.New("read the transaction: the chain gives no balances of its accounts")
+		check(errors.New("read the transaction: the chain gives no balances of its accounts"))
 	}
 	payer := int64(found.Meta.PostBalances[0]) - int64(found.Meta.PreBalances[0]) //nolint:gosec // far below
-	return &receipt{slot: found.Slot, fee: found.Meta.Fee, payer: payer, tx: tx}, nil
+	return &receipt{slot: found.Slot, fee: found.Meta.Fee, payer: payer, tx: tx}
+}
+
+// receiptsOf reads every transaction that names the account, the oldest first.
+func (c chain) receiptsOf(ctx context.Context, account solana.PublicKey) (receipts []*receipt) {
+	found, err := c.GetSignaturesForAddressWithOpts(ctx, account, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
+	doing("list an account's transactions", err)
+	for _, transaction := range slices.Backward(found) {
+		receipts = append(receipts, c.receipt(ctx, transaction.Signature))
+	}
+	return receipts
 }
 
 // call finds the pool program's instruction in the transaction.
-func (r *receipt) call(profile *shieldpool.Profile) (*shieldpool.Call, error) {
+func (r *receipt) call(profile *shieldpool.Profile) *shieldpool.Call {
 	for _, ix := range r.tx.Message.Instructions {
 		program, err := r.tx.Message.Program(ix.ProgramIDIndex)
-		if err != nil {
-			return nil, fmt.Errorf("decode the transaction: %w", err)
-		}
+		doing("decode the transaction", err)
 		if program.Equals(profile.ProgramID) {
-			return profile.ParseData(ix.Data)
+			return must(profile.ParseData(ix.Data))
 		}
 	}
-	return nil, errors.New("the transaction has no instruction of the pool program")
+	check(errors.New("the transaction has no instruction of the pool program"))
+	return nil
+}
+
+// purpose says what a swap's transaction does.
+func (r *receipt) purpose(profile *shieldpool.Profile) string {
+	for _, ix := range slices.Backward(r.tx.Message.Instructions) {
+		program, err := r.tx.Message.Program(ix.ProgramIDIndex)
+		switch {
+		case err != nil || len(ix.Data) == 0:
+		case program.Equals(solana.SPLAssociatedTokenAccountProgramID):
+			return "the three token accounts"
+		case !program.Equals(profile.ProgramID):
+		case ix.Data[0] == profile.Tags.TransactSwap:
+			return "TransactSwap"
+		case ix.Data[0] == profile.Tags.ExecuteSwap:
+			return "ExecuteSwap"
+		case ix.Data[0] == profile.Tags.CloseSwapState:
+			return "CloseSwapState"
+		}
+	}
+	return "another transaction"
 }

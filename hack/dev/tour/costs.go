@@ -2,15 +2,10 @@ package tour
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/gagliardetto/solana-go"
-	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/dev/terminal"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // kept is the rent that the relay does not get back, the nullifiers' apart, in
@@ -23,21 +18,12 @@ type kept struct {
 // costs adds up what the relay paid for a swap and got back, transaction by
 // transaction as the chain has them, and checks pool, treasury and payer to the
 // lamport.
-func (t *tour) costs(ctx context.Context, o *order, before books, kept kept) error {
-	after, err := t.readBooks(ctx, solana.PublicKey{})
-	if err != nil {
-		return err
-	}
-	receipts, err := t.chain.receiptsOf(ctx, o.accounts.State)
-	if err != nil {
-		return err
-	}
+func (t *tour) costs(ctx context.Context, o *order, before books, kept kept) {
+	after := t.readBooks(ctx, solana.PublicKey{})
 	var sum int64
 	var fees uint64
-	for _, r := range receipts {
-		if err := equal("payer of the swap's transactions", t.FeePayer, r.tx.Message.AccountKeys[0]); err != nil {
-			return err
-		}
+	for _, r := range t.chain.receiptsOf(ctx, o.accounts.State) {
+		check(equal("payer of the swap's transactions", t.FeePayer, r.tx.Message.AccountKeys[0]))
 		sum += r.payer
 		fees += r.fee
 		t.Print.Fact("the relay", "%s by %s, network fee %s", signed(r.payer), r.purpose(t.pool.Profile), terminal.Grouped(r.fee))
@@ -47,7 +33,7 @@ func (t *tour) costs(ctx context.Context, o *order, before books, kept kept) err
 		terminal.Lamports(paid), terminal.Grouped(nullifierRent), kept.in, terminal.Grouped(kept.lamports), terminal.Grouped(fees))
 	t.Print.Fact("treasury", "%s → %s", terminal.Grouped(before.treasury), terminal.Lamports(after.treasury))
 	t.paidByRelay += paid
-	return errors.Join(
+	check(
 		equal("pool's lamports", before.pool-o.gross, after.pool),
 		equal("treasury's lamports", before.treasury+o.gross-o.net, after.treasury),
 		equal("fee payer's lamports", before.payer-nullifierRent-kept.lamports-fees, after.payer),
@@ -62,39 +48,27 @@ func signed(lamports int64) string {
 	return "+ " + terminal.Lamports(uint64(lamports))
 }
 
-// receiptsOf reads every transaction that names the account, the oldest first.
-func (c chain) receiptsOf(ctx context.Context, account solana.PublicKey) ([]*receipt, error) {
-	found, err := c.GetSignaturesForAddressWithOpts(ctx, account, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
-	if err != nil {
-		return nil, fmt.Errorf("list an account's transactions: %w", err)
+// balance adds up what the tour moved, and looks for work left over.
+func (t *tour) balance(ctx context.Context) {
+	now := t.readBooks(ctx, solana.PublicKey{})
+	pending := t.pending(ctx)
+	var fees uint64
+	for _, gross := range []uint64{payout, laterPayout, swapped, returned} {
+		fees += t.pool.Profile.Fees.Fee(gross)
 	}
-	receipts := make([]*receipt, 0, len(found))
-	for _, transaction := range slices.Backward(found) {
-		r, err := c.receipt(ctx, transaction.Signature)
-		if err != nil {
-			return nil, err
-		}
-		receipts = append(receipts, r)
-	}
-	return receipts, nil
-}
-
-// purpose says what a swap's transaction does.
-func (r *receipt) purpose(profile *shieldpool.Profile) string {
-	for _, ix := range slices.Backward(r.tx.Message.Instructions) {
-		program, err := r.tx.Message.Program(ix.ProgramIDIndex)
-		switch {
-		case err != nil || len(ix.Data) == 0:
-		case program.Equals(solana.SPLAssociatedTokenAccountProgramID):
-			return "the three token accounts"
-		case !program.Equals(profile.ProgramID):
-		case ix.Data[0] == profile.Tags.TransactSwap:
-			return "TransactSwap"
-		case ix.Data[0] == profile.Tags.ExecuteSwap:
-			return "ExecuteSwap"
-		case ix.Data[0] == profile.Tags.CloseSwapState:
-			return "CloseSwapState"
-		}
-	}
-	return "another transaction"
+	kept := t.note.Amount + t.later.Amount
+	t.Print.Fact("deposited", "%s", terminal.Lamports(depositAmount))
+	t.Print.Fact("withdrawn", "%s", terminal.Lamports(payout+laterPayout))
+	t.Print.Fact("swapped", "%s for %s; %s more were returned", terminal.Lamports(swapped), units(t.tokens), terminal.Grouped(returned))
+	t.Print.Fact("fees of these", "%s", terminal.Lamports(fees))
+	t.Print.Fact("left in the pool", "%s = %s in the wallet's notes and %s in the given one", terminal.Lamports(now.pool-t.opening.pool), terminal.Grouped(kept), terminal.Grouped(gift))
+	t.Print.Fact("treasury", "%s more", terminal.Lamports(now.treasury-t.opening.treasury))
+	t.Print.Fact("the relay paid", "%s for two withdrawals, a transfer and two swaps", terminal.Lamports(t.opening.payer-now.payer))
+	t.Print.Fact(getBacklog, "%d pending", pending)
+	check(
+		equal("lamports left in the pool", kept+gift, now.pool-t.opening.pool),
+		equal("lamports left in the pool beside deposits and withdrawals", uint64(depositAmount-payout-laterPayout-swapped-returned), now.pool-t.opening.pool),
+		equal("lamports that the relay paid", t.paidByRelay, t.opening.payer-now.payer),
+		equal("lamports that the treasury earned", fees, now.treasury-t.opening.treasury),
+		equal("submissions that are pending", int64(0), pending))
 }

@@ -3,7 +3,6 @@ package tour
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -27,55 +26,27 @@ const patientBPS = 9_000
 
 // leaveRequests proves two more withdrawals and a swap, one for each note that is
 // left, and does not send them: a reader cannot make a proof with curl.
-func (t *tour) leaveRequests(ctx context.Context) error {
-	if err := os.MkdirAll(t.Requests, 0o750); err != nil {
-		return fmt.Errorf("make the folder of requests: %w", err)
-	}
+func (t *tour) leaveRequests(ctx context.Context) {
+	doing("make the folder of requests", os.MkdirAll(t.Requests, 0o750))
 	for _, request := range []struct {
 		name string
 		note wallet.Note
 	}{{transactRequest, t.note}, {withdrawRequest, t.given}} {
-		recipient, err := t.stranger()
-		if err != nil {
-			return err
-		}
-		s, _, err := t.pay(ctx, request.note, t.leaves, int64(request.note.Amount), recipient) //nolint:gosec // the tour's amounts are far below
-		if err != nil {
-			return err
-		}
-		if err := t.leave(request.name, s.body()); err != nil {
-			return err
-		}
+		recipient := t.stranger()
+		s, _ := t.pay(ctx, request.note, t.leaves, int64(request.note.Amount), recipient) //nolint:gosec // the tour's amounts are far below
+		t.leave(request.name, s.body())
 		t.Print.Fact(request.name, "a withdrawal of %s to %s", terminal.Lamports(request.note.Amount), recipient)
 	}
-	if err := t.leaveSwap(ctx); err != nil {
-		return err
-	}
-	t.Print.Fact(registerRequest, "the registration of step 4, for POST %s", contract.ViewingKeyRegisterPath)
-	return t.leave(registerRequest, t.registration)
-}
-
-func (t *tour) leaveSwap(ctx context.Context) error {
 	gross := int64(t.later.Amount) //nolint:gosec // the tour's amounts are far below
-	o, err := t.order(ctx, t.later, gross, func(quoted uint64) uint64 { return trade.Minimum(quoted, patientBPS) })
-	if err != nil {
-		return err
-	}
-	body, err := o.body()
-	if err != nil {
-		return err
-	}
+	o := t.order(ctx, t.later, gross, func(quoted uint64) uint64 { return trade.Minimum(quoted, patientBPS) })
 	t.Print.Fact(swapRequest, "a swap of %s for %s, for POST %s", terminal.Lamports(o.net), o.recipient, contract.TransactSwapPath)
-	return t.leave(swapRequest, body)
+	t.leave(swapRequest, o.body())
+	t.Print.Fact(registerRequest, "the registration of step 4, for POST %s", contract.ViewingKeyRegisterPath)
+	t.leave(registerRequest, t.registration)
 }
 
-func (t *tour) leave(name string, body any) error {
+func (t *tour) leave(name string, body any) {
 	content, err := json.MarshalIndent(body, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write a request: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(t.Requests, name), append(content, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write a request: %w", err)
-	}
-	return nil
+	doing("write a request", err)
+	doing("write a request", os.WriteFile(filepath.Join(t.Requests, name), append(content, '\n'), 0o600))
 }

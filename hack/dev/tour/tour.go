@@ -89,7 +89,7 @@ type tour struct {
 func Run(ctx context.Context, o Options) error {
 	t, err := newTour(o)
 	if err != nil {
-		return err
+		return fmt.Errorf("start tour: %w", err)
 	}
 	steps := []step{
 		{"The pool is initialised", t.visitPool},
@@ -113,7 +113,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	for i, step := range steps {
 		t.Print.Step(i+1, step.title)
-		if err := step.take(ctx); err != nil {
+		if err := try(func() { step.take(ctx) }); err != nil {
 			return fmt.Errorf("step %d (%s): %w", i+1, step.title, err)
 		}
 	}
@@ -122,36 +122,21 @@ func Run(ctx context.Context, o Options) error {
 
 type step struct {
 	title string
-	take  func(context.Context) error
+	take  func(context.Context)
 }
 
 func newTour(o Options) (*tour, error) {
 	if o.RelayURL == "" || o.OperationsURL == "" || o.ChainURL == "" || o.RouterURL == "" || o.AdminURL == "" || o.OutputMint.IsZero() || o.HTTP == nil || o.FeePayer.IsZero() || o.Prover == nil || o.Print == nil || o.Random == nil || o.Now == nil {
-		return nil, errors.New("start tour: every option is required")
+		return nil, errors.New("every option is required")
 	}
 	profile := o.Profile
 	if profile == nil {
 		profile = shieldpool.Development()
 	}
-	pool, err := profile.Pool(profile.Mints[0])
-	if err != nil {
-		return nil, fmt.Errorf("start tour: %w", err)
-	}
-	mint, err := merkle.FromBytes(pool.Mint.Field)
-	if err != nil {
-		return nil, fmt.Errorf("start tour: %w", err)
-	}
-	relay, err := openapi.NewClientWithResponses(o.RelayURL, openapi.WithHTTPClient(o.HTTP))
-	if err != nil {
-		return nil, fmt.Errorf("start tour: %w", err)
-	}
-	return &tour{Options: o, chain: chain{rpc.NewWithCustomRPCClient(jsonrpc.NewClientWithOpts(o.ChainURL, &jsonrpc.RPCClientOpts{HTTPClient: o.HTTP}))}, relay: relay, pool: pool, mint: mint}, nil
-}
-
-// equal is the check of every figure.
-func equal[T comparable](what string, want, got T) error {
-	if want != got {
-		return fmt.Errorf("%s: expected %v, received %v", what, want, got)
-	}
-	return nil
+	t := &tour{Options: o, chain: chain{rpc.NewWithCustomRPCClient(jsonrpc.NewClientWithOpts(o.ChainURL, &jsonrpc.RPCClientOpts{HTTPClient: o.HTTP}))}}
+	return t, try(func() {
+		t.pool = must(profile.Pool(profile.Mints[0]))
+		t.mint = must(merkle.FromBytes(t.pool.Mint.Field))
+		t.relay = must(openapi.NewClientWithResponses(o.RelayURL, openapi.WithHTTPClient(o.HTTP)))
+	})
 }

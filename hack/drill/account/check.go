@@ -75,35 +75,31 @@ func Checks() []Check {
 // index is the evidence by key.
 type index struct {
 	submissions map[uuid.UUID]*Submission
-	// settlements are by the swap's first leg.
-	settlements map[uuid.UUID]*Settlement
-	attempts    map[solana.Signature]*Attempt
-	landed      map[solana.Signature]*Transaction
-	payers      map[solana.PublicKey]bool
+	// executions are by the swap's first leg.
+	executions map[uuid.UUID]*Execution
+	attempts   map[solana.Signature]*Attempt
+	landed     map[solana.Signature]*Transaction
+	payers     map[solana.PublicKey]bool
 }
 
 func indexed(e *Evidence) *index {
 	x := &index{
-		submissions: make(map[uuid.UUID]*Submission, len(e.Submissions)),
-		settlements: make(map[uuid.UUID]*Settlement, len(e.Settlements)),
-		attempts:    make(map[solana.Signature]*Attempt, len(e.Attempts)),
-		landed:      make(map[solana.Signature]*Transaction, len(e.Transactions)),
+		submissions: byKey(e.Submissions, func(s *Submission) uuid.UUID { return s.ID }),
+		executions:  byKey(e.Executions, func(s *Execution) uuid.UUID { return s.Swap }),
+		attempts:    byKey(e.Attempts, func(a *Attempt) solana.Signature { return a.Signature }),
+		landed:      byKey(e.Transactions, func(tx *Transaction) solana.Signature { return tx.Signature }),
 		payers:      make(map[solana.PublicKey]bool, len(e.Payers)),
-	}
-	for i := range e.Submissions {
-		x.submissions[e.Submissions[i].ID] = &e.Submissions[i]
-	}
-	for i := range e.Settlements {
-		x.settlements[e.Settlements[i].Swap] = &e.Settlements[i]
-	}
-	for i := range e.Attempts {
-		x.attempts[e.Attempts[i].Signature] = &e.Attempts[i]
-	}
-	for i := range e.Transactions {
-		x.landed[e.Transactions[i].Signature] = &e.Transactions[i]
 	}
 	for _, p := range e.Payers {
 		x.payers[p.Key] = true
 	}
 	return x
+}
+
+func byKey[K comparable, V any](list []V, key func(*V) K) map[K]*V {
+	out := make(map[K]*V, len(list))
+	for i := range list {
+		out[key(&list[i])] = &list[i]
+	}
+	return out
 }

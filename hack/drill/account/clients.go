@@ -18,7 +18,7 @@ func (s *Submission) final() bool {
 func acceptedIsFinal(e *Evidence, r *Result) {
 	x := indexed(e)
 	told := make(map[uuid.UUID]bool)
-	each(e, func(record *load.Record, _ *load.Request, a *load.Answer) {
+	Each(e.Records, func(record *load.Record, _ *load.Request, a *load.Answer) {
 		if a.Call == load.CallStatus && a.Status == http.StatusNotFound {
 			r.fault("spend %d: relay %d answered 404 at %s for request %s, which had been accepted", record.Number, a.Relay+1, clock(a.At), a.RequestID)
 		}
@@ -36,13 +36,13 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 			r.fault("request %s is %s, finalized %t, created at %s, when all is quiet", s.ID, s.State, s.Finalized, clock(s.CreatedAt))
 		}
 	}
-	for i := range e.Settlements {
-		s := &e.Settlements[i]
+	for i := range e.Executions {
+		s := &e.Executions[i]
 		if s.State != "failed" && (s.State != "completed" || !s.Finalized) {
-			r.fault("the settlement of request %s is %s, finalized %t, created at %s, when all is quiet", s.Swap, s.State, s.Finalized, clock(s.CreatedAt))
+			r.fault("the execution of request %s is %s, finalized %t, created at %s, when all is quiet", s.Swap, s.State, s.Finalized, clock(s.CreatedAt))
 		}
 	}
-	r.Examined = len(told) + len(e.Submissions) + len(e.Settlements)
+	r.Examined = len(told) + len(e.Submissions) + len(e.Executions)
 }
 
 // toldIsTrue holds what cannot change any more against the database: a failure,
@@ -53,7 +53,7 @@ func toldIsTrue(e *Evidence, r *Result) {
 	for signature := range e.Undone {
 		undone[signature.String()] = true
 	}
-	each(e, func(record *load.Record, _ *load.Request, a *load.Answer) {
+	Each(e.Records, func(record *load.Record, _ *load.Request, a *load.Answer) {
 		s := x.submissions[a.RequestID]
 		if s == nil {
 			return // acceptedIsFinal has it, when it was accepted
@@ -77,7 +77,7 @@ func toldIsTrue(e *Evidence, r *Result) {
 // toldOfSwap is toldIsTrue of a swap, whose two legs may each be undone.
 func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, undone map[string]bool, r *Result) {
 	var phase, end string
-	if row := x.settlements[s.ID]; row != nil && row.State == "completed" {
+	if row := x.executions[s.ID]; row != nil && row.State == "completed" {
 		phase, end = row.Phase, row.Signature.String()
 	}
 	said, by := "", ""
@@ -104,7 +104,7 @@ func (x *index) toldOfSwap(record *load.Record, s *Submission, a *load.Answer, u
 // that is live or completed: two rows of the same inputs mean that all but one failed.
 func repeatsMeet(e *Evidence, r *Result) {
 	type content struct{ inputs, recipient string }
-	alive := make(map[content]uuid.UUID)
+	x, alive := indexed(e), make(map[content]uuid.UUID)
 	for i := range e.Submissions {
 		s := &e.Submissions[i]
 		r.Examined++
@@ -117,13 +117,13 @@ func repeatsMeet(e *Evidence, r *Result) {
 		}
 		alive[key] = s.ID
 	}
-	each(e, func(record *load.Record, q *load.Request, a *load.Answer) {
+	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		for i := range q.Answers {
 			earlier := &q.Answers[i]
 			if !earlier.Accepted() || !a.Accepted() || earlier.RequestID == a.RequestID || !earlier.At.Before(a.Sent) {
 				continue
 			}
-			s := indexedState(e, earlier.RequestID)
+			s := x.submissions[earlier.RequestID]
 			if s != nil && (s.State != "failed" || s.CompletedAt.After(a.At)) {
 				r.fault("spend %d: relay %d answered a repeat of request %s at %s with another one, %s, though the first had not failed", record.Number, a.Relay+1, earlier.RequestID, clock(a.At), a.RequestID)
 			}
@@ -131,20 +131,10 @@ func repeatsMeet(e *Evidence, r *Result) {
 	})
 }
 
-// indexedState finds a row; repeats with two ids are rare enough for a search.
-func indexedState(e *Evidence, id uuid.UUID) *Submission {
-	for i := range e.Submissions {
-		if e.Submissions[i].ID == id {
-			return &e.Submissions[i]
-		}
-	}
-	return nil
-}
-
-// each calls f for every answer that a client got.
-func each(e *Evidence, f func(*load.Record, *load.Request, *load.Answer)) {
-	for i := range e.Records {
-		record := &e.Records[i]
+// Each calls f for every answer that a client got.
+func Each(records []load.Record, f func(*load.Record, *load.Request, *load.Answer)) {
+	for i := range records {
+		record := &records[i]
 		for k := range record.Requests {
 			q := &record.Requests[k]
 			for n := range q.Answers {

@@ -24,7 +24,7 @@ type Evidence struct {
 	Records []load.Record
 	// Submissions and Attempts are the database's rows.
 	Submissions []Submission
-	Settlements []Settlement
+	Executions  []Execution
 	Attempts    []Attempt
 	// Transactions are those of the finalized chain that call the pool or are
 	// paid by a fee payer, in the chain's order.
@@ -92,8 +92,8 @@ type Submission struct {
 	CreatedAt, CompletedAt time.Time
 }
 
-// Settlement is the row of a swap's second leg.
-type Settlement struct {
+// Execution is the row of a swap's second leg.
+type Execution struct {
 	ID uuid.UUID
 	// Swap is the first leg's.
 	Swap  uuid.UUID
@@ -140,7 +140,7 @@ type Vault struct {
 // Attempt is a signed transaction that the database knows.
 type Attempt struct {
 	Signature solana.Signature
-	// Submission is the row whose attempt it is: of a swap's second leg, the settlement.
+	// Submission is the row whose attempt it is: of a swap's second leg, the execution.
 	Submission uuid.UUID
 	Payer      solana.PublicKey
 	Blockhash  solana.Hash

@@ -31,7 +31,7 @@ func honestServed(e *Evidence, r *Result) {
 			r.fault("spend %d has no outcome when patience ends; its last answer was %s", record.Number, lastAnswer(record))
 		}
 	}
-	each(e, func(record *load.Record, q *load.Request, a *load.Answer) {
+	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError {
 			return // it says nothing of the spend, which is sent again
 		}

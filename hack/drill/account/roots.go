@@ -22,7 +22,7 @@ const rootCode = "root_not_found"
 // of these rings holds the root: a node that lags or lies made the relay refuse
 // a good proof. When no ring was seen near that time, it stays undecided.
 func staleRootsAreTrue(e *Evidence, r *Result) {
-	each(e, func(record *load.Record, q *load.Request, a *load.Answer) {
+	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Code != rootCode || a.Call == load.CallStatus || a.RequestID != uuid.Nil {
 			return
 		}

@@ -146,28 +146,28 @@ func swapOutcomeIsTrue(e *Evidence, r *Result) {
 			continue
 		}
 		r.Examined++
-		row, on := x.settlements[s.ID], ends[s.Signature]
+		row, on := x.executions[s.ID], ends[s.Signature]
 		switch {
 		case s.State != "completed" && row != nil && row.State != "failed":
-			r.fault("request %s is %s, and its settlement %s is %s", s.ID, s.State, row.ID, row.State)
+			r.fault("request %s is %s, and its execution %s is %s", s.ID, s.State, row.ID, row.State)
 		case s.State == "completed" && row == nil:
-			r.fault("request %s is completed and has no settlement", s.ID)
+			r.fault("request %s is completed and has no execution", s.ID)
 		case s.State == "completed" && on != nil && len(on.ends) == 1:
 			row.hold(&on.ends[0], r)
 			told(e, s, &on.ends[0], r)
 		}
 	}
-	for i := range e.Settlements {
-		if s := x.submissions[e.Settlements[i].Swap]; s == nil {
-			r.fault("settlement %s is of request %s, which the database does not have", e.Settlements[i].ID, e.Settlements[i].Swap)
+	for i := range e.Executions {
+		if s := x.submissions[e.Executions[i].Swap]; s == nil {
+			r.fault("execution %s is of request %s, which the database does not have", e.Executions[i].ID, e.Executions[i].Swap)
 		}
 	}
 }
 
 // hold compares a second leg's row with the transaction that ended the swap.
-func (s *Settlement) hold(on *end, r *Result) {
+func (s *Execution) hold(on *end, r *Result) {
 	if s.State != "completed" || s.Phase != string(on.How) || s.Signature != on.tx.Signature || !s.Ended {
-		r.fault("request %s was %s by %s; its settlement is %s, phase %s, ended %t, by %s", s.Swap, on.How, on.tx.Signature, s.State, s.Phase, s.Ended, s.Signature)
+		r.fault("request %s was %s by %s; its execution is %s, phase %s, ended %t, by %s", s.Swap, on.How, on.tx.Signature, s.State, s.Phase, s.Ended, s.Signature)
 	}
 }
 

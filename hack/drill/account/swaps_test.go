@@ -50,7 +50,7 @@ func withSwaps(e *account.Evidence) *account.Evidence {
 	e.Submissions = append(e.Submissions,
 		account.Submission{ID: id(10), Kind: "swap", State: "completed", Finalized: true, Signature: signature(10), Inputs: inputs(10, -gross), Recipient: buyer, Swap: terms(buyerATA), CreatedAt: at(1), CompletedAt: at(1.4)},
 		account.Submission{ID: id(11), Kind: "swap", State: "completed", Finalized: true, Signature: signature(11), Inputs: inputs(11, -gross), Recipient: saver, Swap: terms(saverATA), CreatedAt: at(1), CompletedAt: at(1.4)})
-	e.Settlements = []account.Settlement{
+	e.Executions = []account.Execution{
 		{ID: id(20), Swap: id(10), State: "completed", Phase: "executed", Ended: true, Finalized: true, Signature: signature(22), Timeout: 230},
 		{ID: id(21), Swap: id(11), State: "completed", Phase: "refunded", Ended: true, Finalized: true, Signature: signature(24), Timeout: 231},
 	}
@@ -172,25 +172,25 @@ func swapFaults() map[string]doctored {
 			func(e *account.Evidence) { transaction(e, 10).Calls[0].Swap = nil }, "outcome-is-true", "other terms of a swap",
 		},
 		"a swap landed and nobody carries it on": {
-			func(e *account.Evidence) { e.Settlements = e.Settlements[1:] }, outcome, "has no settlement",
+			func(e *account.Evidence) { e.Executions = e.Executions[1:] }, outcome, "has no execution",
 		},
 		"a swap was executed, and the database says refunded": {
-			func(e *account.Evidence) { e.Settlements[0].Phase = "refunded" }, outcome, "phase refunded",
+			func(e *account.Evidence) { e.Executions[0].Phase = "refunded" }, outcome, "phase refunded",
 		},
 		"a swap was executed, and the database has no end": {
-			func(e *account.Evidence) { e.Settlements[0].Ended = false }, outcome, "ended false",
+			func(e *account.Evidence) { e.Executions[0].Ended = false }, outcome, "ended false",
 		},
 		"a swap was executed by another transaction than the database says": {
-			func(e *account.Evidence) { e.Settlements[0].Signature = signature(24) }, outcome, "was executed by",
+			func(e *account.Evidence) { e.Executions[0].Signature = signature(24) }, outcome, "was executed by",
 		},
-		"a settlement failed whose swap was executed": {
-			func(e *account.Evidence) { e.Settlements[0].State = "failed" }, outcome, "its settlement is failed",
+		"a execution failed whose swap was executed": {
+			func(e *account.Evidence) { e.Executions[0].State = "failed" }, outcome, "its execution is failed",
 		},
-		"a swap failed whose settlement goes on": {
-			func(e *account.Evidence) { e.Submissions[3].State = "failed" }, outcome, "is failed, and its settlement",
+		"a swap failed whose execution goes on": {
+			func(e *account.Evidence) { e.Submissions[3].State = "failed" }, outcome, "is failed, and its execution",
 		},
-		"a settlement of nothing": {
-			func(e *account.Evidence) { e.Settlements[0].Swap = id(99) }, outcome, "which the database does not have",
+		"a execution of nothing": {
+			func(e *account.Evidence) { e.Executions[0].Swap = id(99) }, outcome, "which the database does not have",
 		},
 		"/status says something else": {
 			func(e *account.Evidence) {
@@ -202,8 +202,8 @@ func swapFaults() map[string]doctored {
 		"/status does not answer for a swap": {
 			func(e *account.Evidence) { delete(e.Told, id(10)) }, outcome, "/status says",
 		},
-		"a settlement never became final": {
-			func(e *account.Evidence) { e.Settlements[0].Finalized = false }, "accepted-is-final", "the settlement of request",
+		"a execution never became final": {
+			func(e *account.Evidence) { e.Executions[0].Finalized = false }, "accepted-is-final", "the execution of request",
 		},
 		"a client was told of a refund of what was executed": {
 			func(e *account.Evidence) {
@@ -329,7 +329,7 @@ func noSwapFaults() map[string]func(*account.Evidence) {
 		"a swap landed on a fork, and never again": func(e *account.Evidence) {
 			e.Submissions = append(e.Submissions, account.Submission{ID: id(12), Kind: "swap", State: "failed", Code: "root_not_found", Inputs: inputs(12, -gross), Recipient: solana.PublicKey{8}, Swap: terms(solana.PublicKey{8, 1}), CreatedAt: at(1), CompletedAt: at(8)})
 			e.Submissions[len(e.Submissions)-1].Inputs.Root = root(9)
-			e.Settlements = append(e.Settlements, account.Settlement{ID: id(22), Swap: id(12), State: "failed", Code: "root_not_found", Phase: "funded", Ended: true})
+			e.Executions = append(e.Executions, account.Execution{ID: id(22), Swap: id(12), State: "failed", Code: "root_not_found", Phase: "funded", Ended: true})
 		},
 	}
 }

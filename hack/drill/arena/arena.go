@@ -4,14 +4,11 @@
 package arena
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,15 +16,16 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
 	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/load"
-	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/groth16"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Options of a drill. All are required.
@@ -113,8 +111,6 @@ type Outcome struct {
 	Router map[string]uint64
 	// Lies counts the endpoints' answers that were lies, by what they lied about.
 	Lies map[string]uint64
-	// Logs are the relays' log files.
-	Logs []string
 }
 
 // starting is how long a relay may take to find that it has no database.
@@ -128,11 +124,10 @@ type arena struct {
 	began time.Time
 
 	http     *http.Client
+	box      *sandbox.Sandbox
 	database *database
 	network  *network
 	relays   []*relay
-	payers   []solana.PrivateKey
-	pool     *shieldpool.Pool
 	eyes     *witness.Chain
 	load     *load.Load
 	director *director
@@ -169,9 +164,13 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	var keeping sync.WaitGroup
 	defer func() {
 		stop()
-		killed := a.kill()
+		for _, r := range a.relays { // which still run when the drill failed
+			err = errors.Join(err, r.kill())
+		}
 		keeping.Wait()
-		err = errors.Join(err, killed, a.close(context.WithoutCancel(ctx)))
+		if a.box != nil {
+			err = errors.Join(err, a.box.Close(context.WithoutCancel(ctx)))
+		}
 	}()
 	if err := a.setUp(ctx); err != nil {
 		return nil, err
@@ -182,7 +181,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	ready, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute has passed"))
 	defer cancel()
 	for _, r := range a.relays {
-		if err := r.awaitReady(ready, a.http); err != nil {
+		if err := r.awaitReady(ready); err != nil {
 			return nil, err
 		}
 	}
@@ -228,7 +227,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	}
 	return &Outcome{
 		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Open: open,
-		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Orphaned: a.orphaned, Logs: a.logs(),
+		Took: time.Since(a.began), Silence: silence, Cut: a.cut.Load(), Orphaned: a.orphaned,
 		Router: a.network.routerCounts(), Lies: a.network.lieCounts(), BasePrice: basePrice,
 		Timeline: timeline.Timeline{
 			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
@@ -243,7 +242,7 @@ func (a *arena) lanes() (lanes []string) {
 		lanes = append(lanes, fmt.Sprintf("relay %d", i+1))
 	}
 	lanes = append(lanes, "Postgres")
-	for i := range a.network.names {
+	for i := range a.network.endpoints {
 		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
 	}
 	lanes = append(lanes, "payers", "chain", "market", "router", "strangers")
@@ -251,13 +250,6 @@ func (a *arena) lanes() (lanes []string) {
 		lanes = append(lanes, "hostile clients")
 	}
 	return lanes
-}
-
-func (a *arena) logs() (paths []string) {
-	for _, r := range a.relays {
-		paths = append(paths, r.log)
-	}
-	return paths
 }
 
 func (a *arena) exited(e Exit) {
@@ -276,15 +268,19 @@ func (a *arena) exited(e Exit) {
 // finalized whatever could still land. It gives the number that is not final
 // when the patience ends.
 func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
+	asking := context.WithoutCancel(ctx)
 	for {
-		working, unfinalized, err := a.database.open(context.WithoutCancel(ctx))
-		if err != nil {
+		var working, unfinalized int
+		if err := a.database.with(asking, func(conn *pgx.Conn) (err error) {
+			working, unfinalized, err = witness.Open(asking, conn)
+			return err
+		}); err != nil {
 			return 0, err
 		}
 		if open = working + unfinalized; open == 0 || ctx.Err() != nil {
 			return open, nil
 		}
-		wait(ctx, 500*time.Millisecond)
+		load.Sleep(ctx, 500*time.Millisecond)
 	}
 }
 
@@ -298,16 +294,16 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	}
 	stopping.Wait()
 	a.say("relays have stopped, reading database and chain")
+	profile := a.box.Pool.Profile
 	e := &account.Evidence{
-		Fees: a.pool.Profile.Fees, SwapTimeout: a.pool.Profile.SwapTimeout, SwapGrace: a.swapGrace(), Told: told,
+		Fees: profile.Fees, SwapTimeout: profile.SwapTimeout, SwapGrace: a.swapGrace(), Told: told,
 		Records: a.load.Journal().Records(), Rings: a.rings, Undone: a.undone,
 		Heights: a.eyes.Heights, Finality: a.finality, Hostile: a.hostile, Sign: groth16.Plain.String(), // the sign that the local chain's program takes
 	}
 	// What was sent last may still be on its way to finality.
-	a.network.chain.Finalize()
-	e.LedgerFault = a.reconcile(ctx)
-	if err := a.database.gather(ctx, e); err != nil {
-		return nil, err
+	a.box.Chain.Finalize()
+	if _, err := a.box.Ledger(ctx); err != nil {
+		e.LedgerFault = err.Error()
 	}
 	last, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentFinalized)
 	if err != nil {
@@ -324,34 +320,44 @@ func (a *arena) gather(ctx context.Context) (*account.Evidence, error) {
 	if err := a.eyes.Left(ctx, at, e); err != nil {
 		return nil, err
 	}
-	for _, key := range a.payers {
-		closing, err := a.eyes.Balance(ctx, key.PublicKey())
-		if err != nil {
-			return nil, err
-		}
-		payer := account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()], Closing: closing}
-		if payer.Funded, err = a.funded(ctx, payer.Key); err != nil {
-			return nil, err
-		}
-		if payer.LedgerOpening, err = a.database.ledgerOpening(ctx, payer.Key); err != nil {
-			return nil, err
-		}
-		e.Payers = append(e.Payers, payer)
+	if err := a.database.with(ctx, func(conn *pgx.Conn) error { return a.gatherRows(ctx, conn, e) }); err != nil {
+		return nil, err
 	}
 	return e, a.search(e, pages)
 }
 
-// reconcile has the relay's own command bring the ledger up to the chain and
-// account for every lamport. It gives what the command says against it.
-func (a *arena) reconcile(ctx context.Context) string {
-	command := exec.CommandContext(ctx, a.file("relay"), "ledger", "--database-url-file="+a.file("database-url"), "--rpc-url="+a.network.honest)
-	command.Env = process.OwnEnvironment(os.Environ())
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = &said, &said
-	if err := command.Run(); err != nil {
-		return fmt.Sprintf("%v: %s", err, bytes.TrimSpace(said.Bytes()))
+// gatherRows reads the database, and what the payers hold beside it.
+func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
+	for _, key := range a.box.Payers {
+		payer := account.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()]}
+		var err error
+		if payer.Closing, err = a.eyes.Balance(ctx, payer.Key); err != nil {
+			return err
+		}
+		if payer.Funded, err = a.funded(ctx, payer.Key); err != nil {
+			return err
+		}
+		if payer.LedgerOpening, err = witness.LedgerOpening(ctx, conn, payer.Key); err != nil {
+			return err
+		}
+		e.Payers = append(e.Payers, payer)
 	}
-	return ""
+	return witness.Rows(ctx, conn, e)
+}
+
+// swapStatuses asks for every swap of the database, those included whose clients
+// never learned that they were accepted. Without the list every swap is missing,
+// which the checks tell.
+func (a *arena) swapStatuses(ctx context.Context) map[uuid.UUID]account.SwapStatus {
+	out := make(map[uuid.UUID]account.SwapStatus)
+	_ = a.database.with(ctx, func(conn *pgx.Conn) error {
+		ids, err := witness.Swaps(ctx, conn)
+		for i, id := range ids {
+			out[id] = witness.SwapStatus(ctx, a.http, a.relays[i%len(a.relays)].URL, id)
+		}
+		return err
+	})
+	return out
 }
 
 func (a *arena) say(format string, args ...any) {

@@ -1,17 +1,14 @@
 package arena
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/big"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +21,6 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // attacks are what hostile clients do, by name, until ctx ends. Whoever speaks
@@ -92,36 +88,23 @@ func (at *attacker) draw(ctx context.Context) (load.Request, bool) {
 func (at *attacker) until(ctx context.Context, pause time.Duration, do func()) {
 	for ctx.Err() == nil {
 		do()
-		wait(ctx, pause)
+		load.Sleep(ctx, pause)
 	}
 }
 
-// post sends a body to one relay after the other and notes what came back.
+// post sends a body to one relay after the other and notes what came back. A relay
+// that is down, or busy, says nothing: the honest have their own checks.
 func (at *attacker) post(ctx context.Context, path string, body []byte) {
 	at.sent++
 	ctx, cancel := context.WithTimeout(ctx, hostilePatience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.relays[at.sent%len(at.relays)].url+path, bytes.NewReader(body))
-	if err != nil {
+	a := at.load.Post(ctx, path, "respond-async", body)
+	if a.Fault != "" {
 		return
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Prefer", "respond-async")
-	answer, err := at.http.Do(request)
-	if err != nil {
-		return // a relay that is down, or busy: the honest have their own checks
-	}
-	content, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-	if closed := answer.Body.Close(); err != nil || closed != nil {
-		return
-	}
-	var said struct{ Code string }
-	if json.Unmarshal(content, &said) != nil {
-		said.Code = "not JSON"
 	}
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	at.hostile[account.HostileAnswer{Attack: at.name, Status: answer.StatusCode, Code: said.Code}]++
+	at.hostile[account.HostileAnswer{Attack: at.name, Status: a.Status, Code: a.Code}]++
 }
 
 func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
@@ -194,7 +177,7 @@ func (at *attacker) stall(ctx context.Context) {
 	var reading sync.WaitGroup
 	for i := range stalledReaders {
 		reading.Go(func() {
-			host := strings.TrimPrefix(at.relays[i%len(at.relays)].url, "http://")
+			host := strings.TrimPrefix(at.relays[i%len(at.relays)].URL, "http://")
 			conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
 			if err != nil {
 				return // that relay is down
@@ -252,45 +235,20 @@ func (at *attacker) closeAccounts(ctx context.Context) {
 	var seed [ed25519.SeedSize]byte
 	binary.BigEndian.PutUint64(seed[:], uint64(at.next)) //nolint:gosec // a number of hostile spends
 	owner := solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
-	quote := func(lamports uint64) (uint64, error) { return at.network.quote(ctx, at.load.Market.Mint, lamports) }
 	root, err := at.eyes.Root(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		return
 	}
-	q, err := at.load.DrawSwapTo(at.next, root, owner.PublicKey(), quote)
+	q, err := at.load.DrawSwap(ctx, at.next, root, owner.PublicKey())
 	if err != nil {
 		return
 	}
 	at.postRequest(ctx, &q)
 	at.until(ctx, at.o.Slot, func() {
-		if exists(ctx, at.eyes.Client, q.Swap.Terms.RecipientATA) {
-			at.closeAccount(ctx, q.Swap.Terms.RecipientATA, owner)
+		if account := q.Swap.Terms.RecipientATA; at.exists(ctx, account) {
+			key := stranger() // who takes the rent; it fails when there are tokens in it
+			closing := token.NewCloseAccountInstruction(account, key.PublicKey(), owner.PublicKey(), nil).Build()
+			_ = at.box.Send(ctx, closingUnits, false, []solana.PrivateKey{key, owner}, closing)
 		}
 	})
-}
-
-// closeAccount closes a token account of the owner's, and a stranger takes the
-// rent. That it fails, because there are tokens in it, is their affair.
-func (at *attacker) closeAccount(ctx context.Context, account solana.PublicKey, owner solana.PrivateKey) {
-	key := stranger()
-	me := key.PublicKey()
-	latest, err := at.eyes.Client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
-	if err != nil {
-		return
-	}
-	closing := token.NewCloseAccountInstruction(account, me, owner.PublicKey(), nil).Build()
-	tx, err := shieldpool.Versioned(me, shieldpool.Compute{Limit: closingUnits}, latest.Value.Blockhash, nil, closing)
-	if err != nil {
-		return
-	}
-	signer := func(who solana.PublicKey) *solana.PrivateKey {
-		if who == me {
-			return &key
-		}
-		return &owner
-	}
-	if _, err := tx.Sign(signer); err != nil {
-		return
-	}
-	_, _ = at.eyes.Client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
 }

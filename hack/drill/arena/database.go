@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/hack/postgres"
+	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/sandbox"
 )
 
 const (
@@ -20,43 +20,27 @@ const (
 	stopWithin = 30 * time.Second
 )
 
-// database is the relays' Postgres, which events stop, crash and start.
+// What the drill itself asks the relays' database; package witness has the rest.
+const (
+	cutConnectionsSQL = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`
+
+	countsSQL = `SELECT count(*), count(*) FILTER (WHERE state = 'completed'), count(*) FILTER (WHERE state = 'failed'),
+		(SELECT count(*) FROM swaps WHERE phase NOT IN ('executed', 'refunded') AND NOT ended),
+		(SELECT count(*) FROM swaps WHERE phase = 'executed'), (SELECT count(*) FROM swaps WHERE phase = 'refunded')
+		FROM submissions WHERE parent IS NULL`
+)
+
+// database is the relays' Postgres, which events stop, crash and start. It loses
+// nothing that it has committed: what a crash loses must be the relay's fault alone.
 type database struct {
-	server *postgres.Server
-	url    string
+	box *sandbox.Sandbox
 
 	// mu orders the server's methods, which may not run at once.
 	mu sync.Mutex
 	up bool
 	// back is when it last came back.
 	back time.Time
-}
-
-// startDatabase starts a server that loses nothing it has committed: the drill
-// crashes it, and what a crash loses must be the relay's fault alone.
-func startDatabase(ctx context.Context, folder string, log io.Writer) (*database, error) {
-	server, err := postgres.Start(ctx, postgres.Options{DataDir: folder, Log: log})
-	if err != nil {
-		return nil, err
-	}
-	d := &database{server: server, url: server.URL(databaseName), up: true}
-	if err := d.create(ctx); err != nil {
-		return nil, errors.Join(err, server.Stop(context.WithoutCancel(ctx)))
-	}
-	return d, nil
-}
-
-// create makes an empty database: an earlier drill that failed may have left one.
-func (d *database) create(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, d.server.URL("postgres"))
-	if err != nil {
-		return fmt.Errorf("make an empty database: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+databaseName); err != nil {
-		return fmt.Errorf("make an empty database: %w", err)
-	}
-	return d.server.CreateDatabase(ctx, databaseName)
 }
 
 // stop shuts the server down in order.
@@ -66,7 +50,7 @@ func (d *database) stop(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.up = false
-	return d.server.Stop(ctx)
+	return d.box.Postgres.Stop(ctx)
 }
 
 // crash ends the server at once, without a checkpoint: what it had committed is
@@ -75,7 +59,7 @@ func (d *database) crash(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.up = false
-	if pid := d.server.Pid(); pid > 0 {
+	if pid := d.box.Postgres.Pid(); pid > 0 {
 		// SIGQUIT is Postgres' immediate shutdown.
 		if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("crash Postgres: %w", err)
@@ -85,7 +69,7 @@ func (d *database) crash(ctx context.Context) error {
 	defer cancel()
 	// It is ending already; this waits for it. That it ended otherwise than
 	// asked is what was wanted.
-	_ = d.server.Stop(ctx)
+	_ = d.box.Postgres.Stop(ctx)
 	return nil
 }
 
@@ -98,7 +82,7 @@ func (d *database) start(ctx context.Context) error {
 	if d.up {
 		return nil
 	}
-	if err := d.server.Restart(ctx); err != nil {
+	if err := d.box.Postgres.Restart(ctx); err != nil {
 		return err
 	}
 	d.up, d.back = true, time.Now()
@@ -114,10 +98,27 @@ func (d *database) awaySince(then time.Time) bool {
 
 // with lends a connection of the drill's own.
 func (d *database) with(ctx context.Context, f func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, d.url)
-	if err != nil {
-		return fmt.Errorf("connect to the drill's database: %w", err)
+	return d.box.WithDatabase(ctx, databaseName, f)
+}
+
+// cutConnections ends every connection but its own. While the server is away,
+// or comes back, there is nothing to cut.
+func (d *database) cutConnections(ctx context.Context) (cut int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.up {
+		return 0, nil
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return f(conn)
+	err = d.with(ctx, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, cutConnectionsSQL).Scan(&cut)
+	})
+	return cut, err
+}
+
+// counts puts into a sample all submissions, the completed and the failed ones,
+// and where swaps are.
+func (d *database) counts(ctx context.Context, s *timeline.Sample) error {
+	return d.with(ctx, func(conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, countsSQL).Scan(&s.Accepted, &s.Completed, &s.Failed, &s.Between, &s.Executed, &s.Refunded)
+	})
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/drill/timeline"
+	"github.com/relaypool/relaypool/hack/load"
 )
 
 // director makes the schedule happen and remembers when each event really began
@@ -30,7 +33,7 @@ func (d *director) run(ctx context.Context, events []schedule.Event) error {
 	began := time.Now()
 	var running sync.WaitGroup
 	for i, e := range events {
-		wait(ctx, time.Until(began.Add(e.At)))
+		load.Sleep(ctx, time.Until(began.Add(e.At)))
 		if ctx.Err() != nil {
 			break
 		}
@@ -58,7 +61,7 @@ func (d *director) now() (active []string) {
 
 // happen does an event, waits its time and undoes it, whatever becomes of ctx.
 func (d *director) happen(ctx context.Context, number int, e schedule.Event) error {
-	lane, label := d.name(e)
+	lane, label := name(e)
 	began := time.Now()
 	d.mu.Lock()
 	d.active[number] = lane + " " + label
@@ -95,40 +98,20 @@ func (d *director) end() error {
 // liePrefix tells lies from faults in the lines of progress and in the picture.
 const liePrefix = "lies: "
 
-func (d *director) name(e schedule.Event) (lane, label string) {
-	switch e.Kind {
-	case schedule.KillRelay:
-		return fmt.Sprintf("relay %d", e.Target+1), "SIGKILL"
-	case schedule.StopRelay:
-		return fmt.Sprintf("relay %d", e.Target+1), "SIGTERM"
-	case schedule.StopPostgres:
-		return "Postgres", "stop"
-	case schedule.CrashPostgres:
-		return "Postgres", "crash"
-	case schedule.CutConnections:
-		return "Postgres", "cut"
-	case schedule.Fault:
-		return fmt.Sprintf("endpoint %d", e.Target+1), e.Fault
-	case schedule.Fork:
-		return "chain", fmt.Sprintf("fork −%d, %s", e.Amount, e.Fault)
-	case schedule.SkipSlots:
-		return "chain", fmt.Sprintf("skip %d", e.Amount)
-	case schedule.Fund:
-		return "payers", "funded"
-	case schedule.Burst:
-		return "load", fmt.Sprintf("×%d", e.Amount)
-	case schedule.MovePrice:
-		return "market", fmt.Sprintf("%d %%", e.Amount)
-	case schedule.RouterFault:
-		return "router", e.Fault
-	case schedule.Meddle:
-		return "strangers", e.Fault
-	case schedule.Lie:
-		return fmt.Sprintf("endpoint %d", e.Target+1), liePrefix + e.Fault
-	case schedule.Attack:
-		return "hostile clients", e.Fault
-	}
-	return "?", string(e.Kind)
+// names are the lane of each kind of event in the picture, and its label there.
+var names = map[schedule.Kind][2]string{
+	schedule.KillRelay: {"relay {n}", "SIGKILL"}, schedule.StopRelay: {"relay {n}", "SIGTERM"},
+	schedule.StopPostgres: {"Postgres", "stop"}, schedule.CrashPostgres: {"Postgres", "crash"}, schedule.CutConnections: {"Postgres", "cut"},
+	schedule.Fault: {"endpoint {n}", "{fault}"}, schedule.Lie: {"endpoint {n}", liePrefix + "{fault}"},
+	schedule.Fork: {"chain", "fork −{amount}, {fault}"}, schedule.SkipSlots: {"chain", "skip {amount}"},
+	schedule.Fund: {"payers", "funded"}, schedule.Burst: {"load", "×{amount}"},
+	schedule.MovePrice: {"market", "{amount} %"}, schedule.RouterFault: {"router", "{fault}"},
+	schedule.Meddle: {"strangers", "{fault}"}, schedule.Attack: {"hostile clients", "{fault}"},
+}
+
+func name(e schedule.Event) (lane, label string) {
+	fill := strings.NewReplacer("{n}", strconv.Itoa(e.Target+1), "{amount}", strconv.Itoa(e.Amount), "{fault}", e.Fault)
+	return fill.Replace(names[e.Kind][0]), fill.Replace(names[e.Kind][1])
 }
 
 func (d *director) do(ctx context.Context, e schedule.Event) error {
@@ -144,7 +127,7 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		return err
 	case schedule.Fault:
 		on := a.network.set(e.Target, e.Fault, true)
-		wait(ctx, e.For)
+		load.Sleep(ctx, e.For)
 		return errors.Join(on, a.network.set(e.Target, e.Fault, false))
 	case schedule.Fork:
 		undone, err := a.network.fork(e.Amount, e.Fault)
@@ -155,16 +138,16 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		}
 		return err
 	case schedule.SkipSlots:
-		a.network.chain.Skip(uint64(e.Amount)) //nolint:gosec // a few slots
+		a.box.Chain.Skip(uint64(e.Amount)) //nolint:gosec // a few slots
 	case schedule.Fund:
 		return a.fund(ctx)
 	case schedule.MovePrice:
 		moved := a.network.setPrice(e.Amount)
-		wait(ctx, e.For)
+		load.Sleep(ctx, e.For)
 		return errors.Join(moved, a.network.setPrice(100))
 	case schedule.RouterFault:
 		on := a.network.setRouter(e.Fault, true)
-		wait(ctx, e.For)
+		load.Sleep(ctx, e.For)
 		return errors.Join(on, a.network.setRouter(e.Fault, false))
 	case schedule.Meddle:
 		ctx, cancel := context.WithTimeout(ctx, e.For)
@@ -178,7 +161,7 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		a.attack(ctx, e.Fault)
 	case schedule.Burst:
 		a.load.SetRate(a.o.Rate * float64(e.Amount))
-		wait(ctx, e.For)
+		load.Sleep(ctx, e.For)
 		a.load.SetRate(a.o.Rate)
 	}
 	return nil
@@ -190,7 +173,7 @@ func (a *arena) lie(ctx context.Context, e schedule.Event) error {
 	if e.Stays {
 		return told
 	}
-	wait(ctx, e.For)
+	load.Sleep(ctx, e.For)
 	return errors.Join(told, a.network.lie(e.Target, ""))
 }
 
@@ -204,12 +187,12 @@ func (d *director) down(ctx context.Context, e schedule.Event) error {
 	} else {
 		r.stop()
 	}
-	wait(ctx, time.Until(until))
+	load.Sleep(ctx, time.Until(until))
 	r.want(true)
 	// The band ends when it serves again, which a database that is down may delay.
 	readyCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	_ = r.awaitReady(readyCtx, d.arena.http)
+	_ = r.awaitReady(readyCtx)
 	return err
 }
 
@@ -222,6 +205,6 @@ func (d *director) outage(ctx context.Context, e schedule.Event) error {
 	}
 	until := time.Now().Add(e.For)
 	err := stop(context.WithoutCancel(ctx))
-	wait(ctx, time.Until(until))
+	load.Sleep(ctx, time.Until(until))
 	return errors.Join(err, db.start(context.WithoutCancel(ctx)))
 }

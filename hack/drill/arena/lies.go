@@ -88,8 +88,8 @@ func (n *network) lie(endpoint int, name string) error {
 // lieCounts are the answers of the endpoints that were lies, by their field.
 func (n *network) lieCounts() map[string]uint64 {
 	out := make(map[string]uint64)
-	for _, name := range n.names {
-		for effect, count := range n.chain.Endpoint(name).Stats().Faults {
+	for _, e := range n.endpoints {
+		for effect, count := range n.chain.Endpoint(e.Name).Stats().Faults {
 			if slices.Contains([]string{"ahead", "heightAhead", "slotAsHeight", "outcome"}, effect) {
 				out[effect] += count
 			}

@@ -1,8 +1,6 @@
 package arena
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -50,19 +48,6 @@ func (n *network) applyPrice() error {
 	reserves := baseReserves()
 	reserves.Tokens = reserves.Tokens / 100 * uint64(n.price) //nolint:gosec // a percentage
 	return n.chain.SetReserves(reserves)
-}
-
-// quote is what the market gives now. It is how wallets ask: what a relay's
-// router says, which may be down or lie, is not what they go by.
-func (n *network) quote(_ context.Context, mint solana.PublicKey, lamports uint64) (uint64, error) {
-	state, err := n.chain.MarketState()
-	if err != nil {
-		return 0, err
-	}
-	if state.Mint != mint {
-		return 0, fmt.Errorf("the market sells another mint")
-	}
-	return state.Output(lamports), nil
 }
 
 // routerFaults are what the relays' router does, by name: what APIs have been

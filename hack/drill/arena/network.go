@@ -15,16 +15,14 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/hack/sandbox"
 )
 
 // network is the local chain behind RPC endpoints that misbehave on demand.
 type network struct {
 	chain *localnet.Chain
-	// honest is the URL of an endpoint without faults, for the drill's own eyes.
-	honest string
-	// names and urls are the faulty endpoints', router that of the relays' router.
-	names, urls []string
-	router      string
+	// endpoints are the faulty ones, which the relays have.
+	endpoints []sandbox.Endpoint
 	// victim is the fee payer that a hostile router is after.
 	victim solana.PublicKey
 
@@ -78,20 +76,13 @@ func faultNames() []string { return slices.Sorted(maps.Keys(faultRules())) }
 // newNetwork gives the chain its endpoints, each with an address of its own.
 func newNetwork(chain *localnet.Chain, endpoints int, victim solana.PublicKey, seed uint64) (*network, error) {
 	n := &network{chain: chain, victim: victim, routerActive: make(map[string]bool), rand: rand.New(rand.NewPCG(seed, 0x666f726b))} //nolint:gosec // a schedule that repeats needs no secure randomness
-	var err error
-	if n.honest, err = chain.Listen("127.0.0.1:0"); err != nil {
-		return nil, err
-	}
-	if n.router, err = chain.ListenRouter("127.0.0.1:0"); err != nil {
-		return nil, err
-	}
 	for i := range endpoints {
 		name := fmt.Sprintf("endpoint-%d", i+1)
 		url, err := chain.ListenEndpoint(name, "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		n.names, n.urls = append(n.names, name), append(n.urls, url)
+		n.endpoints = append(n.endpoints, sandbox.Endpoint{Name: name, URL: url})
 		n.active, n.lies = append(n.active, make(map[string]bool)), append(n.lies, "")
 	}
 	return n, nil
@@ -112,7 +103,7 @@ func (n *network) apply(endpoint int) error {
 			rules = append(rules, faultRules()[name]...)
 		}
 	}
-	return n.chain.SetFaults(map[string][]fault.Rule{n.names[endpoint]: rules})
+	return n.chain.SetFaults(map[string][]fault.Rule{n.endpoints[endpoint].Name: rules})
 }
 
 // clear turns every fault off. A lie stays.

@@ -2,13 +2,13 @@ package arena
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -35,18 +35,15 @@ type Exit struct {
 
 // relay is one relay process, started again whenever it ends.
 type relay struct {
-	index           int
-	program, log    string
-	url, operations string
-	arguments       []string
-	exits           func(Exit)
+	*sandbox.Relay
+	index int
+	exits func(Exit)
 
 	mu sync.Mutex
 	// wanted is false while an event keeps it down.
-	wanted  bool
-	process *process.Process
-	born    time.Time
-	asked   string
+	wanted, running bool
+	born            time.Time
+	asked           string
 	// changed wakes the keeper.
 	changed chan struct{}
 }
@@ -55,43 +52,29 @@ type relay struct {
 func (r *relay) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
-		wanted := r.wanted
-		r.mu.Unlock()
-		if !wanted {
+		if !r.wanted {
+			r.mu.Unlock()
 			select {
 			case <-ctx.Done():
 			case <-r.changed:
 			}
 			continue
 		}
-		r.live(ctx)
-	}
-}
-
-// live starts the process and waits for its end.
-func (r *relay) live(ctx context.Context) {
-	began := time.Now()
-	p, err := process.Start(fmt.Sprintf("relay %d", r.index+1), r.log, r.program, r.arguments...)
-	if err != nil {
-		r.exits(Exit{Relay: r.index, At: time.Now(), Fault: err.Error()})
-		wait(ctx, restartPause)
-		return
-	}
-	r.mu.Lock()
-	r.process, r.born, r.asked = p, began, ""
-	stale := !r.wanted // an event may have come between
-	r.mu.Unlock()
-	if stale {
-		_ = p.Kill()
-	}
-	<-p.Exited()
-	r.mu.Lock()
-	asked := r.asked
-	r.process = nil
-	r.mu.Unlock()
-	if asked == "" && !stale {
-		r.exits(Exit{Relay: r.index, At: time.Now(), Lived: time.Since(began), Fault: p.Ended().Error()})
-		wait(ctx, restartPause)
+		err := r.Start()
+		r.born, r.asked, r.running = time.Now(), "", err == nil
+		r.mu.Unlock()
+		if err == nil {
+			<-r.Exited()
+			err = r.Ended()
+		}
+		r.mu.Lock()
+		r.running = false
+		asked, lived := r.asked, time.Since(r.born)
+		r.mu.Unlock()
+		if asked == "" {
+			r.exits(Exit{Relay: r.index, At: time.Now(), Lived: lived, Fault: err.Error()})
+			load.Sleep(ctx, restartPause)
+		}
 	}
 }
 
@@ -108,7 +91,7 @@ func (r *relay) want(on bool) {
 
 // kill ends the process by SIGKILL and keeps it down.
 func (r *relay) kill() error {
-	p := r.take("SIGKILL")
+	p := r.ask("SIGKILL")
 	if p == nil {
 		return nil
 	}
@@ -117,7 +100,7 @@ func (r *relay) kill() error {
 
 // stop asks the process to end and keeps it down.
 func (r *relay) stop() {
-	p := r.take("SIGTERM")
+	p := r.ask("SIGTERM")
 	if p == nil {
 		return
 	}
@@ -130,54 +113,40 @@ func (r *relay) stop() {
 	if killed {
 		return // by another event, which came while it drained
 	}
+	if err == nil && !p.Succeeded() {
+		err = p.Ended()
+	}
 	exit := Exit{Relay: r.index, At: time.Now(), Asked: "SIGTERM", Took: time.Since(began), Lived: lived}
-	switch {
-	case err != nil:
+	if err != nil {
 		exit.Fault = err.Error()
-	case !p.Succeeded():
-		exit.Fault = p.Ended().Error()
 	}
 	r.exits(exit)
 }
 
-func (r *relay) take(signal string) *process.Process {
+// ask notes by which signal the process is to end, and gives it; nil for none.
+func (r *relay) ask(signal string) *process.Process {
 	r.want(false)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.process != nil {
-		r.asked = signal
+	if !r.running {
+		return nil
 	}
-	return r.process
-}
-
-// ready asks the relay's operations port.
-func (r *relay) ready(ctx context.Context, client *http.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.operations+contract.ReadinessPath, http.NoBody)
-	if err != nil {
-		return err
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("relay %d answers %d at %s", r.index+1, answer.StatusCode, contract.ReadinessPath)
-	}
-	return errors.Join(err, answer.Body.Close())
+	r.asked = signal
+	return r.Process
 }
 
 // awaitReady waits until the relay is ready, or ctx ends.
-func (r *relay) awaitReady(ctx context.Context, client *http.Client) error {
+func (r *relay) awaitReady(ctx context.Context) error {
 	for {
-		err := r.ready(ctx, client)
+		call, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := sandbox.Get(call, r.Operations+contract.ReadinessPath)
+		cancel()
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("wait until relay %d is ready: %w: %w; its log is %s", r.index+1, context.Cause(ctx), err, r.log)
+			return fmt.Errorf("wait until relay %d is ready: %w: %w; its log is %s", r.index+1, context.Cause(ctx), err, r.LogFile)
 		}
-		wait(ctx, readyPoll)
+		load.Sleep(ctx, readyPoll)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/hack/drill/witness"
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -47,7 +48,7 @@ type openSwap struct {
 func (a *arena) meddle(ctx context.Context, how string) {
 	sent := make(map[solana.PublicKey]bool)
 	for {
-		swaps, _ := a.database.openSwaps(ctx, a.pool) // without the database he knows of none
+		swaps, _ := a.openSwaps(ctx) // without the database he knows of none
 		slot, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentProcessed)
 		for _, s := range swaps {
 			switch {
@@ -60,7 +61,7 @@ func (a *arena) meddle(ctx context.Context, how string) {
 				a.act(ctx, how, s)
 			}
 		}
-		if wait(ctx, a.o.Slot); ctx.Err() != nil {
+		if load.Sleep(ctx, a.o.Slot); ctx.Err() != nil {
 			return
 		}
 	}
@@ -86,20 +87,11 @@ func (a *arena) act(ctx context.Context, how string, s openSwap) {
 		add(s.Prepare(me))
 		add(a.executeFor(ctx, s, me))
 	case refunds:
-		add(s.Close(me, s.wallet, exists(ctx, a.eyes.Client, s.WSOL)))
+		add(s.Close(me, s.wallet, a.exists(ctx, s.WSOL)))
 	}
-	latest, failure := a.eyes.Client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
-	if err != nil || failure != nil {
-		return
+	if err == nil {
+		_ = a.box.Send(ctx, strangerSwapUnits, true, []solana.PrivateKey{key}, instructions...)
 	}
-	tx, err := shieldpool.Versioned(me, shieldpool.Compute{Limit: strangerSwapUnits}, latest.Value.Blockhash, nil, instructions...)
-	if err != nil {
-		return
-	}
-	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &key }); err != nil {
-		return
-	}
-	_, _ = a.eyes.Client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true})
 }
 
 // executeFor makes the execution that gives the user the minimum, or more.
@@ -108,11 +100,15 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 	if err != nil {
 		return nil, err
 	}
-	lamports, err := swapHolds(ctx, a.eyes.Client, s.State)
+	state, err := a.eyes.Client.GetAccountInfoWithOpts(ctx, s.State, processed())
+	if err != nil {
+		return nil, fmt.Errorf("read a swap's state: %w", err)
+	}
+	parsed, err := shieldpool.ParseSwapState(state.Value.Data.GetBinary())
 	if err != nil {
 		return nil, err
 	}
-	trade := at.Swap(market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: lamports, MinOut: s.Terms.MinOutput})
+	trade := at.Swap(market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: parsed.Lamports, MinOut: s.Terms.MinOutput})
 	data, err := trade.Data()
 	if err != nil {
 		return nil, err
@@ -121,22 +117,14 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 }
 
 // exists reports whether there is an account.
-func exists(ctx context.Context, client *rpc.Client, key solana.PublicKey) bool {
-	answer, err := client.GetAccountInfoWithOpts(ctx, key, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
+func (a *arena) exists(ctx context.Context, key solana.PublicKey) bool {
+	answer, err := a.eyes.Client.GetAccountInfoWithOpts(ctx, key, processed())
 	return err == nil && answer.Value != nil
 }
 
-// swapHolds is what a swap's state says that is to be swapped.
-func swapHolds(ctx context.Context, client *rpc.Client, state solana.PublicKey) (uint64, error) {
-	answer, err := client.GetAccountInfoWithOpts(ctx, state, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed})
-	if err != nil {
-		return 0, fmt.Errorf("read a swap's state: %w", err)
-	}
-	parsed, err := shieldpool.ParseSwapState(answer.Value.Data.GetBinary())
-	if err != nil {
-		return 0, err
-	}
-	return parsed.Lamports, nil
+// processed reads an account as it is now.
+func processed() *rpc.GetAccountInfoOpts {
+	return &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentProcessed}
 }
 
 const openSwapsSQL = `SELECT r.public_inputs, r.recipient, r.swap_terms, w.timeout_slot
@@ -144,8 +132,8 @@ const openSwapsSQL = `SELECT r.public_inputs, r.recipient, r.swap_terms, w.timeo
 	WHERE NOT w.ended AND w.phase NOT IN ('executed', 'refunded') AND w.timeout_slot > 0 ORDER BY s.id`
 
 // openSwaps lists the swaps between their legs.
-func (d *database) openSwaps(ctx context.Context, pool *shieldpool.Pool) (out []openSwap, err error) {
-	err = d.with(ctx, func(conn *pgx.Conn) error {
+func (a *arena) openSwaps(ctx context.Context) (out []openSwap, err error) {
+	err = a.database.with(ctx, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, openSwapsSQL)
 		if err != nil {
 			return err
@@ -164,7 +152,7 @@ func (d *database) openSwaps(ctx context.Context, pool *shieldpool.Pool) (out []
 			if decoded == nil {
 				return s, fmt.Errorf("a swap's terms have %d bytes", len(terms))
 			}
-			s.Swap, err = pool.Swap(parsed.Nullifiers[0], *decoded)
+			s.Swap, err = a.box.Pool.Swap(parsed.Nullifiers[0], *decoded)
 			return s, err
 		})
 		return err

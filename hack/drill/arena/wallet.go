@@ -19,8 +19,8 @@ import (
 // returns when no fork can any more.
 func (a *arena) fund(ctx context.Context) error {
 	var funding sync.WaitGroup
-	errs := make([]error, len(a.payers))
-	for i, payer := range a.payers {
+	errs := make([]error, len(a.box.Payers))
+	for i, payer := range a.box.Payers {
 		funding.Go(func() { errs[i] = a.fundOne(ctx, payer.PublicKey()) })
 	}
 	funding.Wait()
@@ -57,7 +57,7 @@ func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (f
 		case status.ConfirmationStatus == rpc.ConfirmationStatusFinalized:
 			return true, nil
 		}
-		wait(ctx, a.o.Slot)
+		load.Sleep(ctx, a.o.Slot)
 	}
 	return false, nil
 }
@@ -91,19 +91,10 @@ func stranger() solana.PrivateKey {
 // fails is expected then, and no fault.
 func (a *arena) direct(ctx context.Context, q *load.Request) {
 	key := stranger()
-	latest, err := a.eyes.Client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
-	if err != nil {
-		return
-	}
-	call := &shieldpool.Call{
+	spend, err := a.box.Pool.Instruction(key.PublicKey(), &shieldpool.Call{
 		Proof: q.Proofs[0][:], Inputs: &q.Inputs, Notes: q.Notes, Destination: shieldpool.Destination{Recipient: q.Recipient},
+	})
+	if err == nil {
+		_ = a.box.Send(ctx, strayUnits, false, []solana.PrivateKey{key}, spend)
 	}
-	tx, err := a.pool.Transaction(key.PublicKey(), call, shieldpool.Compute{Limit: strayUnits}, latest.Value.Blockhash, nil)
-	if err != nil {
-		return
-	}
-	if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &key }); err != nil {
-		return
-	}
-	_, _ = a.eyes.Client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
 }

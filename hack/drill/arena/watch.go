@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/timeline"
 	"github.com/relaypool/relaypool/hack/drill/witness"
 	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -41,7 +41,7 @@ func (a *arena) watchRings(ctx context.Context) {
 		if at, err := a.eyes.Finality(ctx); err == nil {
 			a.finality = append(a.finality, *at)
 		}
-		wait(ctx, ringEvery)
+		load.Sleep(ctx, ringEvery)
 	}
 }
 
@@ -55,7 +55,7 @@ func (a *arena) watchProgress(ctx context.Context) {
 			next = next.Add(progressEvery)
 			a.tell(p)
 		}
-		wait(ctx, sampleEvery)
+		load.Sleep(ctx, sampleEvery)
 	}
 }
 
@@ -85,25 +85,12 @@ func (a *arena) tell(p load.Progress) {
 func (a *arena) metrics(ctx context.Context) map[string][]byte {
 	pages := make(map[string][]byte)
 	for _, r := range a.relays {
-		page, err := a.page(ctx, r.operations+contract.MetricsPath)
+		page, err := sandbox.Get(ctx, r.Operations+contract.MetricsPath)
 		if err == nil {
 			pages[fmt.Sprintf("metrics of relay %d", r.index+1)] = page
 		}
 	}
 	return pages
-}
-
-func (a *arena) page(ctx context.Context, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := a.http.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }() // read to its end
-	return io.ReadAll(answer.Body)
 }
 
 // search looks for the content of every request in logs and metrics.
@@ -125,12 +112,12 @@ func (a *arena) search(e *account.Evidence, pages map[string][]byte) error {
 			return err
 		}
 	}
-	for _, path := range a.logs() {
-		file, err := os.Open(filepath.Clean(path))
+	for _, r := range a.relays {
+		file, err := os.Open(filepath.Clean(r.LogFile))
 		if err != nil {
 			return fmt.Errorf("search logs: %w", err)
 		}
-		err = look(filepath.Base(path), file)
+		err = look(filepath.Base(r.LogFile), file)
 		if closed := file.Close(); err == nil {
 			err = closed
 		}
@@ -139,14 +126,4 @@ func (a *arena) search(e *account.Evidence, pages map[string][]byte) error {
 		}
 	}
 	return nil
-}
-
-// wait passes the time, or less when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -2,11 +2,11 @@
 // that carried them there: hexadecimal, base58, base64, or a slice of bytes
 // printed as numbers.
 //
-// Each encoded secret is cut into windows of a fixed length, one after the
-// other; every window is a key of a set, and a text is searched by rolling a
-// hash of that length over it. A text that holds a secret's encoding from its
-// start is found from 16 characters on, and any other part of it from 31, because
-// that many contain a whole window.
+// Each encoded secret is cut into windows of a fixed length, one after the other,
+// which are the keys of a set; a text is searched by looking up every part of it of
+// that length. A text that holds a secret's encoding from its start is found from 16
+// characters on, and any other part of it from 31, because that many contain a whole
+// window.
 package canary
 
 import (
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/mr-tron/base58"
@@ -24,28 +25,12 @@ import (
 // window is the number of characters that have to agree.
 const window = 16
 
-// Set is what is looked for. Fill it with Add, then search; it is safe for
-// concurrent searches.
-type Set struct {
-	// windows finds the name of what a window belongs to.
-	windows map[uint64]int
-	names   []string
-	numbers map[string]int
-	// power is base^(window−1), for taking the oldest character out of the hash.
-	power uint64
-}
-
-// base is a large odd number: the hash is a polynomial in it modulo 2^64.
-const base = 0x9e3779b97f4a7c15
+// Set is what is looked for: the windows, with the name of what each belongs to.
+// Fill it with Add, then search; it is safe for concurrent searches.
+type Set struct{ windows map[string]string }
 
 // New makes an empty set.
-func New() *Set {
-	s := &Set{windows: make(map[uint64]int), numbers: make(map[string]int), power: 1}
-	for range window - 1 {
-		s.power *= base
-	}
-	return s
-}
+func New() *Set { return &Set{windows: make(map[string]string)} }
 
 // Len is the number of windows.
 func (s *Set) Len() int { return len(s.windows) }
@@ -74,22 +59,9 @@ func (s *Set) Add(name string, secret []byte) {
 }
 
 func (s *Set) add(name, text string) {
-	number, known := s.numbers[name]
-	if !known {
-		number = len(s.names)
-		s.names = append(s.names, name)
-		s.numbers[name] = number
-	}
 	for at := 0; at+window <= len(text); at += window {
-		s.windows[hash(text[at:at+window])] = number
+		s.windows[text[at:at+window]] = name
 	}
-}
-
-func hash(text string) (h uint64) {
-	for i := range len(text) {
-		h = h*base + uint64(text[i])
-	}
-	return h
 }
 
 // Hit is a line that holds a window.
@@ -121,19 +93,10 @@ func (s *Set) Search(text io.Reader) (hits []Hit, read int64, err error) {
 
 // line names what a line holds.
 func (s *Set) line(line string) (names []string) {
-	if len(line) < window {
-		return nil
-	}
-	found := map[int]bool{}
-	h := hash(line[:window])
-	for at := window; ; at++ {
-		if number, hit := s.windows[h]; hit && !found[number] {
-			found[number] = true
-			names = append(names, s.names[number])
+	for at := 0; at+window <= len(line); at++ {
+		if name, hit := s.windows[line[at:at+window]]; hit && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-		if at == len(line) {
-			return names
-		}
-		h = (h-uint64(line[at-window])*s.power)*base + uint64(line[at])
 	}
+	return names
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,7 +96,7 @@ func (r *Report) figures(o *arena.Outcome) {
 	add("submissions", float64(len(o.Evidence.Submissions)), "")
 	add("completed", float64(completed), "")
 	add("failed", float64(failed), "")
-	for _, code := range sortedKeys(codes) {
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
 		add("failed with "+code, float64(codes[code]), "")
 	}
 	swaps.counts(add)
@@ -107,7 +108,7 @@ func (r *Report) figures(o *arena.Outcome) {
 	swaps.attempts(add)
 	add("transactions on the chain", float64(len(o.Evidence.Transactions)), "")
 	refusals := refusals(o.Evidence.Records)
-	for _, code := range sortedKeys(refusals) {
+	for _, code := range slices.Sorted(maps.Keys(refusals)) {
 		add("refused with "+code, float64(refusals[code]), "answers")
 	}
 	add("without an answer", float64(o.Clients.Silent), "requests")
@@ -119,7 +120,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		add("accepted to completed, longest", waits[len(waits)-1].Seconds(), "s")
 	}
 	swaps.times(add)
-	for _, fault := range sortedKeys(o.Router) {
+	for _, fault := range slices.Sorted(maps.Keys(o.Router)) {
 		add("router answers: "+fault, float64(o.Router[fault]), "")
 	}
 	hostility(o, add)
@@ -129,14 +130,14 @@ func (r *Report) figures(o *arena.Outcome) {
 
 // hostility adds what hostile endpoints answered, and hostile clients were answered.
 func hostility(o *arena.Outcome, add func(name string, value float64, unit string)) {
-	for _, lie := range sortedKeys(o.Lies) {
+	for _, lie := range slices.Sorted(maps.Keys(o.Lies)) {
 		add("endpoint answers: false "+lie, float64(o.Lies[lie]), "")
 	}
 	hostile := make(map[string]int)
 	for answer, count := range o.Evidence.Hostile {
 		hostile[fmt.Sprintf("hostile %s, answered %d %s", answer.Attack, answer.Status, answer.Code)] += count
 	}
-	for _, answer := range sortedKeys(hostile) {
+	for _, answer := range slices.Sorted(maps.Keys(hostile)) {
 		add(answer, float64(hostile[answer]), "")
 	}
 }
@@ -161,24 +162,12 @@ func undone(e *account.Evidence) (ours, again int) {
 // accepted, by code.
 func refusals(records []load.Record) map[string]int {
 	counts := make(map[string]int)
-	for i := range records {
-		for k := range records[i].Requests {
-			for _, a := range records[i].Requests[k].Answers {
-				if a.Call != load.CallStatus && a.Code != "" && a.RequestID == uuid.Nil {
-					counts[a.Code]++
-				}
-			}
+	account.Each(records, func(_ *load.Record, _ *load.Request, a *load.Answer) {
+		if a.Call != load.CallStatus && a.Code != "" && a.RequestID == uuid.Nil {
+			counts[a.Code]++
 		}
-	}
+	})
 	return counts
-}
-
-func sortedKeys[V any](m map[string]V) (keys []string) {
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (r *Report) figure(name string) float64 {

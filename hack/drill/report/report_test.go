@@ -40,7 +40,7 @@ func outcome() *arena.Outcome {
 				{ID: uuid.UUID{3}, Kind: "swap", State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 				{ID: uuid.UUID{4}, Kind: "swap", Swap: &shieldpool.SwapTerms{MinOutput: 7}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 			},
-			Settlements: []account.Settlement{
+			Executions: []account.Execution{
 				{Swap: uuid.UUID{3}, State: "completed", Phase: "executed", CompletedAt: start.Add(5 * time.Second)},
 				{Swap: uuid.UUID{4}, State: "completed", Phase: "refunded", Signature: solana.Signature{4}, Timeout: 300, CompletedAt: start.Add(90 * time.Second)},
 			},

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/drill/account"
 	"github.com/relaypool/relaypool/hack/drill/arena"
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -42,10 +44,10 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 			f.signed[purpose]++
 		}
 	}
-	ends := make(map[uuid.UUID]*account.Settlement, len(e.Settlements))
+	ends := make(map[uuid.UUID]*account.Execution, len(e.Executions))
 	slots, ours := make(map[string]uint64, len(e.Transactions)), make(map[string]bool, len(e.Attempts))
-	for i := range e.Settlements {
-		ends[e.Settlements[i].Swap] = &e.Settlements[i]
+	for i := range e.Executions {
+		ends[e.Executions[i].Swap] = &e.Executions[i]
 	}
 	for i := range e.Transactions {
 		slots[e.Transactions[i].Signature.String()] = e.Transactions[i].Slot
@@ -85,15 +87,11 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 // lastWaits is what each swap waited for when a client looked last.
 func lastWaits(e *account.Evidence) map[uuid.UUID]string {
 	out, at := make(map[uuid.UUID]string), make(map[uuid.UUID]time.Time)
-	for i := range e.Records {
-		for _, q := range e.Records[i].Requests {
-			for k := range q.Answers {
-				if a := &q.Answers[k]; a.Waits != "" && a.At.After(at[a.RequestID]) {
-					out[a.RequestID], at[a.RequestID] = a.Waits, a.At
-				}
-			}
+	account.Each(e.Records, func(_ *load.Record, _ *load.Request, a *load.Answer) {
+		if a.Waits != "" && a.At.After(at[a.RequestID]) {
+			out[a.RequestID], at[a.RequestID] = a.Waits, a.At
 		}
-	}
+	})
 	return out
 }
 
@@ -104,20 +102,20 @@ func (f *swapFigures) counts(add adder) {
 	add("swaps refunded", float64(len(f.refunded)), "")
 	add("swaps that strangers ended", float64(f.strangers), "")
 	add("of those refunded in reach of the usual price", float64(f.reachable), "")
-	for _, reason := range sortedKeys(f.waited) {
+	for _, reason := range slices.Sorted(maps.Keys(f.waited)) {
 		add("these waited at last for "+cmp.Or(reason, "nothing told"), float64(f.waited[reason]), "")
 	}
 }
 
 func (f *swapFigures) attempts(add adder) {
-	for _, purpose := range sortedKeys(f.signed) {
+	for _, purpose := range slices.Sorted(maps.Keys(f.signed)) {
 		add("of these to "+purpose, float64(f.signed[purpose]), "")
 	}
 }
 
 func (f *swapFigures) times(add adder) {
 	took := map[string][]time.Duration{"accepted to tokens": f.executed, "accepted to refund": f.refunded}
-	for _, name := range sortedKeys(took) {
+	for _, name := range slices.Sorted(maps.Keys(took)) {
 		if waits := took[name]; len(waits) > 0 {
 			add(name+", median", waits[len(waits)/2].Seconds(), "s")
 			add(name+", longest", waits[len(waits)-1].Seconds(), "s")

@@ -245,32 +245,21 @@ func (m *maker) marketDeck() (deck []Event) {
 	return deck
 }
 
+// lengths are the least and the most that an event of a kind lasts, in seconds, in a
+// long drill. The others have no duration.
+var lengths = map[Kind][2]float64{
+	KillRelay: {1, 8}, StopRelay: {1, 8}, StopPostgres: {1, 6}, CrashPostgres: {1, 6}, Fault: {4, 16}, Burst: {4, 10},
+	MovePrice: {2, 12}, RouterFault: {3, 8}, Meddle: {4, 8}, Attack: {4, 8}, Lie: {5, 20},
+}
+
 // length draws how long an event lasts.
 func (m *maker) length(kind Kind) time.Duration {
-	between := func(least, most float64) time.Duration {
-		scale := max(leastScale, min(1, float64(m.Duration)/float64(longDrill)))
-		return time.Duration((least + m.rand.Float64()*(most-least)) * scale * float64(time.Second))
+	between, lasts := lengths[kind]
+	if !lasts {
+		return 0
 	}
-	switch kind {
-	case KillRelay, StopRelay:
-		return between(1, 8)
-	case StopPostgres, CrashPostgres:
-		return between(1, 6)
-	case Fault:
-		return between(4, 16)
-	case Burst:
-		return between(4, 10)
-	case MovePrice:
-		return between(2, 12)
-	case RouterFault:
-		return between(3, 8)
-	case Meddle, Attack:
-		return between(4, 8)
-	case Lie:
-		return between(5, 20)
-	case CutConnections, Fork, SkipSlots, Fund:
-	}
-	return 0
+	scale := max(leastScale, min(1, float64(m.Duration)/float64(longDrill)))
+	return time.Duration((between[0] + m.rand.Float64()*(between[1]-between[0])) * scale * float64(time.Second))
 }
 
 // leastPrice and mostPrice bound where a price moves, in percent: both are far

@@ -28,8 +28,8 @@ const (
 
 	swapsSQL = `SELECT id FROM submissions WHERE kind = 'swap' ORDER BY id`
 
-	settlementsSQL = `SELECT s.id, parent, state, coalesce(error_code, ''), finalized, signature, phase, timeout_slot, ended, s.created_at, completed_at
-		FROM submissions s LEFT JOIN swaps w ON w.id = s.id WHERE kind = 'settlement'`
+	executionsSQL = `SELECT s.id, parent, state, coalesce(error_code, ''), finalized, signature, phase, timeout_slot, ended, s.created_at, completed_at
+		FROM submissions s LEFT JOIN swaps w ON w.id = s.id WHERE kind = 'swap_execution'`
 
 	attemptsSQL = `SELECT signature, submission_id, fee_payer, purpose, blockhash, created_at FROM attempts`
 
@@ -70,109 +70,74 @@ func LedgerOpening(ctx context.Context, conn *pgx.Conn, payer solana.PublicKey) 
 
 // Rows reads every row that the accountant holds against the chain.
 func Rows(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
-	rows, err := conn.Query(ctx, submissionsSQL)
+	var moves []account.Attempt
+	err := errors.Join(
+		collect(ctx, conn, &e.Submissions, submissionsSQL, scanSubmission),
+		collect(ctx, conn, &e.Executions, executionsSQL, scanExecution),
+		collect(ctx, conn, &e.Attempts, attemptsSQL, scanAttempt),
+		collect(ctx, conn, &e.Pins, pinsSQL, pgx.RowTo[string]),
+		collect(ctx, conn, &moves, movesSQL, scanMove),
+		collect(ctx, conn, &e.Entries, ledgerSQL, scanEntry),
+	)
+	e.Attempts = append(e.Attempts, moves...)
+	return err
+}
+
+func collect[T any](ctx context.Context, conn *pgx.Conn, into *[]T, sql string, scan pgx.RowToFunc[T]) error {
+	rows, err := conn.Query(ctx, sql)
+	if err == nil {
+		*into, err = pgx.CollectRows(rows, scan)
+	}
 	if err != nil {
-		return fmt.Errorf("read submissions: %w", err)
-	}
-	if e.Submissions, err = pgx.CollectRows(rows, scanSubmission); err != nil {
-		return fmt.Errorf("read submissions: %w", err)
-	}
-	if rows, err = conn.Query(ctx, settlementsSQL); err != nil {
-		return fmt.Errorf("read settlements: %w", err)
-	}
-	if e.Settlements, err = pgx.CollectRows(rows, scanSettlement); err != nil {
-		return fmt.Errorf("read settlements: %w", err)
-	}
-	if rows, err = conn.Query(ctx, attemptsSQL); err != nil {
-		return fmt.Errorf("read attempts: %w", err)
-	}
-	e.Attempts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (account.Attempt, error) {
-		var signature, payer, blockhash []byte
-		var a account.Attempt
-		err := row.Scan(&signature, &a.Submission, &payer, &a.Purpose, &blockhash, &a.CreatedAt)
-		a.Signature, a.Payer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
-		return a, err
-	})
-	if err != nil {
-		return fmt.Errorf("read attempts: %w", err)
-	}
-	if rows, err = conn.Query(ctx, pinsSQL); err != nil {
-		return fmt.Errorf("read the proofs' sign: %w", err)
-	}
-	if e.Pins, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		return fmt.Errorf("read the proofs' sign: %w", err)
-	}
-	if err := moves(ctx, conn, e); err != nil {
-		return fmt.Errorf("read sweeps: %w", err)
-	}
-	if rows, err = conn.Query(ctx, ledgerSQL); err != nil {
-		return fmt.Errorf("read the ledger: %w", err)
-	}
-	e.Entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (account.Entry, error) {
-		var signature, payer []byte
-		var entry account.Entry
-		err := row.Scan(&signature, &payer, &entry.Kind, &entry.Fee, &entry.Priority, &entry.Rent, &entry.Other, &entry.Received, &entry.Moved)
-		entry.Signature, entry.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
-		return entry, err
-	})
-	if err != nil {
-		return fmt.Errorf("read the ledger: %w", err)
+		return fmt.Errorf("read rows with %.60q: %w", sql, err)
 	}
 	return nil
 }
 
-// moves adds what relay sweep signed to the attempts.
-func moves(ctx context.Context, conn *pgx.Conn, e *account.Evidence) error {
-	rows, err := conn.Query(ctx, movesSQL)
-	if err != nil {
-		return err
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (account.Attempt, error) {
-		var signature, payer []byte
-		var recipients [][]byte
-		var lamports []int64
-		if err := row.Scan(&signature, &payer, &recipients, &lamports); err != nil {
-			return account.Attempt{}, err
-		}
-		a := account.Attempt{
-			Signature: solana.SignatureFromBytes(signature), Payer: solana.PublicKeyFromBytes(payer),
-			Purpose: account.PurposeMove, Moves: make(map[solana.PublicKey]uint64),
-		}
-		for i, recipient := range recipients {
-			a.Moves[solana.PublicKeyFromBytes(recipient)] += uint64(lamports[i]) //nolint:gosec // the schema has them above zero
-		}
-		return a, nil
-	})
-	e.Attempts = append(e.Attempts, found...)
-	return err
+func scanAttempt(row pgx.CollectableRow) (a account.Attempt, err error) {
+	var signature, payer, blockhash []byte
+	err = row.Scan(&signature, &a.Submission, &payer, &a.Purpose, &blockhash, &a.CreatedAt)
+	a.Signature, a.Payer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
+	return a, err
 }
 
-func scanSubmission(row pgx.CollectableRow) (account.Submission, error) {
-	var (
-		s                                   account.Submission
-		id                                  uuid.UUID
-		signature, inputs, recipient, terms []byte
-		completed                           *time.Time
-	)
-	if err := row.Scan(&id, &s.Kind, &s.State, &s.Code, &s.Finalized, &s.RolledBack, &signature, &inputs, &recipient, &terms, &s.CreatedAt, &completed); err != nil {
+func scanEntry(row pgx.CollectableRow) (e account.Entry, err error) {
+	var signature, payer []byte
+	err = row.Scan(&signature, &payer, &e.Kind, &e.Fee, &e.Priority, &e.Rent, &e.Other, &e.Received, &e.Moved)
+	e.Signature, e.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
+	return e, err
+}
+
+// scanMove reads what relay sweep signed.
+func scanMove(row pgx.CollectableRow) (a account.Attempt, err error) {
+	var signature, payer []byte
+	var recipients [][]byte
+	var lamports []int64
+	err = row.Scan(&signature, &payer, &recipients, &lamports)
+	a.Signature, a.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
+	a.Purpose, a.Moves = account.PurposeMove, make(map[solana.PublicKey]uint64)
+	for i, recipient := range recipients {
+		a.Moves[solana.PublicKeyFromBytes(recipient)] += uint64(lamports[i]) //nolint:gosec // the schema has them above zero
+	}
+	return a, err
+}
+
+func scanSubmission(row pgx.CollectableRow) (s account.Submission, err error) {
+	var signature, inputs, recipient, terms []byte
+	var completed *time.Time
+	if err := row.Scan(&s.ID, &s.Kind, &s.State, &s.Code, &s.Finalized, &s.RolledBack, &signature, &inputs, &recipient, &terms, &s.CreatedAt, &completed); err != nil {
 		return s, err
 	}
-	s.ID = id
-	if signature != nil {
-		s.Signature = solana.SignatureFromBytes(signature)
-	}
-	if recipient != nil {
-		s.Recipient = solana.PublicKeyFromBytes(recipient)
-	}
+	copy(s.Signature[:], signature) // of what has none it stays zero
+	copy(s.Recipient[:], recipient)
 	if completed != nil {
 		s.CompletedAt = *completed
 	}
 	parsed, err := shieldpool.ParsePublicInputs(inputs)
 	if err != nil {
-		return s, fmt.Errorf("parse the public inputs of request %s: %w", id, err)
+		return s, fmt.Errorf("parse the public inputs of request %s: %w", s.ID, err)
 	}
-	s.Inputs = *parsed
-	s.Swap = SwapTerms(terms)
+	s.Inputs, s.Swap = *parsed, SwapTerms(terms)
 	return s, nil
 }
 
@@ -187,22 +152,17 @@ func SwapTerms(b []byte) *shieldpool.SwapTerms {
 	}
 }
 
-func scanSettlement(row pgx.CollectableRow) (account.Settlement, error) {
-	var (
-		s         account.Settlement
-		signature []byte
-		phase     *string
-		timeout   *uint64
-		ended     *bool
-		completed *time.Time
-	)
+func scanExecution(row pgx.CollectableRow) (s account.Execution, err error) {
+	var signature []byte
+	var phase *string
+	var timeout *uint64
+	var ended *bool
+	var completed *time.Time
 	if err := row.Scan(&s.ID, &s.Swap, &s.State, &s.Code, &s.Finalized, &signature, &phase, &timeout, &ended, &s.CreatedAt, &completed); err != nil {
 		return s, err
 	}
-	if signature != nil {
-		s.Signature = solana.SignatureFromBytes(signature)
-	}
-	if phase != nil { // the row of every settlement has one beside it, but a drill believes nothing
+	copy(s.Signature[:], signature)
+	if phase != nil { // the row of every execution has one beside it, but a drill believes nothing
 		s.Phase, s.Timeout, s.Ended = *phase, *timeout, *ended
 	}
 	if completed != nil {

@@ -84,14 +84,14 @@ func (o *Options) validate() error {
 type Bank struct {
 	opts     Options
 	programs map[solana.PublicKey]*loadedProgram
-	slots    slotFeed
 
 	// leading is held by whoever extends the chain or undoes blocks, from the
 	// look at the state until the result is in. It comes before mu.
 	leading sync.Mutex
-	// used and waiting are the leader's, under leading.
+	// used, waiting and onSlot are the leader's, under leading.
 	used    blockUse
 	waiting waitingList
+	onSlot  map[*byte]func()
 
 	mu       sync.RWMutex
 	accounts accountStore
@@ -118,6 +118,7 @@ func New(opts Options) (*Bank, error) {
 	b := &Bank{
 		opts:        opts,
 		used:        newBlockUse(),
+		onSlot:      make(map[*byte]func()),
 		programs:    make(map[solana.PublicKey]*loadedProgram, len(opts.Programs)),
 		accounts:    make(accountStore),
 		hashes:      make(map[solana.Hash]*Block),
@@ -160,9 +161,8 @@ func (b *Bank) next(slots uint64) {
 	defer b.leading.Unlock()
 	b.mu.Lock()
 	b.advance(slots)
-	change := b.slotChange()
 	b.mu.Unlock()
-	b.slots.publish(change)
+	b.slotChanged()
 	b.used = newBlockUse()
 	b.landWaiting()
 }
@@ -266,7 +266,7 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 		return false, nil
 	}
 	// Until it has run it counts as much as it may use.
-	most := tx.cost(job.budget.Units, job.budget.loadedData)
+	most := tx.cost(job.budget.Units, maxLoadedData)
 	if full := b.used.refuses(b.opts.Limits, tx.Message, most); full != nil {
 		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: most}, b.opts.Limits.Waiting) {
 			return false, nil

@@ -137,11 +137,9 @@ func TestSimulationSeesTheBlockhashesOfItsLevel(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			l.Simulate(tx, test.level, test.replace, func(s *bank.Simulation) {
-				if got := wire(t, s.Meta.Err); got != test.want {
-					t.Errorf("got %s, want %s", got, test.want)
-				}
-			})
+			if got := wire(t, l.Simulate(tx, test.level, test.replace).Meta.Err); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
 		})
 	}
 	if got := l.balance(bank.Processed, address("to")); got != 0 {
@@ -179,7 +177,7 @@ func TestOneOfManyConcurrentSendersLands(t *testing.T) {
 		wg.Go(func() {
 			ok, _ := l.Submit(tx)
 			l.Advance(1)
-			l.Simulate(tx, bank.Processed, true, func(*bank.Simulation) {})
+			l.Simulate(tx, bank.Processed, true)
 			l.Read(bank.Confirmed, func(v bank.View) { v.ByAddress(bank.AddressQuery{Address: address("to"), Limit: 5}) })
 			mu.Lock()
 			defer mu.Unlock()

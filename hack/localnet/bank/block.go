@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 )
 
 // Block is what one slot holds. It is immutable once closed; of the open block
@@ -46,31 +47,14 @@ type Meta struct {
 	PreBalances  []uint64
 	PostBalances []uint64
 	// PreTokens and PostTokens are those of the accounts that hold tokens.
-	PreTokens  []TokenBalance
-	PostTokens []TokenBalance
-	Inner      []InnerInstruction
+	PreTokens  []rpc.TokenBalance
+	PostTokens []rpc.TokenBalance
+	Inner      []rpc.InnerInstruction
 	Logs       []string
-	// ReturnData is what the last instruction has left; nil when it left none.
-	ReturnData *ReturnData
 	// Units is the compute consumed.
 	Units uint64
 	// Price is the priority fee in micro-lamports a unit.
 	Price uint64
-}
-
-// InnerInstruction holds what the instruction at Index invoked, in order.
-type InnerInstruction struct {
-	Index        int
-	Instructions []CompiledInstruction
-}
-
-// CompiledInstruction is an invoked instruction with the transaction's account
-// indices.
-type CompiledInstruction struct {
-	ProgramIDIndex uint16
-	Accounts       []uint16
-	Data           []byte
-	StackHeight    int
 }
 
 // chain holds the blocks in order of height, without gaps: the last one is

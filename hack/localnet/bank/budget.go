@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
+	computebudget "github.com/gagliardetto/solana-go/programs/compute-budget"
 )
 
 // Limits and fees of mainnet.
@@ -19,18 +20,9 @@ const (
 	// MaxUnits is the largest compute limit of a transaction.
 	MaxUnits = 1_400_000
 
-	maxLoadedData       = 64 << 20
-	minHeapFrame        = 32 << 10
-	maxHeapFrame        = 256 << 10
-	heapFrameStep       = 1 << 10
-	microLamports       = 1_000_000
-	heapFrameTag        = 1
-	unitLimitTag        = 2
-	unitPriceTag        = 3
-	loadedDataTag       = 4
-	instructionTags     = 5
-	computeBudgetLength = 5
-	unitPriceLength     = 9
+	// maxLoadedData is the most account data that a transaction may load, in bytes.
+	maxLoadedData = 64 << 20
+	microLamports = 1_000_000
 )
 
 // Budget is what the compute-budget instructions of a transaction ask for.
@@ -39,68 +31,39 @@ type Budget struct {
 	Units uint64
 	// Price is in micro-lamports a unit.
 	Price uint64
-
-	loadedData uint64
 }
 
-// Budget reads the compute-budget instructions. A malformed or repeated one
-// makes the transaction unprocessable: no fee is charged for it.
-func (m *Message) Budget() (Budget, *TransactionError) {
-	b := Budget{loadedData: maxLoadedData}
-	var seen [instructionTags]bool
+// Budget reads the compute-budget instructions: the limit of units and their
+// price, which are all that this chain knows. A malformed or repeated one makes
+// the transaction unprocessable: no fee is charged for it. Bytes after its value
+// are allowed, as Agave allows them.
+func (m *Message) Budget() (b Budget, _ *TransactionError) {
+	seen := make(map[byte]bool)
 	var others uint64
 	for i, ix := range m.Instructions {
 		if m.Keys[ix.ProgramIDIndex] != solana.ComputeBudget {
 			others++
 			continue
 		}
-		tag, value, ok := budgetInstruction(ix.Data)
-		if !ok {
+		const limit, price = computebudget.Instruction_SetComputeUnitLimit, computebudget.Instruction_SetComputeUnitPrice
+		switch {
+		case len(ix.Data) >= 5 && ix.Data[0] == limit:
+			b.Units = uint64(binary.LittleEndian.Uint32(ix.Data[1:]))
+		case len(ix.Data) >= 9 && ix.Data[0] == price:
+			b.Price = binary.LittleEndian.Uint64(ix.Data[1:])
+		default:
 			return b, failed(i, ErrInvalidInstructionData)
 		}
-		if seen[tag] {
+		if seen[ix.Data[0]] {
 			return b, &TransactionError{Kind: DuplicateInstruction, Index: i}
 		}
-		seen[tag] = true
-		switch tag {
-		case unitLimitTag:
-			b.Units = value
-		case unitPriceTag:
-			b.Price = value
-		case loadedDataTag:
-			if value == 0 {
-				return b, refused(InvalidLoadedAccountsDataSizeLimit)
-			}
-			b.loadedData = min(value, maxLoadedData)
-		}
+		seen[ix.Data[0]] = true
 	}
-	if !seen[unitLimitTag] {
+	if !seen[computebudget.Instruction_SetComputeUnitLimit] {
 		b.Units = others * DefaultUnitsPerInstruction
 	}
 	b.Units = min(b.Units, MaxUnits)
 	return b, nil
-}
-
-// budgetInstruction decodes one compute-budget instruction. Bytes after its
-// value are allowed, as Agave allows them.
-func budgetInstruction(data []byte) (tag byte, value uint64, ok bool) {
-	if len(data) < computeBudgetLength {
-		return 0, 0, false
-	}
-	value = uint64(binary.LittleEndian.Uint32(data[1:]))
-	switch data[0] {
-	case unitLimitTag, loadedDataTag:
-		return data[0], value, true
-	case unitPriceTag:
-		if len(data) < unitPriceLength {
-			return 0, 0, false
-		}
-		return data[0], binary.LittleEndian.Uint64(data[1:]), true
-	case heapFrameTag:
-		return data[0], value, value >= minHeapFrame && value <= maxHeapFrame && value%heapFrameStep == 0
-	default:
-		return 0, 0, false
-	}
 }
 
 // Fee gives the lamports that a transaction with this budget pays for

@@ -63,16 +63,13 @@ func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, er
 	}
 	undone := slices.Clone(b.chain[len(b.chain)-int(n):]) //nolint:gosec // n is at most the chain's length
 	b.undo(undone)
-	changes := make([]SlotChange, 0, n)
 	b.reopen(open.Slot+1, undone[0])
-	changes = append(changes, b.slotChange())
 	for range n - 1 {
 		b.advance(1)
-		changes = append(changes, b.slotChange())
 	}
 	b.mu.Unlock()
 
-	b.slots.publish(changes...)
+	b.slotChanged()
 	b.used = newBlockUse()
 	out := b.landAgain(undone, again)
 	b.landWaiting()

@@ -250,7 +250,7 @@ func TestForksBesideEverythingElse(t *testing.T) {
 		}
 		wg.Go(func() {
 			for i, tx := range txs {
-				l.Simulate(tx, bank.Processed, false, func(s *bank.Simulation) { s.Account(address("faucet")) })
+				l.Simulate(tx, bank.Processed, false)
 				_, _ = l.Submit(tx) // undone ones land again beside it
 				l.Behind(3).Read(bank.Confirmed, func(v bank.View) {
 					v.ByAddress(bank.AddressQuery{Address: address("to"), Limit: 5})

@@ -1,11 +1,11 @@
 package bank
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 )
 
 const (
@@ -65,24 +65,15 @@ func (w *workAccount) settle() {
 // execution is the state that the instructions of one transaction share.
 type execution struct {
 	slot      uint64
-	recent    []uint64
 	programs  map[solana.PublicKey]*loadedProgram
 	accounts  []workAccount
 	unitsLeft uint64
 	logs      []string
-	inner     []InnerInstruction
+	inner     []rpc.InnerInstruction
 	// stack are the programs that are running, height of them, the innermost
 	// last.
-	stack      [maxStackHeight]solana.PublicKey
-	height     int
-	returnData ReturnData
-}
-
-// ReturnData is what a program leaves for whoever called it.
-type ReturnData struct {
-	Program solana.PublicKey
-	// Data is nil when there is none.
-	Data []byte
+	stack  [maxStackHeight]solana.PublicKey
+	height int
 }
 
 func (x *execution) log(format string, args ...any) {
@@ -127,6 +118,18 @@ func (v *Invocation) Account(i int) (*AccountRef, error) {
 	return &AccountRef{invocation: v, rights: v.accounts[i], work: &v.x.accounts[v.accounts[i].index]}, nil
 }
 
+// Take gives the instruction's first n accounts.
+func (v *Invocation) Take(n int) ([]*AccountRef, error) {
+	out := make([]*AccountRef, n)
+	for i := range out {
+		var err error
+		if out[i], err = v.Account(i); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // Consume meters units of compute and gives ErrComputationalBudgetExceeded
 // once the transaction's limit is passed. That is what Agave reports when a
 // syscall passes the limit; when a program's own instructions do, it reports
@@ -144,17 +147,6 @@ func (v *Invocation) Consume(units uint64) error {
 // Log writes a line of the program, as it stands or formatted with args, which on-chain programs prefix themselves
 // with "Program log: ".
 func (v *Invocation) Log(format string, args ...any) { v.x.log(format, args...) }
-
-// SetReturnData leaves data, 1024 bytes at most on a real chain, for the
-// caller or, from the last instruction, for the transaction's meta data. It
-// belongs to the chain afterwards.
-func (v *Invocation) SetReturnData(data []byte) {
-	v.x.returnData = ReturnData{Program: v.ProgramID, Data: data}
-}
-
-// ReturnData is what the last program that this one invoked has left; every
-// instruction begins without.
-func (v *Invocation) ReturnData() ReturnData { return v.x.returnData }
 
 // Invoke runs an instruction of another program with the accounts of this
 // one. Each entry of seeds, bump included, makes the program address that it
@@ -265,9 +257,9 @@ func (x *execution) record(program int, accounts []instructionAccount, data []by
 		indices[i] = uint16(a.index) //nolint:gosec // an account index is one byte on the wire
 	}
 	last := &x.inner[len(x.inner)-1]
-	last.Instructions = append(last.Instructions, CompiledInstruction{
-		ProgramIDIndex: uint16(program), //nolint:gosec // as above
-		Accounts:       indices, Data: data, StackHeight: height,
+	last.Instructions = append(last.Instructions, rpc.CompiledInstruction{
+		ProgramIDIndex: uint16(program),                                  //nolint:gosec // as above
+		Accounts:       indices, Data: data, StackHeight: uint16(height), //nolint:gosec // at most maxStackHeight
 	})
 }
 
@@ -282,7 +274,6 @@ func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data
 	x.log(program.invoke[height-1])
 	x.stack[height-1], x.height = id, height
 	defer func() { x.height = height - 1 }()
-	x.returnData = ReturnData{}
 	before, sum := x.unitsLeft, x.sum(accounts)
 	err := program.Process(&Invocation{ProgramID: id, Data: data, x: x, accounts: accounts, height: height})
 	if err == nil && x.sum(accounts) != sum {
@@ -290,9 +281,6 @@ func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data
 	}
 	if !program.Builtin {
 		x.log("Program %s consumed %d of %d compute units", program.name, before-x.unitsLeft, before)
-		if len(x.returnData.Data) > 0 && x.returnData.Program == id {
-			x.log("Program return: %s %s", program.name, base64.StdEncoding.EncodeToString(x.returnData.Data))
-		}
 	}
 	if err != nil {
 		x.log("Program %s failed: %v", program.name, err)
@@ -316,4 +304,11 @@ func (x *execution) sum(accounts []instructionAccount) uint64 {
 		}
 	}
 	return total
+}
+
+// Refuse logs why and passes the error on. The reason names a rule, never a
+// value.
+func (v *Invocation) Refuse(err error, reason string) error {
+	v.Log("Program log: " + reason)
+	return err
 }

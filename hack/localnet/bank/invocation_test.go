@@ -6,6 +6,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/gagliardetto/solana-go/rpc"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
@@ -275,7 +276,7 @@ func TestInnerInstructionsAreRecorded(t *testing.T) {
 		t.Fatalf("the transaction does not name %s", k)
 		return 0
 	}
-	want := []bank.InnerInstruction{{Index: 1, Instructions: []bank.CompiledInstruction{{
+	want := []rpc.InnerInstruction{{Index: 1, Instructions: []rpc.CompiledInstruction{{
 		ProgramIDIndex: number(solana.SystemProgramID), Accounts: []uint16{0, number(address("to"))},
 		Data: []byte{2, 0, 0, 0, 0x80, 0x84, 0x1e, 0, 0, 0, 0, 0}, StackHeight: 2,
 	}}}}
@@ -326,25 +327,4 @@ func TestAnAccountPassedTwiceHasTheRightsOfBoth(t *testing.T) {
 	l := newLedger(t, caller, callee)
 	l.mustLand(l.wallet, solana.NewInstruction(caller.ID, solana.AccountMetaSlice{
 		meta("wallet", true, true), meta("callee", false, false)}, nil))
-}
-
-func TestReturnDataIsTheLastProgramsOnly(t *testing.T) {
-	t.Parallel()
-	leave := mischief(func(v *bank.Invocation) error {
-		v.SetReturnData([]byte{1, 2, 3})
-		return nil
-	})
-	l := newLedger(t, leave)
-	last := l.meta(l.mustLand(l.wallet, solana.NewInstruction(leave.ID, nil, nil)).Signature())
-	want := &bank.ReturnData{Program: leave.ID, Data: []byte{1, 2, 3}}
-	if diff := cmp.Diff(want, last.ReturnData); diff != "" {
-		t.Errorf("return data (-want +got):\n%s", diff)
-	}
-	if logs := strings.Join(last.Logs, "\n"); !strings.Contains(logs, "Program return: "+leave.ID.String()+" AQID") {
-		t.Errorf("logs are\n%s\nwant the return data among them", logs)
-	}
-	covered := l.meta(l.mustLand(l.wallet, solana.NewInstruction(leave.ID, nil, nil), transferFrom("wallet", "to", 1_000_000)).Signature())
-	if covered.ReturnData != nil {
-		t.Errorf("return data is %v, want none: the last instruction left none", covered.ReturnData)
-	}
 }

@@ -56,10 +56,9 @@ func (h *hogging) call(payer string, units, limit, price uint64) *bank.Transacti
 	h.t.Helper()
 	h.calls++
 	k := units / 1000
-	// The loaded-data limit differs so that no two calls are the same.
+	// The data behind the units differs so that no two calls are the same.
 	return h.sign(h.hash, []solana.PrivateKey{key(payer)}, unitLimit(uint32(limit)), unitPrice(price),
-		solana.NewInstruction(solana.ComputeBudget, nil, []byte{4, byte(h.calls), byte(h.calls >> 8), 1, 0}),
-		solana.NewInstruction(address("hog"), nil, []byte{byte(k), byte(k >> 8)}))
+		solana.NewInstruction(address("hog"), nil, []byte{byte(k), byte(k >> 8), byte(h.calls), byte(h.calls >> 8)}))
 }
 
 // slotOf gives the slot of a landed transaction, 0 when it has not landed.
@@ -154,11 +153,9 @@ func TestWhatWaitsLandsByPriceAndAge(t *testing.T) {
 	if n := h.Waiting(); n != 4 {
 		t.Errorf("%d wait, want each of the 4 once", n)
 	}
-	h.Simulate(wanted[3], bank.Processed, false, func(s *bank.Simulation) {
-		if s.Meta.Err != nil {
-			t.Errorf("a waiting one is simulated with %v, want success", s.Meta.Err)
-		}
-	})
+	if err := h.Simulate(wanted[3], bank.Processed, false).Meta.Err; err != nil {
+		t.Errorf("a waiting one is simulated with %v, want success", err)
+	}
 	first := h.slotOf(filler)
 	h.Advance(10)
 	var got, want []uint64

@@ -1,20 +1,37 @@
 package bank
 
 import (
+	"bytes"
+	"math"
 	"slices"
 
+	bin "github.com/gagliardetto/binary"
 	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/hack/localnet/lookuptable/layout"
+	addresslookuptable "github.com/gagliardetto/solana-go/programs/address-lookup-table"
+	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// maxLocks is the most accounts that one transaction may name.
-const maxLocks = 64
+const (
+	// maxLocks is the most accounts that one transaction may name.
+	maxLocks = 64
+	// tableType is what the data of a lookup table begins with.
+	tableType = 1
+)
 
-// LoadedAddresses are the accounts that a transaction has from lookup tables,
-// in the order of its lookups.
-type LoadedAddresses struct {
-	Writable, Readonly []solana.PublicKey
+// LookupTable is the account of an address lookup table, to be put on the chain
+// at genesis: the program that makes and changes them is not part of this chain.
+func LookupTable(addresses ...solana.PublicKey) Account {
+	var data bytes.Buffer
+	state := addresslookuptable.AddressLookupTableState{TypeIndex: tableType, DeactivationSlot: math.MaxUint64, Addresses: addresses}
+	if err := state.MarshalWithEncoder(bin.NewBinEncoder(&data)); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return Account{Lamports: RentExemption(uint64(data.Len())), Data: data.Bytes(), Owner: solana.AddressLookupTableProgramID} //nolint:gosec // a length is not negative
+}
+
+// nothingLoaded is empty and not nil, as nodes write it.
+func nothingLoaded() rpc.LoadedAddresses {
+	return rpc.LoadedAddresses{ReadOnly: solana.PublicKeySlice{}, Writable: solana.PublicKeySlice{}}
 }
 
 // Resolve gives the transaction with the accounts that its lookup tables hold
@@ -31,24 +48,24 @@ func (b *Bank) resolve(tx *Transaction, at *Block) (*Transaction, *TransactionEr
 	if len(tx.AddressTableLookups) == 0 {
 		return tx, nil
 	}
-	var loaded LoadedAddresses
+	loaded := nothingLoaded()
 	for i := range tx.AddressTableLookups {
 		lookup := &tx.AddressTableLookups[i]
 		table, err := b.table(lookup.AccountKey, at)
 		if err != nil {
 			return nil, err
 		}
-		if loaded.Writable, err = table.append(loaded.Writable, lookup.WritableIndexes); err != nil {
+		if loaded.Writable, err = appendIndices(loaded.Writable, table, lookup.WritableIndexes); err != nil {
 			return nil, err
 		}
-		if loaded.Readonly, err = table.append(loaded.Readonly, lookup.ReadonlyIndexes); err != nil {
+		if loaded.ReadOnly, err = appendIndices(loaded.ReadOnly, table, lookup.ReadonlyIndexes); err != nil {
 			return nil, err
 		}
 	}
 	message := *tx.Message
 	static := len(message.AccountKeys)
 	message.Loaded = loaded
-	message.Keys = slices.Concat(message.AccountKeys, loaded.Writable, loaded.Readonly)
+	message.Keys = slices.Concat(message.AccountKeys, loaded.Writable, loaded.ReadOnly)
 	message.Writable = make([]bool, len(message.Keys))
 	copy(message.Writable, tx.Writable[:static])
 	for i, key := range loaded.Writable {
@@ -59,13 +76,8 @@ func (b *Bank) resolve(tx *Transaction, at *Block) (*Transaction, *TransactionEr
 	return &out, nil
 }
 
-// table is a lookup table as it can be used in one block.
-type table struct {
-	*record
-	usable int
-}
-
-func (b *Bank) table(key solana.PublicKey, at *Block) (*table, *TransactionError) {
+// table reads the addresses of a lookup table.
+func (b *Bank) table(key solana.PublicKey, at *Block) (solana.PublicKeySlice, *TransactionError) {
 	stored := b.accounts.at(key, at.Slot)
 	switch {
 	case stored == nil:
@@ -73,58 +85,21 @@ func (b *Bank) table(key solana.PublicKey, at *Block) (*table, *TransactionError
 	case stored.owner != solana.AddressLookupTableProgramID:
 		return nil, refused(InvalidAddressLookupTableOwner)
 	}
-	header, err := layout.Parse(stored.data.read(0, min(layout.HeaderSize, stored.data.length)), stored.data.length)
-	if err != nil {
+	table, err := addresslookuptable.DecodeAddressLookupTableState(stored.data.bytes())
+	if err != nil || table.TypeIndex != tableType {
 		return nil, refused(InvalidAddressLookupTableData)
 	}
-	if gone := header.DeactivationSlot; gone != layout.Never && gone != at.Slot {
-		// It serves on while its slot is recent, so that what is under way lands.
-		if _, recent := slices.BinarySearch(b.recentSlots(at), gone); !recent {
-			return nil, refused(AddressLookupTableNotFound)
-		}
-	}
-	return &table{stored, header.Usable(stored.data.length, at.Slot)}, nil
+	return table.Addresses, nil
 }
 
-// append appends the addresses of indices.
-func (t *table) append(to []solana.PublicKey, indices []uint8) ([]solana.PublicKey, *TransactionError) {
+func appendIndices(to, table solana.PublicKeySlice, indices []uint8) (solana.PublicKeySlice, *TransactionError) {
 	for _, i := range indices {
-		if int(i) >= t.usable {
+		if int(i) >= len(table) {
 			return nil, refused(InvalidAddressLookupTableIndex)
 		}
-		to = append(to, solana.PublicKeyFromBytes(t.data.read(layout.At(int(i)), solana.PublicKeyLength)))
+		to = append(to, table[i])
 	}
 	return to, nil
-}
-
-// recentSlots gives the slots of the newest blocks below one, ascending: what
-// the sysvar of slot hashes holds on a real chain. The caller holds mu.
-func (b *Bank) recentSlots(below *Block) []uint64 {
-	end := b.chain.position(below)
-	blocks := b.chain[max(0, end-layout.RecentSlots):end]
-	slots := make([]uint64, len(blocks))
-	for i, block := range blocks {
-		slots[i] = block.Slot
-	}
-	return slots
-}
-
-// recentFor gives the recent slots when the transaction names the program that
-// asks for them, and saves the others the work.
-func (b *Bank) recentFor(tx *Transaction, at *Block) []uint64 {
-	if !slices.Contains(tx.Keys, solana.AddressLookupTableProgramID) {
-		return nil
-	}
-	return b.recentSlots(at)
-}
-
-// RecentSlot gives the number of blocks from a slot with a block to the open
-// one, 1 for its parent, and whether it is one of the newest 512. It is for the
-// lookup table program alone: a transaction that does not name that program
-// finds no slot recent.
-func (v *Invocation) RecentSlot(slot uint64) (blocks int, recent bool) {
-	i, recent := slices.BinarySearch(v.x.recent, slot)
-	return len(v.x.recent) - i, recent
 }
 
 // sanitizeLookups checks that the lookups of a message are whole, and gives how

@@ -6,18 +6,16 @@ import (
 	"testing"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/lookuptable"
-	"github.com/relaypool/relaypool/hack/localnet/lookuptable/layout"
 )
 
-// newTableLedger is a ledger with the lookup table program and accounts of a
-// test's own.
+// newTableLedger is a ledger with accounts of a test's own.
 func newTableLedger(t testing.TB, accounts map[string]bank.Account, programs ...bank.Program) *ledger {
 	t.Helper()
-	opts := options(append(programs, lookuptable.Program())...)
+	opts := options(programs...)
 	opts.Accounts = make(map[solana.PublicKey]bank.Account)
 	for name, account := range accounts {
 		opts.Accounts[address(name)] = account
@@ -36,7 +34,7 @@ func tableOf(names ...string) bank.Account {
 	for i, name := range names {
 		keys[i] = address(name)
 	}
-	return lookuptable.Table(keys)
+	return bank.LookupTable(keys...)
 }
 
 // signV0 makes a transaction of the wallet's whose accounts are the static keys
@@ -72,21 +70,13 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 		change(&account)
 		return account
 	}
-	header := func(h layout.Header) bank.Account {
-		return with(func(a *bank.Account) { copy(a.Data, h.Bytes()) })
-	}
 	accounts := map[string]bank.Account{
 		"good":              tableOf("to", "other"),
 		"of another owner":  with(func(a *bank.Account) { a.Owner = solana.SystemProgramID }),
 		"empty":             with(func(a *bank.Account) { a.Data = nil }),
 		"half a header":     with(func(a *bank.Account) { a.Data = a.Data[:40] }),
-		"half an address":   with(func(a *bank.Account) { a.Data = a.Data[:len(a.Data)-1] }),
 		"never initialised": with(func(a *bank.Account) { clear(a.Data[:4]) }),
 		"of unknown kind":   with(func(a *bank.Account) { a.Data[0] = 2 }),
-		"extended now":      header(layout.Header{DeactivationSlot: layout.Never, LastExtendedSlot: 5, LastExtendedStart: 1}),
-		"just deactivated":  header(layout.Header{DeactivationSlot: 5}),
-		"still recent":      header(layout.Header{DeactivationSlot: 3}),
-		"a skipped slot":    header(layout.Header{DeactivationSlot: 2}),
 	}
 	l := newTableLedger(t, accounts)
 	l.Skip(1) // slot 2
@@ -96,56 +86,27 @@ func TestATableThatDoesNotServeKeepsItsTransactionOut(t *testing.T) {
 		index uint8
 		want  string
 	}{
-		"a table that serves":                        {"good", 1, "null"},
-		"no table":                                   {"nowhere", 0, `"AddressLookupTableNotFound"`},
-		"an account that is no table":                {"of another owner", 0, `"InvalidAddressLookupTableOwner"`},
-		"a table without data":                       {"empty", 0, `"InvalidAddressLookupTableData"`},
-		"a table cut short":                          {"half a header", 0, `"InvalidAddressLookupTableData"`},
-		"a table whose last address is cut":          {"half an address", 0, `"InvalidAddressLookupTableData"`},
-		"a table that was never made":                {"never initialised", 0, `"InvalidAddressLookupTableData"`},
-		"a table of an unknown kind":                 {"of unknown kind", 0, `"InvalidAddressLookupTableData"`},
-		"an index beyond the table":                  {"good", 2, `"InvalidAddressLookupTableIndex"`},
-		"an address added in the same slot":          {"extended now", 1, `"InvalidAddressLookupTableIndex"`},
-		"an address from before":                     {"extended now", 0, "null"},
-		"a table deactivated in the same slot":       {"just deactivated", 0, "null"},
-		"a table deactivated a little ago":           {"still recent", 0, "null"},
-		"a table whose deactivation slot is unknown": {"a skipped slot", 0, `"AddressLookupTableNotFound"`},
+		"a table that serves":         {"good", 1, "null"},
+		"no table":                    {"nowhere", 0, `"AddressLookupTableNotFound"`},
+		"an account that is no table": {"of another owner", 0, `"InvalidAddressLookupTableOwner"`},
+		"a table without data":        {"empty", 0, `"InvalidAddressLookupTableData"`},
+		"a table cut short":           {"half a header", 0, `"InvalidAddressLookupTableData"`},
+		"a table that was never made": {"never initialised", 0, `"InvalidAddressLookupTableData"`},
+		"a table of an unknown kind":  {"of unknown kind", 0, `"InvalidAddressLookupTableData"`},
+		"an index beyond the table":   {"good", 2, `"InvalidAddressLookupTableIndex"`},
 	}
 	for name, test := range tests {
 		tx := l.pay(test.table, test.index)
-		l.Simulate(tx, bank.Processed, false, func(s *bank.Simulation) {
-			if got := wire(t, s.Meta.Err); got != test.want {
-				t.Errorf("%s: the simulation gives %s, want %s", name, got, test.want)
-			}
-		})
+		if got := wire(t, l.Simulate(tx, bank.Processed, false).Meta.Err); got != test.want {
+			t.Errorf("%s: the simulation gives %s, want %s", name, got, test.want)
+		}
 		landed, err := l.Submit(tx)
 		if got := wire(t, err); got != test.want || landed != (test.want == "null") {
 			t.Errorf("%s: landed %v with %s, want %s", name, landed, got, test.want)
 		}
 	}
-	// In the next slot what was just added is there.
-	l.Advance(1)
-	if landed, err := l.Submit(l.pay("extended now", 1)); !landed || err != nil {
-		t.Errorf("an address added a slot ago: landed %v with %v, want it to serve", landed, err)
-	}
-	if got := l.balance(bank.Processed, address("other")); got != 4_000_000 {
-		t.Errorf("the account of the tables has %d lamports, want both transfers", got)
-	}
-}
-
-func TestADeactivatedTableServesAsLongAsItsSlotIsRecent(t *testing.T) {
-	t.Parallel()
-	h := layout.Header{DeactivationSlot: 1}
-	account := tableOf("to")
-	copy(account.Data, h.Bytes())
-	l := newTableLedger(t, map[string]bank.Account{"table": account})
-	l.Advance(layout.RecentSlots)
-	if landed, err := l.Submit(l.pay("table", 0)); !landed || err != nil {
-		t.Fatalf("after 512 blocks: landed %v with %v, want it to serve", landed, err)
-	}
-	l.Advance(1)
-	if _, err := l.Submit(l.pay("table", 0)); wire(t, err) != `"AddressLookupTableNotFound"` {
-		t.Errorf("after 513 blocks: %v, want the table gone", err)
+	if got := l.balance(bank.Processed, address("other")); got != 2_000_000 {
+		t.Errorf("the account of the table has %d lamports, want the transfer", got)
 	}
 }
 
@@ -167,7 +128,7 @@ func TestLoadedAccountsFollowTheOwnOnes(t *testing.T) {
 		return nil
 	})
 	l := newTableLedger(t, map[string]bank.Account{
-		"one": tableOf("a", "b", "c"), "two": lookuptable.Table([]solana.PublicKey{address("d"), solana.SystemProgramID}),
+		"one": tableOf("a", "b", "c"), "two": bank.LookupTable(address("d"), solana.SystemProgramID),
 	}, program)
 	tx := l.signV0([]solana.PublicKey{program.ID}, []solana.MessageAddressTableLookup{
 		{AccountKey: address("one"), WritableIndexes: []uint8{2}, ReadonlyIndexes: []uint8{0}},
@@ -192,9 +153,9 @@ func TestLoadedAccountsFollowTheOwnOnes(t *testing.T) {
 		if diff := cmp.Diff(wantKeys, landed.Keys); diff != "" {
 			t.Errorf("keys (-want +got):\n%s", diff)
 		}
-		wantLoaded := bank.LoadedAddresses{
+		wantLoaded := rpc.LoadedAddresses{
 			Writable: []solana.PublicKey{address("c"), solana.SystemProgramID},
-			Readonly: []solana.PublicKey{address("a"), address("d")},
+			ReadOnly: []solana.PublicKey{address("a"), address("d")},
 		}
 		if diff := cmp.Diff(wantLoaded, landed.Loaded); diff != "" {
 			t.Errorf("loaded addresses (-want +got):\n%s", diff)
@@ -295,52 +256,6 @@ func unitLimitData(units uint32) []byte {
 		panic(err)
 	}
 	return data
-}
-
-// TestAForkResolvesAgain lands a transaction with an address that was added in
-// a block which a fork undoes, with the extension and without.
-func TestAForkResolvesAgain(t *testing.T) {
-	t.Parallel()
-	for name, kept := range map[string]bool{"the extension lands again": true, "the extension is lost": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newTableLedger(t, nil)
-			l.Advance(1)
-			create, table, err := lookuptable.Create(l.wallet.PublicKey(), l.wallet.PublicKey(), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.mustLand(l.wallet, create)
-			extend := l.mustLand(l.wallet, lookuptable.Extend(table, l.wallet.PublicKey(), l.wallet.PublicKey(),
-				[]solana.PublicKey{address("to"), address("other")}))
-			l.Advance(1)
-			pay := l.signV0([]solana.PublicKey{solana.SystemProgramID},
-				[]solana.MessageAddressTableLookup{{AccountKey: table, WritableIndexes: []uint8{1}}},
-				1, []uint16{0, 2}, []byte{2, 0, 0, 0, 0x80, 0x84, 0x1e, 0, 0, 0, 0, 0})
-			if landed, err := l.Submit(pay); !landed || err != nil {
-				t.Fatalf("landed %v with %v", landed, err)
-			}
-			// All land in one new block, where what was added is not usable yet:
-			// an address that serves must be older than its transaction.
-			undone, err := l.Fork(2, func(of *bank.Landed) bool { return kept || of.Signature() != extend.Signature() })
-			if err != nil || len(undone) != 3 {
-				t.Fatalf("undone %d with %v, want 3", len(undone), err)
-			}
-			l.Read(bank.Processed, func(v bank.View) {
-				if v.Transaction(pay.Signature()) != nil {
-					t.Error("the transfer has landed, want it refused: its address is not usable in this block")
-				}
-			})
-			l.Advance(1)
-			landed, failure := l.Submit(l.signV0([]solana.PublicKey{solana.SystemProgramID},
-				[]solana.MessageAddressTableLookup{{AccountKey: table, WritableIndexes: []uint8{1}}},
-				1, []uint16{0, 2}, []byte{2, 0, 0, 0, 0x80, 0x84, 0x1e, 0, 0, 0, 0, 0}))
-			want := map[bool]string{true: "null", false: `"InvalidAddressLookupTableIndex"`}[kept]
-			if got := wire(t, failure); landed != kept || got != want {
-				t.Errorf("afterwards landed %v with %s, want %s", landed, got, want)
-			}
-		})
-	}
 }
 
 // TestATransactionWithATableLandsAgainAfterAFork has the table survive.

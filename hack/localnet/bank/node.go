@@ -20,8 +20,8 @@ func (b *Bank) Behind(slots uint64) Node {
 func (b *Bank) Read(c Commitment, fn func(View)) { b.Behind(0).Read(c, fn) }
 
 // Simulate is Simulate of a node that does not lag.
-func (b *Bank) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool, fn func(*Simulation)) {
-	b.Behind(0).Simulate(tx, c, replaceBlockhash, fn)
+func (b *Bank) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *Simulation {
+	return b.Behind(0).Simulate(tx, c, replaceBlockhash)
 }
 
 // Read calls fn with the state that the node has at a commitment level;

@@ -61,10 +61,7 @@ func TestANodeBehindKnowsNothingYounger(t *testing.T) {
 	hash := l.blockhash(bank.Processed)
 	tx := l.sign(hash, []solana.PrivateKey{l.wallet}, transferFrom("wallet", "to", 2_000_000))
 	late := l.Behind(5)
-	simulate := func(replace bool) (got string) {
-		late.Simulate(tx, bank.Processed, replace, func(s *bank.Simulation) { got = wire(t, s.Meta.Err) })
-		return got
-	}
+	simulate := func(replace bool) string { return wire(t, late.Simulate(tx, bank.Processed, replace).Meta.Err) }
 	if got := simulate(false); got != `"BlockhashNotFound"` {
 		t.Errorf("simulated with a blockhash that it has not seen: %s, want BlockhashNotFound", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 )
 
 // outcome is what the execution of a transaction would do to the chain.
@@ -13,8 +14,6 @@ type outcome struct {
 	landed bool
 	// changed are the accounts to store.
 	changed []workAccount
-	// accounts are all accounts of the transaction afterwards.
-	accounts []workAccount
 }
 
 func unprocessable(err *TransactionError) *outcome {
@@ -29,7 +28,6 @@ type job struct {
 	slot     uint64
 	programs map[solana.PublicKey]*loadedProgram
 	accounts []workAccount
-	recent   []uint64
 	mints    mints
 }
 
@@ -51,7 +49,7 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	accounts := b.load(tx.Keys, at.Slot)
 	return &job{
 		tx: tx, budget: budget, slot: at.Slot, programs: b.programs, accounts: accounts,
-		recent: b.recentFor(tx, at), mints: b.mintsOf(tx, accounts, at),
+		mints: b.mintsOf(tx, accounts, at),
 	}, nil
 }
 
@@ -68,7 +66,7 @@ func (j *job) loaded() (bytes uint64) {
 func (j *job) run() *outcome {
 	tx, budget := j.tx, j.budget
 	out := &outcome{landed: true, meta: Meta{
-		Fee: budget.Fee(len(tx.Signatures)), Price: budget.Price, Logs: []string{},
+		Fee: budget.Fee(len(tx.Signatures)), Price: budget.Price, Logs: []string{}, Inner: []rpc.InnerInstruction{},
 		PreBalances: balances(j.accounts), PreTokens: j.mints.tokenBalances(j.accounts),
 	}}
 	accounts := slices.Clone(j.accounts)
@@ -79,13 +77,10 @@ func (j *job) run() *outcome {
 	if err := j.loadable(); err != nil {
 		out.meta.Err = err
 	} else {
-		x := &execution{slot: j.slot, recent: j.recent, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
+		x := &execution{slot: j.slot, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
 		out.meta.Err = x.runAll(tx)
 		out.meta.Logs, out.meta.Units = x.logs, budget.Units-x.unitsLeft
-		if left := x.returnData; len(left.Data) > 0 {
-			out.meta.ReturnData = &left
-		}
-		out.meta.Inner = slices.DeleteFunc(x.inner, func(in InnerInstruction) bool { return len(in.Instructions) == 0 })
+		out.meta.Inner = slices.DeleteFunc(x.inner, func(in rpc.InnerInstruction) bool { return len(in.Instructions) == 0 })
 	}
 	if out.meta.Err != nil {
 		// All that a failed transaction changes is the payer's balance.
@@ -99,7 +94,6 @@ func (j *job) run() *outcome {
 			}
 		}
 	}
-	out.accounts = accounts
 	out.meta.PostBalances = balances(accounts)
 	out.meta.PostTokens = j.mints.tokenBalances(accounts)
 	return out
@@ -164,9 +158,6 @@ func belowRent(r *record) bool {
 // loadable checks what Agave checks while it loads accounts: failures here
 // land and pay the fee, but run nothing.
 func (j *job) loadable() *TransactionError {
-	if j.loaded() > j.budget.loadedData {
-		return refused(MaxLoadedAccountsDataSizeExceeded)
-	}
 	for _, ix := range j.tx.Instructions {
 		program := &j.accounts[ix.ProgramIDIndex]
 		if program.lamports == 0 {
@@ -189,7 +180,7 @@ func (x *execution) runAll(tx *Transaction) *TransactionError {
 				index: int(index), signer: tx.signer(int(index)), writable: tx.Writable[index],
 			}
 		}
-		x.inner = append(x.inner, InnerInstruction{Index: i})
+		x.inner = append(x.inner, rpc.InnerInstruction{Index: uint16(i)})
 		if err := x.run(tx.Keys[ix.ProgramIDIndex], accounts, ix.Data, 1); err != nil {
 			return failed(i, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/gagliardetto/solana-go/rpc"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
@@ -73,19 +74,6 @@ func TestTransactionRules(t *testing.T) {
 		"a truncated compute-unit price never lands": {
 			instructions: []solana.Instruction{solana.NewInstruction(solana.ComputeBudget, nil, []byte{3, 0, 0, 0, 0})},
 			wantErr:      `{"InstructionError":[0,"InvalidInstructionData"]}`,
-		},
-		"a heap frame that is no multiple of a KiB never lands": {
-			instructions: []solana.Instruction{solana.NewInstruction(solana.ComputeBudget, nil, []byte{1, 1, 0x80, 0, 0})},
-			wantErr:      `{"InstructionError":[0,"InvalidInstructionData"]}`,
-		},
-		"accounts larger than the limit that it sets pay the fee": {
-			instructions: []solana.Instruction{
-				solana.NewInstruction(solana.ComputeBudget, nil, []byte{4, 10, 0, 0, 0}), transferFrom("wallet", "to", rentMinimum)},
-			wantErr: `"MaxLoadedAccountsDataSizeExceeded"`, wantLanded: true, wantFee: 5000,
-		},
-		"a loaded-data limit of 0 never lands": {
-			instructions: []solana.Instruction{solana.NewInstruction(solana.ComputeBudget, nil, []byte{4, 0, 0, 0, 0})},
-			wantErr:      `"InvalidLoadedAccountsDataSizeLimit"`,
 		},
 		"a fee payer that does not exist never lands": {
 			signers:      []string{"nobody"},
@@ -259,7 +247,7 @@ func TestMetaTellsBalancesLogsAndUnits(t *testing.T) {
 		Fee: 6000, Units: 450, Price: 1_000_000,
 		PreBalances:  []uint64{walletStart, 0, 1, 1},
 		PostBalances: []uint64{walletStart - 6000 - rentMinimum, rentMinimum, 1, 1},
-		Inner:        []bank.InnerInstruction{},
+		Inner:        []rpc.InnerInstruction{}, PreTokens: []rpc.TokenBalance{}, PostTokens: []rpc.TokenBalance{},
 		Logs: []string{
 			"Program ComputeBudget111111111111111111111111111111 invoke [1]",
 			"Program ComputeBudget111111111111111111111111111111 success",
@@ -313,7 +301,7 @@ func TestPrioritizationFeesAreTheSmallestOfEachBlock(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			l.Read(bank.Processed, func(v bank.View) {
-				want := []bank.PrioritizationFee{{Slot: 0}, {Slot: 1}, {Slot: 2, Price: test.want}}
+				want := []rpc.PriorizationFeeResult{{Slot: 0}, {Slot: 1}, {Slot: 2, PrioritizationFee: test.want}}
 				if diff := cmp.Diff(want, v.PrioritizationFees(test.addresses)); diff != "" {
 					t.Errorf("the open slot counts, or a fee is wrong (-want +got):\n%s", diff)
 				}

@@ -6,7 +6,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Simulation is what a transaction would do. It is for one goroutine.
+// Simulation is what a transaction would do.
 type Simulation struct {
 	// Slot is the slot that it was simulated on.
 	Slot uint64
@@ -14,35 +14,14 @@ type Simulation struct {
 	// Blockhash and LastValidHeight are the replacement, when one was asked for.
 	Blockhash       solana.Hash
 	LastValidHeight uint64
-
-	accounts []workAccount
-	bank     *Bank
-}
-
-// Account gives an account as the transaction would leave it; nil when there
-// would be none.
-func (s *Simulation) Account(key solana.PublicKey) *Account {
-	for i := range s.accounts {
-		if s.accounts[i].key != key {
-			continue
-		}
-		if s.accounts[i].lamports == 0 {
-			return nil
-		}
-		s.accounts[i].settle()
-		return s.accounts[i].account()
-	}
-	s.bank.mu.RLock()
-	defer s.bank.mu.RUnlock()
-	return s.bank.accounts.at(key, s.Slot).account()
 }
 
 // Simulate runs a transaction on the state that the node has at a commitment
-// level, changes nothing and calls fn with the result. Signatures are not
-// looked at. With replaceBlockhash the level's latest blockhash takes the place
-// of its own. Simulations run beside each other and hold up nothing else.
-func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool, fn func(*Simulation)) {
-	s := &Simulation{bank: n.bank}
+// level and changes nothing. Signatures are not looked at. With replaceBlockhash
+// the level's latest blockhash takes the place of its own. Simulations run
+// beside each other and hold up nothing else.
+func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool) *Simulation {
+	s := &Simulation{}
 	var job *job
 	var refusal *TransactionError
 	n.Read(c, func(v View) {
@@ -57,8 +36,8 @@ func (n Node) Simulate(tx *Transaction, c Commitment, replaceBlockhash bool, fn 
 	if refusal == nil {
 		out = job.run()
 	}
-	s.Meta, s.accounts = out.meta, out.accounts
-	fn(s)
+	s.Meta = out.meta
+	return s
 }
 
 // withBlockhash gives a copy with another blockhash, fit for simulation alone:

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
 )
 
 // The system program's instructions that this chain knows, and its errors.
@@ -144,4 +145,24 @@ func transfer(v *Invocation, lamports uint64) error {
 		return err
 	}
 	return to.AddLamports(lamports)
+}
+
+// CreateAccount invokes the system program for a rent-exempt account of an
+// owner with size bytes of zeros, at the program address of the seeds. Anybody
+// can send lamports to an address that does not exist yet, so one that holds
+// some is topped up, allocated and assigned instead.
+func (v *Invocation) CreateAccount(payer, account *AccountRef, size uint64, owner solana.PublicKey, seeds [][]byte) error {
+	rent, at := RentExemption(size), account.Key()
+	if account.Lamports() == 0 {
+		return v.Invoke(system.NewCreateAccountInstruction(rent, size, owner, payer.Key(), at).Build(), seeds)
+	}
+	if missing := rent - min(rent, account.Lamports()); missing > 0 {
+		if err := v.Invoke(system.NewTransferInstruction(missing, payer.Key(), at).Build()); err != nil {
+			return err
+		}
+	}
+	if err := v.Invoke(system.NewAllocateInstruction(size, at).Build(), seeds); err != nil {
+		return err
+	}
+	return v.Invoke(system.NewAssignInstruction(owner, at).Build(), seeds)
 }

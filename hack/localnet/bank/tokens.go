@@ -1,24 +1,44 @@
 package bank
 
 import (
+	"math/big"
 	"slices"
+	"strconv"
+	"strings"
 
+	bin "github.com/gagliardetto/binary"
 	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
+	"github.com/gagliardetto/solana-go/programs/token"
+	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// TokenBalance is what a token account of a transaction holds.
-type TokenBalance struct {
-	// Index is the account's index in the transaction's keys.
-	Index int
-	Mint  solana.PublicKey
-	Owner solana.PublicKey
-	// Amount is in the smallest unit; Decimals are the mint's.
-	Amount   uint64
-	Decimals uint8
-	// Program is the token program that owns the account.
-	Program solana.PublicKey
+// Sizes of the accounts of SPL Token in bytes.
+const (
+	TokenMintSize    = 82
+	TokenAccountSize = 165
+)
+
+// nativeDecimals are those of the native mint, whose token is a lamport.
+const nativeDecimals = 9
+
+// ParseToken reads a token account, which need not be initialised; nil when the
+// data is none.
+func ParseToken(data []byte) *token.Account {
+	var account token.Account
+	if len(data) != TokenAccountSize || account.UnmarshalWithDecoder(bin.NewBinDecoder(data)) != nil {
+		return nil
+	}
+	return &account
+}
+
+// ParseMint reads a mint, which need not be initialised; nil when the data is
+// none.
+func ParseMint(data []byte) *token.Mint {
+	var mint token.Mint
+	if len(data) != TokenMintSize || mint.UnmarshalWithDecoder(bin.NewBinDecoder(data)) != nil {
+		return nil
+	}
+	return &mint
 }
 
 func isTokenProgram(key solana.PublicKey) bool {
@@ -35,7 +55,7 @@ func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mints
 	if !slices.ContainsFunc(tx.Keys, isTokenProgram) {
 		return nil
 	}
-	found := mints{solana.WrappedSol: layout.NativeDecimals}
+	found := mints{solana.WrappedSol: nativeDecimals}
 	for i := range accounts {
 		account := tokenAccount(&accounts[i].record)
 		if account == nil {
@@ -52,11 +72,11 @@ func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mints
 }
 
 // tokenBalances lists what the token accounts of a transaction hold.
-func (m mints) tokenBalances(accounts []workAccount) []TokenBalance {
+func (m mints) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 	if m == nil {
-		return nil
+		return []rpc.TokenBalance{}
 	}
-	var out []TokenBalance
+	out := []rpc.TokenBalance{}
 	for i := range accounts {
 		account := tokenAccount(&accounts[i].record)
 		if account == nil {
@@ -72,63 +92,48 @@ func (m mints) tokenBalances(accounts []workAccount) []TokenBalance {
 				continue
 			}
 		}
-		out = append(out, TokenBalance{
-			Index: i, Mint: account.Mint, Owner: account.Owner, Amount: account.Amount,
-			Decimals: decimals, Program: accounts[i].owner,
+		out = append(out, rpc.TokenBalance{
+			AccountIndex: uint16(i), Mint: account.Mint, Owner: &account.Owner, ProgramId: &accounts[i].owner,
+			UiTokenAmount: tokenAmount(account.Amount, decimals),
 		})
 	}
 	return out
 }
 
+// tokenAmount is an amount of tokens in all the forms that a node gives; history
+// has null for the fraction of nothing.
+func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
+	exact := new(big.Rat).SetFrac(new(big.Int).SetUint64(amount), unit)
+	out := &rpc.UiTokenAmount{Amount: strconv.FormatUint(amount, 10), Decimals: decimals, UiAmountString: exact.FloatString(int(decimals))}
+	if whole, _ := exact.Float64(); amount > 0 {
+		out.UiAmount = &whole
+	}
+	if strings.Contains(out.UiAmountString, ".") {
+		out.UiAmountString = strings.TrimSuffix(strings.TrimRight(out.UiAmountString, "0"), ".")
+	}
+	return out
+}
+
 // tokenAccount reads an initialised token account, or gives nil for any other.
-func tokenAccount(r *record) *layout.Account {
-	if r.data.length != layout.AccountSize || !isTokenProgram(r.owner) {
+func tokenAccount(r *record) *token.Account {
+	if r.data.length != TokenAccountSize || !isTokenProgram(r.owner) {
 		return nil
 	}
-	account, err := layout.ParseAccount(r.data.bytes())
-	if err != nil || account.State == layout.Uninitialized {
+	account := ParseToken(r.data.bytes())
+	if account == nil || account.State == token.Uninitialized {
 		return nil
 	}
 	return account
 }
 
 func decimalsOf(r *record) (decimals uint8, ok bool) {
-	if r == nil || r.data.length != layout.MintSize || !isTokenProgram(r.owner) {
+	if r == nil || r.data.length != TokenMintSize || !isTokenProgram(r.owner) {
 		return 0, false
 	}
-	mint, err := layout.ParseMint(r.data.bytes())
-	if err != nil || !mint.Initialized {
+	mint := ParseMint(r.data.bytes())
+	if mint == nil || !mint.IsInitialized {
 		return 0, false
 	}
 	return mint.Decimals, true
-}
-
-// Decimals gives the decimals of a mint at the level's block, or false when
-// there is no such mint.
-func (v View) Decimals(mint solana.PublicKey) (decimals uint8, ok bool) {
-	return decimalsOf(v.bank.accounts.at(mint, v.block.Slot))
-}
-
-// OwnedToken is a token account with its address.
-type OwnedToken struct {
-	Key     solana.PublicKey
-	Account *Account
-	Token   *layout.Account
-}
-
-// TokensOf lists the token accounts of an owner at the level's block, by their
-// addresses. It looks at every account of the chain.
-func (v View) TokensOf(owner solana.PublicKey) []OwnedToken {
-	var out []OwnedToken
-	for key := range v.bank.accounts {
-		stored := v.bank.accounts.at(key, v.block.Slot)
-		if stored == nil {
-			continue
-		}
-		if token := tokenAccount(stored); token != nil && token.Owner == owner {
-			out = append(out, OwnedToken{key, stored.account(), token})
-		}
-	}
-	slices.SortFunc(out, func(a, b OwnedToken) int { return slices.Compare(a.Key[:], b.Key[:]) })
-	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	bin "github.com/gagliardetto/binary"
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 )
 
 // MaxTransactionSize is the size in bytes that one network packet leaves for
@@ -27,7 +28,7 @@ type Message struct {
 	// Writable says for each of Keys whether the transaction may change it.
 	Writable []bool
 	// Loaded are the keys from lookup tables of a resolved message.
-	Loaded LoadedAddresses
+	Loaded rpc.LoadedAddresses
 }
 
 // Transaction is a decoded and sanitized transaction. Its signatures are not
@@ -79,26 +80,6 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 	return &Transaction{Message: message, Raw: raw, Signatures: tx.Signatures, hash: sha256.Sum256(body)}, nil
 }
 
-// DecodeMessage decodes a serialized message without signatures, as
-// getFeeForMessage receives one. Errors are as for DecodeTransaction.
-func DecodeMessage(raw []byte) (*Message, error) {
-	if len(raw) > MaxTransactionSize {
-		return nil, fmt.Errorf("message too large: %d bytes (max: %d bytes)", len(raw), MaxTransactionSize)
-	}
-	var message solana.Message
-	if err := message.UnmarshalWithDecoder(bin.NewBinDecoder(raw)); err != nil {
-		return nil, fmt.Errorf("decode message: %w", err)
-	}
-	encoded, err := message.MarshalBinary()
-	if err != nil {
-		return nil, fmt.Errorf("decode message: %w", err)
-	}
-	if !bytes.Equal(encoded, raw) {
-		return nil, errors.New("decode message: unsupported version, or not its canonical encoding")
-	}
-	return sanitize(&message, raw)
-}
-
 // sanitize checks header and indices as Agave does before it looks at a
 // transaction, so that nothing later can index out of range. Programs are never
 // from lookup tables.
@@ -122,7 +103,7 @@ func sanitize(m *solana.Message, raw []byte) (*Message, error) {
 			}
 		}
 	}
-	return &Message{Message: *m, Bytes: raw, Keys: m.AccountKeys, Writable: writable(m)}, nil
+	return &Message{Message: *m, Bytes: raw, Keys: m.AccountKeys, Writable: writable(m), Loaded: nothingLoaded()}, nil
 }
 
 // writable gives the accounts that the header marks writable, less the ones

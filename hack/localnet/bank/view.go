@@ -2,11 +2,11 @@ package bank
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"sort"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 )
 
 // Commitment is how settled the state is that a read sees.
@@ -44,6 +44,12 @@ type View struct {
 // Slot is the slot of the level's block.
 func (v View) Slot() uint64 { return v.block.Slot }
 
+// Tip is the newest slot that the node has seen.
+func (v View) Tip() uint64 { return v.tip.Slot }
+
+// Root is the newest finalized slot that the node has seen.
+func (v View) Root() uint64 { return v.bank.settled(v.tip, Finalized).Slot }
+
 // Height is the block height of the level's block.
 func (v View) Height() uint64 { return v.block.Height }
 
@@ -76,12 +82,6 @@ func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
 	return v.block.Hash, v.block.Height + MaxAge
 }
 
-// BlockhashUsable reports whether a transaction with the blockhash could land
-// in the level's block.
-func (v View) BlockhashUsable(hash solana.Hash) bool {
-	return v.bank.usable(hash, v.block)
-}
-
 // Block gives the block at a slot, or one of ErrBlockNotAvailable,
 // ErrBlockCleanedUp and ErrSlotSkipped.
 func (v View) Block(slot uint64) (*Block, error) {
@@ -100,19 +100,10 @@ func (v View) Block(slot uint64) (*Block, error) {
 
 // Blocks lists the slots with a block from first to last, both included.
 func (v View) Blocks(first, last uint64) []uint64 {
-	return v.blocks(first, min(last, v.block.Slot), math.MaxInt)
-}
-
-// BlocksWithLimit lists the first limit slots with a block from first on.
-func (v View) BlocksWithLimit(first uint64, limit int) []uint64 {
-	return v.blocks(first, v.block.Slot, limit)
-}
-
-func (v View) blocks(first, last uint64, limit int) []uint64 {
 	slots := []uint64{}
 	chain := v.bank.chain
 	for _, block := range chain[chain.search(first):] {
-		if block.Slot > last || len(slots) >= limit {
+		if block.Slot > min(last, v.block.Slot) {
 			break
 		}
 		slots = append(slots, block.Slot)
@@ -205,23 +196,17 @@ func (l *Landed) olderThan(other *Landed) bool {
 	return l.Index < other.Index
 }
 
-// PrioritizationFee is the smallest price, in micro-lamports a unit, that got
-// a transaction into the block of a slot.
-type PrioritizationFee struct {
-	Slot  uint64
-	Price uint64
-}
-
-// PrioritizationFees gives the fees of the newest MaxAge closed blocks. With
-// addresses, only transactions that write one of them count.
-func (v View) PrioritizationFees(addresses []solana.PublicKey) []PrioritizationFee {
+// PrioritizationFees gives the smallest price, in micro-lamports a unit, that got
+// a transaction into each of the newest MaxAge closed blocks. With addresses,
+// only transactions that write one of them count.
+func (v View) PrioritizationFees(addresses []solana.PublicKey) []rpc.PriorizationFeeResult {
 	chain := v.bank.chain[:v.bank.chain.position(v.tip)]
 	if len(chain) > MaxAge {
 		chain = chain[len(chain)-MaxAge:]
 	}
-	fees := make([]PrioritizationFee, len(chain))
+	fees := make([]rpc.PriorizationFeeResult, len(chain))
 	for i, block := range chain {
-		fees[i] = PrioritizationFee{Slot: block.Slot, Price: block.smallestPrice(addresses)}
+		fees[i] = rpc.PriorizationFeeResult{Slot: block.Slot, PrioritizationFee: block.smallestPrice(addresses)}
 	}
 	return fees
 }

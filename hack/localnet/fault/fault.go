@@ -76,63 +76,63 @@ type Error struct {
 // count, and the first that fails the call, or has an outcome, decides how.
 type Rule struct {
 	// Method is what the rule applies to; "" is every method.
-	Method string
+	Method string `json:"method,omitempty"`
 	// Probability is the chance that the rule applies to a call, up to 1; 0
 	// stands for 1.
-	Probability float64
+	Probability float64 `json:"probability,omitempty"`
 
 	// Latency delays the answer, and Jitter by a random part of it more.
-	Latency, Jitter time.Duration
+	Latency, Jitter time.Duration `json:"-"`
 	// AfterActing lets the call have its effect before it is delayed or fails.
-	AfterActing bool
+	AfterActing bool `json:"afterActing,omitempty"`
 	// At most one of Status, Error, Cut and Hang is set. Status answers with
 	// an HTTP status of 400 to 599, in JSON and with the header Retry-After (in
 	// whole seconds, rounded up) when RetryAfter is set.
-	Status     int
-	RetryAfter time.Duration
+	Status     int           `json:"status,omitempty"`
+	RetryAfter time.Duration `json:"-"`
 	// Error answers with a JSON-RPC error.
-	Error Error
+	Error Error `json:"error,omitzero"`
 	// Cut closes the connection without an answer.
-	Cut bool
+	Cut bool `json:"cut,omitempty"`
 	// Hang gives no answer until the client goes away.
-	Hang bool
+	Hang bool `json:"hang,omitempty"`
 
 	// Drop answers sendTransaction with the signature and forgets the
 	// transaction.
-	Drop bool
+	Drop bool `json:"drop,omitempty"`
 	// Empty answers as if nothing existed: balance 0, null for accounts,
 	// statuses and transactions, and empty lists.
-	Empty bool
+	Empty bool `json:"empty,omitempty"`
 	// Lag answers from the state of that many slots ago. More than 128 of them
 	// make the node unhealthy, as on Agave.
-	Lag uint64
+	Lag uint64 `json:"lag,omitempty"`
 	// FrozenBlockhash answers getLatestBlockhash as at the time when the rule
 	// was set, context slot included and whatever minContextSlot says, as a
 	// cache in front of a node does.
-	FrozenBlockhash bool
+	FrozenBlockhash bool `json:"frozenBlockhash,omitempty"`
 	// Health is what getHealth says whatever the truth.
-	Health Health
+	Health Health `json:"health,omitempty"`
 	// History serves blocks and transactions of the newest that many blocks
 	// only; 0 is no limit.
-	History uint64
+	History uint64 `json:"history,omitempty"`
 
 	// Ahead is how many slots more than the truth the node claims to be at: in
 	// getSlot, in every context slot and against every minContextSlot. With a Lag
 	// of its own it answers from the past and claims to be at the newest slot.
-	Ahead uint64
+	Ahead uint64 `json:"ahead,omitempty"`
 	// HeightAhead is how many blocks more than the truth every block height is
 	// said to be, a blockhash's last valid one included.
-	HeightAhead uint64
+	HeightAhead uint64 `json:"heightAhead,omitempty"`
 	// SlotAsHeight gives slots in place of block heights, which is 22 million too
 	// many on mainnet. A blockhash's last valid height is then its slot plus 150.
-	SlotAsHeight bool
+	SlotAsHeight bool `json:"slotAsHeight,omitempty"`
 	// Outcome is what every transaction comes to, and Err the error of one that
 	// fails: JSON as Agave writes it, such as {"InstructionError":[2,{"Custom":1}]}.
-	Outcome Outcome
-	Err     string
+	Outcome Outcome `json:"outcome,omitempty"`
+	Err     string  `json:"-"`
 
 	// Socket is a fault of WebSocket connections.
-	Socket Socket
+	Socket Socket `json:"socket,omitempty"`
 }
 
 // Validate says which field does not fit, and what it should be.

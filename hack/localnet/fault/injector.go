@@ -81,17 +81,16 @@ func (in *Injector) Plan(method string) Plan {
 		if !rule.concerns(method) {
 			continue
 		}
-		chance := in.random(method, n, i)
+		chance := Random(in.seed, method, n, i)
 		if !rule.draw(chance) {
 			continue
 		}
-		in.delay(&p, rule, chance)
 		if p.Failure == nil && rule.failures() > 0 {
 			p.Failure = rule
 			in.applied[rule.failure()]++
 		}
-		in.answer(&p, rule, method)
-		in.lie(&p, rule, method)
+		in.delay(&p, rule, chance)
+		in.change(&p, rule, method)
 	}
 	return p
 }
@@ -105,7 +104,7 @@ func (in *Injector) Notify(method string) (lag uint64, lost bool) {
 	n := in.next(key)
 	for i := range in.rules {
 		rule := &in.rules[i]
-		if !rule.concerns(method) || !rule.draw(in.random(key, n, i)) {
+		if !rule.concerns(method) || !rule.draw(Random(in.seed, key, n, i)) {
 			continue
 		}
 		lag = max(lag, rule.Lag)
@@ -128,7 +127,7 @@ func (in *Injector) CutSocket() bool {
 	const key = MethodSocket + " slot"
 	n := in.next(key)
 	for i := range in.rules {
-		if in.rules[i].Socket == SocketCut && in.rules[i].draw(in.random(key, n, i)) {
+		if in.rules[i].Socket == SocketCut && in.rules[i].draw(Random(in.seed, key, n, i)) {
 			in.applied["socketCut"]++
 			return true
 		}
@@ -143,11 +142,11 @@ func (in *Injector) next(key string) uint64 {
 	return n
 }
 
-// random is the source for rule i and the n-th draw of a key.
-func (in *Injector) random(key string, n uint64, i int) *rand.Rand {
+// Random is the source for rule i and the n-th draw of a key.
+func Random(seed uint64, key string, n uint64, i int) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
-	source := rand.NewPCG(in.seed^h.Sum64(), n<<16|uint64(i&0xffff))
+	source := rand.NewPCG(seed^h.Sum64(), n<<16|uint64(i&0xffff))
 	return rand.New(source) //nolint:gosec // G404: a schedule that repeats, no secret
 }
 
@@ -175,53 +174,31 @@ func (in *Injector) delay(p *Plan, rule *Rule, random *rand.Rand) {
 	}
 }
 
-// answer adds what the rule changes in the method's answer.
-func (in *Injector) answer(p *Plan, rule *Rule, method string) {
-	if rule.Drop && method == methodSend {
-		p.Drop = true
-		in.applied["drop"]++
+// change adds what the rule changes in the method's answer.
+func (in *Injector) change(p *Plan, rule *Rule, method string) {
+	if rule.History > 0 && (p.History == 0 || rule.History < p.History) {
+		p.History = rule.History
 	}
-	if rule.FrozenBlockhash && method == methodBlockhash {
-		p.FrozenBlockhash = true
-		in.applied["frozenBlockhash"]++
-	}
-	if rule.Health != "" && method == methodHealth {
+	p.Empty = p.Empty || rule.Empty
+	p.SlotAsHeight = p.SlotAsHeight || rule.SlotAsHeight
+	p.Lag, p.Ahead, p.HeightAhead = max(p.Lag, rule.Lag), max(p.Ahead, rule.Ahead), max(p.HeightAhead, rule.HeightAhead)
+	drop, freeze := rule.Drop && method == methodSend, rule.FrozenBlockhash && method == methodBlockhash
+	p.Drop, p.FrozenBlockhash = p.Drop || drop, p.FrozenBlockhash || freeze
+	health := rule.Health != "" && method == methodHealth
+	if health {
 		p.Health = rule.Health
-		in.applied["health"]++
 	}
-	if rule.Empty {
-		p.Empty = true
-		in.applied["empty"]++
-	}
-	if rule.Lag > 0 {
-		p.Lag = max(p.Lag, rule.Lag)
-		in.applied["lag"]++
-	}
-	if rule.History > 0 {
-		if p.History == 0 || rule.History < p.History {
-			p.History = rule.History
-		}
-		in.applied["history"]++
-	}
-}
-
-// lie adds what the rule has the endpoint claim.
-func (in *Injector) lie(p *Plan, rule *Rule, method string) {
-	if rule.Ahead > 0 {
-		p.Ahead = max(p.Ahead, rule.Ahead)
-		in.applied["ahead"]++
-	}
-	if rule.HeightAhead > 0 {
-		p.HeightAhead = max(p.HeightAhead, rule.HeightAhead)
-		in.applied["heightAhead"]++
-	}
-	if rule.SlotAsHeight {
-		p.SlotAsHeight = true
-		in.applied["slotAsHeight"]++
-	}
-	if rule.Outcome != "" && p.Outcome == "" && (method == methodStatuses || method == methodSimulate || method == methodSend) {
+	outcome := rule.Outcome != "" && p.Outcome == "" && (method == methodStatuses || method == methodSimulate || method == methodSend)
+	if outcome {
 		p.Outcome, p.Err = rule.Outcome, rule.Err
-		in.applied["outcome"]++
+	}
+	for name, applied := range map[string]bool{
+		"history": rule.History > 0, "empty": rule.Empty, "slotAsHeight": rule.SlotAsHeight, "lag": rule.Lag > 0, "ahead": rule.Ahead > 0,
+		"heightAhead": rule.HeightAhead > 0, "drop": drop, "frozenBlockhash": freeze, "health": health, "outcome": outcome,
+	} {
+		if applied {
+			in.applied[name]++
+		}
 	}
 }
 

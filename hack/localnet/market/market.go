@@ -11,10 +11,10 @@ import (
 	"math/bits"
 
 	"github.com/gagliardetto/solana-go"
+	spl "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/token"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // ProgramID is the program's address on every local chain.
@@ -23,16 +23,8 @@ var ProgramID = solana.PublicKey(sha256.Sum256([]byte("relaypool local chain mar
 // MaxBPS is one, in basis points.
 const MaxBPS = 10_000
 
-// stateSize is the data of a market's account: mint 32 · admin 32 · lamports
-// u64 LE · tokens u64 LE · fee u16 LE · bump.
-const (
-	adminAt    = 32
-	lamportsAt = 64
-	tokensAt   = 72
-	feeAt      = 80
-	bumpAt     = 82
-	stateSize  = 83
-)
+// stateSize is the data of a market's account: State, integers little-endian.
+var stateSize = binary.Size(State{})
 
 // Reserves are what a market reckons with: their quotient is its price, their
 // size its depth. They need not be what its vaults hold, but the vault of
@@ -48,31 +40,25 @@ type State struct {
 	Reserves
 	// FeeBPS is what stays in the market of every input, in basis points.
 	FeeBPS uint16
-	bump   uint8
+	// Bump is that of the market's address.
+	Bump uint8
 }
 
 // ParseState decodes a market's account.
 func ParseState(data []byte) (*State, error) {
-	if len(data) != stateSize {
+	var s State
+	if n, err := binary.Decode(data, binary.LittleEndian, &s); err != nil || n != len(data) {
 		return nil, fmt.Errorf("market account has %d bytes, expected %d", len(data), stateSize)
 	}
-	return &State{
-		Mint: solana.PublicKeyFromBytes(data[:adminAt]), Admin: solana.PublicKeyFromBytes(data[adminAt:lamportsAt]),
-		Reserves: Reserves{
-			Lamports: binary.LittleEndian.Uint64(data[lamportsAt:]), Tokens: binary.LittleEndian.Uint64(data[tokensAt:]),
-		},
-		FeeBPS: binary.LittleEndian.Uint16(data[feeAt:]), bump: data[bumpAt],
-	}, nil
+	return &s, nil
 }
 
 func (s *State) bytes() []byte {
-	b := make([]byte, 0, stateSize)
-	b = append(b, s.Mint[:]...)
-	b = append(b, s.Admin[:]...)
-	b = binary.LittleEndian.AppendUint64(b, s.Lamports)
-	b = binary.LittleEndian.AppendUint64(b, s.Tokens)
-	b = binary.LittleEndian.AppendUint16(b, s.FeeBPS)
-	return append(b, s.bump)
+	data, err := binary.Append(nil, binary.LittleEndian, s)
+	if err != nil {
+		panic(err) // all its fields have a size
+	}
+	return data
 }
 
 // Output is what so many lamports buy now, rounded down:
@@ -123,25 +109,15 @@ func seeds(mint solana.PublicKey) [][]byte { return [][]byte{[]byte("market"), m
 // from the start; its mint is the caller's to put there. The vault of tokens
 // holds stock, of which the admin can set reserves; they cannot exceed it.
 func (m *Market) Genesis(admin solana.PublicKey, reserves Reserves, feeBPS uint16, stock uint64) map[solana.PublicKey]bank.Account {
-	state := State{Mint: m.Mint, Admin: admin, Reserves: reserves, FeeBPS: feeBPS, bump: m.bump}
-	reserve := bank.RentExemption(layout.AccountSize)
+	state := State{Mint: m.Mint, Admin: admin, Reserves: reserves, FeeBPS: feeBPS, Bump: m.bump}
+	reserve := bank.RentExemption(bank.TokenAccountSize)
 	return map[solana.PublicKey]bank.Account{
-		m.Address: {Lamports: bank.RentExemption(stateSize), Data: state.bytes(), Owner: ProgramID},
-		m.VaultSOL: token.Account(layout.Account{
-			Mint: solana.WrappedSol, Owner: m.Address, State: layout.Initialized, Native: &reserve,
+		m.Address: {Lamports: bank.RentExemption(uint64(stateSize)), Data: state.bytes(), Owner: ProgramID}, //nolint:gosec // a size is not negative
+		m.VaultSOL: token.Account(spl.Account{
+			Mint: solana.WrappedSol, Owner: m.Address, State: spl.Initialized, IsNative: &reserve,
 		}),
-		m.VaultTokens: token.Account(layout.Account{Mint: m.Mint, Owner: m.Address, Amount: stock, State: layout.Initialized}),
+		m.VaultTokens: token.Account(spl.Account{Mint: m.Mint, Owner: m.Address, Amount: stock, State: spl.Initialized}),
 	}
-}
-
-// Initialize makes the instruction that opens the market, once its vaults are
-// there and the one of tokens covers the reserves. The admin pays and signs.
-func (m *Market) Initialize(admin solana.PublicKey, reserves Reserves, feeBPS uint16) solana.Instruction {
-	data := binary.LittleEndian.AppendUint16(reserves.append(tagInitialize), feeBPS)
-	return solana.NewInstruction(ProgramID, solana.AccountMetaSlice{
-		solana.Meta(admin).SIGNER().WRITE(), solana.Meta(m.Address).WRITE(), solana.Meta(m.Mint),
-		solana.Meta(m.VaultSOL), solana.Meta(m.VaultTokens), solana.Meta(solana.SystemProgramID),
-	}, data)
 }
 
 // SetReserves makes the instruction by which the admin sets price and depth.

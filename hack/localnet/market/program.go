@@ -4,11 +4,9 @@ import (
 	"encoding/binary"
 
 	"github.com/gagliardetto/solana-go"
-	"github.com/gagliardetto/solana-go/programs/system"
 	"github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // The program's custom errors, with the codes that the real router has for
@@ -20,8 +18,7 @@ const (
 
 // The instructions' tags.
 const (
-	tagInitialize = iota
-	tagSetReserves
+	tagSetReserves = iota + 1
 	tagSwap
 	tagSwapShort
 )
@@ -44,9 +41,6 @@ func process(v *bank.Invocation) error {
 	}
 	args := v.Data[1:]
 	switch v.Data[0] {
-	case tagInitialize:
-		v.Log("Program log: Instruction: Initialize")
-		return initialize(v, args)
 	case tagSetReserves:
 		v.Log("Program log: Instruction: SetReserves")
 		return setReserves(v, args)
@@ -58,57 +52,6 @@ func process(v *bank.Invocation) error {
 	}
 }
 
-// accounts gives the instruction's first n.
-func accounts(v *bank.Invocation, n int) ([]*bank.AccountRef, error) {
-	out := make([]*bank.AccountRef, n)
-	for i := range out {
-		var err error
-		if out[i], err = v.Account(i); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func initialize(v *bank.Invocation, args []byte) error {
-	if err := v.Consume(setUnits); err != nil {
-		return err
-	}
-	if len(args) != 18 {
-		return bank.ErrInvalidInstructionData
-	}
-	a, err := accounts(v, 6)
-	if err != nil {
-		return err
-	}
-	admin, account, mint, vaultSOL, vaultTokens := a[0], a[1], a[2], a[3], a[4]
-	at, err := For(mint.Key())
-	if err != nil || account.Key() != at.Address || vaultSOL.Key() != at.VaultSOL || vaultTokens.Key() != at.VaultTokens {
-		return bank.ErrInvalidSeeds
-	}
-	if account.Owner() == v.ProgramID {
-		return bank.ErrAccountAlreadyInitialized
-	}
-	state := &State{
-		Mint: mint.Key(), Admin: admin.Key(), Reserves: parseReserves(args),
-		FeeBPS: binary.LittleEndian.Uint16(args[16:]), bump: at.bump,
-	}
-	if state.FeeBPS >= MaxBPS {
-		return refuse(v, bank.ErrInvalidArgument, "the fee leaves nothing")
-	}
-	if _, err := readTokens(vaultSOL); err != nil {
-		return err
-	}
-	if err := state.covered(v, vaultTokens); err != nil {
-		return err
-	}
-	create := system.NewCreateAccountInstruction(bank.RentExemption(stateSize), stateSize, v.ProgramID, admin.Key(), at.Address).Build()
-	if err := v.Invoke(create, append(seeds(state.Mint), []byte{at.bump})); err != nil {
-		return err
-	}
-	return account.SetData(state.bytes())
-}
-
 func setReserves(v *bank.Invocation, args []byte) error {
 	if err := v.Consume(setUnits); err != nil {
 		return err
@@ -116,7 +59,7 @@ func setReserves(v *bank.Invocation, args []byte) error {
 	if len(args) != 16 {
 		return bank.ErrInvalidInstructionData
 	}
-	a, err := accounts(v, 3)
+	a, err := v.Take(3)
 	if err != nil {
 		return err
 	}
@@ -128,7 +71,7 @@ func setReserves(v *bank.Invocation, args []byte) error {
 	case !admin.IsSigner():
 		return bank.ErrMissingRequiredSignature
 	case admin.Key() != state.Admin:
-		return refuse(v, bank.ErrInvalidArgument, "only the market's admin sets its reserves")
+		return v.Refuse(bank.ErrInvalidArgument, "only the market's admin sets its reserves")
 	case vaultTokens.Key() != at.VaultTokens:
 		return bank.ErrInvalidSeeds
 	}
@@ -152,7 +95,7 @@ func (s *State) covered(v *bank.Invocation, vault *bank.AccountRef) error {
 		return err
 	}
 	if s.Lamports == 0 || s.Tokens == 0 || held.Amount < s.Tokens {
-		return refuse(v, bank.ErrInvalidArgument, "want reserves of both sides, and a vault that covers the tokens")
+		return v.Refuse(bank.ErrInvalidArgument, "want reserves of both sides, and a vault that covers the tokens")
 	}
 	return nil
 }
@@ -175,9 +118,9 @@ func open(account *bank.AccountRef) (*State, *Market, error) {
 
 // readTokens refuses with the real router's InvalidTokenAccount what is no
 // token account. Its mint is checked by the token program, by whoever moves.
-func readTokens(account *bank.AccountRef) (*layout.Account, error) {
-	held, err := layout.ParseAccount(account.Data())
-	if account.Owner() != solana.TokenProgramID || err != nil || held.State == layout.Uninitialized {
+func readTokens(account *bank.AccountRef) (*token.Account, error) {
+	held := bank.ParseToken(account.Data())
+	if account.Owner() != solana.TokenProgramID || held == nil || held.State == token.Uninitialized {
 		return nil, ErrInvalidTokenAccount
 	}
 	return held, nil
@@ -197,7 +140,7 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 		return bank.ErrInvalidInstructionData
 	}
 	in, least := binary.LittleEndian.Uint64(args), binary.LittleEndian.Uint64(args[8:])
-	a, err := accounts(v, 7)
+	a, err := v.Take(7)
 	if err != nil {
 		return err
 	}
@@ -215,10 +158,10 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 		out, least = scale(out, MaxBPS-uint64(keep), MaxBPS), 0
 	}
 	if in == 0 || in > ^state.Lamports {
-		return refuse(v, bank.ErrInvalidArgument, "want an input of more than 0 that the reserves can hold")
+		return v.Refuse(bank.ErrInvalidArgument, "want an input of more than 0 that the reserves can hold")
 	}
 	if out < least {
-		return refuse(v, ErrSlippage, "the output is below the minimum")
+		return v.Refuse(ErrSlippage, "the output is below the minimum")
 	}
 	state.Lamports, state.Tokens = state.Lamports+in, state.Tokens-out
 	if err := account.SetData(state.bytes()); err != nil {
@@ -257,10 +200,4 @@ func checkTrade(a []*bank.AccountRef, at *Market) error {
 		}
 	}
 	return nil
-}
-
-// refuse logs why and passes the error on.
-func refuse(v *bank.Invocation, err error, reason string) error {
-	v.Log("Program log: " + reason)
-	return err
 }

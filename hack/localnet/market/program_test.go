@@ -19,7 +19,6 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/token"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 const (
@@ -47,7 +46,7 @@ type world struct {
 	runs         uint32
 }
 
-func newWorld(t testing.TB, opened bool) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t}
 	var err error
@@ -56,11 +55,8 @@ func newWorld(t testing.TB, opened bool) *world {
 	}
 	admin := address("admin")
 	accounts := w.at.Genesis(admin, reserves, 30, stock)
-	if !opened {
-		clear(accounts)
-	}
 	accounts[solana.WrappedSol] = token.NativeMint()
-	accounts[address("mint")] = token.MintAccount(layout.Mint{Authority: &admin, Supply: stock, Decimals: 6, Initialized: true})
+	accounts[address("mint")] = token.MintAccount(tokenprogram.Mint{MintAuthority: &admin, Supply: stock, Decimals: 6, IsInitialized: true})
 	w.Bank, err = bank.New(bank.Options{
 		Genesis: sha256.Sum256([]byte("test")), ConfirmAfter: 1, FinalizeAfter: 32, History: 1000,
 		Clock:    func() time.Time { return time.Unix(1_700_000_000, 0) },
@@ -88,7 +84,7 @@ func (w *world) associatedOf(wallet, mint solana.PublicKey) solana.PublicKey {
 		w.t.Fatal(err)
 	}
 	w.must(create)
-	at, _, err := token.Address(wallet, mint)
+	at, _, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -170,77 +166,11 @@ func (w *world) state() *market.State {
 
 func (w *world) amount(at solana.PublicKey) uint64 {
 	w.t.Helper()
-	held, err := layout.ParseAccount(w.account(at).Data)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return held.Amount
+	return bank.ParseToken(w.account(at).Data).Amount
 }
 
 func (w *world) trade(in, least uint64) market.Trade {
 	return market.Trade{User: address("user"), WSOL: w.wsol, Tokens: w.tokens, AmountIn: in, MinOut: least}
-}
-
-// vaults makes the vaults, with the stock of tokens.
-func (w *world) vaults() {
-	w.t.Helper()
-	w.associatedOf(w.at.Address, solana.WrappedSol)
-	w.associatedOf(w.at.Address, w.at.Mint)
-	w.must(tokenprogram.NewMintToInstruction(stock, w.at.Mint, w.at.VaultTokens, address("admin"), nil).Build())
-}
-
-func TestInitializeOpensTheMarketThatGenesisGives(t *testing.T) {
-	t.Parallel()
-	made, given := newWorld(t, false), newWorld(t, true)
-	made.vaults()
-	made.must(made.at.Initialize(address("admin"), reserves, 30))
-	for what, at := range map[string]solana.PublicKey{"state": made.at.Address, "vault of SOL": made.at.VaultSOL, "vault of tokens": made.at.VaultTokens} {
-		if diff := cmp.Diff(given.account(at), made.account(at)); diff != "" {
-			t.Errorf("%s (-genesis +initialised):\n%s", what, diff)
-		}
-	}
-	if _, got, _ := made.run(made.at.Initialize(address("admin"), reserves, 30)); got != `"AccountAlreadyInitialized"` {
-		t.Errorf("a second time gives %s, want AccountAlreadyInitialized", got)
-	}
-}
-
-func TestInitializeRefuses(t *testing.T) {
-	t.Parallel()
-	ok := func(*solana.GenericInstruction) {}
-	for name, test := range map[string]struct {
-		reserves market.Reserves
-		fee      uint16
-		noVaults bool
-		altered  func(*solana.GenericInstruction)
-		want     string
-	}{
-		"more tokens than the vault holds": {market.Reserves{Lamports: 1, Tokens: stock + 1}, 30, false, ok, `"InvalidArgument"`},
-		"no lamports":                      {market.Reserves{Tokens: 1}, 30, false, ok, `"InvalidArgument"`},
-		"no tokens":                        {market.Reserves{Lamports: 1}, 30, false, ok, `"InvalidArgument"`},
-		"a fee of everything":              {reserves, market.MaxBPS, false, ok, `"InvalidArgument"`},
-		"vaults that are not there":        {reserves, 30, true, ok, `{"Custom":6025}`},
-		"another vault":                    {reserves, 30, false, func(ix *solana.GenericInstruction) { ix.AccountValues[4].PublicKey = address("x") }, `"InvalidSeeds"`},
-		"another address":                  {reserves, 30, false, func(ix *solana.GenericInstruction) { ix.AccountValues[1].PublicKey = address("x") }, `"InvalidSeeds"`},
-		"data that ends early":             {reserves, 30, false, func(ix *solana.GenericInstruction) { ix.DataBytes = ix.DataBytes[:18] }, `"InvalidInstructionData"`},
-		"an unknown tag":                   {reserves, 30, false, func(ix *solana.GenericInstruction) { ix.DataBytes[0] = 9 }, `"InvalidInstructionData"`},
-		"no data":                          {reserves, 30, false, func(ix *solana.GenericInstruction) { ix.DataBytes = nil }, `"InvalidInstructionData"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, false)
-			if !test.noVaults {
-				w.vaults()
-			}
-			ix := generic(t, w.at.Initialize(address("admin"), test.reserves, test.fee))
-			test.altered(ix)
-			if _, got, logs := w.run(ix); got != test.want {
-				t.Errorf("got %s, want %s; logs %q", got, test.want, logs)
-			}
-			if w.account(w.at.Address) != nil {
-				t.Error("a refused instruction opened the market")
-			}
-		})
-	}
 }
 
 func generic(t testing.TB, ix solana.Instruction) *solana.GenericInstruction {
@@ -254,7 +184,7 @@ func generic(t testing.TB, ix solana.Instruction) *solana.GenericInstruction {
 
 func TestSetReservesSetsPriceAndDepth(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, true)
+	w := newWorld(t)
 	want := market.Reserves{Lamports: 5 * sol, Tokens: stock}
 	w.must(w.at.SetReserves(address("admin"), want))
 	if diff := cmp.Diff(want, w.state().Reserves); diff != "" {
@@ -283,7 +213,7 @@ func TestSetReservesRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, true)
+			w := newWorld(t)
 			ix := generic(t, w.at.SetReserves(address("admin"), test.reserves))
 			if test.altered != nil {
 				test.altered(ix)
@@ -300,7 +230,7 @@ func TestSetReservesRefuses(t *testing.T) {
 
 func TestSwapMovesBothSides(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, true)
+	w := newWorld(t)
 	in, out := reserves.Lamports, reserves.Tokens
 	for range 3 {
 		want := output(market.Reserves{Lamports: in, Tokens: out}, 30, 7*sol).Uint64()
@@ -325,7 +255,7 @@ func TestSwapMovesBothSides(t *testing.T) {
 
 func TestASwapThatKeepsAPartPaysTheRestWhateverTheMinimum(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, true)
+	w := newWorld(t)
 	trade := w.trade(sol, math.MaxUint64)
 	trade.KeepBPS = 2500
 	w.must(w.at.Swap(trade))
@@ -368,7 +298,7 @@ func TestSwapRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, true)
+			w := newWorld(t)
 			ix := w.at.Swap(w.trade(test.in, test.least))
 			if test.altered != nil {
 				test.altered(w, ix)
@@ -385,7 +315,7 @@ func TestSwapRefuses(t *testing.T) {
 
 func TestASwapIgnoresMoreAccounts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, true)
+	w := newWorld(t)
 	ix := w.at.Swap(w.trade(sol, 1))
 	for i := range 10 {
 		ix.AccountValues = append(ix.AccountValues, solana.Meta(address(string(rune('a'+i)))))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
-	"github.com/gagliardetto/solana-go/programs/system"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -77,23 +76,4 @@ func (p *program) byAddress(v *bank.Invocation, key solana.PublicKey) (*pool, er
 		}
 	}
 	return nil, bank.ErrInvalidSeeds
-}
-
-// create makes account a rent-exempt one of the program with size bytes of
-// zeros. Anybody can send lamports to an address that does not exist yet, so
-// one that holds some is topped up, allocated and assigned instead.
-func (p *program) create(v *bank.Invocation, payer, account *bank.AccountRef, at derived, size uint64) error {
-	rent := bank.RentExemption(size)
-	if account.Lamports() == 0 {
-		return v.Invoke(system.NewCreateAccountInstruction(rent, size, v.ProgramID, payer.Key(), at.key).Build(), at.seeds)
-	}
-	if missing := rent - min(rent, account.Lamports()); missing > 0 {
-		if err := v.Invoke(system.NewTransferInstruction(missing, payer.Key(), at.key).Build()); err != nil {
-			return err
-		}
-	}
-	if err := v.Invoke(system.NewAllocateInstruction(size, at.key).Build(), at.seeds); err != nil {
-		return err
-	}
-	return v.Invoke(system.NewAssignInstruction(v.ProgramID, at.key).Build(), at.seeds)
 }

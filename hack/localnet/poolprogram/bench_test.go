@@ -84,9 +84,7 @@ func BenchmarkSimulateBesideALeader(b *testing.B) {
 }
 
 func (w *world) simulate(tx *bank.Transaction) {
-	w.Simulate(tx, bank.Processed, true, func(s *bank.Simulation) {
-		if s.Meta.Err != nil {
-			w.t.Errorf("the simulation failed: %v", s.Meta.Err)
-		}
-	})
+	if err := w.Simulate(tx, bank.Processed, true).Meta.Err; err != nil {
+		w.t.Errorf("the simulation failed: %v", err)
+	}
 }

@@ -12,7 +12,7 @@ const authoritySize = 32
 // the authority.
 func (p *program) initialize(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
-		return refuse(v, errInvalidInstructionData, "Initialize takes no data but its tag")
+		return v.Refuse(errInvalidInstructionData, "Initialize takes no data but its tag")
 	}
 	accounts, err := roles(v, p.profile.Accounts.Initialize)
 	if err != nil {
@@ -30,14 +30,14 @@ func (p *program) initialize(v *bank.Invocation) error {
 	if poolAccount.Owner() == v.ProgramID {
 		return bank.ErrAccountAlreadyInitialized
 	}
-	if err := p.create(v, payer, poolAccount, of.address, authoritySize); err != nil {
+	if err := v.CreateAccount(payer, poolAccount, authoritySize, v.ProgramID, of.address.seeds); err != nil {
 		return err
 	}
 	size := uint64(p.profile.TreeLength()) //nolint:gosec // a length is not negative
-	if err := p.create(v, payer, tree, of.tree, size); err != nil {
+	if err := v.CreateAccount(payer, tree, size, v.ProgramID, of.tree.seeds); err != nil {
 		return err
 	}
-	if err := p.create(v, payer, treasury, of.treasury, 0); err != nil {
+	if err := v.CreateAccount(payer, treasury, 0, v.ProgramID, of.treasury.seeds); err != nil {
 		return err
 	}
 	authority := payer.Key()

@@ -193,7 +193,7 @@ func rolesFrom(v *bank.Invocation, first int, order []shieldpool.AccountRole) (m
 			return nil, bank.ErrMissingRequiredSignature
 		}
 		if role.Writable && !account.IsWritable() {
-			return nil, refuse(v, bank.ErrInvalidArgument, "an account must be writable")
+			return nil, v.Refuse(bank.ErrInvalidArgument, "an account must be writable")
 		}
 		out[role.Role] = account
 	}
@@ -204,11 +204,4 @@ func rolesFrom(v *bank.Invocation, first int, order []shieldpool.AccountRole) (m
 		return nil, bank.ErrIncorrectProgramID
 	}
 	return out, nil
-}
-
-// refuse logs why and passes the error on. The reason names a rule, never a
-// value.
-func refuse(v *bank.Invocation, err error, reason string) error {
-	v.Log("Program log: " + reason)
-	return err
 }

@@ -25,7 +25,7 @@ var (
 // and again, so there is nothing in it to choose.
 func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
-		return refuse(v, errInvalidInstructionData, "PrepareSwapSol takes no data but its tag")
+		return v.Refuse(errInvalidInstructionData, "PrepareSwapSol takes no data but its tag")
 	}
 	accounts, err := roles(v, p.profile.Accounts.PrepareSwapSol)
 	if err != nil {
@@ -47,10 +47,10 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	if err := stateAccount.SetData(state.bytes()); err != nil {
 		return err
 	}
-	if err := stateAccount.SubLamports(state.lamports); err != nil {
+	if err := stateAccount.SubLamports(state.Lamports); err != nil {
 		return err
 	}
-	if err := wsol.AddLamports(state.lamports); err != nil {
+	if err := wsol.AddLamports(state.Lamports); err != nil {
 		return err
 	}
 	return v.Invoke(token.NewSyncNativeInstruction(wsol.Key()).Build())
@@ -96,7 +96,7 @@ func (p *program) executeSwap(v *bank.Invocation) error {
 
 func (x *execution) checkState() (err error) {
 	if len(x.v.Data) < 1+field {
-		return refuse(x.v, errInvalidInstructionData, "want tag, nullifier and the router's data")
+		return x.v.Refuse(errInvalidInstructionData, "want tag, nullifier and the router's data")
 	}
 	nullifier := x.v.Data[1 : 1+field]
 	if x.accounts, err = roles(x.v, x.program.profile.Accounts.ExecuteSwap); err != nil {
@@ -115,10 +115,10 @@ func (x *execution) checkState() (err error) {
 	if !x.state.wrapped {
 		// Otherwise wrapped SOL that somebody sent would be swapped in place of
 		// the user's lamports, and those would go to the payer.
-		return refuse(x.v, bank.ErrInvalidArgument, "the swap's lamports are not wrapped: PrepareSwapSol comes first")
+		return x.v.Refuse(bank.ErrInvalidArgument, "the swap's lamports are not wrapped: PrepareSwapSol comes first")
 	}
 	if x.accounts[shieldpool.RoleRouterProgram].Key() == x.v.ProgramID {
-		return refuse(x.v, bank.ErrIncorrectProgramID, "the pool program is no router")
+		return x.v.Refuse(bank.ErrIncorrectProgramID, "the pool program is no router")
 	}
 	return nil
 }
@@ -140,14 +140,14 @@ func (x *execution) checkTokens() (err error) {
 	if x.wsol, err = stateTokens(x.v, x.accounts[shieldpool.RoleSwapWSOL], x.at.key, solana.WrappedSol); err != nil {
 		return err
 	}
-	if _, err = stateTokens(x.v, x.accounts[shieldpool.RoleSwapOutput], x.at.key, x.state.outputMint); err != nil {
+	if _, err = stateTokens(x.v, x.accounts[shieldpool.RoleSwapOutput], x.at.key, x.state.OutputMint); err != nil {
 		return err
 	}
 	recipient := x.accounts[shieldpool.RoleRecipientATA]
-	if recipient.Key() != x.state.recipientATA {
-		return refuse(x.v, bank.ErrInvalidArgument, "the recipient's token account is not the one that the proof names")
+	if recipient.Key() != x.state.RecipientATA {
+		return x.v.Refuse(bank.ErrInvalidArgument, "the recipient's token account is not the one that the proof names")
 	}
-	x.recipient, err = balance(x.v, recipient, x.state.outputMint, solana.PublicKey{})
+	x.recipient, err = balance(x.v, recipient, x.state.OutputMint, solana.PublicKey{})
 	return err
 }
 
@@ -175,8 +175,8 @@ func (x *execution) checkConsumed() error {
 	if err != nil {
 		return err
 	}
-	if x.wsol-min(left, x.wsol) < x.state.lamports {
-		return refuse(x.v, errInputNotConsumed, "the router did not take all of the swap's wrapped SOL")
+	if x.wsol-min(left, x.wsol) < x.state.Lamports {
+		return x.v.Refuse(errInputNotConsumed, "the router did not take all of the swap's wrapped SOL")
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (x *execution) checkConsumed() error {
 // pay moves the whole output, donated tokens included, to the recipient and
 // demands the user's minimum.
 func (x *execution) pay() error {
-	mint := x.state.outputMint
+	mint := x.state.OutputMint
 	output, recipient := x.accounts[shieldpool.RoleSwapOutput], x.accounts[shieldpool.RoleRecipientATA]
 	got, err := balance(x.v, output, mint, x.at.key)
 	if err != nil {
@@ -200,8 +200,8 @@ func (x *execution) pay() error {
 	if err != nil {
 		return err
 	}
-	if now-min(now, x.recipient) < x.state.minOutput {
-		return refuse(x.v, errOutputBelowMinimum, "the recipient got less than the user's minimum")
+	if now-min(now, x.recipient) < x.state.MinOutput {
+		return x.v.Refuse(errOutputBelowMinimum, "the recipient got less than the user's minimum")
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (x *execution) close() error {
 // time is over. Anybody may ask for it, so nothing goes to the payer.
 func (p *program) closeSwapState(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
-		return refuse(v, errInvalidInstructionData, "CloseSwapState takes no data but its tag")
+		return v.Refuse(errInvalidInstructionData, "CloseSwapState takes no data but its tag")
 	}
 	order := p.profile.Accounts.CloseSwapState
 	accounts, err := roles(v, order)
@@ -234,22 +234,22 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 	if err != nil {
 		return err
 	}
-	at, err := p.stateAt(v, accounts[shieldpool.RolePool], state.nullifier[:])
+	at, err := p.stateAt(v, accounts[shieldpool.RolePool], state.Nullifier[:])
 	if err != nil {
 		return err
 	}
 	if account.Key() != at.key {
 		return bank.ErrInvalidSeeds
 	}
-	recipient, err := associated(v, wallet.Key(), state.outputMint)
+	recipient, err := associated(v, wallet.Key(), state.OutputMint)
 	if err != nil {
 		return err
 	}
-	if recipient != state.recipientATA {
-		return refuse(v, bank.ErrInvalidSeeds, "the wallet is not the one that the swap's recipient account is derived from")
+	if recipient != state.RecipientATA {
+		return v.Refuse(bank.ErrInvalidSeeds, "the wallet is not the one that the swap's recipient account is derived from")
 	}
-	if v.Slot() < state.timeout {
-		return refuse(v, errSwapNotReady, "the swap still has time")
+	if v.Slot() < state.TimeoutSlot {
+		return v.Refuse(errSwapNotReady, "the swap still has time")
 	}
 	if state.wrapped || v.Accounts() > len(order) {
 		if err := p.unwrap(v, len(order), wallet, at); err != nil {

@@ -303,7 +303,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 		"a router that takes over the output account": {
 			altered: func(s *swapping, ix *solana.GenericInstruction) {
 				s.viaTokenProgram(ix, tokenprogram.NewSetAuthorityInstruction(
-					tokenprogram.AuthorityCloseAccount, address("thief"), s.Output, s.State, nil).Build())
+					tokenprogram.AuthorityAccountOwner, address("thief"), s.Output, s.State, nil).Build())
 			}, want: `{"Custom":4153}`},
 		"a recipient's account that was closed": {
 			before: func(s *swapping) { s.closeRecipient() }, want: `"InvalidAccountOwner"`},
@@ -351,7 +351,7 @@ func TestExecuteSwapRefuses(t *testing.T) {
 // steal lets the token program move the wrapped SOL away.
 func (s *swapping) steal(ix *solana.GenericInstruction) {
 	s.t.Helper()
-	thief, _, err := token.Address(address("thief"), solana.WrappedSol)
+	thief, _, err := solana.FindAssociatedTokenAddress(address("thief"), solana.WrappedSol)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -409,7 +409,7 @@ func TestARecipientOfAnotherMintIsNotPaid(t *testing.T) {
 	}
 	w.must(create)
 	terms := w.terms(address("wallet"), 1)
-	if terms.RecipientATA, _, err = token.Address(address("wallet"), solana.WrappedSol); err != nil {
+	if terms.RecipientATA, _, err = solana.FindAssociatedTokenAddress(address("wallet"), solana.WrappedSol); err != nil {
 		t.Fatal(err)
 	}
 	s := w.fundedSwapOf(terms)

@@ -10,7 +10,6 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/token"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -24,7 +23,7 @@ const (
 
 var (
 	stateRent = bank.RentExemption(161)
-	tokenRent = bank.RentExemption(layout.AccountSize)
+	tokenRent = bank.RentExemption(bank.TokenAccountSize)
 )
 
 // swapAccounts are a mint, its market, and the authority over both.
@@ -34,8 +33,8 @@ func swapAccounts(t testing.TB) map[solana.PublicKey]bank.Account {
 	authority := address("authority")
 	accounts := at.Genesis(authority, market.Reserves{Lamports: marketLamports, Tokens: marketTokens}, marketFee, marketStock)
 	accounts[solana.WrappedSol] = token.NativeMint()
-	accounts[at.Mint] = token.MintAccount(layout.Mint{
-		Authority: &authority, Supply: marketStock, Decimals: 6, Initialized: true, FreezeAuthority: &authority,
+	accounts[at.Mint] = token.MintAccount(tokenprogram.Mint{
+		MintAuthority: &authority, Supply: marketStock, Decimals: 6, IsInitialized: true, FreezeAuthority: &authority,
 	})
 	return accounts
 }
@@ -62,7 +61,7 @@ type swapping struct {
 // terms are of a swap for usd into the wallet's associated account.
 func (w *world) terms(wallet solana.PublicKey, least uint64) shieldpool.SwapTerms {
 	w.t.Helper()
-	ata, _, err := token.Address(wallet, address("usd"))
+	ata, _, err := solana.FindAssociatedTokenAddress(wallet, address("usd"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

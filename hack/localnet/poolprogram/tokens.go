@@ -5,7 +5,6 @@ import (
 	"github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // associated finds the token account of a wallet, which costs what the search
@@ -22,16 +21,16 @@ func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.Publi
 // account of that mint; and of that owner, unless the owner is zero.
 func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.PublicKey) (uint64, error) {
 	if account.Owner() != solana.TokenProgramID {
-		return 0, refuse(v, bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")
+		return 0, v.Refuse(bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")
 	}
-	held, err := layout.ParseAccount(account.Data())
+	held := bank.ParseToken(account.Data())
 	switch {
-	case err != nil || held.State == layout.Uninitialized:
-		return 0, refuse(v, bank.ErrInvalidAccountData, "an account of the token program holds no tokens")
+	case held == nil || held.State == token.Uninitialized:
+		return 0, v.Refuse(bank.ErrInvalidAccountData, "an account of the token program holds no tokens")
 	case held.Mint != mint:
-		return 0, refuse(v, bank.ErrInvalidAccountData, "a token account is of another mint")
+		return 0, v.Refuse(bank.ErrInvalidAccountData, "a token account is of another mint")
 	case !owner.IsZero() && held.Owner != owner:
-		return 0, refuse(v, bank.ErrInvalidAccountData, "a token account has another owner")
+		return 0, v.Refuse(bank.ErrInvalidAccountData, "a token account has another owner")
 	}
 	return held.Amount, nil
 }

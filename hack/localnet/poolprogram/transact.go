@@ -44,13 +44,13 @@ func (p *program) transact(v *bank.Invocation, order []shieldpool.AccountRole) e
 func (t *transaction) decode() error {
 	call, err := t.program.profile.ParseData(t.v.Data)
 	if err != nil {
-		return refuse(t.v, errInvalidInstructionData, "want tag, proof, canonical public inputs and, if any, one whole note envelope")
+		return t.v.Refuse(errInvalidInstructionData, "want tag, proof, canonical public inputs and, if any, one whole note envelope")
 	}
 	if err := call.Inputs.CheckNullifiers(); err != nil {
-		return refuse(t.v, errInvalidInstructionData, "want two different nullifiers, not both zero")
+		return t.v.Refuse(errInvalidInstructionData, "want two different nullifiers, not both zero")
 	}
 	if call.Swap != nil && !call.Inputs.HasNullifier(0) {
-		return refuse(t.v, errInvalidInstructionData, "want a first nullifier, which gives a swap's state its address")
+		return t.v.Refuse(errInvalidInstructionData, "want a first nullifier, which gives a swap's state its address")
 	}
 	t.Call = call
 	return nil
@@ -71,7 +71,7 @@ func (t *transaction) checkAccounts() error {
 	}
 	mint, ok := t.program.profile.MintByField(t.Inputs.MintAddress)
 	if !ok {
-		return refuse(t.v, errInvalidInstructionData, "the mint is not one of the pool's")
+		return t.v.Refuse(errInvalidInstructionData, "the mint is not one of the pool's")
 	}
 	// Without the mint in its seeds one pool serves every mint of the profile.
 	if of := t.program.poolOf(mint); of.address.key != t.pool.address.key {
@@ -153,24 +153,24 @@ func (t *transaction) checkDestination() error {
 	fees, destination := t.program.profile.Fees, shieldpool.Destination{Swap: t.Swap}
 	switch {
 	case t.Swap != nil && t.Inputs.PublicAmount >= 0:
-		return refuse(t.v, errInvalidAmount, "a swap takes its lamports out of the pool: want a negative amount")
+		return t.v.Refuse(errInvalidAmount, "a swap takes its lamports out of the pool: want a negative amount")
 	case t.Swap == nil:
 		destination.Recipient = t.accounts[shieldpool.RoleRecipient].Key()
 	}
 	if t.Inputs.PublicAmount >= 0 {
 		if destination.Recipient != t.accounts[shieldpool.RolePayer].Key() {
-			return refuse(t.v, bank.ErrInvalidArgument, "without a withdrawal the recipient's place holds the payer")
+			return t.v.Refuse(bank.ErrInvalidArgument, "without a withdrawal the recipient's place holds the payer")
 		}
 		if t.Inputs.PublicAmount > 0 && t.Inputs.Gross() < fees.MinDeposit {
-			return refuse(t.v, errInvalidAmount, "the deposit is below the minimum")
+			return t.v.Refuse(errInvalidAmount, "the deposit is below the minimum")
 		}
 		return nil
 	}
 	if !t.program.profile.BindsDestination(t.Inputs, destination) {
-		return refuse(t.v, errProofInvalid, "the proof is for another recipient or other terms")
+		return t.v.Refuse(errProofInvalid, "the proof is for another recipient or other terms")
 	}
 	if _, ok := fees.Net(t.Inputs.Gross()); !ok {
-		return refuse(t.v, errInvalidAmount, "the fee leaves nothing of the withdrawal")
+		return t.v.Refuse(errInvalidAmount, "the fee leaves nothing of the withdrawal")
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (t *transaction) move() error {
 		net, _ := t.program.profile.Fees.Net(gross)
 		kept := bank.RentExemption(uint64(len(poolAccount.Data())))
 		if gross > poolAccount.Lamports()-min(kept, poolAccount.Lamports()) {
-			return refuse(t.v, errConservation, "the pool does not hold the withdrawal beside its rent exemption")
+			return t.v.Refuse(errConservation, "the pool does not hold the withdrawal beside its rent exemption")
 		}
 		to := t.accounts[shieldpool.RoleRecipient]
 		if t.Swap != nil {
@@ -224,15 +224,15 @@ func (t *transaction) openSwap(account *bank.AccountRef, lamports uint64) error 
 	if err := t.v.Consume(swapUnits); err != nil {
 		return err
 	}
-	if err := t.program.create(t.v, t.accounts[shieldpool.RolePayer], account, t.swapState, swapStateSize); err != nil {
+	if err := t.v.CreateAccount(t.accounts[shieldpool.RolePayer], account, shieldpool.SwapStateLength, t.v.ProgramID, t.swapState.seeds); err != nil {
 		return err
 	}
 	bump := t.swapState.seeds[len(t.swapState.seeds)-1][0]
-	return account.SetData((&swapState{
-		nullifier: t.Inputs.Nullifiers[0], lamports: lamports,
-		outputMint: t.Swap.OutputMint, recipientATA: t.Swap.RecipientATA, minOutput: t.Swap.MinOutput,
-		created: t.v.Slot(), timeout: t.v.Slot() + t.program.profile.SwapTimeout, bump: bump,
-	}).bytes())
+	return account.SetData((&shieldpool.SwapState{
+		Nullifier: t.Inputs.Nullifiers[0], Lamports: lamports,
+		OutputMint: t.Swap.OutputMint, RecipientATA: t.Swap.RecipientATA, MinOutput: t.Swap.MinOutput,
+		CreatedSlot: t.v.Slot(), TimeoutSlot: t.v.Slot() + t.program.profile.SwapTimeout, Bump: bump,
+	}).Bytes())
 }
 
 func (t *transaction) spend() error {
@@ -240,7 +240,7 @@ func (t *transaction) spend() error {
 		if !t.Inputs.HasNullifier(i) {
 			continue
 		}
-		if err := t.program.create(t.v, t.accounts[shieldpool.RolePayer], t.accounts[role], t.nullifiers[i], 0); err != nil {
+		if err := t.v.CreateAccount(t.accounts[shieldpool.RolePayer], t.accounts[role], 0, t.v.ProgramID, t.nullifiers[i].seeds); err != nil {
 			return err
 		}
 	}

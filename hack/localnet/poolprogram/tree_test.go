@@ -181,7 +181,7 @@ func BenchmarkRing(b *testing.B) {
 				in.Root = field("unknown", 0)
 			})))
 			for b.Loop() {
-				w.Simulate(tx, bank.Processed, true, func(*bank.Simulation) {})
+				w.Simulate(tx, bank.Processed, true)
 			}
 		})
 		b.Run(fmt.Sprint("parse by the relay/", ring), func(b *testing.B) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
@@ -46,11 +45,13 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 	return func(w http.ResponseWriter, req *http.Request) {
 		d, plan := r.draw(call), r.faults.Plan(call)
 		req.Body = http.MaxBytesReader(w, req.Body, maxBody)
-		if !wait(req, plan.Before) {
+		if !fault.Wait(req.Context(), plan.Before) {
 			return
 		}
 		if plan.Failure != nil {
-			fail(w, req, plan.Failure)
+			// Gateways answer in plain text, and the API in JSON: a client must bear both.
+			status := plan.Failure.Status
+			plan.Failure.FailHTTP(w, req, nil, func() { http.Error(w, http.StatusText(status), status) })
 			return
 		}
 		if key := r.opts.APIKey; key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(req.Header.Get("x-api-key"))) != 1 {
@@ -70,40 +71,6 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 		r.stats.Refused[refusal.Code]++
 		r.mu.Unlock()
 		r.write(w, http.StatusBadRequest, refusal, d)
-	}
-}
-
-// wait reports whether the client is still there after d.
-func wait(req *http.Request, d time.Duration) bool {
-	if d == 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-req.Context().Done():
-		return false
-	}
-}
-
-// fail ends a request as a rule says.
-func fail(w http.ResponseWriter, req *http.Request, rule *fault.Rule) {
-	switch {
-	case rule.Status != 0:
-		if rule.RetryAfter > 0 {
-			seconds := (rule.RetryAfter + time.Second - 1) / time.Second
-			w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
-		}
-		// Gateways answer in plain text, and the API in JSON: a client must bear both.
-		http.Error(w, http.StatusText(rule.Status), rule.Status)
-	case rule.Hang:
-		<-req.Context().Done()
-		panic(http.ErrAbortHandler)
-	default:
-		// This is how a handler closes its connection without an answer.
-		panic(http.ErrAbortHandler)
 	}
 }
 

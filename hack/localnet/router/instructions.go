@@ -10,6 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
 // computeUnits is the limit that the router proposes.
@@ -83,11 +84,16 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What Jupiter lets the user make before the swap.
+	create, err := token.CreateIdempotent(user, user, asked.Quote.OutputMint)
+	if err != nil {
+		return nil, err
+	}
 	out := &instructions{
 		ComputeBudget: []instruction{
 			encode(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, computeUnits)),
 		},
-		Setup: []instruction{createAccount(user, trade.Tokens, asked.Quote.OutputMint)},
+		Setup: []instruction{encode(create.ProgID, create.AccountValues, create.DataBytes)},
 		Other: []instruction{}, Tables: []solana.PublicKey{}, ComputeUnitLimit: computeUnits,
 	}
 	if !asked.Destination.IsZero() {
@@ -136,14 +142,6 @@ func padded(q *quote) []*solana.AccountMeta {
 		out[i] = solana.Meta(padding(first + i))
 	}
 	return out
-}
-
-// createAccount is what Jupiter lets the user make before the swap.
-func createAccount(user, at, mint solana.PublicKey) instruction {
-	return encode(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{
-		solana.Meta(user).SIGNER().WRITE(), solana.Meta(at).WRITE(), solana.Meta(user), solana.Meta(mint),
-		solana.Meta(solana.SystemProgramID), solana.Meta(solana.TokenProgramID),
-	}, []byte{1})
 }
 
 // lie changes an honest answer as its draft says.

@@ -52,7 +52,6 @@ type Router struct {
 
 	mu       sync.Mutex
 	settings Settings
-	drawn    map[string]uint64
 	stats    Stats
 }
 
@@ -78,7 +77,7 @@ func New(opts Options) (*Router, error) {
 		return nil, errors.New("router options: Log is missing")
 	}
 	r := &Router{
-		opts: opts, mux: http.NewServeMux(), faults: fault.NewInjector(opts.Seed), drawn: make(map[string]uint64),
+		opts: opts, mux: http.NewServeMux(), faults: fault.NewInjector(opts.Seed),
 		stats: Stats{Calls: make(map[string]uint64), Refused: make(map[string]uint64), Lies: make(map[Lie]uint64)},
 	}
 	r.mux.HandleFunc("GET /quote", r.handle(CallQuote, r.quote))

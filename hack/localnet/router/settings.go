@@ -1,13 +1,8 @@
 package router
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
@@ -152,13 +147,8 @@ func (l *LieRule) validate() error {
 // ParseSettings reads and validates settings in JSON.
 func ParseSettings(raw []byte) (Settings, error) {
 	var s Settings
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&s); err != nil {
+	if err := fault.DecodeStrictly(raw, &s); err != nil {
 		return s, fmt.Errorf("router settings: expected a JSON object with wide, outside, faults and lies: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return s, errors.New("router settings: expected one JSON object, got more after it")
 	}
 	if err := s.Validate(); err != nil {
 		return Settings{}, err
@@ -209,15 +199,11 @@ func (d *draft) tells(lie Lie) bool {
 func (r *Router) draw(call string) *draft {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	n := r.stats.Calls[call]
 	r.stats.Calls[call]++
-	n := r.drawn[call]
-	r.drawn[call]++
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(call))
 	d := &draft{wide: r.settings.Wide, outside: r.settings.Outside, lies: make(map[Lie]LieRule)}
 	for i, rule := range r.settings.Lies {
-		random := rand.New(rand.NewPCG(r.opts.Seed^h.Sum64(), n<<16|uint64(i&0xffff))) //nolint:gosec // G404: a schedule that repeats, no secret
-		chance := random.Float64()
+		chance := fault.Random(r.opts.Seed, call, n, i).Float64()
 		told := slices.Contains(lies()[rule.Lie], call) && (rule.Call == "" || rule.Call == call)
 		if told && (rule.Probability == 0 || chance < rule.Probability) {
 			d.lies[rule.Lie] = rule

@@ -4,33 +4,16 @@ import (
 	"encoding/base64"
 	"math"
 
-	"github.com/mr-tron/base58"
+	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-const (
-	maxAccounts = 100
-	// maxBase58Data is the largest data that base58, slow as it is, may encode.
-	maxBase58Data = 128
-)
-
-// encoding is how account data or a transaction is written.
-type encoding string
-
-const (
-	// encodingBinary is base58 as a bare string: what old clients expect, and
-	// still the default of getAccountInfo.
-	encodingBinary     encoding = "binary"
-	encodingBase58     encoding = "base58"
-	encodingBase64     encoding = "base64"
-	encodingJSON       encoding = "json"
-	encodingJSONParsed encoding = "jsonParsed"
-)
+const maxAccounts = 100
 
 type accountConfig struct {
 	contextConfig
-	Encoding  encoding   `json:"encoding"`
+	Encoding  base64Only `json:"encoding"`
 	DataSlice *dataSlice `json:"dataSlice"`
 }
 
@@ -49,128 +32,71 @@ func (s *dataSlice) of(data []byte) []byte {
 }
 
 type account struct {
-	Data       any    `json:"data"`
-	Executable bool   `json:"executable"`
-	Lamports   uint64 `json:"lamports"`
-	Owner      string `json:"owner"`
-	RentEpoch  uint64 `json:"rentEpoch"`
-	Space      int    `json:"space"`
+	Data       [2]string        `json:"data"`
+	Executable bool             `json:"executable"`
+	Lamports   uint64           `json:"lamports"`
+	Owner      solana.PublicKey `json:"owner"`
+	RentEpoch  uint64           `json:"rentEpoch"`
+	Space      int              `json:"space"`
+}
+
+// inBase64 is data with its encoding. The library's type would have a tree of
+// megabytes encoded twice.
+func inBase64(data []byte) [2]string {
+	return [2]string{base64.StdEncoding.EncodeToString(data), "base64"}
 }
 
 // encodeAccount gives the account's form on the wire; a missing one is null.
-// The mint of a token account is looked for among the accounts at its side.
-func encodeAccount(a *bank.Account, as encoding, slice *dataSlice, accounts accountsAt) (any, *Error) {
+func encodeAccount(a *bank.Account, slice *dataSlice) *account {
 	if a == nil {
-		return nil, nil
+		return nil
 	}
-	var data any
-	if as == encodingJSONParsed {
-		data = parseTokens(a, accounts)
-	}
-	if data == nil {
-		var err *Error
-		if data, err = encodeData(slice.of(a.Data), as); err != nil {
-			return nil, err
-		}
-	}
-	return account{
-		Data: data, Executable: a.Executable, Lamports: a.Lamports,
-		Owner: a.Owner.String(), RentEpoch: math.MaxUint64, Space: len(a.Data),
-	}, nil
-}
-
-func encodeData(data []byte, as encoding) (any, *Error) {
-	switch as {
-	case encodingBinary, encodingBase58:
-		if len(data) > maxBase58Data {
-			return nil, &Error{Code: codeInvalidRequest, Message: "Encoded binary (base 58) data should be less than 128 bytes, please use Base64 encoding."}
-		}
-		if as == encodingBinary {
-			return base58.Encode(data), nil
-		}
-		return [2]string{base58.Encode(data), string(encodingBase58)}, nil
-	case encodingBase64, encodingJSONParsed:
-		// What no parser knows is base64, as on Agave.
-		return [2]string{base64.StdEncoding.EncodeToString(data), string(encodingBase64)}, nil
-	default:
-		return nil, invalidParams("Invalid params: unknown variant `%s`, expected one of `binary`, `base64`, `base58`, `jsonParsed`", as)
+	return &account{
+		Data:       inBase64(slice.of(a.Data)),
+		Executable: a.Executable, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: math.MaxUint64, Space: len(a.Data),
 	}
 }
 
-func (c *call) getBalance(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
+func (c *call) getBalance(p params) (any, error) {
+	var key solana.PublicKey
+	var cfg contextConfig
+	if err := p.read(1, &key, &cfg); err != nil {
 		return nil, err
 	}
-	key, err := p.key()
-	if err != nil {
-		return nil, err
-	}
-	return c.onView(p, 1, func(v view) any {
+	return c.read(cfg, func(v view) (any, error) {
 		var lamports uint64
 		if a := v.Account(key); a != nil {
 			lamports = a.Lamports
 		}
-		return answerAt(v.Slot(), lamports)
+		return answerAt(v.Slot(), lamports), nil
 	})
 }
 
-func (c *call) getAccountInfo(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
+func (c *call) getAccountInfo(p params) (any, error) {
+	var key solana.PublicKey
+	var cfg accountConfig
+	if err := p.read(1, &key, &cfg); err != nil {
 		return nil, err
 	}
-	key, err := p.key()
-	if err != nil {
-		return nil, err
-	}
-	cfg := accountConfig{Encoding: encodingBinary}
-	if err := p.decode(1, &cfg); err != nil {
-		return nil, err
-	}
-	var value any
-	var slot uint64
-	var encodeErr *Error
-	err = c.read(cfg.contextConfig, func(v view) {
-		slot = v.Slot()
-		value, encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice, v.Account)
+	return c.read(cfg.contextConfig, func(v view) (any, error) {
+		return answerAt(v.Slot(), encodeAccount(v.Account(key), cfg.DataSlice)), nil
 	})
-	if err == nil {
-		err = encodeErr
-	}
-	return answerAt(slot, value), err
 }
 
-func (c *call) getMultipleAccounts(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
+func (c *call) getMultipleAccounts(p params) (any, error) {
+	var keys []solana.PublicKey
+	var cfg accountConfig
+	if err := p.read(1, &keys, &cfg); err != nil {
 		return nil, err
 	}
-	var texts []string
-	if err := p.decode(0, &texts); err != nil {
+	if err := atMost(maxAccounts, len(keys)); err != nil {
 		return nil, err
 	}
-	if len(texts) > maxAccounts {
-		return nil, invalidParams("Too many inputs provided; max %d", maxAccounts)
-	}
-	keys, err := parseKeys(texts)
-	if err != nil {
-		return nil, err
-	}
-	cfg := accountConfig{Encoding: encodingBase64}
-	if err := p.decode(1, &cfg); err != nil {
-		return nil, err
-	}
-	values := make([]any, len(keys))
-	var slot uint64
-	var encodeErr *Error
-	err = c.read(cfg.contextConfig, func(v view) {
-		slot = v.Slot()
+	return c.read(cfg.contextConfig, func(v view) (any, error) {
+		values := make([]*account, len(keys))
 		for i, key := range keys {
-			if values[i], encodeErr = encodeAccount(v.Account(key), cfg.Encoding, cfg.DataSlice, v.Account); encodeErr != nil {
-				return
-			}
+			values[i] = encodeAccount(v.Account(key), cfg.DataSlice)
 		}
+		return answerAt(v.Slot(), values), nil
 	})
-	if err == nil {
-		err = encodeErr
-	}
-	return answerAt(slot, values), err
 }

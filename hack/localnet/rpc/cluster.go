@@ -1,9 +1,8 @@
 package rpc
 
 import (
-	"encoding/base64"
-
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
@@ -15,8 +14,8 @@ const (
 	maxFeeAddresses = 128
 )
 
-func (c *call) getHealth(p params) (any, *Error) {
-	if err := p.want(0, 0); err != nil {
+func (c *call) getHealth(p params) (any, error) {
+	if err := p.read(0); err != nil {
 		return nil, err
 	}
 	if behind := c.healthTold(); behind > 0 {
@@ -25,102 +24,54 @@ func (c *call) getHealth(p params) (any, *Error) {
 	return "ok", nil
 }
 
-func (c *call) getVersion(p params) (any, *Error) {
-	if err := p.want(0, 0); err != nil {
-		return nil, err
-	}
-	return map[string]any{"solana-core": version, "feature-set": 0}, nil
+func (c *call) getVersion(p params) (any, error) {
+	return map[string]any{"solana-core": version, "feature-set": 0}, p.read(0)
 }
 
-func (c *call) getGenesisHash(p params) (any, *Error) {
-	if err := p.want(0, 0); err != nil {
-		return nil, err
-	}
-	return c.genesis.String(), nil
-}
+func (c *call) getGenesisHash(p params) (any, error) { return c.genesis, p.read(0) }
 
-// onView answers with what fn makes of the state that parameter i configures.
-func (c *call) onView(p params, i int, fn func(view) any) (any, *Error) {
-	if err := p.want(i, i+1); err != nil {
-		return nil, err
-	}
-	var cfg contextConfig
-	if err := p.decode(i, &cfg); err != nil {
-		return nil, err
-	}
-	var result any
-	err := c.read(cfg, func(v view) { result = fn(v) })
-	return result, err
-}
-
-func (c *call) getSlot(p params) (any, *Error) {
-	return c.onView(p, 0, func(v view) any { return v.Slot() })
-}
-
-func (c *call) getBlockHeight(p params) (any, *Error) {
-	return c.onView(p, 0, func(v view) any { return v.Height() })
-}
-
-func (c *call) getTransactionCount(p params) (any, *Error) {
-	return c.onView(p, 0, func(v view) any { return v.Transactions() })
-}
-
-func (c *call) getEpochInfo(p params) (any, *Error) {
-	return c.onView(p, 0, func(v view) any {
-		return map[string]uint64{
-			"absoluteSlot":     v.Slot(),
-			"blockHeight":      v.Height(),
-			"epoch":            v.Slot() / slotsPerEpoch,
-			"slotIndex":        v.Slot() % slotsPerEpoch,
-			"slotsInEpoch":     slotsPerEpoch,
-			"transactionCount": v.Transactions(),
+// onView answers with what fn makes of the state that the one parameter
+// configures.
+func onView(fn func(view) any) method {
+	return func(c *call, p params) (any, error) {
+		var cfg contextConfig
+		if err := p.read(0, &cfg); err != nil {
+			return nil, err
 		}
-	})
+		return c.read(cfg, func(v view) (any, error) { return fn(v), nil })
+	}
 }
 
-func (c *call) getLatestBlockhash(p params) (any, *Error) {
-	if c.plan.FrozenBlockhash {
-		return c.frozenBlockhash(p)
+func epochInfo(v view) any {
+	return map[string]uint64{
+		"absoluteSlot":     v.Slot(),
+		"blockHeight":      v.Height(),
+		"epoch":            v.Slot() / slotsPerEpoch,
+		"slotIndex":        v.Slot() % slotsPerEpoch,
+		"slotsInEpoch":     slotsPerEpoch,
+		"transactionCount": v.Transactions(),
 	}
-	return c.onView(p, 0, latestBlockhash)
 }
 
 func latestBlockhash(v view) any {
 	hash, last := v.LatestBlockhash()
-	return answerAt(v.Slot(), map[string]any{"blockhash": hash.String(), "lastValidBlockHeight": last})
+	return answerAt(v.Slot(), rpc.LatestBlockhashResult{Blockhash: hash, LastValidBlockHeight: last})
 }
 
-// frozenBlockhash answers what was true when the faults were set.
-func (c *call) frozenBlockhash(p params) (any, *Error) {
-	if err := p.want(0, 1); err != nil {
-		return nil, err
+// getLatestBlockhash answers, when it is frozen, what was true when the faults
+// were set.
+func (c *call) getLatestBlockhash(p params) (any, error) {
+	if !c.plan.FrozenBlockhash {
+		return onView(latestBlockhash)(c, p)
 	}
 	var cfg contextConfig
-	if err := p.decode(0, &cfg); err != nil {
-		return nil, err
-	}
-	return (*c.frozen.Load())[bank.Commitment(cfg.Commitment)], nil
+	err := p.read(0, &cfg)
+	return (*c.frozen.Load())[bank.Commitment(cfg.Commitment)], err
 }
 
-func (c *call) isBlockhashValid(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
-		return nil, err
-	}
-	hash, err := p.key()
-	if err != nil {
-		return nil, err
-	}
-	return c.onView(p, 1, func(v view) any {
-		return answerAt(v.Slot(), v.BlockhashUsable(solana.Hash(hash)))
-	})
-}
-
-func (c *call) getMinimumBalanceForRentExemption(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
-		return nil, err
-	}
+func (c *call) getMinimumBalanceForRentExemption(p params) (any, error) {
 	var size uint64
-	if err := p.decode(0, &size); err != nil {
+	if err := p.read(1, &size, new(contextConfig)); err != nil {
 		return nil, err
 	}
 	if size > bank.MaxAccountData {
@@ -129,52 +80,22 @@ func (c *call) getMinimumBalanceForRentExemption(p params) (any, *Error) {
 	return bank.RentExemption(size), nil
 }
 
-func (c *call) getFeeForMessage(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
+func (c *call) getRecentPrioritizationFees(p params) (any, error) {
+	var addresses []solana.PublicKey
+	if err := p.read(0, &addresses); err != nil {
 		return nil, err
 	}
-	var text string
-	if err := p.decode(0, &text); err != nil {
+	if err := atMost(maxFeeAddresses, len(addresses)); err != nil {
 		return nil, err
 	}
-	raw, decodeErr := base64.StdEncoding.DecodeString(text)
-	if decodeErr != nil {
-		return nil, invalidParams("invalid base64 encoding: %v", decodeErr)
-	}
-	message, decodeErr := bank.DecodeMessage(raw)
-	if decodeErr != nil {
-		return nil, invalidParams("failed to deserialize solana_message::versioned::VersionedMessage: %v", decodeErr)
-	}
-	budget, budgetErr := message.Budget()
-	return c.onView(p, 1, func(v view) any {
-		// A message that could not land at the level has no fee there.
-		if budgetErr != nil || !v.BlockhashUsable(message.RecentBlockhash) {
-			return answerAt(v.Slot(), nil)
-		}
-		return answerAt(v.Slot(), budget.Fee(int(message.Header.NumRequiredSignatures)))
-	})
+	return c.readAt(bank.Processed, func(v view) (any, error) { return v.PrioritizationFees(addresses), nil })
 }
 
-func (c *call) getRecentPrioritizationFees(p params) (any, *Error) {
-	if err := p.want(0, 1); err != nil {
+func (c *call) requestAirdrop(p params) (any, error) {
+	var to solana.PublicKey
+	var lamports uint64
+	if err := p.read(2, &to, &lamports, new(contextConfig)); err != nil {
 		return nil, err
 	}
-	var texts []string
-	if err := p.decode(0, &texts); err != nil {
-		return nil, err
-	}
-	if len(texts) > maxFeeAddresses {
-		return nil, invalidParams("Too many inputs provided; max %d", maxFeeAddresses)
-	}
-	addresses, err := parseKeys(texts)
-	if err != nil {
-		return nil, err
-	}
-	fees := []map[string]uint64{}
-	c.readAt(bank.Processed, func(v view) {
-		for _, fee := range v.PrioritizationFees(addresses) {
-			fees = append(fees, map[string]uint64{"slot": fee.Slot, "prioritizationFee": fee.Price})
-		}
-	})
-	return fees, nil
+	return c.airdrop(to, lamports)
 }

@@ -41,8 +41,6 @@ type Endpoint struct {
 	log     *slog.Logger
 	methods map[string]method
 	faults  *fault.Injector
-	// behind is the number of slots that the node says it is behind.
-	behind atomic.Uint64
 	// setting is held while rules are replaced.
 	setting sync.Mutex
 	// frozen are the answers of getLatestBlockhash when the faults were set.
@@ -63,7 +61,7 @@ type Endpoint struct {
 }
 
 // method answers one call with a result to marshal.
-type method func(*call, params) (any, *Error)
+type method func(*call, params) (any, error)
 
 // New makes an endpoint without faults, to be closed after use. The error names the option that is
 // missing.
@@ -93,7 +91,7 @@ func newEndpoint(opts Options) *Endpoint {
 		methods: methods(), faults: fault.NewInjector(opts.Seed),
 		closed: make(chan struct{}), calls: make(map[string]uint64), sockets: make(map[*socket]struct{}),
 	}
-	e.unhook = e.bank.OnSlot(func(bank.SlotChange) { e.wake() })
+	e.unhook = e.bank.OnSlot(e.wake)
 	return e
 }
 
@@ -103,20 +101,16 @@ func methods() map[string]method {
 		"getHealth":                         (*call).getHealth,
 		"getVersion":                        (*call).getVersion,
 		"getGenesisHash":                    (*call).getGenesisHash,
-		"getSlot":                           (*call).getSlot,
-		"getBlockHeight":                    (*call).getBlockHeight,
-		"getEpochInfo":                      (*call).getEpochInfo,
-		"getTransactionCount":               (*call).getTransactionCount,
+		"getSlot":                           onView(func(v view) any { return v.Slot() }),
+		"getBlockHeight":                    onView(func(v view) any { return v.Height() }),
+		"getEpochInfo":                      onView(epochInfo),
+		"getFirstAvailableBlock":            onView(func(v view) any { return v.FirstAvailableBlock() }),
 		"getLatestBlockhash":                (*call).getLatestBlockhash,
-		"isBlockhashValid":                  (*call).isBlockhashValid,
 		"getMinimumBalanceForRentExemption": (*call).getMinimumBalanceForRentExemption,
-		"getFeeForMessage":                  (*call).getFeeForMessage,
 		"getRecentPrioritizationFees":       (*call).getRecentPrioritizationFees,
 		"getBalance":                        (*call).getBalance,
 		"getAccountInfo":                    (*call).getAccountInfo,
 		"getMultipleAccounts":               (*call).getMultipleAccounts,
-		"getTokenAccountBalance":            (*call).getTokenAccountBalance,
-		"getTokenAccountsByOwner":           (*call).getTokenAccountsByOwner,
 		"requestAirdrop":                    (*call).requestAirdrop,
 		"sendTransaction":                   (*call).sendTransaction,
 		"simulateTransaction":               (*call).simulateTransaction,
@@ -125,8 +119,6 @@ func methods() map[string]method {
 		"getTransaction":                    (*call).getTransaction,
 		"getBlock":                          (*call).getBlock,
 		"getBlocks":                         (*call).getBlocks,
-		"getBlocksWithLimit":                (*call).getBlocksWithLimit,
-		"getFirstAvailableBlock":            (*call).getFirstAvailableBlock,
 	}
 }
 
@@ -163,8 +155,7 @@ func (e *Endpoint) knows(method string) bool {
 	if _, ok := e.methods[method]; ok {
 		return true
 	}
-	_, ok := socketMethods()[method]
-	return ok || method == "" || method == fault.MethodSocket
+	return method == methodSubscribe || method == "" || method == fault.MethodSocket
 }
 
 // freeze keeps today's blockhashes for a rule that freezes them, unless such a
@@ -208,7 +199,3 @@ func (e *Endpoint) count(method string) {
 	defer e.mu.Unlock()
 	e.calls[method]++
 }
-
-// SetSlotsBehind makes the node report itself as that many slots behind the
-// cluster, 0 for healthy: getHealth and preflight then fail as they do there.
-func (e *Endpoint) SetSlotsBehind(slots uint64) { e.behind.Store(slots) }

@@ -31,11 +31,23 @@ type Error struct {
 // Error gives the message and code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-func invalidParams(format string, args ...any) *Error {
-	return &Error{Code: codeInvalidParams, Message: fmt.Sprintf(format, args...)}
+func errorf(code int, format string, args ...any) error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-func errNodeBehind(slots uint64) *Error {
+func invalidParams(format string, args ...any) error {
+	return errorf(codeInvalidParams, format, args...)
+}
+
+func errInvalidTransaction(broken error) error {
+	return invalidParams("invalid transaction: %v", broken)
+}
+
+func errSignatureFailure() error {
+	return errorf(codeSignatureFailure, "Transaction signature verification failure")
+}
+
+func errNodeBehind(slots uint64) error {
 	return &Error{
 		Code:    codeNodeUnhealthy,
 		Message: fmt.Sprintf("Node is behind by %d slots", slots),
@@ -43,7 +55,7 @@ func errNodeBehind(slots uint64) *Error {
 	}
 }
 
-func errMinContextSlot(slot uint64) *Error {
+func errMinContextSlot(slot uint64) error {
 	return &Error{
 		Code:    codeMinContextSlotNotReached,
 		Message: "Minimum context slot has not been reached",
@@ -51,8 +63,7 @@ func errMinContextSlot(slot uint64) *Error {
 	}
 }
 
-func errUnsupportedVersion(version int) *Error {
-	return &Error{Code: codeUnsupportedVersion, Message: fmt.Sprintf(
-		"Transaction version (%d) is not supported by the requesting client. Please try the request again with the "+
-			"following configuration parameter: \"maxSupportedTransactionVersion\": %d", version, version)}
+func errUnsupportedVersion(version int) error {
+	return errorf(codeUnsupportedVersion, "Transaction version (%d) is not supported by the requesting client. Please try the request again with the "+
+		"following configuration parameter: \"maxSupportedTransactionVersion\": %d", version, version)
 }

@@ -54,7 +54,7 @@ func TestNewRefusesMissingOptions(t *testing.T) {
 func FuzzServeHTTP(f *testing.F) {
 	for _, method := range []string{
 		"getAccountInfo", "getMultipleAccounts", "getSignatureStatuses", "getSignaturesForAddress", "getTransaction",
-		"getBlock", "getBlocks", "getBlocksWithLimit", "sendTransaction", "simulateTransaction", "getFeeForMessage", "requestAirdrop",
+		"getBlock", "getBlocks", "sendTransaction", "simulateTransaction", "requestAirdrop",
 	} {
 		f.Add(`[{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":["11111111111111111111111111111111",{"encoding":"base64","limit":1}]}]`)
 		f.Add(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":[3,null,{"commitment":"confirmed","dataSlice":{"offset":1,"length":2}}]}`)

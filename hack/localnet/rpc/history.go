@@ -2,8 +2,10 @@ package rpc
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
@@ -11,79 +13,53 @@ import (
 const (
 	maxStatuses   = 256
 	maxSignatures = 1000
+	// maxBlocks bounds getBlocks, in slots.
+	maxBlocks = 500_000
 )
 
-type signatureStatus struct {
-	Slot               uint64  `json:"slot"`
-	Confirmations      *uint64 `json:"confirmations"`
-	Err                any     `json:"err"`
-	Status             any     `json:"status"`
-	ConfirmationStatus string  `json:"confirmationStatus"`
-}
-
-func (c *call) getSignatureStatuses(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
-		return nil, err
-	}
-	var texts []string
-	if err := p.decode(0, &texts); err != nil {
-		return nil, err
-	}
-	if len(texts) > maxStatuses {
-		return nil, invalidParams("Too many inputs provided; max %d", maxStatuses)
-	}
+func (c *call) getSignatureStatuses(p params) (any, error) {
+	var signatures []solana.Signature
 	var cfg struct {
 		SearchTransactionHistory bool `json:"searchTransactionHistory"`
 	}
-	if err := p.decode(1, &cfg); err != nil {
+	if err := p.read(1, &signatures, &cfg); err != nil {
 		return nil, err
 	}
-	signatures := make([]solana.Signature, len(texts))
-	for i, text := range texts {
-		signature, err := parseSignature(text)
-		if err != nil {
-			return nil, err
-		}
-		signatures[i] = signature
+	if err := atMost(maxStatuses, len(signatures)); err != nil {
+		return nil, err
 	}
-	values := make([]*signatureStatus, len(signatures))
-	var slot uint64
-	c.readAt(bank.Processed, func(v view) {
-		slot = v.Slot()
+	return c.readAt(bank.Processed, func(v view) (any, error) {
+		values := make([]*rpc.SignatureStatusesResult, len(signatures))
 		for i, signature := range signatures {
 			if status := v.Status(signature); status != nil && (status.Recent || cfg.SearchTransactionHistory) {
 				values[i] = encodeStatus(status)
 			}
 		}
+		if c.plan.Outcome != "" {
+			c.claimFinal(values, v.Root())
+		}
+		return answerAt(v.Slot(), values), nil
 	})
-	if c.plan.Outcome != "" {
-		c.claimFinal(values)
-	}
-	return answerAt(slot, values), nil
 }
 
 // claimFinal says of all signatures that they are final with the outcome of
 // which the node lies: those that never landed in the newest finalized slot.
-func (c *call) claimFinal(values []*signatureStatus) {
-	var slot uint64
-	c.readAt(bank.Finalized, func(v view) { slot = v.Slot() })
-	status := map[string]any{"Ok": nil}
-	if err := c.errClaimed(); err != nil {
-		status = map[string]any{"Err": err}
-	}
+func (c *call) claimFinal(values []*rpc.SignatureStatusesResult, root uint64) {
 	for i, value := range values {
-		claimed := signatureStatus{Slot: slot, Err: c.errClaimed(), Status: status, ConfirmationStatus: bank.Finalized.String()}
+		slot := root
 		if value != nil {
-			claimed.Slot = value.Slot
+			slot = value.Slot
 		}
-		values[i] = &claimed
+		values[i] = &rpc.SignatureStatusesResult{
+			Slot: slot, Err: c.errClaimed(), Status: deprecatedStatus(c.errClaimed()), ConfirmationStatus: rpc.ConfirmationStatusFinalized,
+		}
 	}
 }
 
-func encodeStatus(status *bank.Status) *signatureStatus {
-	out := &signatureStatus{
-		Slot: status.Block.Slot, Err: status.Meta.Err,
-		Status: deprecatedStatus(status.Meta.Err), ConfirmationStatus: status.Commitment.String(),
+func encodeStatus(status *bank.Status) *rpc.SignatureStatusesResult {
+	out := &rpc.SignatureStatusesResult{
+		Slot: status.Block.Slot, Err: outcome(status.Meta.Err), Status: deprecatedStatus(outcome(status.Meta.Err)),
+		ConfirmationStatus: rpc.ConfirmationStatusType(status.Commitment.String()),
 	}
 	if status.Commitment != bank.Finalized {
 		out.Confirmations = &status.Confirmations
@@ -91,124 +67,175 @@ func encodeStatus(status *bank.Status) *signatureStatus {
 	return out
 }
 
-// deprecatedStatus is the older form of an outcome, which stands beside err.
-func deprecatedStatus(err *bank.TransactionError) any {
-	if err != nil {
-		return map[string]any{"Err": err}
+// outcome gives an untyped nil for none.
+func outcome(err *bank.TransactionError) any {
+	if err == nil {
+		return nil
 	}
-	return map[string]any{"Ok": nil}
+	return err
 }
 
-func (c *call) getSignaturesForAddress(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
-		return nil, err
-	}
-	address, err := p.key()
+// deprecatedStatus is the older form of an outcome, which stands beside err.
+func deprecatedStatus(err any) rpc.DeprecatedTransactionMetaStatus {
 	if err != nil {
-		return nil, err
+		return rpc.DeprecatedTransactionMetaStatus{"Err": err}
 	}
-	cfg := struct {
+	return rpc.DeprecatedTransactionMetaStatus{"Ok": nil}
+}
+
+func (c *call) getSignaturesForAddress(p params) (any, error) {
+	var address solana.PublicKey
+	var cfg struct {
 		contextConfig
-		Limit  *int    `json:"limit"`
-		Before *string `json:"before"`
-		Until  *string `json:"until"`
-	}{}
-	if err := p.decode(1, &cfg); err != nil {
+		Limit         *int             `json:"limit"`
+		Before, Until solana.Signature // matched without regard to case
+	}
+	if err := p.read(1, &address, &cfg); err != nil {
 		return nil, err
 	}
 	if err := cfg.settled(); err != nil {
 		return nil, err
 	}
-	query := bank.AddressQuery{Address: address, Limit: maxSignatures}
+	query := bank.AddressQuery{Address: address, Before: cfg.Before, Until: cfg.Until, Limit: maxSignatures}
 	if cfg.Limit != nil {
 		query.Limit = *cfg.Limit
 	}
 	if query.Limit < 1 || query.Limit > maxSignatures {
 		return nil, invalidParams("Invalid limit; max %d", maxSignatures)
 	}
-	if cfg.Before != nil {
-		if query.Before, err = parseSignature(*cfg.Before); err != nil {
-			return nil, err
-		}
-	}
-	if cfg.Until != nil {
-		if query.Until, err = parseSignature(*cfg.Until); err != nil {
-			return nil, err
-		}
-	}
-	found := []map[string]any{}
-	err = c.read(cfg.contextConfig, func(v view) {
+	return c.read(cfg.contextConfig, func(v view) (any, error) {
+		found := []rpc.TransactionSignature{}
 		for _, status := range v.ByAddress(query) {
-			found = append(found, map[string]any{
-				"signature":          status.Signature().String(),
-				"slot":               status.Block.Slot,
-				"err":                status.Meta.Err,
-				"memo":               nil,
-				"blockTime":          status.Block.Time,
-				"confirmationStatus": status.Commitment.String(),
+			found = append(found, rpc.TransactionSignature{
+				Signature: status.Signature(), Slot: status.Block.Slot, Err: outcome(status.Meta.Err), BlockTime: unixTime(status.Block),
+				ConfirmationStatus: rpc.ConfirmationStatusType(status.Commitment.String()),
 			})
 		}
+		return found, nil
 	})
-	return found, err
 }
 
-// historyConfig is the configuration of getTransaction and getBlock, which may
-// also be given as an encoding alone.
+func unixTime(of *bank.Block) *solana.UnixTimeSeconds {
+	at := solana.UnixTimeSeconds(of.Time)
+	return &at
+}
+
+// historyConfig is the configuration of getTransaction and getBlock.
 type historyConfig struct {
 	contextConfig
-	Encoding                       encoding `json:"encoding"`
-	MaxSupportedTransactionVersion *uint8   `json:"maxSupportedTransactionVersion"`
-	TransactionDetails             string   `json:"transactionDetails"`
-	Rewards                        *bool    `json:"rewards"`
+	Encoding                       base64Only `json:"encoding"`
+	MaxSupportedTransactionVersion *uint8     `json:"maxSupportedTransactionVersion"`
+	TransactionDetails             string     `json:"transactionDetails"`
 }
 
-func (p params) history(i int) (historyConfig, *Error) {
-	cfg := historyConfig{Encoding: encodingJSON, TransactionDetails: "full"}
-	var err *Error
-	if i < len(p) && json.Unmarshal(p[i], new(string)) == nil {
-		err = p.decode(i, &cfg.Encoding)
-	} else {
-		err = p.decode(i, &cfg)
+func (c *call) getTransaction(p params) (any, error) {
+	var signature solana.Signature
+	var cfg historyConfig
+	if err := p.read(1, &signature, &cfg); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = cfg.settled()
+	if err := cfg.settled(); err != nil {
+		return nil, err
 	}
-	switch cfg.Encoding {
-	case encodingJSON, encodingBase64, encodingBase58:
-		return cfg, err
+	return c.read(cfg.contextConfig, func(v view) (any, error) {
+		landed := v.Transaction(signature)
+		if landed == nil {
+			return nil, nil
+		}
+		out, err := encodeLanded(landed, &cfg)
+		if err == nil {
+			out["slot"], out["blockTime"] = landed.Block.Slot, landed.Block.Time
+		}
+		return out, err
+	})
+}
+
+// encodeLanded gives a transaction with its meta data and, when the client
+// names the versions that it supports, its version.
+func encodeLanded(l *bank.Landed, cfg *historyConfig) (map[string]any, error) {
+	out := map[string]any{"transaction": inBase64(l.Raw), "meta": encodeMeta(l)}
+	v0 := l.GetVersion() == solana.MessageVersionV0
+	switch {
+	case cfg.MaxSupportedTransactionVersion == nil && v0:
+		return nil, errUnsupportedVersion(0)
+	case cfg.MaxSupportedTransactionVersion == nil:
+	case v0:
+		out["version"] = 0
 	default:
-		return cfg, invalidParams("Invalid params: encoding `%s` of transactions is not served here, expected one of `json`, `base64`, `base58`", cfg.Encoding)
+		out["version"] = "legacy"
+	}
+	return out, nil
+}
+
+func encodeMeta(l *bank.Landed) any {
+	return struct {
+		rpc.TransactionMeta
+		// ReturnData is never there, and the library would write it.
+		ReturnData json.RawMessage `json:"returnData,omitempty"`
+	}{TransactionMeta: rpc.TransactionMeta{
+		Err: outcome(l.Meta.Err), Status: deprecatedStatus(outcome(l.Meta.Err)), Fee: l.Meta.Fee,
+		PreBalances: l.Meta.PreBalances, PostBalances: l.Meta.PostBalances,
+		PreTokenBalances: l.Meta.PreTokens, PostTokenBalances: l.Meta.PostTokens,
+		InnerInstructions: l.Meta.Inner, LogMessages: l.Meta.Logs, Rewards: []rpc.BlockReward{},
+		LoadedAddresses: l.Loaded, ComputeUnitsConsumed: &l.Meta.Units,
+	}}
+}
+
+func (c *call) getBlock(p params) (any, error) {
+	var slot uint64
+	cfg := historyConfig{TransactionDetails: "full"}
+	if err := p.read(1, &slot, &cfg); err != nil {
+		return nil, err
+	}
+	if err := cfg.settled(); err != nil {
+		return nil, err
+	}
+	if cfg.TransactionDetails != "full" {
+		return nil, invalidParams("Invalid params: unknown variant `%s`, expected `full`", cfg.TransactionDetails)
+	}
+	return c.read(cfg.contextConfig, func(v view) (any, error) {
+		block, err := v.Block(slot)
+		if err != nil {
+			return nil, errBlock(err, slot, v.FirstAvailableBlock())
+		}
+		transactions := make([]any, len(block.Landed))
+		for i, landed := range block.Landed {
+			if transactions[i], err = encodeLanded(landed, &cfg); err != nil {
+				return nil, err
+			}
+		}
+		return map[string]any{
+			"blockhash": block.Hash, "previousBlockhash": block.ParentHash, "parentSlot": block.ParentSlot,
+			"blockHeight": block.Height, "blockTime": block.Time, "transactions": transactions,
+		}, nil
+	})
+}
+
+func errBlock(missing error, slot, first uint64) error {
+	switch {
+	case errors.Is(missing, bank.ErrBlockCleanedUp):
+		return errorf(codeBlockCleanedUp, "Block %d cleaned up, does not exist on node. First available block: %d", slot, first)
+	case errors.Is(missing, bank.ErrSlotSkipped):
+		return errorf(codeSlotSkipped, "Slot %d was skipped, or missing due to ledger jump to recent snapshot", slot)
+	default:
+		return errorf(codeBlockNotAvailable, "Block not available for slot %d", slot)
 	}
 }
 
-func (c *call) getTransaction(p params) (any, *Error) {
-	if err := p.want(1, 2); err != nil {
+func (c *call) getBlocks(p params) (any, error) {
+	var first, last uint64
+	var cfg contextConfig
+	if err := p.read(2, &first, &last, &cfg); err != nil {
 		return nil, err
 	}
-	var text string
-	if err := p.decode(0, &text); err != nil {
+	if err := cfg.settled(); err != nil {
 		return nil, err
 	}
-	signature, err := parseSignature(text)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := p.history(1)
-	if err != nil {
-		return nil, err
-	}
-	var landed *bank.Landed
-	if err := c.read(cfg.contextConfig, func(v view) { landed = v.Transaction(signature) }); err != nil {
-		return nil, err
-	}
-	if landed == nil {
-		return nil, nil
-	}
-	out, err := encodeLanded(landed, cfg)
-	if err != nil {
-		return nil, err
-	}
-	out["slot"] = landed.Block.Slot
-	out["blockTime"] = landed.Block.Time
-	return out, nil
+	return c.read(cfg, func(v view) (any, error) {
+		last = min(last, v.Slot())
+		if last > first && last-first > maxBlocks {
+			return nil, invalidParams("Slot range too large; max %d", maxBlocks)
+		}
+		return v.Blocks(first, last), nil
+	})
 }

@@ -6,24 +6,19 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// maxBody is Agave's default limit on a request, batches included, in bytes.
+// maxBody is Agave's default limit on a request, in bytes.
 const maxBody = 50 << 10
 
-// ServeHTTP answers POSTed JSON-RPC calls, single or batched, GET /health, and
-// requests to open a WebSocket on any path.
+// ServeHTTP answers POSTed JSON-RPC calls, and requests to open a WebSocket on any path.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case isUpgrade(r):
 		e.serveSocket(w, r)
-	case r.Method == http.MethodGet && r.URL.Path == "/health":
-		e.serveHealth(w, r)
 	case r.Method != http.MethodPost:
 		http.Error(w, "Used HTTP Method is not allowed. POST or OPTIONS is required", http.StatusMethodNotAllowed)
 	default:
@@ -57,9 +52,6 @@ func (e *Endpoint) serveCalls(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	if answer == nil {
-		return
-	}
 	e.write(w, answer)
 }
 
@@ -71,51 +63,14 @@ func (e *Endpoint) write(w http.ResponseWriter, answer any) {
 
 // failHTTP ends a request as a rule says.
 func (e *Endpoint) failHTTP(w http.ResponseWriter, r *http.Request, rule *fault.Rule) {
-	switch {
-	case rule.Status != 0:
-		if rule.RetryAfter > 0 {
-			seconds := (rule.RetryAfter + time.Second - 1) / time.Second
-			w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
-		}
+	rule.FailHTTP(w, r, e.closed, func() {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.WriteHeader(rule.Status)
 		e.write(w, fail(nil, statusError(rule)))
-	case rule.Hang:
-		select {
-		case <-r.Context().Done():
-		case <-e.closed:
-		}
-		panic(http.ErrAbortHandler)
-	default:
-		// This is how a handler closes its connection without an answer.
-		panic(http.ErrAbortHandler)
-	}
+	})
 }
 
 // statusError is the body of an HTTP status, as providers write it.
 func statusError(rule *fault.Rule) *Error {
 	return &Error{Code: rule.Status, Message: http.StatusText(rule.Status)}
-}
-
-// serveHealth answers GET /health, which is getHealth for load balancers.
-func (e *Endpoint) serveHealth(w http.ResponseWriter, r *http.Request) {
-	p := &pending{plan: e.faults.Plan("getHealth"), serve: func(c *call, _ params) (any, *Error) {
-		if c.healthTold() > 0 {
-			return "behind", nil
-		}
-		return "ok", nil
-	}}
-	p.ID = json.RawMessage("1")
-	answer, failure := e.answer(r.Context(), message{calls: []*pending{p}})
-	if failure != nil {
-		e.failHTTP(w, r, failure)
-		return
-	}
-	if said, ok := answer.(response); ok {
-		if _, err := io.WriteString(w, said.Result.(string)); err != nil {
-			e.log.Debug("Answer not written", "error", err)
-		}
-		return
-	}
-	e.write(w, answer)
 }

@@ -1,10 +1,9 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"time"
+	"errors"
 
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
@@ -32,17 +31,18 @@ func fail(id json.RawMessage, err *Error) any {
 	return errorResponse{Version: "2.0", Error: err, ID: id}
 }
 
-// pending is one call of a message.
+// pending is one call of a client, with what its faults make of it. Batches are
+// not part of this chain: an array is an invalid request.
 type pending struct {
 	request
-	// refusal is the answer when the call is none; nil when it is one.
+	// refusal is the answer when the message is no call; nil when it is one.
 	refusal any
 	serve   method
 	plan    fault.Plan
 }
 
-// transport is the rule by which the whole message fails, or nil: one that
-// answers with a JSON-RPC error fails its call alone.
+// transport is the rule by which the connection fails, or nil: one that answers
+// with a JSON-RPC error does not count.
 func (p *pending) transport(afterActing bool) *fault.Rule {
 	rule := p.plan.Failure
 	if rule == nil || rule.Error.Code != 0 || rule.AfterActing != afterActing {
@@ -51,35 +51,8 @@ func (p *pending) transport(afterActing bool) *fault.Rule {
 	return rule
 }
 
-// message is what a client sent: one call or a batch.
-type message struct {
-	calls []*pending
-	batch bool
-	// refusal is the answer when there is no call in it.
-	refusal any
-}
-
-// parse reads a message and draws the faults of its calls.
-func (e *Endpoint) parse(body []byte, methods map[string]method) message {
-	body = bytes.TrimSpace(body)
-	if len(body) == 0 || body[0] != '[' {
-		return message{calls: []*pending{e.parseOne(body, methods)}}
-	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(body, &raw); err != nil {
-		return message{refusal: fail(nil, &Error{Code: codeParse, Message: "Parse error"})}
-	}
-	if len(raw) == 0 {
-		return message{refusal: fail(nil, &Error{Code: codeInvalidRequest, Message: "Invalid request"})}
-	}
-	m := message{batch: true}
-	for _, one := range raw {
-		m.calls = append(m.calls, e.parseOne(one, methods))
-	}
-	return m
-}
-
-func (e *Endpoint) parseOne(body []byte, methods map[string]method) *pending {
+// parse reads a call and draws its faults.
+func (e *Endpoint) parse(body []byte, methods map[string]method) *pending {
 	p := &pending{}
 	if !json.Valid(body) {
 		p.refusal = fail(nil, &Error{Code: codeParse, Message: "Parse error"})
@@ -100,67 +73,43 @@ func (e *Endpoint) parseOne(body []byte, methods map[string]method) *pending {
 	return p
 }
 
-// answer acts on a message under its faults. It gives what to marshal, or nil
-// when nothing is to be said, because a call without id is a notification; or
-// the rule by which the transport fails. When ctx ends first it gives a hang.
-func (e *Endpoint) answer(ctx context.Context, m message) (any, *fault.Rule) {
-	if m.refusal != nil {
-		return m.refusal, nil
-	}
-	var before, after time.Duration
-	for _, p := range m.calls {
-		before, after = max(before, p.plan.Before), max(after, p.plan.After)
+// answer acts on a call under its faults. It gives what to marshal, or the rule
+// by which the transport fails. When ctx ends first it gives a hang.
+func (e *Endpoint) answer(ctx context.Context, p *pending) (any, *fault.Rule) {
+	if p.refusal != nil {
+		return p.refusal, nil
 	}
 	gone := &fault.Rule{Hang: true}
-	if !wait(ctx, before) {
+	if !fault.Wait(ctx, p.plan.Before) {
 		return nil, gone
 	}
-	for _, p := range m.calls {
-		if rule := p.transport(false); rule != nil {
-			return nil, rule
-		}
+	if rule := p.transport(false); rule != nil {
+		return nil, rule
 	}
-	var answers []any
-	for _, p := range m.calls {
-		if one := e.act(p); one != nil {
-			answers = append(answers, one)
-		}
-	}
-	if !wait(ctx, after) {
+	answer := e.act(p)
+	if !fault.Wait(ctx, p.plan.After) {
 		return nil, gone
 	}
-	for _, p := range m.calls {
-		if rule := p.transport(true); rule != nil {
-			return nil, rule
-		}
+	if rule := p.transport(true); rule != nil {
+		return nil, rule
 	}
-	switch {
-	case answers == nil:
-		return nil, nil
-	case !m.batch:
-		return answers[0], nil
-	default:
-		return answers, nil
-	}
+	return answer, nil
 }
 
-// act makes one call and gives its answer, or nil for a notification.
+// act makes the call and gives its answer.
 func (e *Endpoint) act(p *pending) any {
-	if p.refusal != nil {
-		return p.refusal
-	}
 	result, err := e.call(p)
-	switch {
-	case p.ID == nil:
-		return nil
-	case err != nil:
-		return fail(p.ID, err)
-	default:
+	if err == nil {
 		return response{Version: "2.0", Result: result, ID: p.ID}
 	}
+	var refused *Error
+	if !errors.As(err, &refused) {
+		refused = &Error{Code: codeInternal, Message: "Internal error: " + err.Error()}
+	}
+	return fail(p.ID, refused)
 }
 
-func (e *Endpoint) call(p *pending) (any, *Error) {
+func (e *Endpoint) call(p *pending) (any, error) {
 	var injected *Error
 	if rule := p.plan.Failure; rule != nil && rule.Error.Code != 0 {
 		injected = &Error{Code: rule.Error.Code, Message: rule.Error.Message}
@@ -171,28 +120,13 @@ func (e *Endpoint) call(p *pending) (any, *Error) {
 	if p.serve == nil {
 		return nil, &Error{Code: codeMethodNotFound, Message: "Method not found"}
 	}
-	parameters, err := parseParams(p.Params)
-	if err != nil {
-		return nil, err
+	var parameters params
+	if len(p.Params) > 0 && json.Unmarshal(p.Params, &parameters) != nil {
+		return nil, invalidParams("Invalid params: expected an array of positional parameters")
 	}
 	result, err := p.serve(&call{Endpoint: e, plan: p.plan}, parameters)
 	if injected != nil {
 		return nil, injected
 	}
 	return result, err
-}
-
-// wait lets time pass; it reports false when ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

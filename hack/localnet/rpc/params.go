@@ -3,10 +3,8 @@ package rpc
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-
-	"github.com/gagliardetto/solana-go"
-	"github.com/mr-tron/base58"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
@@ -14,97 +12,41 @@ import (
 // params are the positional parameters of a call; Agave takes no named ones.
 type params []json.RawMessage
 
-func parseParams(raw json.RawMessage) (params, *Error) {
-	if isNull(raw) {
-		return nil, nil
-	}
-	var p params
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, invalidParams("Invalid params: expected an array of positional parameters")
-	}
-	return p, nil
-}
-
-func isNull(raw json.RawMessage) bool {
-	return len(raw) == 0 || bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
-}
-
-// want checks the number of parameters.
-func (p params) want(least, most int) *Error {
-	if len(p) < least {
+// read decodes the parameters, of which the first least must be there. An
+// absent or null one leaves its place as it is.
+func (p params) read(least int, to ...any) error {
+	switch {
+	case len(p) < least:
 		return invalidParams("`params` should have at least %d argument(s)", least)
+	case len(p) > len(to):
+		return invalidParams("Invalid parameters: Expected from %d to %d parameters. Got: %d", least, len(to), len(p))
 	}
-	if len(p) > most {
-		return invalidParams("Invalid parameters: Expected from %d to %d parameters. Got: %d", least, most, len(p))
-	}
-	return nil
-}
-
-// decode reads parameter i into to; an absent or null one leaves it as it is.
-func (p params) decode(i int, to any) *Error {
-	if i >= len(p) || isNull(p[i]) {
-		return nil
-	}
-	if err := json.Unmarshal(p[i], to); err != nil {
-		return invalidParams("Invalid params: parameter %d: %v", i+1, plain(err))
+	for i, raw := range p {
+		if i >= least && bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+		if err := json.Unmarshal(raw, to[i]); err != nil { //nolint:gosec // G602: there are as many places
+			return invalidParams("Invalid params: parameter %d: %v", i+1, plain(err))
+		}
 	}
 	return nil
 }
 
 // plain describes a JSON fault without the value that caused it.
 func plain(err error) string {
-	if fault, ok := err.(*json.UnmarshalTypeError); ok { //nolint:errorlint // json.Unmarshal returns it unwrapped
+	var fault *json.UnmarshalTypeError
+	if errors.As(err, &fault) {
 		return fmt.Sprintf("invalid type: %s, expected %s", fault.Value, fault.Type)
 	}
 	return err.Error()
 }
 
-// key reads the first parameter as 32 bytes in base58, which an address is.
-func (p params) key() (solana.PublicKey, *Error) {
-	var text string
-	if err := p.decode(0, &text); err != nil {
-		return solana.PublicKey{}, err
+// atMost refuses a list that is too long.
+func atMost(most, got int) error {
+	if got > most {
+		return invalidParams("Too many inputs provided; max %d", most)
 	}
-	return parseKey(text)
-}
-
-func parseKey(text string) (solana.PublicKey, *Error) {
-	raw, err := decode58(text, solana.PublicKeyLength)
-	if err != nil {
-		return solana.PublicKey{}, err
-	}
-	return solana.PublicKeyFromBytes(raw), nil
-}
-
-func parseKeys(texts []string) ([]solana.PublicKey, *Error) {
-	keys := make([]solana.PublicKey, len(texts))
-	for i, text := range texts {
-		key, err := parseKey(text)
-		if err != nil {
-			return nil, err
-		}
-		keys[i] = key
-	}
-	return keys, nil
-}
-
-func parseSignature(text string) (solana.Signature, *Error) {
-	raw, err := decode58(text, solana.SignatureLength)
-	if err != nil {
-		return solana.Signature{}, err
-	}
-	return solana.SignatureFromBytes(raw), nil
-}
-
-func decode58(text string, size int) ([]byte, *Error) {
-	raw, err := base58.Decode(text)
-	if err != nil {
-		return nil, invalidParams("Invalid param: Invalid")
-	}
-	if len(raw) != size {
-		return nil, invalidParams("Invalid param: WrongSize")
-	}
-	return raw, nil
+	return nil
 }
 
 // level is a commitment on the wire; finalized when it is absent.
@@ -121,6 +63,18 @@ func (l *level) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown variant `%s`, expected one of `processed`, `confirmed`, `finalized`", text)
 }
 
+// base64Only is the encoding of accounts and transactions: no other is served,
+// and it is the default of every method, which on Agave base58 often is.
+type base64Only struct{}
+
+// UnmarshalText refuses any other.
+func (base64Only) UnmarshalText(text []byte) error {
+	if string(text) != "base64" {
+		return fmt.Errorf("unknown variant `%s`, expected `base64`", text)
+	}
+	return nil
+}
+
 // contextConfig is the part that most methods' configurations share.
 type contextConfig struct {
 	Commitment     level   `json:"commitment"`
@@ -128,7 +82,7 @@ type contextConfig struct {
 }
 
 // settled refuses processed, which methods that read history do not serve.
-func (c contextConfig) settled() *Error {
+func (c contextConfig) settled() error {
 	if bank.Commitment(c.Commitment) == bank.Processed {
 		return invalidParams("Method does not support commitment below `confirmed`")
 	}
@@ -141,8 +95,9 @@ type answer struct {
 	Value   any           `json:"value"`
 }
 
+// answerContext has no version in a notification.
 type answerContext struct {
-	APIVersion string `json:"apiVersion"`
+	APIVersion string `json:"apiVersion,omitempty"`
 	Slot       uint64 `json:"slot"`
 }
 

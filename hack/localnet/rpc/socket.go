@@ -32,14 +32,14 @@ type socket struct {
 	fresh []*subscription
 
 	mu   sync.Mutex
-	subs map[uint64]*subscription
+	subs []*subscription
 }
 
 // serveSocket opens a WebSocket and serves it until one side ends it.
 func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 	e.count(fault.MethodSocket)
 	plan := e.faults.Plan(fault.MethodSocket)
-	if !wait(r.Context(), plan.Before+plan.After) {
+	if !fault.Wait(r.Context(), plan.Before+plan.After) {
 		return
 	}
 	if rule := plan.Failure; rule != nil {
@@ -58,7 +58,7 @@ func (e *Endpoint) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	conn.SetReadLimit(maxSocketMessage)
-	s := &socket{Endpoint: e, conn: conn, woken: make(chan struct{}, 1), subs: make(map[uint64]*subscription)}
+	s := &socket{Endpoint: e, conn: conn, woken: make(chan struct{}, 1)}
 	if !e.admit(s) {
 		s.cut()
 		return
@@ -131,15 +131,15 @@ func (s *socket) cut() {
 // serve answers the client's calls one after the other, as Agave does, until
 // the connection ends.
 func (s *socket) serve(ctx context.Context) {
-	methods := s.methodsOfSocket()
+	methods := map[string]method{methodSubscribe: s.accountSubscribe}
 	for {
 		_, body, err := s.conn.Read(ctx)
 		if err != nil {
 			return
 		}
-		m := s.parse(body, methods)
-		m.withoutStatus()
-		answer, failure := s.answer(ctx, m)
+		p := s.parse(body, methods)
+		p.withoutStatus()
+		answer, failure := s.answer(ctx, p)
 		if failure != nil && failure.Cut {
 			return
 		}
@@ -156,24 +156,19 @@ func (s *socket) serve(ctx context.Context) {
 func (s *socket) say(ctx context.Context, answer any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sub := range s.fresh {
-		s.subs[sub.id] = sub
-	}
-	s.fresh = nil
+	s.subs, s.fresh = append(s.subs, s.fresh...), nil
 	if answer == nil {
 		return nil
 	}
 	return s.write(ctx, answer)
 }
 
-// withoutStatus makes JSON-RPC errors of the HTTP statuses that calls are to
+// withoutStatus makes a JSON-RPC error of the HTTP status that the call is to
 // fail with: a socket has none, and providers then answer like this.
-func (m *message) withoutStatus() {
-	for _, p := range m.calls {
-		if rule := p.plan.Failure; rule != nil && rule.Status != 0 {
-			err := statusError(rule)
-			p.plan.Failure = &fault.Rule{Error: fault.Error{Code: err.Code, Message: err.Message}, AfterActing: rule.AfterActing}
-		}
+func (p *pending) withoutStatus() {
+	if rule := p.plan.Failure; rule != nil && rule.Status != 0 {
+		err := statusError(rule)
+		p.plan.Failure = &fault.Rule{Error: fault.Error{Code: err.Code, Message: err.Message}, AfterActing: rule.AfterActing}
 	}
 }
 
@@ -201,13 +196,11 @@ func (s *socket) notifyAll(ctx context.Context) {
 			return
 		}
 		s.mu.Lock()
-		for _, sub := range s.inOrder() {
-			for _, n := range s.look(sub) {
-				if err := s.write(ctx, n); err != nil {
-					s.mu.Unlock()
-					s.cut()
-					return
-				}
+		for _, sub := range s.subs {
+			if n := s.look(sub); n != nil && s.write(ctx, n) != nil {
+				s.mu.Unlock()
+				s.cut()
+				return
 			}
 		}
 		s.mu.Unlock()

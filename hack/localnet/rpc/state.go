@@ -69,43 +69,26 @@ func (v view) heights() (height, lastValid uint64) {
 	return height + more, lastValid + more
 }
 
-// read calls fn with the state that the configuration asks for.
-func (c *call) read(cfg contextConfig, fn func(view)) *Error {
-	var err *Error
-	c.readAt(bank.Commitment(cfg.Commitment), func(v view) {
+// read answers with what fn makes of the state that the configuration asks for.
+func (c *call) read(cfg contextConfig, fn func(view) (any, error)) (any, error) {
+	return c.readAt(bank.Commitment(cfg.Commitment), func(v view) (any, error) {
 		if cfg.MinContextSlot != nil && v.Slot() < *cfg.MinContextSlot {
-			err = errMinContextSlot(v.Slot())
-			return
+			return nil, errMinContextSlot(v.Slot())
 		}
-		fn(v)
+		return fn(v)
 	})
-	return err
 }
 
-// readAt calls fn with the state at a commitment level.
-func (c *call) readAt(at bank.Commitment, fn func(view)) {
-	node := c.bank.Behind(c.plan.Lag)
-	var first uint64
-	if n := c.plan.History; n > 0 {
-		node.Read(bank.Processed, func(v bank.View) { first = v.Slot() - min(v.Slot(), n-1) })
-	}
-	node.Read(at, func(v bank.View) { fn(view{View: v, first: first, empty: c.plan.Empty, plan: &c.plan}) })
-}
-
-// simulate runs a transaction on the state at a commitment level. What it comes
-// to is in the result, which may be a lie, and not in the simulation.
-func (c *call) simulate(tx *bank.Transaction, at bank.Commitment, replaceBlockhash bool, fn func(sim *bank.Simulation, result map[string]any)) {
-	c.bank.Behind(c.plan.Lag).Simulate(tx, at, replaceBlockhash, func(sim *bank.Simulation) {
-		sim.Slot += c.plan.Ahead
-		result := simulationResult(sim)
-		if c.plan.Outcome != "" {
-			result["err"] = c.errClaimed()
+// readAt answers with what fn makes of the state at a commitment level.
+func (c *call) readAt(at bank.Commitment, fn func(view) (any, error)) (out any, err error) {
+	c.bank.Behind(c.plan.Lag).Read(at, func(v bank.View) {
+		seen := view{View: v, empty: c.plan.Empty, plan: &c.plan}
+		if n := c.plan.History; n > 0 {
+			seen.first = v.Tip() - min(v.Tip(), n-1)
 		}
-		if c.plan.Outcome == fault.OutcomeSucceeds && sim.Meta.Err != nil {
-			result["unitsConsumed"], result["logs"] = claimedUnits, []string{}
-		}
-		fn(sim, result)
+		out, err = fn(seen)
 	})
+	return out, err
 }
 
 // claimedUnits is what a simulation consumes that succeeds only as the node says.
@@ -122,11 +105,10 @@ func (c *call) errClaimed() any {
 
 // health is the number of slots that the node is too far behind, or 0.
 func (c *call) health() uint64 {
-	behind := c.behind.Load()
 	if c.plan.Lag > healthyLag {
-		behind = max(behind, c.plan.Lag)
+		return c.plan.Lag
 	}
-	return behind
+	return 0
 }
 
 // healthTold is what getHealth says of health, which may be a lie.
@@ -165,20 +147,10 @@ func (v view) Blocks(first, last uint64) []uint64 {
 	return v.View.Blocks(max(first, v.first), last)
 }
 
-// BlocksWithLimit lists the first limit slots with a block from first on.
-func (v view) BlocksWithLimit(first uint64, limit int) []uint64 {
-	if v.empty {
-		return []uint64{}
-	}
-	return v.View.BlocksWithLimit(max(first, v.first), limit)
-}
-
 // FirstAvailableBlock is the slot of the oldest block of the history.
 func (v view) FirstAvailableBlock() uint64 {
-	if v.first > 0 {
-		if slots := v.View.BlocksWithLimit(v.first, 1); len(slots) > 0 {
-			return slots[0]
-		}
+	if slots := v.View.Blocks(v.first, v.View.Slot()); v.first > 0 && len(slots) > 0 {
+		return slots[0]
 	}
 	return max(v.View.FirstAvailableBlock(), v.first)
 }

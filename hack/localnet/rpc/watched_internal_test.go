@@ -59,7 +59,7 @@ func TestAWatchedAccountChangesWhenItIsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := &watched{key: to}
+	w := &subscription{key: to}
 	for i, step := range []struct {
 		name string
 		do   func()

@@ -1,13 +1,10 @@
 package token
 
 import (
-	"encoding/binary"
-
 	"github.com/gagliardetto/solana-go"
-	"github.com/gagliardetto/solana-go/programs/system"
+	spl "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // What the Associated Token Account program is asked for.
@@ -22,59 +19,28 @@ const (
 	associatedUnits = 5_500
 	// bumpUnits is what each attempt to find the address costs.
 	bumpUnits = 1_500
-	// The token program's instructions that it calls.
-	tagInitializeAccount3       = 18
+	// The instructions of the token program that it calls and the library lacks.
 	tagAccountDataSize          = 21
 	tagInitializeImmutableOwner = 22
 	// immutableOwner is the extension that it asks the size with.
 	immutableOwner = 7
 )
 
-// AssociatedProgram is the Associated Token Account program: Create and
-// CreateIdempotent. RecoverNested fails with InvalidInstructionData.
-func AssociatedProgram() bank.Program {
-	return bank.Program{
-		ID: solana.SPLAssociatedTokenAccountProgramID, Account: bank.ProgramAccount(), Process: processAssociated,
-	}
-}
-
-// Address gives the associated token account of a wallet for a mint of SPL
-// Token, and its bump.
-func Address(wallet, mint solana.PublicKey) (solana.PublicKey, uint8, error) {
-	return associatedAddress(wallet, mint, solana.TokenProgramID)
-}
-
-func associatedAddress(wallet, mint, tokens solana.PublicKey) (solana.PublicKey, uint8, error) {
-	return solana.FindProgramAddress([][]byte{wallet[:], tokens[:], mint[:]}, solana.SPLAssociatedTokenAccountProgramID)
-}
-
 // CreateIdempotent builds the instruction that makes the associated token
 // account of a wallet at a payer's cost, and does nothing when it is there.
-func CreateIdempotent(payer, wallet, mint solana.PublicKey) (solana.Instruction, error) {
-	return associatedInstruction(tagCreateIdempotent, payer, wallet, mint)
-}
-
-// Create builds the instruction that makes the associated token account of a
-// wallet and fails when it is there.
-func Create(payer, wallet, mint solana.PublicKey) (solana.Instruction, error) {
-	return associatedInstruction(tagCreate, payer, wallet, mint)
-}
-
-func associatedInstruction(tag byte, payer, wallet, mint solana.PublicKey) (solana.Instruction, error) {
-	address, _, err := Address(wallet, mint)
+func CreateIdempotent(payer, wallet, mint solana.PublicKey) (*solana.GenericInstruction, error) {
+	address, _, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {
 		return nil, err
 	}
 	return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{
-		solana.Meta(payer).SIGNER().WRITE(),
-		solana.Meta(address).WRITE(),
-		solana.Meta(wallet),
-		solana.Meta(mint),
-		solana.Meta(solana.SystemProgramID),
-		solana.Meta(solana.TokenProgramID),
-	}, []byte{tag}), nil
+		solana.Meta(payer).SIGNER().WRITE(), solana.Meta(address).WRITE(), solana.Meta(wallet), solana.Meta(mint),
+		solana.Meta(solana.SystemProgramID), solana.Meta(solana.TokenProgramID),
+	}, []byte{tagCreateIdempotent}), nil
 }
 
+// processAssociated is the Associated Token Account program: Create and
+// CreateIdempotent. RecoverNested fails with InvalidInstructionData.
 func processAssociated(v *bank.Invocation) error {
 	if err := v.Consume(associatedUnits); err != nil {
 		return err
@@ -88,24 +54,23 @@ func processAssociated(v *bank.Invocation) error {
 		return bank.ErrInvalidInstructionData
 	}
 	v.Log("Program log: " + [...]string{"Create", "CreateIdempotent"}[tag])
-	c := &creation{Invocation: v}
-	for i, to := range []**bank.AccountRef{&c.payer, &c.account, &c.wallet, &c.mint, &c.system, &c.tokens} {
-		var err error
-		if *to, err = v.Account(i); err != nil {
-			return err
-		}
+	a, err := v.Take(6)
+	if err != nil {
+		return err
 	}
+	c := &creation{Invocation: v, payer: a[0], account: a[1], wallet: a[2], mint: a[3], tokens: a[5]}
 	return c.run(tag == tagCreateIdempotent)
 }
 
 // creation is one creation of an associated token account.
 type creation struct {
 	*bank.Invocation
-	payer, account, wallet, mint, system, tokens *bank.AccountRef
+	payer, account, wallet, mint, tokens *bank.AccountRef
 }
 
 func (c *creation) run(idempotent bool) error {
-	address, bump, err := associatedAddress(c.wallet.Key(), c.mint.Key(), c.tokens.Key())
+	wallet, tokens, mint := c.wallet.Key(), c.tokens.Key(), c.mint.Key()
+	address, bump, err := solana.FindProgramAddress([][]byte{wallet[:], tokens[:], mint[:]}, c.ProgramID)
 	if err != nil {
 		return bank.ErrInvalidSeeds
 	}
@@ -124,12 +89,12 @@ func (c *creation) run(idempotent bool) error {
 	if c.account.Owner() != solana.SystemProgramID {
 		return bank.ErrIllegalOwner
 	}
-	size, err := c.size()
-	if err != nil {
+	// The answer of the token program would be the size; it also refuses the mint.
+	if err := c.Invoke(solana.NewInstruction(tokens, solana.AccountMetaSlice{solana.Meta(mint)},
+		[]byte{tagAccountDataSize, immutableOwner, 0})); err != nil {
 		return err
 	}
-	wallet, tokens, mint := c.wallet.Key(), c.tokens.Key(), c.mint.Key()
-	if err := c.make(size, [][]byte{wallet[:], tokens[:], mint[:], {bump}}); err != nil {
+	if err := c.CreateAccount(c.payer, c.account, bank.TokenAccountSize, tokens, [][]byte{wallet[:], tokens[:], mint[:], {bump}}); err != nil {
 		return err
 	}
 	c.Log("Program log: Initialize the associated token account")
@@ -138,11 +103,11 @@ func (c *creation) run(idempotent bool) error {
 		return err
 	}
 	return c.Invoke(solana.NewInstruction(tokens, solana.AccountMetaSlice{solana.Meta(address).WRITE(), solana.Meta(mint)},
-		append([]byte{tagInitializeAccount3}, wallet[:]...)))
+		append([]byte{spl.Instruction_InitializeAccount3}, wallet[:]...)))
 }
 
 // fits holds an account that is there already against what was asked for.
-func (c *creation) fits(account *layout.Account) error {
+func (c *creation) fits(account *spl.Account) error {
 	if account.Owner != c.wallet.Key() {
 		c.Log("Program log: Associated token account owner does not match address derivation")
 		return ErrInvalidOwner
@@ -151,41 +116,4 @@ func (c *creation) fits(account *layout.Account) error {
 		return bank.ErrInvalidAccountData
 	}
 	return nil
-}
-
-// size asks the token program how large an account of the mint is.
-func (c *creation) size() (uint64, error) {
-	if err := c.Invoke(solana.NewInstruction(c.tokens.Key(), solana.AccountMetaSlice{solana.Meta(c.mint.Key())},
-		[]byte{tagAccountDataSize, immutableOwner, 0})); err != nil {
-		return 0, err
-	}
-	answer := c.ReturnData()
-	switch {
-	case answer.Data == nil:
-		return 0, bank.ErrInvalidInstructionData
-	case answer.Program != c.tokens.Key():
-		return 0, bank.ErrIncorrectProgramID
-	case len(answer.Data) != 8:
-		return 0, bank.ErrInvalidInstructionData
-	}
-	return binary.LittleEndian.Uint64(answer.Data), nil
-}
-
-// make makes a rent-exempt account of the token program. Lamports that
-// somebody has sent there already count.
-func (c *creation) make(size uint64, seeds [][]byte) error {
-	payer, address, tokens := c.payer.Key(), c.account.Key(), c.tokens.Key()
-	rent := bank.RentExemption(size)
-	if c.account.Lamports() == 0 {
-		return c.Invoke(system.NewCreateAccountInstruction(rent, size, tokens, payer, address).Build(), seeds)
-	}
-	if missing := rent - min(rent, c.account.Lamports()); missing > 0 {
-		if err := c.Invoke(system.NewTransferInstruction(missing, payer, address).Build()); err != nil {
-			return err
-		}
-	}
-	if err := c.Invoke(system.NewAllocateInstruction(size, address).Build(), seeds); err != nil {
-		return err
-	}
-	return c.Invoke(system.NewAssignInstruction(tokens, address).Build(), seeds)
 }

@@ -19,13 +19,12 @@ const (
 	ErrAuthorityTypeNotSupported bank.CustomError = 15
 	ErrMintCannotFreeze          bank.CustomError = 16
 	ErrAccountFrozen             bank.CustomError = 17
-	ErrMintDecimalsMismatch      bank.CustomError = 18
 	ErrNonNativeNotSupported     bank.CustomError = 19
 )
 
 // errorText is what the program logs of an error.
 func errorText(code bank.CustomError) string {
-	return map[bank.CustomError]string{
+	return [...]string{
 		ErrNotRentExempt:             "Lamport balance below rent-exempt threshold",
 		ErrInsufficientFunds:         "insufficient funds",
 		ErrInvalidMint:               "Invalid Mint",
@@ -41,7 +40,6 @@ func errorText(code bank.CustomError) string {
 		ErrAuthorityTypeNotSupported: "Account does not support specified authority type",
 		ErrMintCannotFreeze:          "This token mint cannot freeze accounts",
 		ErrAccountFrozen:             "Account is frozen",
-		ErrMintDecimalsMismatch:      "decimals different from the Mint decimals",
 		ErrNonNativeNotSupported:     "Instruction does not support non-native tokens",
 	}[code]
 }

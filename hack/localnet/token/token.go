@@ -1,117 +1,112 @@
 // Package token is the token programs of the local chain: SPL Token and the
-// Associated Token Account program with the instructions, accounts and errors
-// of the real ones, and Token-2022 as a program that refuses everything.
+// Associated Token Account program with the accounts and errors of the real
+// ones and the instructions that the relay and its tests meet, and Token-2022 as
+// a program that refuses everything.
 //
-// Multisignature accounts and the conversion of amounts to text are not part
-// of it: their instructions fail with InvalidInstruction. Compute units are a
-// model, near what the real programs use.
+// The other instructions of SPL Token (delegates, multisignatures, amounts as
+// text, the older forms of initialisation) fail with InvalidInstruction. Compute
+// units are a model, near what the real programs use.
 package token
 
 import (
+	"bytes"
 	"encoding/binary"
 
+	bin "github.com/gagliardetto/binary"
 	"github.com/gagliardetto/solana-go"
+	spl "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // Programs are the programs of this package, for bank.Options.
-func Programs() []bank.Program { return []bank.Program{Program(), AssociatedProgram(), Program2022()} }
-
-// Program is SPL Token.
-func Program() bank.Program {
-	known := instructions()
-	return bank.Program{
-		ID: solana.TokenProgramID, Account: bank.ProgramAccount(),
-		Process: func(v *bank.Invocation) error { return process(v, known) },
+func Programs() []bank.Program {
+	return []bank.Program{
+		{ID: solana.TokenProgramID, Account: bank.ProgramAccount(), Process: process(instructions())},
+		{ID: solana.SPLAssociatedTokenAccountProgramID, Account: bank.ProgramAccount(), Process: processAssociated},
+		// Token-2022 is here so that its mints can be told from others.
+		{ID: solana.Token2022ProgramID, Account: bank.ProgramAccount(), Process: func(v *bank.Invocation) error {
+			v.Log("Program log: Error: Token-2022 is not part of this chain")
+			return bank.ErrUnsupportedProgramID
+		}},
 	}
 }
 
 // NativeMint is the account of the native mint, solana.WrappedSol, at genesis.
-func NativeMint() bank.Account {
-	return MintAccount(layout.Mint{Decimals: layout.NativeDecimals, Initialized: true})
-}
+func NativeMint() bank.Account { return MintAccount(spl.Mint{Decimals: 9, IsInitialized: true}) }
 
 // MintAccount is the account of a mint of SPL Token, to be put on the chain at
 // genesis.
-func MintAccount(mint layout.Mint) bank.Account {
-	return bank.Account{
-		Lamports: bank.RentExemption(layout.MintSize), Data: mint.Bytes(), Owner: solana.TokenProgramID,
-	}
+func MintAccount(mint spl.Mint) bank.Account {
+	return bank.Account{Lamports: bank.RentExemption(bank.TokenMintSize), Data: encode(mint), Owner: solana.TokenProgramID}
 }
 
 // Account is a token account, to be put on the chain at genesis: of a native
 // one the lamports are its reserve and its amount together.
-func Account(account layout.Account) bank.Account {
-	lamports := bank.RentExemption(layout.AccountSize)
-	if account.Native != nil {
-		lamports = *account.Native + account.Amount
+func Account(account spl.Account) bank.Account {
+	lamports := bank.RentExemption(bank.TokenAccountSize)
+	if account.IsNative != nil {
+		lamports = *account.IsNative + account.Amount
 	}
-	return bank.Account{Lamports: lamports, Data: account.Bytes(), Owner: solana.TokenProgramID}
+	return bank.Account{Lamports: lamports, Data: encode(account), Owner: solana.TokenProgramID}
+}
+
+// encode gives the data of a mint or a token account.
+func encode(account bin.BinaryMarshaler) []byte {
+	var data bytes.Buffer
+	if err := account.MarshalWithEncoder(bin.NewBinEncoder(&data)); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return data.Bytes()
 }
 
 // instruction is one instruction of SPL Token.
 type instruction struct {
 	name  string
 	units uint64
-	run   func(*call) error
+	// accounts is how many accounts it names, and args how many bytes it has
+	// behind its tag, at least.
+	accounts, args int
+	run            func(*call) error
 }
 
 // instructions are those of SPL Token, by their tags.
 func instructions() map[byte]instruction {
+	const amount, key = 8, solana.PublicKeyLength
 	return map[byte]instruction{
-		0:  {"InitializeMint", 2_967, (*call).initializeMint},
-		1:  {"InitializeAccount", 4_527, (*call).initializeAccount},
-		3:  {"Transfer", 4_645, (*call).transfer},
-		4:  {"Approve", 2_904, (*call).approve},
-		5:  {"Revoke", 2_677, (*call).revoke},
-		6:  {"SetAuthority", 3_167, (*call).setAuthority},
-		7:  {"MintTo", 4_538, (*call).mintTo},
-		8:  {"Burn", 4_753, (*call).burn},
-		9:  {"CloseAccount", 2_916, (*call).closeAccount},
-		10: {"FreezeAccount", 4_265, (*call).freeze},
-		11: {"ThawAccount", 4_267, (*call).thaw},
-		12: {"TransferChecked", 6_200, (*call).transfer},
-		13: {"ApproveChecked", 4_459, (*call).approve},
-		14: {"MintToChecked", 4_545, (*call).mintTo},
-		15: {"BurnChecked", 4_754, (*call).burn},
-		16: {"InitializeAccount2", 4_388, (*call).initializeAccount},
-		17: {"SyncNative", 3_045, (*call).syncNative},
-		18: {"InitializeAccount3", 4_241, (*call).initializeAccount},
-		20: {"InitializeMint2", 2_827, (*call).initializeMint},
-		21: {"GetAccountDataSize", 1_569, (*call).accountDataSize},
-		22: {"InitializeImmutableOwner", 1_405, (*call).initializeImmutableOwner},
+		spl.Instruction_Transfer:           {"Transfer", 4_645, 3, amount, (*call).transfer},
+		spl.Instruction_SetAuthority:       {"SetAuthority", 3_167, 2, 2, (*call).setOwner},
+		spl.Instruction_MintTo:             {"MintTo", 4_538, 3, amount, (*call).mintTo},
+		spl.Instruction_Burn:               {"Burn", 4_753, 3, amount, (*call).burn},
+		spl.Instruction_CloseAccount:       {"CloseAccount", 2_916, 3, 0, (*call).closeAccount},
+		spl.Instruction_FreezeAccount:      {"FreezeAccount", 4_265, 3, 0, func(c *call) error { return c.setState(spl.Initialized, spl.Frozen) }},
+		spl.Instruction_ThawAccount:        {"ThawAccount", 4_267, 3, 0, func(c *call) error { return c.setState(spl.Frozen, spl.Initialized) }},
+		spl.Instruction_SyncNative:         {"SyncNative", 3_045, 1, 0, (*call).syncNative},
+		spl.Instruction_InitializeAccount3: {"InitializeAccount3", 4_241, 2, key, (*call).initializeAccount},
+		spl.Instruction_InitializeMint2:    {"InitializeMint2", 2_827, 1, 2 + key, (*call).initializeMint},
+		tagAccountDataSize:                 {"GetAccountDataSize", 1_569, 1, 0, (*call).accountDataSize},
+		tagInitializeImmutableOwner:        {"InitializeImmutableOwner", 1_405, 1, 0, (*call).initializeImmutableOwner},
 	}
 }
-
-// The instructions that one function carries out with another, by their tags.
-const (
-	tagInitializeMint     = 0
-	tagInitializeAccount  = 1
-	tagTransferChecked    = 12
-	tagApproveChecked     = 13
-	tagMintToChecked      = 14
-	tagBurnChecked        = 15
-	tagInitializeAccount2 = 16
-)
 
 // call is one instruction while it runs.
 type call struct {
 	*bank.Invocation
-	tag byte
 	// args are the instruction's data behind its tag.
 	args []byte
-	// next is the position of the account that take gives next.
-	next int
+	// accounts are as many as the instruction names.
+	accounts []*bank.AccountRef
 }
 
-func process(v *bank.Invocation, known map[byte]instruction) error {
-	err := dispatch(v, known)
-	if code, ok := err.(bank.CustomError); ok { //nolint:errorlint // this program invokes no other and wraps nothing
-		v.Log("Program log: Error: %s", errorText(code))
+// process makes the program of the instructions.
+func process(known map[byte]instruction) func(*bank.Invocation) error {
+	return func(v *bank.Invocation) error {
+		err := dispatch(v, known)
+		if code, ok := err.(bank.CustomError); ok { //nolint:errorlint // this program invokes no other and wraps nothing
+			v.Log("Program log: Error: %s", errorText(code))
+		}
+		return err
 	}
-	return err
 }
 
 func dispatch(v *bank.Invocation, known map[byte]instruction) error {
@@ -126,84 +121,51 @@ func dispatch(v *bank.Invocation, known map[byte]instruction) error {
 	if err := v.Consume(ix.units); err != nil {
 		return err
 	}
-	return ix.run(&call{Invocation: v, tag: v.Data[0], args: v.Data[1:]})
-}
-
-// take gives the next account of the instruction.
-func (c *call) take() (*bank.AccountRef, error) {
-	account, err := c.Account(c.next)
-	c.next++
-	return account, err
-}
-
-// takeAll gives the next accounts of the instruction.
-func (c *call) takeAll(to ...**bank.AccountRef) error {
-	for _, t := range to {
-		var err error
-		if *t, err = c.take(); err != nil {
-			return err
-		}
+	c := &call{Invocation: v, args: v.Data[1:]}
+	if len(c.args) < ix.args {
+		return ErrInvalidInstruction
 	}
-	return nil
-}
-
-// amount reads the amount that most instructions begin with.
-func (c *call) amount() (uint64, error) {
-	if len(c.args) < 8 {
-		return 0, ErrInvalidInstruction
+	var err error
+	if c.accounts, err = v.Take(ix.accounts); err != nil {
+		return err
 	}
-	return binary.LittleEndian.Uint64(c.args), nil
+	return ix.run(c)
 }
 
-// decimals reads what a checked instruction has behind its amount.
-func (c *call) decimals() (uint8, error) {
-	const at = 8
-	if len(c.args) <= at {
-		return 0, ErrInvalidInstruction
-	}
-	return c.args[at], nil
-}
+// amount is what the instructions that move tokens begin with.
+func (c *call) amount() uint64 { return binary.LittleEndian.Uint64(c.args) }
 
-// readKey reads a key at the start of args.
-func readKey(args []byte) (solana.PublicKey, error) {
-	if len(args) < solana.PublicKeyLength {
-		return solana.PublicKey{}, ErrInvalidInstruction
-	}
-	return solana.PublicKeyFromBytes(args[:solana.PublicKeyLength]), nil
-}
-
-// readOptionalKey reads a key behind a byte that says whether there is one.
-func readOptionalKey(args []byte) (*solana.PublicKey, error) {
-	if len(args) == 0 || args[0] > 1 {
+// optionalKey reads a key behind a byte that says whether there is one.
+func optionalKey(args []byte) (*solana.PublicKey, error) {
+	switch {
+	case len(args) > 0 && args[0] == 0:
+		return nil, nil
+	case len(args) <= solana.PublicKeyLength || args[0] != 1:
 		return nil, ErrInvalidInstruction
 	}
-	if args[0] == 0 {
-		return nil, nil
-	}
-	key, err := readKey(args[1:])
-	return &key, err
+	return solana.PublicKeyFromBytes(args[1 : 1+solana.PublicKeyLength]).ToPointer(), nil
 }
 
 // openAccount reads an initialised token account. Like the real program it
 // leaves it to the runtime to refuse a write to one that it does not own.
-func openAccount(ref *bank.AccountRef) (*layout.Account, error) {
-	account, err := layout.ParseAccount(ref.Data())
+func openAccount(ref *bank.AccountRef) (*spl.Account, error) {
+	account := bank.ParseToken(ref.Data())
 	switch {
-	case err != nil:
+	case account == nil:
 		return nil, bank.ErrInvalidAccountData
-	case account.State == layout.Uninitialized:
+	case account.State == spl.Uninitialized:
 		return nil, bank.ErrUninitializedAccount
 	}
 	return account, nil
 }
 
 // openMint reads an initialised mint.
-func openMint(ref *bank.AccountRef) (*layout.Mint, error) {
-	mint, err := layout.ParseMint(ref.Data())
+func openMint(ref *bank.AccountRef) (*spl.Mint, error) {
+	mint := bank.ParseMint(ref.Data())
 	switch {
-	case err != nil:
+	case mint == nil:
 		return nil, bank.ErrInvalidAccountData
-	case !mint.Initialized:
+	case !mint.IsInitialized:
 		return nil, bank.ErrUninitializedAccount
 	}
 	return mint, nil
@@ -228,8 +190,4 @@ func authorised(expected solana.PublicKey, signer *bank.AccountRef) error {
 		return bank.ErrMissingRequiredSignature
 	}
 	return nil
-}
-
-func rentExempt(account *bank.AccountRef) bool {
-	return account.Lamports() >= bank.RentExemption(uint64(account.Length())) //nolint:gosec // a length is not negative
 }

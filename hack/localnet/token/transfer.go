@@ -4,33 +4,15 @@ import (
 	"math"
 
 	"github.com/gagliardetto/solana-go"
+	spl "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
-// transfer is Transfer and TransferChecked: accounts source, of the second the
-// mint, destination, authority; data amount and, of the second, decimals.
+// transfer moves an amount, and of native accounts the lamports: accounts
+// source, destination, owner.
 func (c *call) transfer() error {
-	amount, err := c.amount()
-	if err != nil {
-		return err
-	}
-	checked := c.tag == tagTransferChecked
-	var decimals uint8
-	if checked {
-		if decimals, err = c.decimals(); err != nil {
-			return err
-		}
-	}
-	var fromRef, mintRef, toRef, authority *bank.AccountRef
-	take := []**bank.AccountRef{&fromRef, &toRef, &authority}
-	if checked {
-		take = []**bank.AccountRef{&fromRef, &mintRef, &toRef, &authority}
-	}
-	if err := c.takeAll(take...); err != nil {
-		return err
-	}
+	fromRef, toRef, amount := c.accounts[0], c.accounts[1], c.amount()
 	from, err := openAccount(fromRef)
 	if err != nil {
 		return err
@@ -40,22 +22,17 @@ func (c *call) transfer() error {
 		return err
 	}
 	switch {
-	case from.State == layout.Frozen || to.State == layout.Frozen:
+	case from.State == spl.Frozen || to.State == spl.Frozen:
 		return ErrAccountFrozen
 	case from.Amount < amount:
 		return ErrInsufficientFunds
 	case from.Mint != to.Mint:
 		return ErrMintMismatch
 	}
-	if checked {
-		if err := checkDecimals(mintRef, from.Mint, decimals); err != nil {
-			return err
-		}
-	}
-	self := fromRef.Key() == toRef.Key()
-	if err := spend(from, authority, amount, self); err != nil {
+	if err := authorised(from.Owner, c.accounts[2]); err != nil {
 		return err
 	}
+	self := fromRef.Key() == toRef.Key()
 	if self || amount == 0 {
 		if err := c.owned(fromRef, toRef); err != nil {
 			return err
@@ -64,125 +41,193 @@ func (c *call) transfer() error {
 	if self {
 		return nil
 	}
-	return move(fromRef, toRef, from, to, amount)
-}
-
-// checkDecimals holds the mint that a checked instruction passes against the
-// account's.
-func checkDecimals(ref *bank.AccountRef, want solana.PublicKey, decimals uint8) error {
-	if ref.Key() != want {
-		return ErrMintMismatch
-	}
-	mint, err := openMint(ref)
-	if err != nil {
-		return err
-	}
-	if mint.Decimals != decimals {
-		return ErrMintDecimalsMismatch
-	}
-	return nil
-}
-
-// spend checks that the authority may take an amount from an account, as its
-// owner or as its delegate, whose allowance it reduces unless keep is set.
-func spend(from *layout.Account, authority *bank.AccountRef, amount uint64, keep bool) error {
-	if from.Delegate == nil || authority.Key() != *from.Delegate {
-		return authorised(from.Owner, authority)
-	}
-	if err := authorised(*from.Delegate, authority); err != nil {
-		return err
-	}
-	if from.Delegated < amount {
-		return ErrInsufficientFunds
-	}
-	if keep {
-		return nil
-	}
-	if from.Delegated -= amount; from.Delegated == 0 {
-		from.Delegate = nil
-	}
-	return nil
-}
-
-// move moves an amount between two accounts, and of native ones the lamports.
-func move(fromRef, toRef *bank.AccountRef, from, to *layout.Account, amount uint64) error {
 	if to.Amount > math.MaxUint64-amount {
 		return ErrOverflow
 	}
-	from.Amount -= amount
-	to.Amount += amount
-	if from.Native != nil && amount > 0 {
-		if err := fromRef.SubLamports(amount); err != nil {
-			return err
-		}
-		if err := toRef.AddLamports(amount); err != nil {
+	from.Amount, to.Amount = from.Amount-amount, to.Amount+amount
+	if from.IsNative != nil && amount > 0 {
+		if err := moveLamports(fromRef, toRef, amount); err != nil {
 			return err
 		}
 	}
-	if err := fromRef.SetData(from.Bytes()); err != nil {
+	if err := fromRef.SetData(encode(from)); err != nil {
 		return err
 	}
-	return toRef.SetData(to.Bytes())
+	return toRef.SetData(encode(to))
 }
 
-// approve is Approve and ApproveChecked: accounts source, of the second the
-// mint, delegate, owner; data amount and, of the second, decimals.
-func (c *call) approve() error {
-	amount, err := c.amount()
+func moveLamports(from, to *bank.AccountRef, amount uint64) error {
+	if err := from.SubLamports(amount); err != nil {
+		return err
+	}
+	return to.AddLamports(amount)
+}
+
+// mintTo makes tokens: accounts mint, destination, authority.
+func (c *call) mintTo() error {
+	mintRef, ref, amount := c.accounts[0], c.accounts[1], c.amount()
+	account, mint, err := c.openBoth(ref, mintRef)
 	if err != nil {
 		return err
 	}
-	checked := c.tag == tagApproveChecked
-	var decimals uint8
-	if checked {
-		if decimals, err = c.decimals(); err != nil {
+	if mint.MintAuthority == nil {
+		return ErrFixedSupply
+	}
+	if err := authorised(*mint.MintAuthority, c.accounts[2]); err != nil {
+		return err
+	}
+	if account.Amount > math.MaxUint64-amount || mint.Supply > math.MaxUint64-amount {
+		return ErrOverflow
+	}
+	account.Amount, mint.Supply = account.Amount+amount, mint.Supply+amount
+	return c.setBoth(ref, account, mintRef, mint)
+}
+
+// burn destroys tokens: accounts source, mint, owner.
+func (c *call) burn() error {
+	ref, mintRef, amount := c.accounts[0], c.accounts[1], c.amount()
+	account, mint, err := c.openBoth(ref, mintRef)
+	switch {
+	case err != nil:
+		return err
+	case account.Amount < amount:
+		return ErrInsufficientFunds
+	}
+	if err := authorised(account.Owner, c.accounts[2]); err != nil {
+		return err
+	}
+	if mint.Supply < amount {
+		return ErrOverflow
+	}
+	account.Amount, mint.Supply = account.Amount-amount, mint.Supply-amount
+	return c.setBoth(ref, account, mintRef, mint)
+}
+
+// openBoth reads an account whose tokens are made or destroyed, with its mint.
+func (c *call) openBoth(ref, mintRef *bank.AccountRef) (*spl.Account, *spl.Mint, error) {
+	account, err := openAccount(ref)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case account.State == spl.Frozen:
+		return nil, nil, ErrAccountFrozen
+	case account.IsNative != nil:
+		return nil, nil, ErrNativeNotSupported
+	case mintRef.Key() != account.Mint:
+		return nil, nil, ErrMintMismatch
+	}
+	mint, err := openMint(mintRef)
+	return account, mint, err
+}
+
+func (c *call) setBoth(ref *bank.AccountRef, account *spl.Account, mintRef *bank.AccountRef, mint *spl.Mint) error {
+	if c.amount() == 0 {
+		if err := c.owned(ref, mintRef); err != nil {
 			return err
 		}
 	}
-	var ref, mintRef, delegate, owner *bank.AccountRef
-	take := []**bank.AccountRef{&ref, &delegate, &owner}
-	if checked {
-		take = []**bank.AccountRef{&ref, &mintRef, &delegate, &owner}
-	}
-	if err := c.takeAll(take...); err != nil {
+	if err := ref.SetData(encode(account)); err != nil {
 		return err
+	}
+	return mintRef.SetData(encode(mint))
+}
+
+// closeAccount gives all lamports of an account away: accounts account,
+// destination, owner. Tokens must be gone before, unless they are native.
+func (c *call) closeAccount() error {
+	ref, to := c.accounts[0], c.accounts[1]
+	if ref.Key() == to.Key() {
+		return bank.ErrInvalidAccountData
 	}
 	account, err := openAccount(ref)
 	if err != nil {
 		return err
 	}
-	if account.State == layout.Frozen {
-		return ErrAccountFrozen
+	if account.IsNative == nil && account.Amount != 0 {
+		return ErrNonNativeHasBalance
 	}
-	if checked {
-		if err := checkDecimals(mintRef, account.Mint, decimals); err != nil {
-			return err
-		}
-	}
-	if err := authorised(account.Owner, owner); err != nil {
+	if err := authorised(account.Owner, c.accounts[2]); err != nil {
 		return err
 	}
-	key := delegate.Key()
-	account.Delegate, account.Delegated = &key, amount
-	return ref.SetData(account.Bytes())
+	if err := moveLamports(ref, to, ref.Lamports()); err != nil {
+		return err
+	}
+	if err := ref.SetData(nil); err != nil {
+		return err
+	}
+	return ref.SetOwner(solana.SystemProgramID)
 }
 
-// revoke takes a delegate's allowance back: accounts source, owner.
-func (c *call) revoke() error {
-	var ref, owner *bank.AccountRef
-	if err := c.takeAll(&ref, &owner); err != nil {
+// syncNative makes the lamports that a native account has got its amount.
+func (c *call) syncNative() error {
+	ref := c.accounts[0]
+	if err := c.owned(ref); err != nil {
 		return err
 	}
 	account, err := openAccount(ref)
+	switch {
+	case err != nil:
+		return err
+	case account.IsNative == nil:
+		return ErrNonNativeNotSupported
+	case ref.Lamports() < *account.IsNative:
+		return ErrOverflow
+	case ref.Lamports()-*account.IsNative < account.Amount:
+		return ErrInvalidState
+	}
+	account.Amount = ref.Lamports() - *account.IsNative
+	return ref.SetData(encode(account))
+}
+
+// setOwner is SetAuthority for the owner of an account, the only authority that
+// can change here: accounts account, owner; data kind, new owner.
+func (c *call) setOwner() error {
+	successor, err := optionalKey(c.args[1:])
 	if err != nil {
 		return err
 	}
-	if account.State == layout.Frozen {
+	account, err := openAccount(c.accounts[0])
+	switch {
+	case err != nil:
+		return err
+	case account.State == spl.Frozen:
 		return ErrAccountFrozen
+	case spl.AuthorityType(c.args[0]) != spl.AuthorityAccountOwner:
+		return ErrAuthorityTypeNotSupported
 	}
-	if err := authorised(account.Owner, owner); err != nil {
+	if err := authorised(account.Owner, c.accounts[1]); err != nil {
 		return err
 	}
-	account.Delegate, account.Delegated = nil, 0
-	return ref.SetData(account.Bytes())
+	if successor == nil {
+		return ErrInvalidInstruction
+	}
+	account.Owner = *successor
+	return c.accounts[0].SetData(encode(account))
+}
+
+// setState freezes an account or thaws it: accounts account, mint, authority.
+func (c *call) setState(from, to spl.AccountState) error {
+	account, err := openAccount(c.accounts[0])
+	switch {
+	case err != nil:
+		return err
+	case account.State != from:
+		return ErrInvalidState
+	case account.IsNative != nil:
+		return ErrNativeNotSupported
+	case c.accounts[1].Key() != account.Mint:
+		return ErrMintMismatch
+	}
+	mint, err := openMint(c.accounts[1])
+	if err != nil {
+		return err
+	}
+	if mint.FreezeAuthority == nil {
+		return ErrMintCannotFreeze
+	}
+	if err := authorised(*mint.FreezeAuthority, c.accounts[2]); err != nil {
+		return err
+	}
+	account.State = to
+	return c.accounts[0].SetData(encode(account))
 }

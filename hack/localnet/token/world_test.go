@@ -13,7 +13,6 @@ import (
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/token"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 )
 
 // key makes the key pair that belongs to a name, so that failures repeat.
@@ -35,18 +34,18 @@ type world struct {
 	units uint32
 }
 
-var reserve = bank.RentExemption(layout.AccountSize)
+var reserve = bank.RentExemption(bank.TokenAccountSize)
 
 func newWorld(t testing.TB, more map[string]bank.Account, programs ...bank.Program) *world {
 	t.Helper()
 	authority := address("authority")
 	accounts := map[solana.PublicKey]bank.Account{
 		solana.WrappedSol: token.NativeMint(),
-		address("mint"): token.MintAccount(layout.Mint{
-			Authority: &authority, Decimals: 6, Initialized: true, FreezeAuthority: &authority,
+		address("mint"): token.MintAccount(tokenprogram.Mint{
+			MintAuthority: &authority, Decimals: 6, IsInitialized: true, FreezeAuthority: &authority,
 		}),
-		address("other mint"): token.MintAccount(layout.Mint{Authority: &authority, Decimals: 6, Initialized: true}),
-		address("fixed mint"): token.MintAccount(layout.Mint{Supply: 1, Initialized: true}),
+		address("other mint"): token.MintAccount(tokenprogram.Mint{MintAuthority: &authority, Decimals: 6, IsInitialized: true}),
+		address("fixed mint"): token.MintAccount(tokenprogram.Mint{Supply: 1, IsInitialized: true}),
 	}
 	for name, account := range more {
 		accounts[address(name)] = account
@@ -130,7 +129,7 @@ func (w *world) lamports(of solana.PublicKey) uint64 {
 }
 
 // token reads the token account at an address.
-func (w *world) token(at solana.PublicKey) *layout.Account {
+func (w *world) token(at solana.PublicKey) *tokenprogram.Account {
 	w.t.Helper()
 	account := w.account(at)
 	if account == nil {
@@ -139,20 +138,16 @@ func (w *world) token(at solana.PublicKey) *layout.Account {
 	if account.Owner != solana.TokenProgramID {
 		w.t.Fatalf("the owner is %s, want the token program", account.Owner)
 	}
-	parsed, err := layout.ParseAccount(account.Data)
-	if err != nil {
-		w.t.Fatal(err)
+	parsed := bank.ParseToken(account.Data)
+	if parsed == nil {
+		w.t.Fatalf("%d bytes are no token account", len(account.Data))
 	}
 	return parsed
 }
 
 func (w *world) supply(mint string) uint64 {
 	w.t.Helper()
-	parsed, err := layout.ParseMint(w.account(address(mint)).Data)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return parsed.Supply
+	return bank.ParseMint(w.account(address(mint)).Data).Supply
 }
 
 // ata makes the associated token account of a wallet, and gives its address.
@@ -167,7 +162,7 @@ func (w *world) ata(wallet string, mint solana.PublicKey) solana.PublicKey {
 }
 
 func ataOf(wallet string, mint solana.PublicKey) solana.PublicKey {
-	out, _, err := token.Address(address(wallet), mint)
+	out, _, err := solana.FindAssociatedTokenAddress(address(wallet), mint)
 	if err != nil {
 		panic(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +18,7 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver"
 	"github.com/relaypool/relaypool/hack/freeport"
 	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -40,21 +39,11 @@ type operator struct {
 }
 
 func (s *Stage) startOperator(ctx context.Context) (err error) {
-	s.say("building and starting the operator")
 	log.SetLogger(logr.Discard()) // the client's, which has nothing to say
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", s.file("operator"), "./controllers/cmd/operator")
-	build.Dir = s.o.Root
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the operator: %w\n%s", err, out)
+	if err := s.Build(ctx, "./controllers/cmd/operator"); err != nil {
+		return err
 	}
 	if s.operator.server, err = apiserver.Start(ctx, apiserver.Options{Log: s.o.Progress}); err != nil {
-		return err
-	}
-	crds, err := apiserver.OwnCRDs()
-	if err != nil {
-		return err
-	}
-	if err := s.operator.server.Install(ctx, crds...); err != nil {
 		return err
 	}
 	if err := s.declare(ctx); err != nil {
@@ -69,14 +58,15 @@ func (s *Stage) startOperator(ctx context.Context) (err error) {
 		return err
 	}
 	s.operator.address = addresses[0]
-	s.operator.process, err = process.Start("the operator", s.file("operator.log"), s.file("operator"), "run",
+	s.operator.process, err = s.Sandbox.Start("operator", "operator", "run",
 		"--kubeconfig="+kubeconfig, "--relay-image=relaypool.example/relay:"+contract.Version, "--leader-elect=false", "--cluster-wide",
 		"--metrics-listen="+s.operator.address, "--health-listen=none")
 	if err != nil {
 		return err
 	}
-	return s.await(ctx, s.operator.process, func(ctx context.Context) error {
-		return s.get(ctx, "http://"+s.operator.address+contract.MetricsPath)
+	return sandbox.Await(ctx, s.operator.process, func(ctx context.Context) error {
+		_, err := sandbox.Get(ctx, "http://"+s.operator.address+contract.MetricsPath)
+		return err
 	})
 }
 
@@ -94,43 +84,39 @@ func (s *Stage) declare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	vk, err := os.ReadFile(s.key())
-	if err != nil {
-		return err
-	}
 	secret := func(name, content string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: name}, StringData: map[string]string{keyIn: content}}
 	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.o.Namespace}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: "circuit"}, Data: map[string]string{keyIn: string(vk)}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: "circuit"}, Data: map[string]string{keyIn: string(s.VerifyingKey)}},
 		secret("database", "postgres://relay@db.example/relay"),
 	}
-	var keys []v1alpha1.SecretKey
+	var keys []v1alpha1.SecretKeyReference
 	for i := range payers {
-		content, err := os.ReadFile(filepath.Join(s.file("payers"), fmt.Sprintf(payerFile, i+1)))
+		content, err := os.ReadFile(s.PayerFile(i + 1))
 		if err != nil {
 			return err
 		}
 		name := fmt.Sprintf("payer-%d", i+1)
 		objects = append(objects, secret(name, string(content)))
-		keys = append(keys, v1alpha1.SecretKey{Name: name, Key: keyIn})
+		keys = append(keys, v1alpha1.SecretKeyReference{Name: name, Key: keyIn})
 	}
 	var list []v1alpha1.Endpoint
-	for i, url := range s.urls {
-		list = append(list, v1alpha1.Endpoint{Name: fmt.Sprintf(chainName, i+1), URL: url})
+	for _, e := range s.endpoints {
+		list = append(list, v1alpha1.Endpoint{Name: e.Name, URL: e.URL})
 	}
 	objects = append(objects, &v1alpha1.RelayPool{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: s.o.Pool},
 		Spec: v1alpha1.RelayPoolSpec{
 			Pool: v1alpha1.Pool{
-				Profile: v1alpha1.Profile{Name: shieldpool.Development().Name}, VerifyingKey: v1alpha1.ConfigMapKey{Name: "circuit", Key: keyIn},
+				Profile: v1alpha1.Profile{Name: shieldpool.Development().Name}, VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "circuit", Key: keyIn},
 				CheckIntervalSeconds: checkEvery,
 			},
 			Solana:      v1alpha1.Solana{Cluster: shieldpool.DevelopmentGenesisHash.String(), Endpoints: list},
-			Database:    v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: "database", Key: keyIn}},
-			FeePayers:   v1alpha1.FeePayers{Secrets: keys},
-			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: s.compliance},
+			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "database", Key: keyIn}},
+			FeePayers:   v1alpha1.FeePayers{SecretRefs: keys},
+			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: s.Compliance},
 		},
 	})
 	for _, object := range objects {

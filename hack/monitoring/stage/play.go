@@ -12,6 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go/programs/system"
 	"github.com/gagliardetto/solana-go/rpc"
 
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
@@ -66,7 +67,7 @@ func (s *Stage) Play(ctx context.Context, long time.Duration, seen Seen) ([]Even
 		if err := scene.do(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", scene.what, err))
 		}
-		if !wait(ctx, time.Duration(scene.share*float64(long))) {
+		if !load.Sleep(ctx, time.Duration(scene.share*float64(long))) {
 			break
 		}
 		errs = append(errs, scene.last(ctx, seen, began))
@@ -85,7 +86,7 @@ func (s *scene) last(ctx context.Context, seen Seen, began time.Time) error {
 			if time.Now().After(limit) {
 				return fmt.Errorf("%s: in %s nothing was seen of %s", s.what, patience, expr)
 			}
-			if !wait(ctx, seenPoll) {
+			if !load.Sleep(ctx, seenPoll) {
 				return nil // Play tells that ctx has ended
 			}
 		}
@@ -96,8 +97,8 @@ func (s *scene) last(ctx context.Context, seen Seen, began time.Time) error {
 // KeepLedger runs the relay's own command until ctx ends. Its code 1 is no failure
 // here: while transactions are under way the ledger need not add up.
 func (s *Stage) KeepLedger(ctx context.Context) error {
-	for wait(ctx, ledgerEvery) {
-		out, err := s.command(ctx, "ledger", "--database-url-file="+s.file("database-url"), "--rpc-url="+s.honest)
+	for load.Sleep(ctx, ledgerEvery) {
+		out, err := s.Ledger(ctx)
 		if err != nil && out == "" && ctx.Err() == nil {
 			return err
 		}
@@ -114,39 +115,39 @@ func (s *Stage) scenes() []scene {
 		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }, nil},
 		{0.03, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }, nil},
 		{0.03, "a fork dies", func(context.Context) error {
-			_, err := s.chain.Fork(forked, bank.LandAgain)
+			_, err := s.Chain.Fork(forked, bank.LandAgain)
 			return err
 		}, nil},
 		{0.08, "endpoint 1 fails", func(context.Context) error { return s.faults(1, fault.Rule{Cut: true}) }, []string{"max by (endpoint) (" + up + ") == 0"}},
 		{0.08, "no endpoint answers", func(context.Context) error {
 			return errors.Join(s.faults(1, fault.Rule{Cut: true}), s.faults(2, fault.Rule{Cut: true}))
-		}, []string{"max(" + up + ") == 0", contract.MetricHolding.Name, contract.MetricHeld.Name + `{reason!~"(swap|router)_.+|no_route"} > 0`}},
+		}, []string{"max(" + up + ") == 0", contract.MetricQueuePaused.Name, contract.MetricHeld.Name + `{reason!~"(swap|router)_.+|no_route"} > 0`}},
 		{0.05, "both endpoints answer", func(context.Context) error { return errors.Join(s.faults(1), s.faults(2)) }, nil},
 		{0.03, "endpoint 2 lags, and endpoint 1 loses sends", func(context.Context) error {
 			return errors.Join(s.faults(1, fault.Rule{Method: "sendTransaction", Probability: 0.9, Drop: true}), s.faults(2, fault.Rule{Lag: 20}))
 		}, nil},
 		{0.08, "the router fails", func(context.Context) error {
-			return s.chain.Router().Set(router.Settings{Faults: []fault.Rule{{Status: http.StatusServiceUnavailable}}})
+			return s.Chain.Router().Set(router.Settings{Faults: []fault.Rule{{Status: http.StatusServiceUnavailable}}})
 		}, []string{contract.MetricRouterBreakerOpen.Name + " == 1"}},
 		{0.04, "the router lies", func(context.Context) error {
-			return s.chain.Router().Set(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
-		}, []string{contract.MetricRouterHostile.Name + " > 0"}},
+			return s.Chain.Router().Set(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
+		}, []string{contract.MetricRouterRejected.Name + " > 0"}},
 		{0.06, "all is well, but the price falls", func(context.Context) error {
-			return errors.Join(s.faults(1), s.faults(2), s.chain.Router().Set(router.Settings{}), s.price(60))
+			return errors.Join(s.faults(1), s.faults(2), s.Chain.Router().Set(router.Settings{}), s.price(60))
 		}, []string{contract.MetricSwapWaits.Name + `{reason="swap_price"} > 0`}},
 		{0, "no send arrives", func(context.Context) error {
 			lost := fault.Rule{Method: "sendTransaction", Drop: true}
 			return errors.Join(s.faults(1, lost), s.faults(2, lost))
-		}, []string{contract.MetricInFlight.Name + `{pod=~".*` + s.relays[1].name + `"} > 0`}},
-		{0.04, "relay 2 is killed", func(context.Context) error { return s.relays[1].process.Kill() }, nil},
+		}, []string{contract.MetricInFlight.Name + `{pod=~".*` + s.relays[1].Name + `"} > 0`}},
+		{0.04, "relay 2 is killed", func(context.Context) error { return s.relays[1].Kill() }, nil},
 		{0.04, "relay 2 is back, sends arrive, and the price is as before", func(ctx context.Context) error {
-			return errors.Join(s.faults(1), s.faults(2), s.price(100), s.startRelay(ctx, s.relays[1]))
+			return errors.Join(s.faults(1), s.faults(2), s.price(100), startRelay(ctx, s.relays[1]))
 		}, []string{contract.MetricLeases.Name + `{event="reaped"} > 0`}},
 		{0.09, "somebody else empties the fee payer", s.steal, []string{
 			"max(" + usable + ") == 0", contract.MetricLedgerUnknown.Name + " > 0",
 		}},
 		{0.07, "both payers are funded", func(context.Context) error {
-			return errors.Join(s.chain.Fund(s.keys[0], plenty/5), s.chain.Fund(s.keys[1], plenty/10))
+			return errors.Join(s.Chain.Fund(s.Payers[0].PublicKey(), plenty/5), s.Chain.Fund(s.Payers[1].PublicKey(), plenty/10))
 		}, []string{contract.MetricCapLeft.Name + " < 1000000"}},
 	}
 }
@@ -155,47 +156,39 @@ func (s *Stage) scenes() []scene {
 const forked = 8
 
 func (s *Stage) faults(endpoint int, rules ...fault.Rule) error {
-	return s.chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(chainName, endpoint): rules})
+	return s.Chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(chainName, endpoint): rules})
 }
 
 // price sets the market's, in percent of what it is at the start.
 func (s *Stage) price(percent uint64) error {
-	return s.chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent})
+	return s.Chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent})
 }
 
 // left is what a thief leaves: less than the payer has to keep.
 const left = minimum * 6 / 10
 
+// transferUnits are more compute than a transfer uses.
+const transferUnits = 10_000
+
 // steal moves the first payer's funds to nowhere, by its key and not by a relay,
 // again until hardly anything is left: relays spend meanwhile.
 func (s *Stage) steal(ctx context.Context) error {
-	client := rpc.New(s.honest)
+	client, payer := rpc.New(s.URL), s.Payers[0].PublicKey()
 	nowhere := solana.NewWallet().PublicKey()
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errors.New("the payer still has funds"))
 	defer cancel()
 	for ctx.Err() == nil {
-		balance, err := client.GetBalance(ctx, s.keys[0], rpc.CommitmentConfirmed)
+		balance, err := client.GetBalance(ctx, payer, rpc.CommitmentConfirmed)
 		if err != nil {
 			return err
 		}
 		if balance.Value < minimum {
 			return nil
 		}
-		latest, err := client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)
-		if err != nil {
-			return err
-		}
-		move := system.NewTransferInstruction(balance.Value-left, s.keys[0], nowhere).Build()
-		tx, err := solana.NewTransaction([]solana.Instruction{move}, latest.Value.Blockhash, solana.TransactionPayer(s.keys[0]))
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Sign(func(solana.PublicKey) *solana.PrivateKey { return &s.secret }); err != nil {
-			return err
-		}
+		move := system.NewTransferInstruction(balance.Value-left, payer, nowhere).Build()
 		// One that fails came after the relays' own: the next one has the newer balance.
-		_, _ = client.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{SkipPreflight: true})
-		wait(ctx, confirmedAfter*s.o.Slot)
+		_ = s.Send(ctx, transferUnits, true, s.Payers[:1], move)
+		load.Sleep(ctx, confirmedAfter*s.o.Slot)
 	}
 	return context.Cause(ctx)
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapping has everybody swap at a price of three lamports a unit, which is told
-// as often as asked says.
-func swapping(t *testing.T, asked *int) *load.Market {
+// swapping has everybody swap at a price of three lamports a unit.
+func swapping(t *testing.T) *load.Market {
 	t.Helper()
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
@@ -27,16 +26,15 @@ func swapping(t *testing.T, asked *int) *load.Market {
 		t.Fatal(err)
 	}
 	return &load.Market{Pool: pool, Mint: solana.PublicKey{31: 9}, Quote: func(_ context.Context, _ solana.PublicKey, lamports uint64) (uint64, error) {
-		*asked++
 		return lamports / 3, nil
 	}}
 }
 
 // swappers are a crowd that looks at its swaps without much of a pause.
-func swappers(t *testing.T, asked *int, r *relay, now func() time.Time) *crowd.Crowd {
+func swappers(t *testing.T, r *relay) *crowd.Crowd {
 	t.Helper()
 	o := options(t, r)
-	o.Market, o.Look, o.Now = swapping(t, asked), time.Millisecond, now
+	o.Market, o.PollMin, o.PollMax = swapping(t), time.Millisecond, time.Millisecond
 	c, err := crowd.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -57,11 +55,10 @@ func TestASwapIsCarriedWhenItsClientKnowsTheEnd(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var asked int
 			r := &relay{t: t, answer: accepting, looks: func(n int) string {
 				return []string{`{"data":{"status":"processing"}}`, "no JSON", tc.last}[n]
 			}}
-			c := swappers(t, &asked, r, time.Now)
+			c := swappers(t, r)
 			c.Steady(t.Context(), 1000, prepare(t, c, 1))
 			if diff := cmp.Diff(statuses(c.Calls()), tc.want); diff != "" || r.looked != 3 {
 				t.Errorf("after %d looks, want 3, calls (-got +want):\n%s", r.looked, diff)
@@ -77,24 +74,21 @@ func TestASwapWithoutAnEndIsNotCarried(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var asked int
-	c := swappers(t, &asked, &relay{t: t, answer: accepting, looks: func(n int) string {
+	c := swappers(t, &relay{t: t, answer: accepting, looks: func(n int) string {
 		if n == 3 {
 			stop()
 		}
 		return `{"data":{"status":"processing"}}`
-	}}, time.Now)
+	}})
 	c.Steady(ctx, 1000, prepare(t, c, 1))
 	if diff := cmp.Diff(statuses(c.Calls()), map[string]int{"0": 1}); diff != "" {
 		t.Errorf("calls (-got +want):\n%s", diff)
 	}
 }
 
-func TestSwapsAreDrawnAtOnePriceThatIsNotOld(t *testing.T) {
+func TestSwapsAreDrawnAtTheMarketsPrice(t *testing.T) {
 	t.Parallel()
-	var asked int
-	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	c := swappers(t, &asked, &relay{t: t, answer: accepting}, func() time.Time { return now })
+	c := swappers(t, &relay{t: t, answer: accepting})
 	for _, body := range prepare(t, c, 20) {
 		var request struct {
 			Minimum json.RawMessage `json:"min_output_amount"`
@@ -112,20 +106,12 @@ func TestSwapsAreDrawnAtOnePriceThatIsNotOld(t *testing.T) {
 			t.Errorf("minimum %s for %d lamports, want about %s", got, net, want)
 		}
 	}
-	if asked != 1 {
-		t.Errorf("the price was asked %d times for 20 swaps at once, want once", asked)
-	}
-	now = now.Add(2 * time.Second)
-	if prepare(t, c, 1); asked != 2 {
-		t.Errorf("the price was asked %d times, want a second time when it is old", asked)
-	}
 }
 
 func TestWithoutAPriceNoSwapIsDrawn(t *testing.T) {
 	t.Parallel()
-	var asked int
 	o := options(t, &relay{t: t, answer: accepting})
-	o.Market = swapping(t, &asked)
+	o.Market = swapping(t)
 	away := errors.New("the router is away")
 	o.Market.Quote = func(context.Context, solana.PublicKey, uint64) (uint64, error) { return 0, away }
 	c, err := crowd.New(o)

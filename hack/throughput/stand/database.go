@@ -2,49 +2,15 @@ package stand
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
-
-	"github.com/relaypool/relaypool/hack/postgres"
 )
 
-// startServer starts a server that loses nothing it has committed, because what
-// a commit costs is part of what is measured.
-func (l *Lab) startServer(ctx context.Context) error {
-	l.say("starting Postgres")
-	var err error
-	if l.server, err = postgres.Start(ctx, postgres.Options{DataDir: l.file("postgres"), Log: l.Progress}); err != nil {
-		return err
-	}
-	if err := l.sql(ctx, "postgres", "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'"); err != nil {
-		return err
-	}
-	return l.server.Restart(ctx)
-}
-
-// sql runs statements on a connection of its own.
-func (l *Lab) sql(ctx context.Context, database string, statements ...string) error {
-	return l.with(ctx, database, func(conn *pgx.Conn) error {
-		for _, s := range statements {
-			if _, err := conn.Exec(ctx, s); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (l *Lab) with(ctx context.Context, database string, f func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, l.server.URL(database))
-	if err != nil {
-		return fmt.Errorf("connect to Postgres: %w", err)
-	}
-	return errors.Join(f(conn), conn.Close(context.WithoutCancel(ctx)))
-}
+// database is a measurement's, a copy of one that is filled.
+const database = "run"
 
 func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
 
@@ -73,18 +39,13 @@ var fillSQL = []string{
 // fill makes a database with the relay's schema and that many finished submissions.
 func (l *Lab) fill(ctx context.Context, rows int) error {
 	name := template(rows)
-	// A run that failed may have left one, where the server's data had to go elsewhere.
-	if err := l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name); err != nil {
-		return fmt.Errorf("make a database: %w", err)
-	}
-	url := l.file("template-url")
-	if err := os.WriteFile(url, []byte(l.server.URL(name)+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write a database's URL: %w", err)
-	}
-	if _, err := l.command(ctx, "migrate", "--database-url-file="+url); err != nil {
+	if err := l.FreshDatabase(ctx, name, ""); err != nil {
 		return err
 	}
-	err := l.with(ctx, name, func(conn *pgx.Conn) error {
+	if err := l.Migrate(ctx); err != nil {
+		return err
+	}
+	err := l.WithDatabase(ctx, name, func(conn *pgx.Conn) error {
 		for i, s := range fillSQL {
 			var args []any
 			if i == 0 {
@@ -94,23 +55,12 @@ func (l *Lab) fill(ctx context.Context, rows int) error {
 				return fmt.Errorf("fill a database, statement %d: %w", i+1, err)
 			}
 		}
-		_, err := conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return l.sql(ctx, name, "VACUUM ANALYZE", "CHECKPOINT")
-}
-
-// copyDatabase makes a fresh database as of a number of rows. The copy is written
-// to disk before anything is measured: else it is while commits are timed.
-func (l *Lab) copyDatabase(ctx context.Context, name string, rows int) error {
-	return l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name+" TEMPLATE "+template(rows), "CHECKPOINT")
-}
-
-func (l *Lab) dropDatabase(ctx context.Context, name string) error {
-	return l.sql(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+	return l.SQL(ctx, name, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements", "VACUUM ANALYZE", "CHECKPOINT")
 }
 
 const firstSendSQL = `SELECT a.signature, s.created_at FROM submissions s JOIN attempts a ON a.submission_id = s.id
@@ -132,7 +82,7 @@ type Swap struct {
 
 // Executed lists the swaps whose tokens came in a span.
 func (s *Stand) Executed(ctx context.Context, from, to time.Time) (out []Swap, err error) {
-	err = s.lab.with(ctx, s.database, func(conn *pgx.Conn) error {
+	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, swapsSQL, from, to)
 		if err != nil {
 			return err
@@ -154,9 +104,9 @@ type Statement struct {
 
 // Attempts gives when each submission of a span was accepted, by the signature
 // of its first attempt.
-func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[[64]byte]time.Time, error) {
-	out := make(map[[64]byte]time.Time)
-	err := s.lab.with(ctx, s.database, func(conn *pgx.Conn) error {
+func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[solana.Signature]time.Time, error) {
+	out := make(map[solana.Signature]time.Time)
+	err := s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, firstSendSQL, from, to)
 		if err != nil {
 			return err
@@ -164,7 +114,7 @@ func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[[64]byte]
 		var signature []byte
 		var at time.Time
 		_, err = pgx.ForEachRow(rows, []any{&signature, &at}, func() error {
-			out[[64]byte(signature)] = at
+			out[solana.Signature(signature)] = at
 			return nil
 		})
 		return err
@@ -174,7 +124,7 @@ func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[[64]byte]
 
 // Statements lists what the database ran, the dearest first.
 func (s *Stand) Statements(ctx context.Context) (out []Statement, err error) {
-	err = s.lab.with(ctx, s.database, func(conn *pgx.Conn) error {
+	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT query, calls, mean_exec_time, total_exec_time, rows FROM pg_stat_statements
 			WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY total_exec_time DESC`)
 		if err != nil {

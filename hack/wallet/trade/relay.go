@@ -61,29 +61,6 @@ func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest)
 // is missing, a 429 and a 5xx say nothing of the swap: it looks again. Its error
 // is an *Unexpected when the first leg failed, the context's when that ends.
 func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus)) (*openapi.SubmissionStatus, error) {
-	return r.until(ctx, id, changed, Settled)
-}
-
-// Finality looks further, until no fork can undo either leg.
-func (r *Relay) Finality(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStatus, error) {
-	return r.until(ctx, id, nil, func(s *openapi.SubmissionStatus) bool { return Settled(s) && s.Finalized })
-}
-
-// Settled reports whether a swap is executed or refunded.
-func Settled(s *openapi.SubmissionStatus) bool { return Executed(s) || Refunded(s) }
-
-// Executed reports whether a swap has paid the recipient's token account.
-func Executed(s *openapi.SubmissionStatus) bool {
-	return s.Status == openapi.JobStatusCompleted && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseExecuted
-}
-
-// Refunded reports whether a swap has returned its lamports to the recipient's
-// wallet.
-func Refunded(s *openapi.SubmissionStatus) bool {
-	return s.Status == openapi.JobStatusFailed && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseRefunded
-}
-
-func (r *Relay) until(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus), done func(*openapi.SubmissionStatus) bool) (*openapi.SubmissionStatus, error) {
 	pause := r.Poll
 	if pause == 0 {
 		pause = DefaultPoll
@@ -101,7 +78,7 @@ func (r *Relay) until(ctx context.Context, id uuid.UUID, changed func(*openapi.S
 				last = now
 				changed(status)
 			}
-			if done(status) {
+			if Settled(status) {
 				return status, nil
 			}
 		}
@@ -111,6 +88,20 @@ func (r *Relay) until(ctx context.Context, id uuid.UUID, changed func(*openapi.S
 		case <-tick.C:
 		}
 	}
+}
+
+// Settled reports whether a swap is executed or refunded.
+func Settled(s *openapi.SubmissionStatus) bool { return Executed(s) || Refunded(s) }
+
+// Executed reports whether a swap has paid the recipient's token account.
+func Executed(s *openapi.SubmissionStatus) bool {
+	return s.Status == openapi.JobStatusCompleted && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseExecuted
+}
+
+// Refunded reports whether a swap has returned its lamports to the recipient's
+// wallet.
+func Refunded(s *openapi.SubmissionStatus) bool {
+	return s.Status == openapi.JobStatusFailed && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseRefunded
 }
 
 // look asks once; nil when the answer says nothing.

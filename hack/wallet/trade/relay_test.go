@@ -128,18 +128,6 @@ func TestASwapIsFollowedToItsEnd(t *testing.T) {
 	}
 }
 
-func TestFinalityIsOfBothLegs(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	confirmed := status("completed", executed)
-	r := relay(t, confirmed, status("processing", `,"swap_phase":"funded"`), confirmed, status("completed", executed+`,"finalized":true`)) //nolint:gocritic // dupOption: a script, not options
-	end, err := r.Finality(ctx, request)
-	if err != nil || !end.Finalized {
-		t.Errorf("ended with %+v, error %v, want a final one, past the fork that died", end, err)
-	}
-}
-
 func TestFollowingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/store"
-	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // decidePace is the pause between two questions for the same attempts.
@@ -64,7 +64,7 @@ func (c *attemptsCmd) Run(env *environment) error {
 }
 
 // end asks until nothing waits for the end of an attempt, or the time is over.
-func (c *attemptsCmd) end(env *environment, s *store.Store, search submission.Search) error {
+func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search) error {
 	ctx, cancel := context.WithTimeout(env, c.Wait)
 	defer cancel()
 	pace := decidePace
@@ -73,7 +73,7 @@ func (c *attemptsCmd) end(env *environment, s *store.Store, search submission.Se
 	}
 	for total := 0; ; {
 		// A pass is not cut off by the end of the time: it would leave submissions to a lease.
-		ended, waiting, err := submission.DecideUndecided(env, s, search)
+		ended, waiting, err := txmgr.DecideUndecided(env, s, search)
 		if err != nil {
 			return err
 		}
@@ -95,14 +95,14 @@ func (c *attemptsCmd) end(env *environment, s *store.Store, search submission.Se
 
 // attemptLine is one attempt.
 type attemptLine struct {
-	JobID                int64              `json:"job_id"`
-	RequestID            uuid.UUID          `json:"request_id"`
-	Purpose              submission.Purpose `json:"purpose"`
-	Age                  float64            `json:"age_seconds"`
-	BlockhashSlot        uint64             `json:"blockhash_slot"`
-	LastValidBlockHeight uint64             `json:"last_valid_block_height"`
-	WaitsFor             string             `json:"waits_for"`
-	Signature            string             `json:"signature"`
+	JobID                int64         `json:"job_id"`
+	RequestID            uuid.UUID     `json:"request_id"`
+	Purpose              txmgr.Purpose `json:"purpose"`
+	Age                  float64       `json:"age_seconds"`
+	BlockhashSlot        uint64        `json:"blockhash_slot"`
+	LastValidBlockHeight uint64        `json:"last_valid_block_height"`
+	WaitsFor             string        `json:"waits_for"`
+	Signature            string        `json:"signature"`
 }
 
 func (c *attemptsCmd) write(env *environment, listed []store.LiveAttempt) error {

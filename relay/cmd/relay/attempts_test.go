@@ -16,6 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -39,7 +40,7 @@ func TestAttempts(t *testing.T) {
 	s, err := store.New(pool)
 	noError(t, err)
 	ctx, w := t.Context(), uuid.New()
-	_, err = s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
+	_, err = s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)
 	noError(t, err)
 	call := &shieldpool.Call{
 		Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: 1}}},
@@ -47,18 +48,18 @@ func TestAttempts(t *testing.T) {
 	}
 	sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofAEncoding: "plain"}, nil, &w)
 	noError(t, err)
-	lease := (&submission.Claimed{Submission: sub}).Lease()
-	noError(t, s.RecordAttempt(ctx, lease, submission.Attempt{
-		Signature: solana.Signature{7}, Raw: []byte{1}, FeePayer: solana.PublicKey{2}, BlockhashSlot: 3, LastValidBlockHeight: 22_000_000, Purpose: submission.PurposeTransact, Cost: 5, Fee: 5,
+	lease := sub.Lease()
+	noError(t, s.RecordAttempt(ctx, lease, txmgr.Attempt{
+		Signature: solana.Signature{7}, Raw: []byte{1}, FeePayer: solana.PublicKey{2}, BlockhashSlot: 3, LastValidBlockHeight: 22_000_000, Purpose: txmgr.PurposeTransact, Cost: 5, Fee: 5,
 	}))
-	noError(t, s.Release(ctx, lease, time.Hour, submission.HoldExpiry))
+	noError(t, s.Release(ctx, lease, time.Hour, txmgr.HoldExpiry))
 	_, err = pool.Exec(ctx, `UPDATE attempts SET created_at = now() - interval '6 minutes'`)
 	noError(t, err)
 
 	var listed []attemptLine
 	code, out, stderr := attempts("--json")
 	noError(t, json.Unmarshal([]byte(out), &listed))
-	if code != 0 || len(listed) != 1 || listed[0].RequestID != sub.ID || listed[0].LastValidBlockHeight != 22_000_000 || listed[0].WaitsFor != submission.HoldExpiry || listed[0].Age < 300 {
+	if code != 0 || len(listed) != 1 || listed[0].RequestID != sub.ID || listed[0].LastValidBlockHeight != 22_000_000 || listed[0].WaitsFor != txmgr.HoldExpiry || listed[0].Age < 300 {
 		t.Fatalf("it ends with %d and lists %+v, want the one attempt: %s", code, listed, stderr)
 	}
 	if code, out, _ := attempts(); code != 0 || !strings.Contains(out, solana.Signature{7}.String()) {

@@ -20,6 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -37,7 +38,7 @@ func migrated(t *testing.T) *store.Store {
 func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
 	t.Parallel()
 	s, ctx, w := migrated(t), t.Context(), uuid.New()
-	_, err := s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
+	_, err := s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)
 	noError(t, err)
 	for n := range byte(2) {
 		call := &shieldpool.Call{
@@ -46,10 +47,10 @@ func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
 		}
 		sub, err := s.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofAEncoding: "plain"}, nil, &w)
 		noError(t, err)
-		noError(t, s.RecordAttempt(ctx, sub.Lease(), submission.Attempt{
-			Signature: solana.Signature{n + 1}, Raw: []byte{1}, BlockhashSlot: 3, LastValidBlockHeight: 100 + 900*uint64(n), Purpose: submission.PurposeTransact, Cost: 5, Fee: 5,
+		noError(t, s.RecordAttempt(ctx, sub.Lease(), txmgr.Attempt{
+			Signature: solana.Signature{n + 1}, Raw: []byte{1}, BlockhashSlot: 3, LastValidBlockHeight: 100 + 900*uint64(n), Purpose: txmgr.PurposeTransact, Cost: 5, Fee: 5,
 		}))
-		noError(t, s.Release(ctx, sub.Lease(), time.Hour, submission.HoldExpiry))
+		noError(t, s.Release(ctx, sub.Lease(), time.Hour, txmgr.HoldExpiry))
 	}
 	height := uint64(50)
 	search := func(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {

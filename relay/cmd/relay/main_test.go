@@ -331,7 +331,7 @@ func TestServeIsReadyAndDrainsWhenTold(t *testing.T) {
 		t.Errorf("%s answers %d %s, want 200: a chain that is down must not empty the service", contract.ReadinessPath, status, body)
 	}
 	_, metrics := get(t, "http://"+address[1]+contract.MetricsPath)
-	for _, m := range []contract.Metric{contract.MetricBuildInfo, contract.MetricWatching, contract.MetricBacklog, contract.MetricBacklogAge, contract.MetricOpen} {
+	for _, m := range []contract.Metric{contract.MetricBuildInfo, contract.MetricTracked, contract.MetricBacklog, contract.MetricBacklogAge, contract.MetricOpen} {
 		if !strings.Contains(metrics, "\n"+m.Name) {
 			t.Errorf("%s is not told", m.Name)
 		}

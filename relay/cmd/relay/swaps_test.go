@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -30,7 +31,7 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 	s, err := store.New(pool)
 	noError(t, err)
 	ctx, w := t.Context(), uuid.New()
-	_, err = s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
+	_, err = s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)
 	noError(t, err)
 	var landings []submission.Landing
 	for n := range byte(3) {
@@ -51,11 +52,11 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 	executed := false
 	for _, c := range claimed {
 		switch {
-		case c.Swap.TimeoutSlot == 100:
-			noError(t, s.Release(ctx, c.Lease(), time.Hour, "swap_price"))
+		case submission.Of(c).Swap.TimeoutSlot == 100:
+			noError(t, s.Release(ctx, c.Lease, time.Hour, "swap_price"))
 		case !executed:
 			executed = true
-			end := []submission.Landing{{Lease: c.Lease(), Outcome: submission.Outcome{Signature: solana.Signature{9}, Slot: 8, Phase: submission.PhaseExecuted}}}
+			end := []submission.Landing{{Lease: c.Lease, Outcome: submission.Outcome{Signature: solana.Signature{9}, Slot: 8, Phase: submission.PhaseExecuted}}}
 			_, err = s.Complete(ctx, end)
 			noError(t, err)
 			_, err = s.Finalize(ctx, end, nil)

@@ -20,9 +20,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
-	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // Exit codes of relay sweep, beside those of every command.
@@ -187,7 +187,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 		sweeper, err := sweep.New(sweep.Options{
 			Chain: endpoints, Store: s.Sweeps(), Accounting: &sweepBooks{ledger: s.Ledger(), endpoints: endpoints, log: log}, Log: log, Now: time.Now,
 			Poll: env.pace, Rebroadcast: 2 * env.pace,
-			Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
+			Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 		})
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 }
 
 // apart refuses keys that lamports would be moved from and to.
-func apart(from []sweep.Key, to []solana.PublicKey) error {
+func apart(from []txmgr.Payer, to []solana.PublicKey) error {
 	for _, k := range from {
 		if slices.Contains(to, k.PublicKey()) {
 			return fmt.Errorf("--to: %s is among --from too: expected other keys", k.PublicKey())

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
-	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // maxSwept is how many keys one sweep takes: what one question for statuses may
@@ -25,7 +25,7 @@ import (
 const maxSwept = 100
 
 // keysOf reads the keys that a flag's files and directories hold.
-func keysOf(flag string, paths []string) ([]sweep.Key, error) {
+func keysOf(flag string, paths []string) ([]txmgr.Payer, error) {
 	if err := config.CheckKeyPaths(flag, paths); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func keysOf(flag string, paths []string) ([]sweep.Key, error) {
 	if len(read) > maxSwept {
 		return nil, fmt.Errorf("--%s: expected at most %d keys, received %d", flag, maxSwept, len(read))
 	}
-	keys := make([]sweep.Key, len(read))
+	keys := make([]txmgr.Payer, len(read))
 	for i := range read {
 		keys[i] = read[i]
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -22,14 +23,16 @@ type Options struct {
 	Store    submission.Store
 	Pool     *shieldpool.Pool
 	State    submission.PoolState
-	Payers   submission.FeePayers
-	Spending submission.Spending
+	Payers   txmgr.FeePayers
+	Spending txmgr.Spending
 	Key      *groth16.Key
 	ProofA   *submission.ProofAPolicy
 	Observer submission.Observer
-	// Engine works on what is accepted.
-	Engine *submission.Engine
-	Now    func() time.Time
+	// Submissions work on what is accepted.
+	Submissions *submission.Handler
+	// Ready refuses all as long as nothing may be taken.
+	Ready func() error
+	Now   func() time.Time
 	// NewID makes request ids; they open /status, so they must not be guessable.
 	NewID func() uuid.UUID
 }
@@ -44,12 +47,12 @@ type Admission struct {
 // New checks the options and measures the note bounds.
 func New(o Options) (*Admission, error) {
 	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil ||
-		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Engine == nil || o.Now == nil || o.NewID == nil {
+		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("admission needs every one of its options")
 	}
 	a := &Admission{Options: o, bounds: map[shieldpool.Kind]int{}}
 	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal, shieldpool.KindSwap} {
-		bound, err := o.Pool.NoteBound(k, o.Engine.Table)
+		bound, err := o.Pool.NoteBound(k, o.Submissions.Table)
 		if err != nil {
 			return nil, fmt.Errorf("measure the note bound of a %s: %w", k, err)
 		}
@@ -66,6 +69,9 @@ func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
 // database, then the chain, so that a forged proof costs neither of the last two.
 func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
 	began := a.Now()
+	if err := a.Ready(); err != nil {
+		return nil, err
+	}
 	call, err := a.decode(r)
 	if err != nil {
 		return nil, err
@@ -97,7 +103,7 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	if earlier, err := a.Store.FindRepeated(ctx, s, key); err != nil || earlier != nil {
 		return nil, earlier, err
 	}
-	if err := a.Engine.RefuseFailedNotes(call.Inputs); err != nil {
+	if err := a.Submissions.RefuseFailedNotes(call.Inputs); err != nil {
 		return nil, nil, err
 	}
 	window, err := a.findRoot(ctx, call.Inputs.Root)
@@ -128,28 +134,29 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 // Accept commits the submission. When this process has a place for it, it is
 // this process's from the commit on, without a detour through the queue.
 func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []byte) (*submission.Submission, error) {
-	if !a.Engine.ReserveCapacity() {
+	manager := a.Submissions.Manager
+	if !manager.ReserveCapacity() {
 		accepted, err := a.Store.Accept(ctx, s, key, nil)
 		if accepted == s {
 			a.queue.increment()
-			a.Engine.NotifyOthers()
+			manager.NotifyOthers()
 		}
 		return accepted, err
 	}
-	accepted, err := a.Store.Accept(ctx, s, key, &a.Engine.Worker)
+	accepted, err := a.Store.Accept(ctx, s, key, &manager.Worker)
 	if err != nil || accepted != s {
-		a.Engine.CancelReservation()
+		manager.CancelReservation()
 		return accepted, err
 	}
 	a.queue.increment()
 	if s.State != submission.Processing { // the database did not know of this process's lease
-		a.Engine.CancelReservation()
-		a.Engine.NotifyOthers()
+		manager.CancelReservation()
+		manager.NotifyOthers()
 		return s, nil
 	}
-	// The engine's copy is its own: the caller reads this one meanwhile.
+	// The manager's copy is its own: the caller reads this one meanwhile.
 	mine := *s
-	a.Engine.Start(ctx, &mine)
+	manager.Start(ctx, mine.Job())
 	return s, nil
 }
 

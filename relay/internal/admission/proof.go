@@ -45,7 +45,7 @@ func wrongEncoding(s groth16.Sign) error {
 // tryEncoding simulates a call whose proof has another encoding than those that have
 // landed: the pin may be wrong, and the program decides.
 func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, encoding groth16.Sign) error {
-	why, badProof, err := a.Engine.TryCall(ctx, s)
+	why, badProof, err := a.Submissions.TryCall(ctx, s)
 	switch {
 	case err != nil:
 		return refusal.New(refusal.ChainUnavailable,

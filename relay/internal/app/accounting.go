@@ -190,10 +190,9 @@ func (a *App) readLedgerGauges() {
 	}
 	each(contract.MetricLedgerGaps, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Gaps), true }))
 	each(contract.MetricLedgerDifference, payers(func(p *spending.PayerLine) (float64, bool) { return float64(p.Unexplained + p.Other), true }))
-	each(contract.MetricLedgerAge, func(l *spending.Ledger, sample telemetry.Sample) {
-		now := time.Now()
-		for _, behind := range a.accounting.lags(l, a.payers.Balances(), now) {
-			sample(now.Sub(behind.Since).Seconds(), behind.Payer.String())
+	each(contract.MetricLedgerReconciled, func(l *spending.Ledger, sample telemetry.Sample) {
+		for _, behind := range a.accounting.lags(l, a.payers.Balances(), time.Now()) {
+			sample(telemetry.Timestamp(behind.Since), behind.Payer.String())
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -27,6 +28,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -48,8 +50,8 @@ type Options struct {
 	Log    *slog.Logger
 	// Version is X.Y.Z; Build is the build's identity, such as a commit.
 	Version, Build string
-	// Timing is the submission engine's; the zero value is the default.
-	Timing submission.Timing
+	// Timing is the transaction manager's; the zero value is the default.
+	Timing txmgr.Timing
 	// LedgerEvery is how often the ledger is brought up to the chain, at least a
 	// second; 0 is 30 s.
 	LedgerEvery time.Duration
@@ -70,20 +72,21 @@ type App struct {
 	// table is the relay's own lookup table; nil for none.
 	table *shieldpool.LookupTable
 	// router is nil for a relay that takes no swaps; swaps carries on those of all.
-	router     *router.Client
-	swaps      *swap.Planner
-	pool       *chain.PoolReader
-	payers     *feepayer.Payers
-	caps       *spending.Caps
-	ledger     *spending.Reconciler
-	accounting *accountingCache
-	leaves     *commitments.Follower
-	reader     *submission.Reader
-	engine     *submission.Engine
-	chainGate  *chainGate
-	checks     *poolChecks
-	backlog    *backlogCache
-	swapSums   *swapCache
+	router      *router.Client
+	swaps       *swap.Planner
+	pool        *chain.PoolReader
+	payers      *feepayer.Payers
+	caps        *spending.Caps
+	ledger      *spending.Reconciler
+	accounting  *accountingCache
+	leaves      *commitments.Follower
+	reader      *submission.Reader
+	submissions *submission.Handler
+	chainGate   *chainGate
+	admission   *admission.Admission
+	checks      *poolChecks
+	backlog     *backlogCache
+	swapSums    *swapCache
 	// open is set once the relay is configured and migrated.
 	open, draining atomic.Bool
 	// details answers GET /backlog and GET /health on the operations port, once open.
@@ -101,8 +104,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("the relay needs a configuration and a log")
 	}
-	if o.Timing == (submission.Timing{}) {
-		o.Timing = submission.DefaultTiming()
+	if o.Timing == (txmgr.Timing{}) {
+		o.Timing = txmgr.DefaultTiming()
 	}
 	if o.LedgerEvery == 0 {
 		o.LedgerEvery = ledgerEvery
@@ -214,10 +217,10 @@ func (a *App) openServers(ctx context.Context) error {
 		return err
 	}
 	handler, err := httpapi.New(httpapi.Options{
-		Submissions: submissions{a.chainGate, a.reader}, Commitments: a.store.Commitments(a.shielded.Address), Tree: a.pool, ViewingKeys: keys, Health: a,
+		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.shielded.Address), Tree: a.pool, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
 			Version: a.o.Version, Build: a.o.Build, Profile: c.Profile,
-			NoteBounds: a.chainGate.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
+			NoteBounds: a.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
 		ListStall: listStall, ListTime: listTime,
@@ -242,9 +245,3 @@ func (a *App) Address() string { return a.apiListener.Addr().String() }
 
 // OperationsAddress is where metrics and probes are served.
 func (a *App) OperationsAddress() string { return a.opsListener.Addr().String() }
-
-// submissions puts admission and desk behind one interface.
-type submissions struct {
-	*chainGate
-	*submission.Reader
-}

@@ -21,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -257,10 +257,10 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 	}
 	// What has no sample after one withdrawal is what did not happen.
 	rare := []contract.Metric{
-		contract.MetricHeld, contract.MetricHolding, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricRPCContradictions, contract.MetricCap, contract.MetricCapLeft,
-		contract.MetricUpkeepRuns, contract.MetricUpkeepDuration, contract.MetricDeleted, contract.MetricLedgerEntries,
+		contract.MetricHeld, contract.MetricQueuePaused, contract.MetricSwapOldestFunded, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricRPCContradictions, contract.MetricCap, contract.MetricCapLeft,
+		contract.MetricMaintenanceRuns, contract.MetricMaintenanceDuration, contract.MetricDeleted, contract.MetricLedgerEntries,
 		contract.MetricRouterRequests, contract.MetricRouterDuration, contract.MetricRouterBreakerOpen,
-		contract.MetricSpent, contract.MetricSpentToday, contract.MetricLedgerAge, contract.MetricLedgerDifference, contract.MetricLedgerGaps,
+		contract.MetricSpent, contract.MetricSpentToday, contract.MetricLedgerReconciled, contract.MetricLedgerDifference, contract.MetricLedgerGaps,
 	}
 	for _, m := range contract.Metrics() {
 		if !strings.Contains(metrics, "\n"+m.Name) && !slices.ContainsFunc(rare, func(r contract.Metric) bool { return r.Name == m.Name }) {
@@ -288,7 +288,7 @@ func TestTheHandOverFitsItsTime(t *testing.T) {
 	t.Parallel()
 	// Half a lease for steps and one for what they have to write, one to give leases
 	// back, and the time for sends under way.
-	if worst := 5*submission.DefaultTiming().Lease/2 + flushPatience; worst > contract.HandOver {
+	if worst := 5*txmgr.DefaultTiming().Lease/2 + flushPatience; worst > contract.HandOver {
 		t.Errorf("handing over can take %s, the contract gives it %s", worst, contract.HandOver)
 	}
 }

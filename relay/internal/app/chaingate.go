@@ -10,10 +10,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -31,10 +29,9 @@ type chainReader interface {
 // chainGate lets submissions in once the chain is known to be the one that the
 // configuration means: the wrong one would take proofs for another's money.
 type chainGate struct {
-	admission *admission.Admission
-	chain     chainReader
-	want      solana.Hash
-	keyHash   [32]byte
+	chain   chainReader
+	want    solana.Hash
+	keyHash [32]byte
 	// prepare reads what submissions need of the right chain, before they are let in.
 	prepare func(context.Context) error
 	open    atomic.Bool
@@ -79,11 +76,11 @@ func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 	return got, nil
 }
 
-// Submit implements httpapi.Submissions.
-func (g *chainGate) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
+// ready refuses submissions until the gate is open.
+func (g *chainGate) ready() error {
 	if !g.open.Load() {
-		return nil, refusal.New(refusal.ChainUnavailable,
+		return refusal.New(refusal.ChainUnavailable,
 			"the relay has not reached its chain since it started, so it takes no submissions: send the same request again").Retry(2 * time.Second)
 	}
-	return g.admission.Submit(ctx, r)
+	return nil
 }

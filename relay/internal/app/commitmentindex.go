@@ -54,7 +54,7 @@ func (a *App) checkIndex(context.Context) error {
 func (a *App) treeChanged(s ledger.Snapshot, selfCheck error) {
 	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
 	if !s.Doubtful { // else it may be anything, and the whole fleet goes by it
-		a.engine.ObserveTreeSlot(s.Slot)
+		a.submissions.TreeSlots.Observe(s.Slot)
 	}
 	if selfCheck != nil {
 		a.log.Error("tree account contradicts itself", "error", selfCheck)

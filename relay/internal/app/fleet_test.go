@@ -371,7 +371,7 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	if got, ok := s.metric(contract.MetricLedgerDifference, ""); !ok || got != 0 {
 		t.Errorf("%v lamports are not accounted for (%v)", got, ok)
 	}
-	for _, m := range []contract.Metric{contract.MetricUpkeepRuns, contract.MetricUpkeepDuration, contract.MetricLedgerEntries, contract.MetricLedgerAge, contract.MetricLedgerGaps} {
+	for _, m := range []contract.Metric{contract.MetricMaintenanceRuns, contract.MetricMaintenanceDuration, contract.MetricLedgerEntries, contract.MetricLedgerReconciled, contract.MetricLedgerGaps} {
 		if !strings.Contains(s.text(s.ops+contract.MetricsPath), "\n"+m.Name) {
 			t.Errorf("the metrics lack %s", m.Name)
 		}

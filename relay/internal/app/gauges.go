@@ -32,10 +32,10 @@ func (a *App) readGauges() {
 
 func (a *App) readEngineGauges() {
 	a.metrics.Read(contract.MetricWaiting, func() (float64, bool) { return float64(a.reader.Waiting()), true })
-	a.metrics.Read(contract.MetricInFlight, func() (float64, bool) { n, _ := a.engine.InProgress(); return float64(n), true })
-	a.metrics.Read(contract.MetricWatching, func() (float64, bool) { _, n := a.engine.InProgress(); return float64(n), true })
-	a.metrics.ReadEach(contract.MetricHolding, func(sample telemetry.Sample) {
-		if why := a.engine.PausedBy(); why != "" {
+	a.metrics.Read(contract.MetricInFlight, func() (float64, bool) { n, _ := a.submissions.Manager.InProgress(); return float64(n), true })
+	a.metrics.Read(contract.MetricTracked, func() (float64, bool) { _, n := a.submissions.Manager.InProgress(); return float64(n), true })
+	a.metrics.ReadEach(contract.MetricQueuePaused, func(sample telemetry.Sample) {
+		if why := a.submissions.Manager.PausedBy(); why != "" {
 			sample(1, why)
 		}
 	})
@@ -104,7 +104,7 @@ func (a *App) readPayerGauges() {
 	}
 	known := func(b feepayer.Balance) bool { return b.State != feepayer.StateUnknown }
 	a.metrics.ReadEach(contract.MetricPayerBalance, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Lamports), known(b) }))
-	a.metrics.ReadEach(contract.MetricPayerAge, each(func(b feepayer.Balance) (float64, bool) { return b.Age.Seconds(), known(b) }))
+	a.metrics.ReadEach(contract.MetricPayerBalanceTime, each(func(b feepayer.Balance) (float64, bool) { return telemetry.Timestamp(b.At), known(b) }))
 	a.metrics.ReadEach(contract.MetricPayerInFlight, each(func(b feepayer.Balance) (float64, bool) { return float64(b.InFlight), true }))
 	a.metrics.ReadEach(contract.MetricPayerReserved, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Reserved), true }))
 	a.metrics.Read(contract.MetricPayerMinimum, func() (float64, bool) { return float64(a.o.Config.FeePayerMinBalance), true })

@@ -18,6 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -240,7 +241,7 @@ func (a *App) checkQueue(context.Context) error {
 	if !ok {
 		return errors.New("the queue cannot be read")
 	}
-	return queueProblem(b, a.engine.PausedBy())
+	return queueProblem(b, a.submissions.Manager.PausedBy())
 }
 
 // queueProblem tells what is held, and what is due that nobody takes up.
@@ -252,14 +253,14 @@ func queueProblem(b submission.Backlog, holding string) error {
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {
 		// A swap that waits for its price is no fault of the relay's; checkSwaps tells when it is too late.
-		if n := b.Held[reason]; n > 0 && (reason == submission.HoldHistory || !slices.Contains(swap.Reasons(), reason)) {
+		if n := b.Held[reason]; n > 0 && (reason == txmgr.HoldHistory || !slices.Contains(swap.Reasons(), reason)) {
 			reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 		}
 	}
 	if len(reasons) > 0 {
 		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
 	}
-	if b.Held[submission.HoldSecondEndpoint] > 0 {
+	if b.Held[txmgr.HoldSecondEndpoint] > 0 {
 		parts = append(parts, "second_endpoint waits until a second RPC endpoint says the same as the first, and new work goes on: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
 	}
 	if b.OldestDue > dueAllowed {

@@ -65,20 +65,20 @@ func (a *App) Run(ctx context.Context) error {
 	var support, working, keeping sync.WaitGroup
 	support.Go(func() { a.endpoints.Run(background) })
 	support.Go(func() { a.payers.Run(background) })
-	support.Go(func() { a.reader.Run(background, a.store, a.engine.ClaimSoon) })
+	support.Go(func() { a.reader.Run(background, a.store, a.submissions.Manager.ClaimSoon) })
 	opened := make(chan error, 1)
 	support.Go(func() { opened <- a.openGate(ctx) })
 	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.o.Version, "profile", a.o.Config.Profile.Name)
 
 	err := a.await(ctx, a.fatal, opened, func() {
 		support.Go(func() { a.leaves.Run(background) }) // not before: another chain's leaves must not enter the index
-		support.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.engine.PollSoon) })
-		working.Go(func() { a.engine.Run(engine) })
+		support.Go(func() { a.endpoints.Subscribe(background, a.shielded.MerkleTree, a.submissions.Manager.PollSoon) })
+		working.Go(func() { a.submissions.Run(engine) })
 		keeping.Go(func() { a.upkeep.Run(upkeep) })
 	})
 	a.draining.Store(true)
-	a.engine.Close() // what is accepted from here on is another process's
-	a.reader.Close() // clients that wait are told where to follow what they submitted
+	a.submissions.Manager.Close() // what is accepted from here on is another process's
+	a.reader.Close()              // clients that wait are told where to follow what they submitted
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopUpkeep()
 	keeping.Wait()

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -29,7 +30,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -80,7 +81,8 @@ type standOptions struct {
 	lease         time.Duration
 	ring          int // of the chain's program; 0 is the profile's
 	slot          time.Duration
-	timeout       uint64 // of swaps, in slots; 0 is the profile's
+	timeout       uint64                            // of swaps, in slots; 0 is the profile's
+	accounts      map[solana.PublicKey]bank.Account // on the chain from the start
 }
 
 func newStand(t *testing.T, o standOptions) *stand {
@@ -90,7 +92,7 @@ func newStand(t *testing.T, o standOptions) *stand {
 	profile := shieldpool.Development()
 	profile.RootHistory = cmp.Or(o.ring, profile.RootHistory)
 	profile.SwapTimeout = cmp.Or(o.timeout, profile.SwapTimeout)
-	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slot, slot), Initialised: !o.bare, Profile: profile})
+	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slot, slot), Initialised: !o.bare, Profile: profile, Accounts: o.accounts})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.chain.Close()) })
 	url, err := s.chain.Listen("127.0.0.1:0")
@@ -207,7 +209,7 @@ func (s *stand) serve(cfg *config.Config) *relay {
 	t, r := s.t, &relay{log: new(lockedBuffer), ended: make(chan error, 1)}
 	a, err := New(t.Context(), Options{
 		Config: cfg, Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "0.0.1", Build: "test",
-		Timing:      submission.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
+		Timing:      txmgr.Timing{Lease: cmp.Or(s.o.lease, 2*time.Second), Poll: slot, Sweep: slot, Backoff: slot, BackoffCap: 10 * slot, Hold: 5 * slot},
 		LedgerEvery: time.Second,
 	})
 	must(t, err)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gagliardetto/solana-go/programs/system"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
 )
 
 // TestTwoRelaysOnOneDatabase: each swap is one relay's at a time, and the chain
@@ -54,7 +56,7 @@ func TestTwoRelaysOnOneDatabase(t *testing.T) {
 	}
 	settled := 0.0
 	for _, r := range []*stand{s.stand, other} {
-		v, _ := r.metric(contract.MetricSwapsSettled, `outcome="executed"`)
+		v, _ := r.metric(contract.MetricSwapsEnded, `outcome="executed"`)
 		settled += v
 	}
 	if settled != n {
@@ -175,8 +177,8 @@ func TestASwapPastItsTimeoutIsTold(t *testing.T) {
 		return ok && n == 1
 	})
 	eventually(t, "the oldest swap is as old as its timeout", func() bool {
-		age, ok := s.metric(contract.MetricSwapAge, "")
-		return ok && age >= 8
+		funded, ok := s.metric(contract.MetricSwapOldestFunded, "")
+		return ok && telemetry.Timestamp(time.Now())-funded >= 8
 	})
 	eventually(t, "the metric tells of what is held", func() bool {
 		n, _ := s.metric(contract.MetricHeld, `reason="fee_payer_empty"`)

@@ -42,7 +42,7 @@ func TestASwapEndsInTokens(t *testing.T) {
 		}
 		w.silent()
 	}
-	if n, _ := s.metric(contract.MetricSwapsSettled, `outcome="executed"`); n != 4 {
+	if n, _ := s.metric(contract.MetricSwapsEnded, `outcome="executed"`); n != 4 {
 		t.Errorf("the metric tells %v executed swaps, want 4", n)
 	}
 	if n := s.count("SELECT count(*) FROM attempts WHERE purpose = 'execute'"); n != 4 {

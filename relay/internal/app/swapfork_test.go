@@ -47,7 +47,7 @@ func (s *swapStand) reopened(atLeast float64) {
 	})
 }
 
-// TestAForkUndoesTheFirstLeg after its settlement was made: the settlement waits,
+// TestAForkUndoesTheFirstLeg after its second leg was made: the second leg waits,
 // the first leg lands again, and the swap goes on.
 func TestAForkUndoesTheFirstLeg(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,10 @@ func (a *App) readSwapGauges() {
 			}
 		}
 	})
-	a.metrics.Read(contract.MetricSwapAge, func() (float64, bool) { s, ok := a.swapSums.get(); return s.OldestAge.Seconds(), ok })
+	a.metrics.Read(contract.MetricSwapOldestFunded, func() (float64, bool) {
+		s, ok := a.swapSums.get()
+		return telemetry.Timestamp(time.Now().Add(-s.OldestAge)), ok && s.Unfinished() > 0
+	})
 	a.metrics.Read(contract.MetricSwapsOverdue, func() (float64, bool) { s, ok := a.swapSums.get(); return float64(s.Overdue), ok })
 	a.metrics.Read(contract.MetricRouterBreakerOpen, func() (float64, bool) {
 		if a.router == nil {

@@ -11,11 +11,13 @@ import (
 	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // badRouter is one way in which a router is of no use.
@@ -130,7 +132,7 @@ func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 				w.silent()
 			}
 			for name, bad := range routers {
-				if n, _ := s.metric(contract.MetricRouterHostile, `what="`+bad.hostile+`"`); bad.hostile != "" && n == 0 {
+				if n, _ := s.metric(contract.MetricRouterRejected, `what="`+bad.hostile+`"`); bad.hostile != "" && n == 0 {
 					t.Errorf("no metric counts a router that %s", name)
 				}
 				for _, reason := range bad.waits {
@@ -139,7 +141,7 @@ func TestARouterIsOfNoUseForTheWholeWindow(t *testing.T) {
 					}
 				}
 			}
-			if n, _ := s.metric(contract.MetricSwapsSettled, `outcome="refunded"`); n != float64(len(routers)) {
+			if n, _ := s.metric(contract.MetricSwapsEnded, `outcome="refunded"`); n != float64(len(routers)) {
 				t.Errorf("the metric tells %v refunds, want %d", n, len(routers))
 			}
 			s.books(rents(routers))
@@ -271,16 +273,16 @@ func TestRoutesThatDoNotFit(t *testing.T) {
 // TestTheRelaysOwnTable carries both legs, beside the router's.
 func TestTheRelaysOwnTable(t *testing.T) {
 	t.Parallel()
-	s := newSwapStand(t, standOptions{})
+	profile := shieldpool.Development()
+	pool, err := profile.Pool(profile.Mints[0])
+	must(t, err)
 	at, err := market.For(localnet.OutputMint())
 	must(t, err)
 	// All that the router's table holds, so that the relay's own is worth more.
-	table, err := s.chain.CreateLookupTable(append(s.pool.Constant(), router.TableAddresses(at)...)...)
-	must(t, err)
-	eventually(t, "the table is final", func() bool {
-		a, err := s.watch.GetAccountInfoWithOpts(t.Context(), table, &rpc.GetAccountInfoOpts{Commitment: rpc.CommitmentFinalized})
-		return err == nil && a.Value != nil && len(a.Value.Data.GetBinary()) > 56
-	})
+	table := solana.PublicKey{1}
+	s := newSwapStand(t, standOptions{accounts: map[solana.PublicKey]bank.Account{
+		table: bank.LookupTable(append(pool.Constant(), router.TableAddresses(at)...)...),
+	}})
 	s.stop()
 	s.again(func(c *config.Serve) { c.LookupTable = table.String() })
 	s.ready()

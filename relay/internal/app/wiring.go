@@ -12,11 +12,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/poolcheck"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Endpoints makes the configured endpoints. Nothing is asked of them yet.
@@ -52,7 +51,7 @@ func (a *App) openChain(context.Context) error {
 		return err
 	}
 	a.shielded = shielded
-	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, Changed: a.treeChanged}
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: shielded, Now: time.Now, Corroborated: a.endpoints.Corroborated, History: a.endpoints.Creation, Changed: a.treeChanged}
 	if len(c.Endpoints) > 1 {
 		o.Everywhere = a.endpoints.Everywhere
 	}
@@ -72,26 +71,6 @@ func (a *App) openChain(context.Context) error {
 	return err
 }
 
-// poolState is the pool's accounts and, for a nullifier's maker, its history.
-type poolState struct {
-	*chain.PoolReader
-	endpoints *chain.Endpoints
-	pool      *shieldpool.Pool
-}
-
-// Creation implements submission.PoolState.
-func (p poolState) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
-	return p.endpoints.Creation(ctx, p.pool, nullifier)
-}
-
-// payers are fee payers as the engine asks for them.
-type payers struct{ *feepayer.Payers }
-
-// Pick implements submission.FeePayers.
-func (p payers) Pick(ctx context.Context, lamports uint64, begun bool) (submission.Payer, error) {
-	return p.Payers.Pick(ctx, lamports, begun)
-}
-
 func (a *App) openSpending(context.Context) error {
 	c := a.o.Config
 	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
@@ -100,7 +79,7 @@ func (a *App) openSpending(context.Context) error {
 	}
 	a.payers, err = feepayer.New(feepayer.Options{
 		Keys: keys, Balances: a.endpoints, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
-		Funded: func() { a.engine.ClaimSoon() }, // it runs before anything is read, so the engine is there
+		Funded: func() { a.submissions.Manager.ClaimSoon() }, // it runs before anything is read, so the manager is there
 	})
 	if err != nil {
 		return err
@@ -125,23 +104,25 @@ func (a *App) openSpending(context.Context) error {
 
 func (a *App) openSubmissions(context.Context) error {
 	c := a.o.Config
-	state := poolState{a.pool, a.endpoints, a.shielded}
 	signs, err := submission.NewProofAPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
 	if err != nil {
 		return err
 	}
-	a.engine, err = submission.NewEngine(submission.EngineOptions{
-		Store: a.store, Chain: a.endpoints, State: state, Pool: a.shielded, Payers: payers{a.payers}, Spending: a.caps,
+	a.submissions, err = submission.New(submission.Options{
+		Store: a.store, Chain: a.endpoints, State: a.pool, Pool: a.shielded, Payers: a.payers, Spending: a.caps,
 		Leaves: a.leaves, ProofA: signs, Observer: a.metrics, Log: a.log, Now: time.Now,
-		SwapPlanner: a.swaps, SwapConcurrency: a.swapConcurrency(), Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
-		Price: submission.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
+		Table: a.table, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.o.Timing,
+		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {
 		return err
 	}
-	a.chainGate.admission, err = admission.New(admission.Options{
-		Store: a.store, Pool: a.shielded, State: state, Payers: payers{a.payers}, Spending: a.caps, Key: c.Key, ProofA: signs,
-		Observer: a.metrics, Engine: a.engine, Now: time.Now, NewID: uuid.New,
+	if err := a.swaps.Serve(a.submissions, a.swapConcurrency()); err != nil {
+		return err
+	}
+	a.admission, err = admission.New(admission.Options{
+		Store: a.store, Pool: a.shielded, State: a.pool, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: signs,
+		Observer: a.metrics, Submissions: a.submissions, Ready: a.chainGate.ready, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
 		return err

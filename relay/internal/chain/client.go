@@ -16,9 +16,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/failsafe-go/failsafe-go"
-	"github.com/failsafe-go/failsafe-go/retrypolicy"
-
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
@@ -27,7 +24,7 @@ const (
 	// slowFactor gives some methods longer; see slow.
 	slowFactor = 4
 
-	readRetries   = 2
+	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
 	retryDelay    = 100 * time.Millisecond
 	retryMaxDelay = time.Second
 	retryJitter   = 0.3
@@ -63,9 +60,9 @@ func (o Options) GoString() string { return o.String() }
 // LogValue is String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint; Endpoints calls several. Reads are retried twice, with jittered backoff,
-// when no answer came; a send is never retried, because whoever sends decides
-// by the submission's state. Safe for concurrent use.
+// Client calls one endpoint; Endpoints calls several. No call is retried: of several
+// endpoints another may answer, and whoever sends decides by the submission's state.
+// Safe for concurrent use.
 //
 // Every error of a call is *ledger.Unavailable (unknown: match
 // ledger.ErrUnavailable), *ledger.RPCError, *ledger.SendError,
@@ -79,13 +76,11 @@ type Client struct {
 	now      func() time.Time
 	timeout  time.Duration
 	observe  func(method, class string, took time.Duration)
-	retry    retrypolicy.RetryPolicy[json.RawMessage]
 
-	// What Endpoints sets on the client of each: its name for errors, the budget
-	// that every call has to pass, and no retry, because another endpoint may do.
+	// What Endpoints sets on the client of each: its name for errors, and the budget
+	// that every call has to pass.
 	name string
 	gate func(context.Context) error
-	once bool
 }
 
 // New makes a client. It makes no call: an endpoint that is down when the
@@ -108,13 +103,6 @@ func New(o Options) (*Client, error) {
 	if c.observe == nil {
 		c.observe = func(string, string, time.Duration) {}
 	}
-	c.retry = retrypolicy.NewBuilder[json.RawMessage]().
-		HandleIf(func(_ json.RawMessage, err error) bool { return transient(err) }).
-		WithMaxRetries(readRetries).
-		WithBackoff(retryDelay, retryMaxDelay).
-		WithJitterFactor(retryJitter).
-		ReturnLastFailure().
-		Build()
 	return c, nil
 }
 
@@ -135,8 +123,8 @@ func NewHTTPClient() *http.Client {
 	}
 }
 
-// read makes a call that changes nothing, again when no answer came, and
-// decodes the result. A result that does not decode is no answer either.
+// read makes a call that changes nothing, and decodes the result. A result that does
+// not decode is no answer.
 func read[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
 	return readAs[T](ctx, c, method, false, params)
 }
@@ -148,24 +136,10 @@ func readOrNull[T any](ctx context.Context, c *Client, method string, params ...
 
 func readAs[T any](ctx context.Context, c *Client, method string, nullable bool, params []any) (T, error) {
 	var out T
-	attempt := func() (json.RawMessage, error) {
-		raw, err := c.call(ctx, method, params)
-		if err != nil {
-			return nil, err
-		}
-		var v T
-		if (isNull(raw) && !nullable) || json.Unmarshal(raw, &v) != nil {
-			// The decoder's error may repeat what it met.
-			return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
-		}
-		out = v
-		return raw, nil
-	}
-	var err error
-	if c.once {
-		_, err = attempt()
-	} else {
-		_, err = failsafe.With(c.retry).WithContext(ctx).Get(attempt)
+	raw, err := c.call(ctx, method, params)
+	if err == nil && ((isNull(raw) && !nullable) || json.Unmarshal(raw, &out) != nil) {
+		// The decoder's error may repeat what it met.
+		err = &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
 	}
 	if err != nil && ctx.Err() != nil {
 		err = ended(ctx, method)

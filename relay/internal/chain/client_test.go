@@ -40,35 +40,35 @@ func TestErrorsOfReads(t *testing.T) {
 		wantKind string // of ledger.Unavailable
 		wantRPC  int    // code of ledger.RPCError
 		wantErr  error  // another
-		want     int    // calls
+		again    bool   // another endpoint may answer
 	}{
-		"HTTP 429":                           {answer: answer{status: 429, body: `{"error":"slow down"}`}, wantKind: ledger.KindRateLimited, want: 3},
-		"HTTP 429 with a JSON-RPC error":     {answer: answer{status: 429, body: `{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}`}, wantKind: ledger.KindRateLimited, want: 3},
-		"429 inside an answer of status 200": {answer: fault(`{"code":429,"message":"Too many requests"}`), wantKind: ledger.KindRateLimited, want: 3},
-		"HTTP 500":                           {answer: answer{status: 500}, wantKind: ledger.KindServerError, want: 3},
-		"HTTP 502 with a page":               {answer: answer{status: 502, body: "<html>"}, wantKind: ledger.KindServerError, want: 3},
-		"no answer":                          {answer: answer{hang: true}, wantKind: ledger.KindTimeout, want: 3},
-		"garbage":                            {answer: answer{body: "<html>ok</html>"}, wantKind: ledger.KindBadResponse, want: 3},
-		"nothing":                            {answer: answer{}, wantKind: ledger.KindBadResponse, want: 3},
-		"neither result nor error":           {answer: answer{body: `{"jsonrpc":"2.0","id":1}`}, wantKind: ledger.KindBadResponse, want: 3},
-		"a null result":                      {answer: result(`null`), wantKind: ledger.KindBadResponse, want: 3},
-		"a result of another kind":           {answer: result(`"12"`), wantKind: ledger.KindBadResponse, want: 3},
-		"no value":                           {answer: result(`{"context":{"slot":5}}`), wantKind: ledger.KindBadResponse, want: 3},
-		"a null value":                       {answer: result(`{"context":{"slot":5},"value":null}`), wantKind: ledger.KindBadResponse, want: 3},
-		"no context slot":                    {answer: result(`{"context":{},"value":5}`), wantKind: ledger.KindBadResponse, want: 3},
-		"a node that is unhealthy":           {answer: fault(`{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}`), wantKind: ledger.KindNodeBehind, want: 3},
-		"minContextSlot not reached":         {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":4}}`), wantKind: ledger.KindNodeBehind, want: 3},
-		"an internal error":                  {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: ledger.KindServerError, want: 3},
-		"a code that nobody knows":           {answer: fault(`{"code":-31999,"message":"?"}`), wantKind: ledger.KindServerError, want: 3},
-		"HTTP 403":                           {answer: answer{status: 403, body: "forbidden"}, wantKind: ledger.KindRejected, want: 1},
-		"HTTP 404":                           {answer: answer{status: 404}, wantKind: ledger.KindRejected, want: 1},
-		"invalid params":                     {answer: fault(`{"code":-32602,"message":"Invalid param"}`), wantRPC: -32602, want: 1},
-		"invalid params with HTTP 400":       {answer: answer{status: 400, body: `{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"}}`}, wantRPC: -32602, want: 1},
-		"a method that it does not know":     {answer: fault(`{"code":-32601,"message":"Method not found"}`), wantRPC: -32601, want: 1},
-		"a block that was cleaned up":        {answer: fault(`{"code":-32001,"message":"Block 3 cleaned up"}`), wantErr: ledger.ErrBlockPruned, want: 1},
-		"a skipped slot":                     {answer: fault(`{"code":-32007,"message":"Slot 3 was skipped"}`), wantErr: ledger.ErrSlotSkipped, want: 1},
-		"a slot missing in long-term store":  {answer: fault(`{"code":-32009,"message":"Slot 3 was skipped, or missing"}`), wantErr: ledger.ErrSlotSkipped, want: 1},
-		"a block that is not there yet":      {answer: fault(`{"code":-32004,"message":"Block not available for slot 3"}`), wantKind: ledger.KindNotYet, want: 3},
+		"HTTP 429":                           {answer: answer{status: 429, body: `{"error":"slow down"}`}, wantKind: ledger.KindRateLimited, again: true},
+		"HTTP 429 with a JSON-RPC error":     {answer: answer{status: 429, body: `{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}`}, wantKind: ledger.KindRateLimited, again: true},
+		"429 inside an answer of status 200": {answer: fault(`{"code":429,"message":"Too many requests"}`), wantKind: ledger.KindRateLimited, again: true},
+		"HTTP 500":                           {answer: answer{status: 500}, wantKind: ledger.KindServerError, again: true},
+		"HTTP 502 with a page":               {answer: answer{status: 502, body: "<html>"}, wantKind: ledger.KindServerError, again: true},
+		"no answer":                          {answer: answer{hang: true}, wantKind: ledger.KindTimeout, again: true},
+		"garbage":                            {answer: answer{body: "<html>ok</html>"}, wantKind: ledger.KindBadResponse, again: true},
+		"nothing":                            {answer: answer{}, wantKind: ledger.KindBadResponse, again: true},
+		"neither result nor error":           {answer: answer{body: `{"jsonrpc":"2.0","id":1}`}, wantKind: ledger.KindBadResponse, again: true},
+		"a null result":                      {answer: result(`null`), wantKind: ledger.KindBadResponse, again: true},
+		"a result of another kind":           {answer: result(`"12"`), wantKind: ledger.KindBadResponse, again: true},
+		"no value":                           {answer: result(`{"context":{"slot":5}}`), wantKind: ledger.KindBadResponse, again: true},
+		"a null value":                       {answer: result(`{"context":{"slot":5},"value":null}`), wantKind: ledger.KindBadResponse, again: true},
+		"no context slot":                    {answer: result(`{"context":{},"value":5}`), wantKind: ledger.KindBadResponse, again: true},
+		"a node that is unhealthy":           {answer: fault(`{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}`), wantKind: ledger.KindNodeBehind, again: true},
+		"minContextSlot not reached":         {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":4}}`), wantKind: ledger.KindNodeBehind, again: true},
+		"an internal error":                  {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: ledger.KindServerError, again: true},
+		"a code that nobody knows":           {answer: fault(`{"code":-31999,"message":"?"}`), wantKind: ledger.KindServerError, again: true},
+		"HTTP 403":                           {answer: answer{status: 403, body: "forbidden"}, wantKind: ledger.KindRejected},
+		"HTTP 404":                           {answer: answer{status: 404}, wantKind: ledger.KindRejected},
+		"invalid params":                     {answer: fault(`{"code":-32602,"message":"Invalid param"}`), wantRPC: -32602},
+		"invalid params with HTTP 400":       {answer: answer{status: 400, body: `{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"}}`}, wantRPC: -32602},
+		"a method that it does not know":     {answer: fault(`{"code":-32601,"message":"Method not found"}`), wantRPC: -32601},
+		"a block that was cleaned up":        {answer: fault(`{"code":-32001,"message":"Block 3 cleaned up"}`), wantErr: ledger.ErrBlockPruned},
+		"a skipped slot":                     {answer: fault(`{"code":-32007,"message":"Slot 3 was skipped"}`), wantErr: ledger.ErrSlotSkipped},
+		"a slot missing in long-term store":  {answer: fault(`{"code":-32009,"message":"Slot 3 was skipped, or missing"}`), wantErr: ledger.ErrSlotSkipped},
+		"a block that is not there yet":      {answer: fault(`{"code":-32004,"message":"Block not available for slot 3"}`), wantKind: ledger.KindNotYet, again: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -80,8 +80,11 @@ func TestErrorsOfReads(t *testing.T) {
 				t.Fatalf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
 			}
 			checkError(t, err, test.wantKind, test.wantRPC, test.wantErr)
-			if calls, _, _ := n.received(); calls != test.want {
-				t.Errorf("%d calls, want %d", calls, test.want)
+			if calls, _, _ := n.received(); calls != 1 {
+				t.Errorf("%d calls, want one", calls)
+			}
+			if got := transient(err); got != test.again {
+				t.Errorf("another endpoint is asked: %t, want %t", got, test.again)
 			}
 		})
 	}
@@ -160,7 +163,7 @@ func TestErrorsOfSends(t *testing.T) {
 	}
 }
 
-func TestReadRecoversWhenTheEndpointDoes(t *testing.T) {
+func TestEveryCallIsObserved(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, answer{status: 503}, answer{body: "garbage"}, result(`{"context":{"slot":7},"value":42}`))
 	var mu sync.Mutex
@@ -173,6 +176,11 @@ func TestReadRecoversWhenTheEndpointDoes(t *testing.T) {
 		}
 		seen = append(seen, method+" "+class)
 	}})
+	for range 2 {
+		if lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
+		}
+	}
 	lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0)
 	if err != nil || lamports != 42 || slot != 7 {
 		t.Errorf("balance is %d at slot %d with error %v, want 42 at slot 7", lamports, slot, err)

@@ -266,7 +266,7 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 // history of no endpoint has it: then the swap has not ended, or the histories are too short.
 func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
-		return nil, fmt.Errorf("settlement needs a swap whose nullifier is not zero")
+		return nil, fmt.Errorf("the end of a swap needs one whose nullifier is not zero")
 	}
 	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*ledger.SwapEnd, error) {
 		return at.settlement(ctx, swap, first, last)

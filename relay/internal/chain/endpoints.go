@@ -281,7 +281,7 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 	if err != nil {
 		return nil, err
 	}
-	client.name, client.once = c.Name, true
+	client.name = c.Name
 	// A rebroadcast does not wait: another comes soon.
 	for u, most := range map[outbound.Urgency]time.Duration{outbound.FirstSend: e.timeout, outbound.Read: e.timeout, outbound.Rebroadcast: 0, outbound.Upkeep: e.timeout} {
 		of := *client

@@ -43,6 +43,9 @@ type PoolOptions struct {
 	// Corroborated reports whether more than one endpoint's word says that the chain has
 	// reached a slot: only then are answers of lower slots older. Nil for always.
 	Corroborated func(slot uint64) bool
+	// History finds the transaction that made a nullifier's account; as Endpoints.Creation.
+	// Nil when nobody asks.
+	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*ledger.Creation, error)
 	// Everywhere reads an account at every endpoint; nil when there is only one.
 	Everywhere func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
@@ -67,6 +70,7 @@ type PoolReader struct {
 	interval     time.Duration
 	changed      func(ledger.Snapshot, error)
 	mints        map[string]bool
+	history      func(context.Context, *shieldpool.Pool, [32]byte) (*ledger.Creation, error)
 	// everywhere is nil when there is only one endpoint.
 	everywhere func(context.Context, solana.PublicKey) []AccountAt
 
@@ -90,7 +94,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, interval: o.MinInterval, changed: o.Changed, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, interval: o.MinInterval, changed: o.Changed, history: o.History, everywhere: o.Everywhere, mints: map[string]bool{"": true}}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
 	}
@@ -110,6 +114,15 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 		}
 	}
 	return p, nil
+}
+
+// Creation is the transaction that made the nullifier's account; nil when no endpoint's
+// history has it.
+func (p *PoolReader) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
+	if p.history == nil {
+		return nil, nil //nolint:nilnil // nobody has a history
+	}
+	return p.history(ctx, p.pool, nullifier)
 }
 
 // Tree gives the tree account as it was at most maxAge before the call, or

@@ -20,7 +20,7 @@ import (
 const redacted = "[fee payer key]"
 
 // Key is an ed25519 private key that shows itself to nobody: every way to
-// print, log or encode it gives a placeholder. It is a Payer.
+// print, log or encode it gives a placeholder. It is a txmgr.Payer.
 type Key struct {
 	public solana.PublicKey
 	// private is behind a function because fmt prints the bytes of unexported

@@ -17,6 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -101,7 +102,7 @@ func TestPayersOnAChainWithALyingEndpoint(t *testing.T) {
 	}
 
 	// Somebody empties the first: both say so, and nobody can pay.
-	payer := must[feepayer.Payer](t)(p.Pick(t.Context(), sol/100, false))
+	payer := must[txmgr.Payer](t)(p.Pick(t.Context(), sol/100, false))
 	client := rpc.New(serve(t, c))
 	hash := must[*rpc.GetLatestBlockhashResult](t)(client.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
 	all := system.NewTransferInstruction(sol-5000, payer.PublicKey(), solana.PublicKey{7}).Build()

@@ -12,6 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -30,14 +31,6 @@ const (
 	// readTimeout ends a read that hangs: all the others wait for it.
 	readTimeout = 10 * time.Second
 )
-
-// Payer pays and signs. It is an alias so that a package which must not import
-// this one can name the same type.
-type Payer = interface {
-	PublicKey() solana.PublicKey
-	// Sign signs a serialised transaction message.
-	Sign(message []byte) (solana.Signature, error)
-}
 
 // BalanceReader reads the confirmed lamports of accounts, in the order of keys,
 // and the slot at which it read them all. An account that does not exist has 0.
@@ -136,7 +129,7 @@ func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 // been read.
 //
 // What ends work that was begun may use the minimum too: that is what it is for.
-func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error) {
+func (p *Payers) Pick(ctx context.Context, lamports uint64, begun bool) (txmgr.Payer, error) {
 	minimum := p.minBalance
 	if begun {
 		minimum = lamports + shieldpool.RentExempt

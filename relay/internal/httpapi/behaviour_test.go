@@ -507,6 +507,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		change func(*httpapi.Options)
 		want   string
 	}{
+		"admission":        {func(o *httpapi.Options) { o.Admission = nil }, "Admission is missing"},
 		"submissions":      {func(o *httpapi.Options) { o.Submissions = nil }, "Submissions is missing"},
 		"commitments":      {func(o *httpapi.Options) { o.Commitments = nil }, "Commitments is missing"},
 		"tree":             {func(o *httpapi.Options) { o.Tree = nil }, "Tree is missing"},

@@ -17,6 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -93,8 +94,8 @@ func earnest(t *testing.T) http.Handler {
 		t.Fatal(err)
 	}
 	admission, err := admission.New(admission.Options{
-		Store: store, Pool: pool, State: struct{ submission.PoolState }{}, Payers: noPayers{}, Spending: struct{ submission.Spending }{},
-		Key: new(groth16.Key), ProofA: signs, Observer: struct{ submission.Observer }{}, Engine: new(submission.Engine), Now: time.Now, NewID: uuid.New,
+		Store: store, Pool: pool, State: struct{ submission.PoolState }{}, Payers: noPayers{}, Spending: struct{ txmgr.Spending }{},
+		Key: new(groth16.Key), ProofA: signs, Observer: struct{ submission.Observer }{}, Submissions: new(submission.Handler), Ready: func() error { return nil }, Now: time.Now, NewID: uuid.New,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +115,6 @@ func earnest(t *testing.T) http.Handler {
 }
 
 // noPayers are fee payers of which there are none.
-type noPayers struct{ submission.FeePayers }
+type noPayers struct{ txmgr.FeePayers }
 
 func (noPayers) Keys() []solana.PublicKey { return nil }

@@ -120,7 +120,7 @@ func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 	var ids int
 	var mu sync.Mutex
 	return httpapi.Options{
-		Submissions: d, Commitments: d, Tree: d, ViewingKeys: d, Health: d,
+		Admission: d, Submissions: d, Commitments: d, Tree: d, ViewingKeys: d, Health: d,
 		Info: httpapi.Info{
 			Version: "0.1.0", Build: "abc1234", Profile: shieldpool.Development(),
 			NoteBounds:    map[shieldpool.Kind]int{shieldpool.KindTransfer: 257, shieldpool.KindWithdrawal: 256, shieldpool.KindSwap: 185},

@@ -32,11 +32,15 @@ import (
 // submission needs, and little enough to read before anything is checked.
 const MaxBody = 16 << 10
 
-// Submissions takes submissions and tells of them. Refusals are
-// *refusal.Refusal; any other error is the relay's own.
-type Submissions interface {
+// Admission takes submissions. Refusals are *refusal.Refusal; any other error is the
+// relay's own.
+type Admission interface {
 	// Submit accepts the request durably, or returns the submission that it repeats.
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
+}
+
+// Submissions tells of submissions; errors are as Admission's.
+type Submissions interface {
 	// Wait returns the submission once it is done, or as it is when ctx ends or
 	// the relay drains.
 	Wait(ctx context.Context, id uuid.UUID) (*submission.Submission, error)
@@ -106,6 +110,7 @@ type Swaps struct {
 // Options are the parts and settings of the API. All are needed, but for those
 // that say what leaving them out means.
 type Options struct {
+	Admission   Admission
 	Submissions Submissions
 	Commitments Commitments
 	Tree        Tree
@@ -150,6 +155,7 @@ func (o *Options) validate() error {
 			faults = append(faults, fmt.Errorf("%s is missing", name))
 		}
 	}
+	need(o.Admission == nil, "Admission")
 	need(o.Submissions == nil, "Submissions")
 	need(o.Commitments == nil, "Commitments")
 	need(o.Tree == nil, "Tree")

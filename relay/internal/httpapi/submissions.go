@@ -121,7 +121,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 	}
 	ctx, cancel := a.call(r.Context())
 	defer cancel()
-	return a.Submissions.Submit(ctx, req)
+	return a.Admission.Submit(ctx, req)
 }
 
 func checkIdempotencyKey(key string) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/openapi/spec"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -246,7 +247,7 @@ func TestEveryWaitIsDocumented(t *testing.T) {
 	}
 	waits := doc.Components.Schemas["SwapProgress"].Value.Properties["swap_waits"].Value
 	word := regexp.MustCompile(waits.Pattern)
-	for _, reason := range append(swap.Reasons(), submission.HoldChain) {
+	for _, reason := range append(swap.Reasons(), txmgr.HoldChain) {
 		if !strings.Contains(waits.Description, "`"+reason+"`") || !word.MatchString(reason) {
 			t.Errorf("swap_waits in relay/openapi.yaml does not speak of %s", reason)
 		}

@@ -200,7 +200,7 @@ func TestQuotesThatAreNotTaken(t *testing.T) {
 			outcome, what, hostile := strings.Cut(test.want, " ")
 			want := []string{"quote " + outcome}
 			if hostile {
-				want = append(want, "hostile "+what)
+				want = []string{"quote route_rejected", "hostile " + what}
 			}
 			if diff := cmp.Diff(want, seen.all()); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
@@ -296,7 +296,7 @@ func TestInstructions(t *testing.T) {
 			want := []string{"instructions " + outcome}
 			switch outcome {
 			case "hostile":
-				want = append(want, "hostile "+what)
+				want = []string{"instructions route_rejected", "hostile " + what}
 			case "no":
 				want = []string{"instructions no_route"}
 			}

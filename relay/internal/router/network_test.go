@@ -109,7 +109,8 @@ func TestConnectionsThatFail(t *testing.T) {
 			if !errors.As(err, &u) || u.Kind != test.want || u.Detail != test.detail {
 				t.Errorf("error is %v, want %s %q", err, test.want, test.detail)
 			}
-			if got := s.calls(); got != test.calls {
+			// On a busy machine the time may be over before the call has arrived.
+			if got := s.calls(); got > test.calls || got < test.calls && test.want != swap.FaultTimeout {
 				t.Errorf("%d calls, want %d", got, test.calls)
 			}
 		})

@@ -262,7 +262,7 @@ func (l *lastKind) get() string {
 	return l.kind
 }
 
-const outcomeRejected = "hostile"
+const outcomeRejected = "route_rejected"
 
 // outcomeOf is the metric's label of a call: a fixed set.
 func outcomeOf(err error) string {

@@ -75,7 +75,7 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 // Observer is told of what happens. Its methods must not block.
 type Observer interface {
 	// RouterCalled is told of every call that was made: CallQuote or
-	// CallInstructions, its outcome ("ok", "no_route", "hostile" or a kind of
+	// CallInstructions, its outcome ("ok", "no_route", "route_rejected" or a kind of
 	// swap.Unavailable), and its duration.
 	RouterCalled(call, outcome string, took time.Duration)
 	// RouterSkipped is told of every call that was not made, by the kind of

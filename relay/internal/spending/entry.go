@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -97,7 +97,7 @@ type Attempt struct {
 	Submission uuid.UUID
 	// Kind is the submission's, or KindSweep.
 	Kind    shieldpool.Kind
-	Purpose submission.Purpose
+	Purpose txmgr.Purpose
 	// Moved is what a sweep takes from its fee payer beyond the fee, in lamports.
 	Moved uint64
 }
@@ -148,7 +148,7 @@ func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
 	low, high := rentOf(attempt)
 	a.Rent = min(max(lost, low), high)
 	a.Returned = uint64(max(-a.Rent, 0))
-	if left := lost - a.Rent; attempt.Purpose == submission.PurposeExecute && left < 0 {
+	if left := lost - a.Rent; attempt.Purpose == txmgr.PurposeExecute && left < 0 {
 		a.Received = uint64(-left)
 	} else {
 		a.Other = left
@@ -161,9 +161,9 @@ func (a Amounts) explain(lost int64, attempt *Attempt) Amounts {
 // a swap holds goes to the recipient's wallet.
 func rentOf(a *Attempt) (low, high int64) {
 	switch a.Purpose {
-	case submission.PurposeExecute:
+	case txmgr.PurposeExecute:
 		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // that of the recipient's new account
-	case submission.PurposeRefund:
+	case txmgr.PurposeRefund:
 		return 0, 0
 	case "accounts": // of an earlier release, which made a swap's token accounts apart
 		return 0, 3 * shieldpool.TokenAccountRent

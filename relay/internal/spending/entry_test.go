@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -22,9 +22,9 @@ func TestEnter(t *testing.T) {
 	t.Parallel()
 	id := uuid.New()
 	attempt := func(k shieldpool.Kind) *Attempt {
-		return &Attempt{Submission: id, Kind: k, Purpose: submission.PurposeTransact}
+		return &Attempt{Submission: id, Kind: k, Purpose: txmgr.PurposeTransact}
 	}
-	leg := func(p submission.Purpose) *Attempt {
+	leg := func(p txmgr.Purpose) *Attempt {
 		return &Attempt{Submission: id, Kind: shieldpool.KindSwap, Purpose: p}
 	}
 	moved := &Attempt{Kind: shieldpool.Kind(KindSweep), Moved: 4_000_000}
@@ -74,35 +74,35 @@ func TestEnter(t *testing.T) {
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3 * 2_039_280},
 		},
 		"an execution brings the rent of the state back": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: leg(submission.PurposeExecute),
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 + 2_011_440, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: -2_011_440, Returned: 2_011_440},
 		},
 		"lamports that a stranger had put into the swap's accounts are received": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: leg(submission.PurposeExecute),
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_447, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 7},
 		},
 		"so is the rent of token accounts that a stranger had made": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: leg(submission.PurposeExecute),
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 6_090_000, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 4_078_560},
 		},
 		"an execution that makes the recipient's account costs its rent less the state's": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(submission.PurposeExecute),
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 27_840},
 		},
 		"what an execution costs above an account's rent is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: leg(submission.PurposeExecute),
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: leg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: shieldpool.TokenAccountRent, Other: 9},
 		},
 		"an execution that failed cost its fee": {
-			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(submission.PurposeExecute),
+			payer: us, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: leg(txmgr.PurposeExecute),
 			want: KindFailed, amounts: Amounts{Fee: 5000},
 		},
 		"a refund costs its fee": {
-			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: leg(submission.PurposeRefund),
+			payer: us, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300, attempt: leg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
 		"a refund that brings the payer the state's rent, which is the wallet's, is unexplained": {
-			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: leg(submission.PurposeRefund),
+			payer: us, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: leg(txmgr.PurposeRefund),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
 		"one of ours that failed cost its fee": {

@@ -102,7 +102,7 @@ func TestRepeats(t *testing.T) {
 	_, err = s.Accept(t.Context(), withdrawal(5, 6), key, nil)
 	_ = wantCode(t, err, refusal.IdempotencyKeyReused)
 	c := claim(t, s, worker(t, s))[0]
-	ok(t, s.Fail(t.Context(), c.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", "aa")))
+	ok(t, s.Fail(t.Context(), c.Lease, refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", "aa")))
 	replay, err := s.FindRepeated(t.Context(), withdrawal(1, 2), key)
 	if err != nil || replay == nil || replay.ID != first.ID || replay.State != submission.Failed {
 		t.Fatalf("the key does not replay the failure: %+v, %v", replay, err)
@@ -152,7 +152,7 @@ func TestAKeyThatStandsForNothingAnyMoreIsTakenAnew(t *testing.T) {
 	if got, err := s.FindRepeated(t.Context(), withdrawal(2, 0), gone); err != nil || got == nil {
 		t.Fatalf("the repeat gives %v, %v", got, err)
 	}
-	ok(t, s.Fail(t.Context(), c.Lease(), refusal.New(refusal.RootNotFound, "RootNotFound")))
+	ok(t, s.Fail(t.Context(), c.Lease, refusal.New(refusal.RootNotFound, "RootNotFound")))
 	exec(t, s, `DELETE FROM submissions WHERE id = $1`, c.ID)
 	for name, key := range map[string][]byte{"past its window": old, "of a submission that is no longer kept": gone} {
 		sub := withdrawal(100, 0)

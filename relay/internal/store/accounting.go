@@ -53,7 +53,7 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*spending.
 
 // attemptsSQL tells of both legs of a swap as of one submission, the one that
 // the client knows, and of sweeps as of no submission.
-const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'settlement' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
+const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'swap_execution' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
 	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)
 	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint
 	FROM sweeps WHERE signature = ANY($1)`

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/internal/spending"
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -240,11 +240,11 @@ func TestAttemptsAreFoundBySignature(t *testing.T) {
 	}
 	sub := accept(t, s, withdrawal(1, 2), nil)
 	c := claim(t, s, worker(t, s))
-	if err := s.RecordAttempt(t.Context(), c[0].Lease(), attempt(7)); err != nil {
+	if err := s.RecordAttempt(t.Context(), c[0].Lease, attempt(7)); err != nil {
 		t.Fatal(err)
 	}
 	found, err := l.Attempts(t.Context(), []solana.Signature{{7}, {8}})
-	want := map[solana.Signature]spending.Attempt{{7}: {Submission: sub.ID, Kind: shieldpool.KindWithdrawal, Purpose: submission.PurposeTransact}}
+	want := map[solana.Signature]spending.Attempt{{7}: {Submission: sub.ID, Kind: shieldpool.KindWithdrawal, Purpose: txmgr.PurposeTransact}}
 	if diff := cmp.Diff(want, found); diff != "" || err != nil {
 		t.Errorf("attempts differ (%v, -want +got):\n%s", err, diff)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // lockedSQL finds the row of a lease by its id and locks it, before anything else
@@ -29,7 +29,7 @@ WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	WHERE l.state = 'processing'
 ), made AS (
 	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, purpose, fee, booked)
-	SELECT id, epoch, $4, $5, $6, $7, $8, $9, $10, $11, $12, CASE WHEN kind = 'settlement' THEN 0 ELSE $10::bigint + $13 END FROM held
+	SELECT id, epoch, $4, $5, $6, $7, $8, $9, $10, $11, $12, CASE WHEN kind = 'swap_execution' THEN 0 ELSE $10::bigint + $13 END FROM held
 	RETURNING booked
 ), progress AS (
 	UPDATE submissions s SET tries = 0, hold_reason = NULL FROM held WHERE s.id = held.id AND held.waited
@@ -41,7 +41,7 @@ WITH ` + lockedSQL + `, held AS MATERIALIZED (
 SELECT true FROM held`
 
 // RecordAttempt implements submission.Store.
-func (s *Store) RecordAttempt(ctx context.Context, l submission.Lease, a submission.Attempt) error {
+func (s *Store) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attempt) error {
 	return s.writeUnderLease(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
 		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee), int64(a.SecondLegCost)) //nolint:gosec // slots, heights and lamports are below 2^63
 }
@@ -55,7 +55,7 @@ WITH held AS MATERIALIZED (
 UPDATE submissions s SET hold_reason = $4 FROM held WHERE s.id = held.id AND s.hold_reason IS DISTINCT FROM $4`
 
 // MarkHeld implements submission.Store.
-func (s *Store) MarkHeld(ctx context.Context, leases []submission.Lease, reason string) error {
+func (s *Store) MarkHeld(ctx context.Context, leases []txmgr.Lease, reason string) error {
 	ids, epochs, owners := make([]uuid.UUID, len(leases)), make([]int64, len(leases)), make([]uuid.UUID, len(leases))
 	for i, l := range leases {
 		ids[i], epochs[i], owners[i] = l.ID, l.Epoch, l.Owner
@@ -78,7 +78,7 @@ const markRejectedSQL = heldSubmission + `, refused AS (
 SELECT true FROM held`
 
 // MarkAttemptRejected implements submission.Store.
-func (s *Store) MarkAttemptRejected(ctx context.Context, l submission.Lease, sig solana.Signature) error {
+func (s *Store) MarkAttemptRejected(ctx context.Context, l txmgr.Lease, sig solana.Signature) error {
 	return s.writeUnderLease(ctx, "note a refused attempt", markRejectedSQL, l.ID, l.Epoch, l.Owner, sig[:])
 }
 
@@ -100,7 +100,7 @@ const markDeadSQL = heldSubmission + `, buried AS (
 SELECT true FROM held`
 
 // MarkAttemptsDead implements submission.Store.
-func (s *Store) MarkAttemptsDead(ctx context.Context, l submission.Lease, attempts []submission.DeadAttempt) error {
+func (s *Store) MarkAttemptsDead(ctx context.Context, l txmgr.Lease, attempts []txmgr.DeadAttempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -26,8 +27,8 @@ const (
 
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
 
-	// stalling are the reasons for which some wait while others go on.
-	waitsAlone = `('` + submission.HoldHistory + `', '` + submission.HoldExpiry + `', '` + submission.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
+	// waitsAlone are the reasons for which some wait while others go on.
+	waitsAlone = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at
 	// the limit. What waits for days drives no root out of the ring meanwhile, and

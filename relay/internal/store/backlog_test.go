@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -91,11 +92,11 @@ func TestWhatIsDueIsHeldWhenEveryLivingWorkerHolds(t *testing.T) {
 				accept(t, s, withdrawal(n+1, 0), nil)
 			}
 			for _, hold := range test.living {
-				_, err := s.Heartbeat(ctx, submission.Worker{ID: uuid.New(), PausedBy: hold}, time.Minute)
+				_, err := s.Heartbeat(ctx, txmgr.Worker{ID: uuid.New(), PausedBy: hold}, time.Minute)
 				ok(t, err)
 			}
 			for _, hold := range test.dead {
-				w := submission.Worker{ID: uuid.New(), PausedBy: hold}
+				w := txmgr.Worker{ID: uuid.New(), PausedBy: hold}
 				_, err := s.Heartbeat(ctx, w, time.Minute)
 				ok(t, err)
 				lapse(t, s, w.ID)
@@ -122,7 +123,7 @@ func TestAheadCountsWhatIsNoLessUrgentAndHasNotLanded(t *testing.T) {
 	add(3, 4, submission.Completed)
 	add(4, 4, submission.Failed)
 	add(7, 5, submission.Processing)
-	exec(t, s, `UPDATE submissions SET hold_reason = $2 WHERE root_seq = $1`, 5, submission.HoldExpiry)
+	exec(t, s, `UPDATE submissions SET hold_reason = $2 WHERE root_seq = $1`, 5, txmgr.HoldExpiry)
 	other := withdrawal(5, 0)
 	other.Pool, other.RootSeq = solana.PublicKey{10}, 4
 	accept(t, s, other, nil)
@@ -154,24 +155,24 @@ func TestWhatWaitsForASecondEndpointKeepsNoPoolBusy(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
-	var leases []submission.Lease
+	var leases []txmgr.Lease
 	for n := range uint64(3) {
 		leases = append(leases, stateOf(t, s, submission.Processing, w, n+1))
 	}
 	lost := leases[2]
 	lost.Epoch++
-	ok(t, s.MarkHeld(ctx, []submission.Lease{leases[0], leases[1], lost}, submission.HoldSecondEndpoint))
+	ok(t, s.MarkHeld(ctx, []txmgr.Lease{leases[0], leases[1], lost}, txmgr.HoldSecondEndpoint))
 	n, err := s.CountAhead(ctx, testPool, 0, 1<<62, 10)
 	if err != nil || n != 1 {
 		t.Errorf("%d submissions are ahead (%v), want the one that waits for nothing", n, err)
 	}
 	b, err := s.Backlog(ctx)
-	if err != nil || b.Held[submission.HoldSecondEndpoint] != 2 || b.Processing != 3 {
+	if err != nil || b.Held[txmgr.HoldSecondEndpoint] != 2 || b.Processing != 3 {
 		t.Errorf("backlog is %+v (%v), want 2 of 3 held", b, err)
 	}
 	complete(t, s, landing(leases[0], 1))
 	ok(t, s.Release(ctx, leases[1], 0, ""))
-	if b, err = s.Backlog(ctx); err != nil || b.Held[submission.HoldSecondEndpoint] != 0 {
+	if b, err = s.Backlog(ctx); err != nil || b.Held[txmgr.HoldSecondEndpoint] != 0 {
 		t.Errorf("backlog is %+v (%v), want none held after an outcome and a release", b, err)
 	}
 }
@@ -181,7 +182,7 @@ func TestTheBacklogsAgesAreThoseOfTheOldestGroup(t *testing.T) {
 	t.Parallel()
 	groups := []group{
 		{State: submission.Pending, Free: true, Count: 1, Age: 90, Wait: 60},
-		{State: submission.Pending, Hold: submission.HoldHistory, Count: 1, Age: 300, Wait: -30},
+		{State: submission.Pending, Hold: txmgr.HoldHistory, Count: 1, Age: 300, Wait: -30},
 		{State: submission.Pending, Count: 1, Age: 10, Wait: -30},
 		{State: submission.Processing, Free: true, Count: 1, Age: 900, Wait: 20},
 	}

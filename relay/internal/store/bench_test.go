@@ -13,6 +13,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // benchBatch is how many rows the batched moves take at once.
@@ -25,34 +26,34 @@ type bench struct {
 	next   atomic.Uint64 // notes and signatures that were not used yet
 }
 
-func (b *bench) accept(ctx context.Context, worker *uuid.UUID) (submission.Lease, error) {
+func (b *bench) accept(ctx context.Context, worker *uuid.UUID) (txmgr.Lease, error) {
 	n := b.next.Add(1)
 	sub := withdrawal(2*n, 2*n+1)
 	sub.RootSeq = n / 50
 	got, err := b.s.Accept(ctx, sub, nil, worker)
 	if err != nil {
-		return submission.Lease{}, err
+		return txmgr.Lease{}, err
 	}
 	return got.Lease(), nil
 }
 
 // held are n submissions under lease.
-func (b *bench) held(ctx context.Context, n int) ([]submission.Lease, error) {
-	leases := make([]submission.Lease, n)
+func (b *bench) held(ctx context.Context, n int) ([]txmgr.Lease, error) {
+	leases := make([]txmgr.Lease, n)
 	return leases, across(16, n, func(i int) (err error) {
 		leases[i], err = b.accept(ctx, &b.worker)
 		return err
 	})
 }
 
-func (b *bench) attempt() submission.Attempt {
+func (b *bench) attempt() txmgr.Attempt {
 	a := attempt(0)
 	binary.BigEndian.PutUint64(a.Signature[:], b.next.Add(1))
 	a.Raw = make([]byte, 1000)
 	return a
 }
 
-func (b *bench) landings(leases []submission.Lease) []submission.Landing {
+func (b *bench) landings(leases []txmgr.Lease) []submission.Landing {
 	out := make([]submission.Landing, len(leases))
 	for i, l := range leases {
 		out[i] = landing(l, 1)
@@ -94,7 +95,7 @@ func BenchmarkStore(b *testing.B) {
 	for _, rows := range []int{1_000, 100_000} {
 		s := openOn(b, pgtest.URL(b))
 		at := &bench{s: s, worker: fill(b, s, rows)}
-		if _, err := s.Heartbeat(b.Context(), submission.Worker{ID: at.worker}, time.Hour); err != nil {
+		if _, err := s.Heartbeat(b.Context(), txmgr.Worker{ID: at.worker}, time.Hour); err != nil {
 			b.Fatal(err)
 		}
 		at.next.Store(1 << 32)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // outlay is a swap whose first leg costs 1000 lamports and of whose second 500 are
@@ -15,8 +16,8 @@ type outlay struct {
 	t      *testing.T
 	s      *Store
 	worker uuid.UUID
-	first  submission.Lease
-	second submission.Lease
+	first  txmgr.Lease
+	second txmgr.Lease
 }
 
 func (o *outlay) signFirst(n byte) {
@@ -25,14 +26,14 @@ func (o *outlay) signFirst(n byte) {
 	ok(o.t, o.s.RecordAttempt(o.t.Context(), o.first, a))
 }
 
-func (o *outlay) sign(n byte, p submission.Purpose) {
+func (o *outlay) sign(n byte, p txmgr.Purpose) {
 	a := attemptFor(n, p)
 	a.Cost = 300
 	ok(o.t, o.s.RecordAttempt(o.t.Context(), o.second, a))
 }
 
-func (o *outlay) bury(l submission.Lease, n byte, paid uint64) {
-	ok(o.t, o.s.MarkAttemptsDead(o.t.Context(), l, []submission.DeadAttempt{{Signature: solana.Signature{n}, Paid: paid}}))
+func (o *outlay) bury(l txmgr.Lease, n byte, paid uint64) {
+	ok(o.t, o.s.MarkAttemptsDead(o.t.Context(), l, []txmgr.DeadAttempt{{Signature: solana.Signature{n}, Paid: paid}}))
 }
 
 func (o *outlay) landFirst(n byte) { complete(o.t, o.s, landing(o.first, n)) }
@@ -41,7 +42,7 @@ func (o *outlay) landFirst(n byte) { complete(o.t, o.s, landing(o.first, n)) }
 func (o *outlay) begin() {
 	o.signFirst(1)
 	o.landFirst(1)
-	o.second = claimSettlements(o.t, o.s, o.worker)[0].Lease()
+	o.second = claimSettlements(o.t, o.s, o.worker)[0].Lease
 }
 
 // land has the second leg end with a transaction, and be final.
@@ -62,7 +63,7 @@ func TestASwapsOutlayIsBookedWithItsFirstLeg(t *testing.T) {
 	}
 	begin := step{(*outlay).begin, 1000, 1500}
 	execute := func(n byte) func(o *outlay) {
-		return func(o *outlay) { o.sign(n, submission.PurposeExecute) }
+		return func(o *outlay) { o.sign(n, txmgr.PurposeExecute) }
 	}
 	landed := func(n byte, p submission.Phase, returned uint64) func(o *outlay) {
 		return func(o *outlay) { o.land(n, p, returned) }
@@ -72,7 +73,7 @@ func TestASwapsOutlayIsBookedWithItsFirstLeg(t *testing.T) {
 	}
 	stories := map[string][]step{
 		"it is executed": {begin, {execute(8), 1000, 1500}, {landed(8, submission.PhaseExecuted, 200), 1100, 1100}},
-		"it is refunded": {begin, {func(o *outlay) { o.sign(8, submission.PurposeRefund) }, 1000, 1500}, {landed(8, submission.PhaseRefunded, 0), 1300, 1300}},
+		"it is refunded": {begin, {func(o *outlay) { o.sign(8, txmgr.PurposeRefund) }, 1000, 1500}, {landed(8, submission.PhaseRefunded, 0), 1300, 1300}},
 		"an execution fails on the chain, the next lands": {
 			begin, {execute(8), 1000, 1500}, {died(8, 5), 1005, 1505}, {died(8, 5), 1005, 1505}, {execute(9), 1005, 1505}, {landed(9, submission.PhaseExecuted, 200), 1105, 1105},
 		},
@@ -94,7 +95,7 @@ func TestASwapsOutlayIsBookedWithItsFirstLeg(t *testing.T) {
 		"an earlier release signed both": {
 			{func(o *outlay) {
 				o.begin()
-				o.sign(8, submission.PurposeExecute)
+				o.sign(8, txmgr.PurposeExecute)
 				exec(o.t, o.s, `UPDATE attempts SET booked = NULL`)
 				exec(o.t, o.s, `DELETE FROM spend_buckets`)
 				spend(o.t, o.s, false, 1000+300)
@@ -107,7 +108,7 @@ func TestASwapsOutlayIsBookedWithItsFirstLeg(t *testing.T) {
 			t.Parallel()
 			s := open(t)
 			w := worker(t, s)
-			o := &outlay{t: t, s: s, worker: w, first: held(t, s, swap(1, 0)).Lease()}
+			o := &outlay{t: t, s: s, worker: w, first: held(t, s, swap(1, 0)).Lease}
 			exec(t, s, `UPDATE submissions SET lease_owner = $1 WHERE id = $2`, w, o.first.ID)
 			o.first.Owner = w
 			for i, step := range steps {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // A claim is one statement, so that no answer is half a claim: rows, requests
@@ -18,7 +18,7 @@ import (
 // the start (seen) has to be that of the row as it was locked (picked).
 //
 // Claims name the kinds that this release knows, so that it leaves those of a
-// later one alone. Settlements, of which thousands may wait for a price, have a
+// later one alone. Second legs, of which thousands may wait for a price, have a
 // claim and an index of their own; they stand behind all others in the order of
 // roots, where the other claims stop.
 const (
@@ -28,8 +28,8 @@ WITH picked AS MATERIALIZED (
 	claimFree         = `s.lease_owner IS NULL AND s.due_at <= now()`
 	claimOpen         = `s.state IN ('pending', 'processing') AND ` + claimFree
 	claimDue          = claimOpen + ` AND s.root_seq < ` + lastRootSeq + ` AND s.kind IN (` + firstLegs + `)`
-	claimExecutionDue = claimOpen + ` AND s.kind = 'settlement'`
-	claimLanded       = `s.state = 'completed' AND NOT s.finalized AND ` + claimFree + ` AND s.kind IN (` + firstLegs + `, 'settlement')`
+	claimExecutionDue = claimOpen + ` AND s.kind = 'swap_execution'`
+	claimLanded       = `s.state = 'completed' AND NOT s.finalized AND ` + claimFree + ` AND s.kind IN (` + firstLegs + `, 'swap_execution')`
 	claimAlive        = ` AND EXISTS (SELECT FROM workers w WHERE w.id = $1 AND w.until > now())`
 	claimTail         = ` LIMIT $2 FOR UPDATE SKIP LOCKED
 ), s AS (
@@ -45,12 +45,12 @@ ORDER BY `
 
 	// firstLegs are the kinds that a client asks for.
 	firstLegs = `'transfer', 'withdrawal', 'swap'`
-	// lastRootSeq is that of settlements.
+	// lastRootSeq is that of second legs.
 	lastRootSeq = `9223372036854775807`
 
 	// claimStarted is what was taken up before and waits for nothing, or for a second
 	// endpoint to say what came of it: its attempts may be on the chain.
-	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + submission.HoldSecondEndpoint + `'))`
+	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
 	// probeSQL takes one of those that wait, in turn: each is due again later than
@@ -65,23 +65,23 @@ ORDER BY `
 
 // Claim implements submission.Store. Among those of one root it takes the one
 // first that came first.
-func (s *Store) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+func (s *Store) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, claimSQL, worker, limit)
 }
 
 // Probe implements submission.Store. It looks at the rows of all that is due,
 // which is what waits to be tried again.
-func (s *Store) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+func (s *Store) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, probeSQL, worker, limit)
 }
 
 // ClaimLanded implements submission.Store.
-func (s *Store) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+func (s *Store) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, claimLandedSQL, worker, limit)
 }
 
 // ClaimSwapExecutions implements submission.Store.
-func (s *Store) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+func (s *Store) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, claimExecutionsSQL, worker, limit)
 }
 
@@ -92,7 +92,7 @@ const (
 	unreadableDelay = 10 * time.Minute
 )
 
-func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	rows, err := s.Pool.Query(ctx, sql, worker, limit)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("claim submissions: %w", err))
@@ -112,9 +112,9 @@ func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit i
 // readClaimed puts the rows together: one for each attempt, those of a
 // submission one after the other, or one for a submission without. What cannot
 // be understood is told apart.
-func readClaimed(rows pgx.Rows) (out []*submission.Claimed, unreadable []submission.Lease, err error) {
+func readClaimed(rows pgx.Rows) (out []*txmgr.Job, unreadable []txmgr.Lease, err error) {
 	defer rows.Close()
-	var last submission.Lease
+	var last txmgr.Lease
 	for rows.Next() {
 		var r record
 		var a attemptRow
@@ -128,7 +128,7 @@ func readClaimed(rows pgx.Rows) (out []*submission.Claimed, unreadable []submiss
 				unreadable = append(unreadable, l)
 				continue
 			}
-			out = append(out, &submission.Claimed{Submission: sub})
+			out = append(out, sub.Job())
 		}
 		if n := len(out) - 1; n >= 0 && out[n].ID == last.ID {
 			a.addTo(out[n])

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // A standby that is promoted without the last commits has never heard of a claim,
@@ -19,49 +20,49 @@ func TestAnEpochThatAFailoverHandsOutAgainIsItsNewOwnersAlone(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	all := moves(ctx, s)
-	type write func(submission.Lease) error
-	of := func(m submission.Move) write {
-		return func(l submission.Lease) error { return all[m](l, l.Owner) }
+	type write func(txmgr.Lease) error
+	of := func(m Move) write {
+		return func(l txmgr.Lease) error { return all[m](l, l.Owner) }
 	}
-	record := func(l submission.Lease) error { return s.RecordAttempt(ctx, l, attempt(2)) }
-	refuse := func(l submission.Lease) error { return s.MarkAttemptRejected(ctx, l, solana.Signature{1}) }
-	bury := func(l submission.Lease) error {
-		return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}, Paid: 5000}})
+	record := func(l txmgr.Lease) error { return s.RecordAttempt(ctx, l, attempt(2)) }
+	refuse := func(l txmgr.Lease) error { return s.MarkAttemptRejected(ctx, l, solana.Signature{1}) }
+	bury := func(l txmgr.Lease) error {
+		return s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: solana.Signature{1}, Paid: 5000}})
 	}
-	pin := func(l submission.Lease) error {
+	pin := func(l txmgr.Lease) error {
 		return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.ProofAPin{{Encoding: "plain", Signature: solana.Signature{1}}}))
 	}
-	batch := func(write func(context.Context, []submission.Landing) ([]submission.Lease, error), one func(submission.Lease) submission.Landing) write {
-		return func(l submission.Lease) error { return oneLease(write(ctx, []submission.Landing{one(l)})) }
+	batch := func(write func(context.Context, []submission.Landing) ([]txmgr.Lease, error), one func(txmgr.Lease) submission.Landing) write {
+		return func(l txmgr.Lease) error { return oneLease(write(ctx, []submission.Landing{one(l)})) }
 	}
-	executed := func(l submission.Lease) submission.Landing { return settled(l, 1, submission.PhaseExecuted) }
-	finalize := func(ctx context.Context, l []submission.Landing) ([]submission.Lease, error) {
+	executed := func(l txmgr.Lease) submission.Landing { return settled(l, 1, submission.PhaseExecuted) }
+	finalize := func(ctx context.Context, l []submission.Landing) ([]txmgr.Lease, error) {
 		return s.Finalize(ctx, l, nil)
 	}
 	tests := map[string]struct {
-		make  func(*testing.T, *Store, submission.State, uuid.UUID, uint64) submission.Lease
+		make  func(*testing.T, *Store, submission.State, uuid.UUID, uint64) txmgr.Lease
 		state submission.State
 		write write
 		dead  bool // the attempt
 	}{
-		"a submission is released":           {stateOf, submission.Processing, of(submission.MoveRelease), false},
+		"a submission is released":           {stateOf, submission.Processing, of(MoveRelease), false},
 		"an attempt is recorded":             {stateOf, submission.Processing, record, false},
 		"an attempt is refused":              {stateOf, submission.Processing, refuse, false},
 		"an attempt is buried":               {stateOf, submission.Processing, bury, false},
-		"a submission completes":             {stateOf, submission.Processing, of(submission.MoveComplete), false},
-		"a submission fails":                 {stateOf, submission.Processing, of(submission.MoveFail), true},
-		"a completed submission is released": {stateOf, submission.Completed, of(submission.MoveRelease), false},
-		"a submission is finalized":          {stateOf, submission.Completed, of(submission.MoveFinalize), false},
+		"a submission completes":             {stateOf, submission.Processing, of(MoveComplete), false},
+		"a submission fails":                 {stateOf, submission.Processing, of(MoveFail), true},
+		"a completed submission is released": {stateOf, submission.Completed, of(MoveRelease), false},
+		"a submission is finalized":          {stateOf, submission.Completed, of(MoveFinalize), false},
 		"a submission is finalized and pins": {stateOf, submission.Completed, pin, false},
-		"a completed submission is reopened": {stateOf, submission.Completed, of(submission.MoveReopen), false},
-		"a settlement is released":           {settlementOf, submission.Processing, of(submission.MoveRelease), false},
+		"a completed submission is reopened": {stateOf, submission.Completed, of(MoveReopen), false},
+		"a settlement is released":           {settlementOf, submission.Processing, of(MoveRelease), false},
 		"an execution is recorded":           {settlementOf, submission.Processing, record, false},
 		"an execution is buried":             {settlementOf, submission.Processing, bury, false},
-		"a swap's phase is noted":            {settlementOf, submission.Processing, func(l submission.Lease) error { return s.UpdateSwap(ctx, l, submission.PhaseQuoted, 7) }, false},
+		"a swap's phase is noted":            {settlementOf, submission.Processing, func(l txmgr.Lease) error { return s.UpdateSwap(ctx, l, submission.PhaseQuoted, 7) }, false},
 		"a settlement completes":             {settlementOf, submission.Processing, batch(s.Complete, executed), false},
 		"a settlement is finalized":          {settlementOf, submission.Completed, batch(finalize, executed), false},
-		"a completed settlement is reopened": {settlementOf, submission.Completed, of(submission.MoveReopen), false},
-		"a settlement fails":                 {settlementOf, submission.Processing, of(submission.MoveFail), true},
+		"a completed settlement is reopened": {settlementOf, submission.Completed, of(MoveReopen), false},
+		"a settlement fails":                 {settlementOf, submission.Processing, of(MoveFail), true},
 	}
 	n := uint64(0)
 	for name, test := range tests {
@@ -83,7 +84,7 @@ func TestAnEpochThatAFailoverHandsOutAgainIsItsNewOwnersAlone(t *testing.T) {
 			t.Fatalf("%s: the leases are %+v and %+v, want one epoch under two owners", name, old, present)
 		}
 		was := dump(t, s, l.ID)
-		if err := test.write(old); !errors.Is(err, submission.ErrLeaseLost) {
+		if err := test.write(old); !errors.Is(err, txmgr.ErrLeaseLost) {
 			t.Errorf("%s under the claim that was lost: %v, want ErrLeaseLost", name, err)
 		}
 		if diff := cmp.Diff(was, dump(t, s, l.ID)); diff != "" {
@@ -101,7 +102,7 @@ func TestAnEpochThatAFailoverHandsOutAgainIsItsNewOwnersAlone(t *testing.T) {
 // takeOver claims the submission for the worker.
 func takeOver(t *testing.T, s *Store, id uuid.UUID, w uuid.UUID) {
 	t.Helper()
-	ok(t, moves(t.Context(), s)[submission.MoveClaim](submission.Lease{ID: id}, w))
+	ok(t, moves(t.Context(), s)[MoveClaim](txmgr.Lease{ID: id}, w))
 }
 
 // One batch may carry both owners of an epoch, in either order.
@@ -110,7 +111,7 @@ func TestABatchIsWrittenUnderTheOwnersThatHoldIt(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	w, other := worker(t, s), worker(t, s)
 	var batch []submission.Landing
-	var want []submission.Lease
+	var want []txmgr.Lease
 	for n := range byte(4) {
 		l := landing(stateOf(t, s, submission.Processing, w, uint64(n)+1), n+1)
 		wrong := landing(l.Lease, n+101)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // heartbeatSQL says whether the worker's time had passed. The row is locked before it
@@ -28,7 +28,7 @@ SELECT COALESCE((SELECT lapsed FROM beat), true)`
 
 // Heartbeat implements submission.Store. The first beat of a worker says lapsed as
 // well: nobody can tell it from one that was forgotten.
-func (s *Store) Heartbeat(ctx context.Context, w submission.Worker, lease time.Duration) (lapsed bool, err error) {
+func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (lapsed bool, err error) {
 	pool := s.Heartbeats
 	if pool == nil {
 		pool = s.Pool
@@ -107,8 +107,8 @@ func (s *Store) ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, er
 const leasesSQL = `SELECT id, epoch, lease_owner FROM submissions WHERE lease_owner = $1`
 
 // Leases implements submission.Store.
-func (s *Store) Leases(ctx context.Context, worker uuid.UUID) ([]submission.Lease, error) {
-	leases, err := collect(ctx, s, pgx.RowToStructByPos[submission.Lease], leasesSQL, worker)
+func (s *Store) Leases(ctx context.Context, worker uuid.UUID) ([]txmgr.Lease, error) {
+	leases, err := collect(ctx, s, pgx.RowToStructByPos[txmgr.Lease], leasesSQL, worker)
 	if err != nil {
 		return nil, fmt.Errorf("list the process's leases: %w", err)
 	}
@@ -121,7 +121,7 @@ UPDATE submissions s SET lease_owner = NULL, due_at = now() + $4::interval,
 	FROM locked l WHERE s.id = l.id AND l.state IN ('processing', 'completed')`
 
 // Release implements submission.Store.
-func (s *Store) Release(ctx context.Context, l submission.Lease, delay time.Duration, hold string) error {
+func (s *Store) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
 	return s.write(ctx, "release submission", releaseSQL, l.ID, l.Epoch, l.Owner, delay, hold)
 }
 
@@ -133,7 +133,7 @@ func (s *Store) write(ctx context.Context, what, sql string, args ...any) error 
 		return unavailable(fmt.Errorf("%s: %w", what, err))
 	}
 	if tag.RowsAffected() == 0 {
-		return submission.ErrLeaseLost
+		return txmgr.ErrLeaseLost
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (s *Store) writeUnderLease(ctx context.Context, what, sql string, args ...a
 	var wrote bool
 	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return submission.ErrLeaseLost
+		return txmgr.ErrLeaseLost
 	}
 	if err != nil {
 		return unavailable(fmt.Errorf("%s: %w", what, err))

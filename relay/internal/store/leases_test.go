@@ -12,9 +12,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-func ids(claimed []*submission.Claimed) []uuid.UUID {
+func ids(claimed []*txmgr.Job) []uuid.UUID {
 	out := make([]uuid.UUID, len(claimed))
 	for i, c := range claimed {
 		out[i] = c.ID
@@ -57,11 +58,11 @@ func TestHeldListsWhatTheDatabaseSaysAWorkerHolds(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	w, other := worker(t, s), worker(t, s)
-	want := []submission.Lease{stateOf(t, s, submission.Processing, w, 1), stateOf(t, s, submission.Completed, w, 2)}
+	want := []txmgr.Lease{stateOf(t, s, submission.Processing, w, 1), stateOf(t, s, submission.Completed, w, 2)}
 	_ = stateOf(t, s, submission.Processing, other, 3)
 	_ = stateOf(t, s, submission.Failed, w, 4)
 	got, err := s.Leases(t.Context(), w)
-	byID := func(a, b submission.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) }
+	byID := func(a, b txmgr.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) }
 	slices.SortFunc(want, byID)
 	slices.SortFunc(got, byID)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -83,11 +84,11 @@ func TestWhatADeadWorkerHeldIsDueAtOnceUnderANewEpoch(t *testing.T) {
 		t.Errorf("%d workers are known, want the living one", n)
 	}
 	got := claim(t, s, living)
-	if len(got) != 1 || got[0].Lease() != (submission.Lease{ID: open1.ID, Epoch: open1.Epoch + 2, Owner: living}) {
+	if len(got) != 1 || got[0].Lease != (txmgr.Lease{ID: open1.ID, Epoch: open1.Epoch + 2, Owner: living}) {
 		t.Errorf("claimed is %+v, want the open one, two epochs on", got)
 	}
 	watch, err := s.ClaimLanded(ctx, living, 10)
-	if err != nil || len(watch) != 1 || watch[0].Lease() != (submission.Lease{ID: landed.ID, Epoch: landed.Epoch + 2, Owner: living}) {
+	if err != nil || len(watch) != 1 || watch[0].Lease != (txmgr.Lease{ID: landed.ID, Epoch: landed.Epoch + 2, Owner: living}) {
 		t.Errorf("claimed to watch is %+v (%v), want the landed one, two epochs on", watch, err)
 	}
 	if got := get(t, s, kept.ID).Epoch; got != kept.Epoch {
@@ -141,7 +142,7 @@ func TestABeatWaitsForTheReaperAndIsThenToldOfIt(t *testing.T) {
 	}
 	told := make(chan bool, 1)
 	go func() {
-		lapsed, err := s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute)
+		lapsed, err := s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)
 		told <- lapsed && err == nil
 	}()
 	waitForLock(t, s)
@@ -152,7 +153,7 @@ func TestABeatWaitsForTheReaperAndIsThenToldOfIt(t *testing.T) {
 	if !<-told {
 		t.Error("the beat is not told that the leases had run out")
 	}
-	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, submission.ErrLeaseLost) {
+	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, txmgr.ErrLeaseLost) {
 		t.Errorf("recording under the reaped lease gives %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM workers WHERE until > now()`); n != 1 {
@@ -308,14 +309,14 @@ func TestAReleasedSubmissionIsDueAfterItsDelay(t *testing.T) {
 	for i, step := range steps {
 		exec(t, s, `UPDATE submissions SET due_at = now()`)
 		c := claim(t, s, w)[0]
-		ok(t, s.Release(ctx, c.Lease(), time.Hour, step.hold))
+		ok(t, s.Release(ctx, c.Lease, time.Hour, step.hold))
 		if got := get(t, s, c.ID); got.Tries != step.tries || got.Hold != step.hold || got.State != submission.Processing {
 			t.Errorf("step %d: %d tries, held for %q, %s; want %d, %q, processing", i, got.Tries, got.Hold, got.State, step.tries, step.hold)
 		}
 	}
 	exec(t, s, `UPDATE submissions SET due_at = now(), hold_reason = 'fee_payer_empty'`)
 	c := claim(t, s, w)[0]
-	ok(t, s.RecordAttempt(ctx, c.Lease(), attempt(1)))
+	ok(t, s.RecordAttempt(ctx, c.Lease, attempt(1)))
 	if got := get(t, s, c.ID); got.Tries != 0 || got.Hold != "" {
 		t.Errorf("after an attempt: %d tries, held for %q; want none", got.Tries, got.Hold)
 	}

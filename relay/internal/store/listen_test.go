@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -36,7 +37,7 @@ func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
 	}
 	w := worker(t, s)
 	foreign := held(t, other, withdrawal(1, 0))
-	complete(t, other, landing(foreign.Lease(), 1))
+	complete(t, other, landing(foreign.Lease, 1))
 	a, b := stateOf(t, s, submission.Processing, w, 1), stateOf(t, s, submission.Processing, w, 2)
 	failed := stateOf(t, s, submission.Processing, w, 3)
 	if lost, err := s.Complete(ctx, []submission.Landing{landing(a, 1), landing(b, 2)}); err != nil || len(lost) > 0 {
@@ -53,7 +54,7 @@ func TestTheListenerHearsOfOutcomesAndOfDueWork(t *testing.T) {
 			t.Fatalf("told of %v within 30 s, want three outcomes", told)
 		}
 	}
-	for _, l := range []submission.Lease{a, b, failed} {
+	for _, l := range []txmgr.Lease{a, b, failed} {
 		if told[l.ID] != 1 {
 			t.Errorf("told %d times of %s, want once", told[l.ID], l.ID)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -75,23 +76,23 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 	type step struct {
 		// state is what the submission is in before; prepare makes another one.
 		state   submission.State
-		prepare func(t *testing.T, s *Store, w uuid.UUID) submission.Lease
-		do      func(ctx context.Context, s *Store, l submission.Lease, w submission.Worker, n uint64) error
+		prepare func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease
+		do      func(ctx context.Context, s *Store, l txmgr.Lease, w txmgr.Worker, n uint64) error
 		// after reports whether the step was made.
-		after func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, n uint64) bool
+		after func(t *testing.T, s *Store, l txmgr.Lease, w txmgr.Worker, n uint64) bool
 	}
-	stateIs := func(want submission.State) func(*testing.T, *Store, submission.Lease, submission.Worker, uint64) bool {
-		return func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+	stateIs := func(want submission.State) func(*testing.T, *Store, txmgr.Lease, txmgr.Worker, uint64) bool {
+		return func(t *testing.T, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) bool {
 			return get(t, s, l.ID).State == want
 		}
 	}
 	steps := map[string]step{
 		"accept": {
-			do: func(ctx context.Context, s *Store, _ submission.Lease, w submission.Worker, n uint64) error {
+			do: func(ctx context.Context, s *Store, _ txmgr.Lease, w txmgr.Worker, n uint64) error {
 				_, err := s.Accept(ctx, withdrawal(n, n+1000), make([]byte, 32), &w.ID)
 				return err
 			},
-			after: func(t *testing.T, s *Store, _ submission.Lease, w submission.Worker, n uint64) bool {
+			after: func(t *testing.T, s *Store, _ txmgr.Lease, w txmgr.Worker, n uint64) bool {
 				got, err := s.FindRepeated(t.Context(), withdrawal(n, n+1000), make([]byte, 32)) // what the client does
 				ok(t, err)
 				parts := one[int](t, s, `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM requests)
@@ -106,11 +107,11 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 		"claim": {
 			state: submission.Pending,
-			do: func(ctx context.Context, s *Store, _ submission.Lease, w submission.Worker, _ uint64) error {
+			do: func(ctx context.Context, s *Store, _ txmgr.Lease, w txmgr.Worker, _ uint64) error {
 				_, err := s.Claim(ctx, w.ID, 10)
 				return err
 			},
-			after: func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, _ uint64) bool {
+			after: func(t *testing.T, s *Store, l txmgr.Lease, w txmgr.Worker, _ uint64) bool {
 				leases, err := s.Leases(t.Context(), w.ID)
 				ok(t, err)
 				if len(leases) == 0 {
@@ -122,10 +123,10 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 		"record an attempt": {
 			state: submission.Processing,
-			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, n uint64) error {
+			do: func(ctx context.Context, s *Store, l txmgr.Lease, _ txmgr.Worker, n uint64) error {
 				return s.RecordAttempt(ctx, l, attempt(byte(n)))
 			},
-			after: func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, _ uint64) bool {
+			after: func(t *testing.T, s *Store, l txmgr.Lease, w txmgr.Worker, _ uint64) bool {
 				spent := one[int](t, s, `SELECT count(*) FROM spend_buckets`)
 				ok(t, s.Release(t.Context(), l, 0, ""))
 				c := claim(t, s, w.ID)[0]
@@ -137,7 +138,7 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 		"complete": {
 			state: submission.Processing,
-			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+			do: func(ctx context.Context, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) error {
 				_, err := s.Complete(ctx, []submission.Landing{landing(l, 1)})
 				return err
 			},
@@ -145,11 +146,11 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 		"finalize": {
 			state: submission.Completed,
-			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+			do: func(ctx context.Context, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) error {
 				_, err := s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.ProofAPin{{Encoding: "plain", Signature: solana.Signature{1}}})
 				return err
 			},
-			after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+			after: func(t *testing.T, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) bool {
 				sign, err := s.PinnedProofA(t.Context(), [32]byte{})
 				ok(t, err)
 				if got := get(t, s, l.ID).Finalized; got != (sign != "") {
@@ -160,10 +161,10 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 		"fail": {
 			state: submission.Processing,
-			do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+			do: func(ctx context.Context, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) error {
 				return s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale"))
 			},
-			after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+			after: func(t *testing.T, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) bool {
 				failed, reserved := get(t, s, l.ID).State == submission.Failed, one[int](t, s, `SELECT count(*) FROM reservations`)
 				if failed != (reserved == 0) {
 					t.Errorf("failed: %t, with %d nullifiers reserved", failed, reserved)
@@ -173,13 +174,13 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 	}
 	steps["complete a swap's first leg"] = step{
-		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			sub, err := s.Accept(t.Context(), swap(1, 0), nil, &w)
 			ok(t, err)
 			return sub.Lease()
 		},
 		do: steps["complete"].do,
-		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+		after: func(t *testing.T, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) bool {
 			completed := get(t, s, l.ID).State == submission.Completed
 			legs := one[int](t, s, `SELECT (SELECT count(*) FROM submissions WHERE parent = $1) + (SELECT count(*) FROM swaps)`, l.ID)
 			if completed != (legs == 2) || !completed && legs != 0 {
@@ -189,13 +190,13 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 	}
 	steps["record an execution"] = step{
-		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Processing, w, 1)
 		},
-		do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
-			return s.RecordAttempt(ctx, l, attemptFor(1, submission.PurposeExecute))
+		do: func(ctx context.Context, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) error {
+			return s.RecordAttempt(ctx, l, attemptFor(1, txmgr.PurposeExecute))
 		},
-		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+		after: func(t *testing.T, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) bool {
 			quoted, made := phase(t, s, l.ID) == submission.PhaseQuoted, one[int](t, s, `SELECT count(*) FROM attempts`)
 			if quoted != (made == 1) {
 				t.Errorf("quoted: %t, with %d attempts", quoted, made)
@@ -204,14 +205,14 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 	}
 	steps["settle"] = step{
-		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Processing, w, 1)
 		},
-		do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+		do: func(ctx context.Context, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) error {
 			_, err := s.Complete(ctx, []submission.Landing{settled(l, 1, submission.PhaseRefunded)})
 			return err
 		},
-		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+		after: func(t *testing.T, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) bool {
 			completed, refunded := get(t, s, l.ID).State == submission.Completed, phase(t, s, l.ID) == submission.PhaseRefunded
 			if completed != refunded {
 				t.Errorf("completed: %t, refunded: %t", completed, refunded)
@@ -220,16 +221,16 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 	}
 	steps["end a swap"] = step{
-		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Completed, w, 1)
 		},
-		do: func(ctx context.Context, s *Store, l submission.Lease, _ submission.Worker, _ uint64) error {
+		do: func(ctx context.Context, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) error {
 			end := settled(l, 1, submission.PhaseExecuted)
 			end.Returned = 5
 			_, err := s.Finalize(ctx, []submission.Landing{end}, nil)
 			return err
 		},
-		after: func(t *testing.T, s *Store, l submission.Lease, _ submission.Worker, _ uint64) bool {
+		after: func(t *testing.T, s *Store, l txmgr.Lease, _ txmgr.Worker, _ uint64) bool {
 			ended, back := one[bool](t, s, `SELECT ended FROM swaps`), one[int](t, s, `SELECT COALESCE(sum(lamports), 0) FROM spend_buckets`)
 			if got := get(t, s, l.ID).Finalized; got != ended || ended != (back == -5) {
 				t.Errorf("finalized: %t, ended: %t, %d on the caps", got, ended, back)
@@ -238,13 +239,13 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 		},
 	}
 	steps["fail both legs"] = step{
-		prepare: func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		prepare: func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			first, _ := settling(t, s, w, 1)
 			ok(t, s.Reopen(t.Context(), first))
 			return first
 		},
 		do: steps["fail"].do,
-		after: func(t *testing.T, s *Store, l submission.Lease, w submission.Worker, n uint64) bool {
+		after: func(t *testing.T, s *Store, l txmgr.Lease, w txmgr.Worker, n uint64) bool {
 			failed, legs := steps["fail"].after(t, s, l, w, n), one[int](t, s, `SELECT count(*) FROM submissions WHERE state = 'failed'`)
 			if failed != (legs == 2) || !failed && legs != 0 {
 				t.Errorf("failed: %t, and %d legs", failed, legs)
@@ -258,15 +259,15 @@ func TestAStatementThatIsLostOnTheWayIsWholeOrNothing(t *testing.T) {
 				t.Parallel()
 				s := open(t)
 				f, line := fragile(t, s)
-				w := submission.Worker{ID: worker(t, s)}
+				w := txmgr.Worker{ID: worker(t, s)}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				// Once before, under no lease, so that the connection has prepared what follows.
-				never := submission.Worker{ID: w.ID}
+				never := txmgr.Worker{ID: w.ID}
 				never.ID[0]++
-				_ = step.do(ctx, f, submission.Lease{ID: never.ID}, never, 900)
+				_ = step.do(ctx, f, txmgr.Lease{ID: never.ID}, never, 900)
 				exec(t, s, `TRUNCATE submissions, requests, reservations, idempotency_keys, attempts, spend_buckets, proof_signs, swaps`)
-				var l submission.Lease
+				var l txmgr.Lease
 				switch {
 				case step.prepare != nil:
 					l = step.prepare(t, s, w.ID)

@@ -14,23 +14,24 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 // oneLease runs a batched move for one lease.
-func oneLease(lost []submission.Lease, err error) error {
+func oneLease(lost []txmgr.Lease, err error) error {
 	if err == nil && len(lost) > 0 {
-		return submission.ErrLeaseLost
+		return txmgr.ErrLeaseLost
 	}
 	return err
 }
 
 // moves are the store's writes of each move; claiming is the one that needs a
 // row that nobody holds.
-func moves(ctx context.Context, s *Store) map[submission.Move]func(l submission.Lease, worker uuid.UUID) error {
-	return map[submission.Move]func(submission.Lease, uuid.UUID) error{
-		submission.MoveClaim: func(l submission.Lease, w uuid.UUID) error {
-			for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
+func moves(ctx context.Context, s *Store) map[Move]func(l txmgr.Lease, worker uuid.UUID) error {
+	return map[Move]func(txmgr.Lease, uuid.UUID) error{
+		MoveClaim: func(l txmgr.Lease, w uuid.UUID) error {
+			for _, claim := range []func(context.Context, uuid.UUID, int) ([]*txmgr.Job, error){s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
 				got, err := claim(ctx, w, 10)
 				if err != nil {
 					return err
@@ -41,18 +42,18 @@ func moves(ctx context.Context, s *Store) map[submission.Move]func(l submission.
 					}
 				}
 			}
-			return submission.ErrLeaseLost
+			return txmgr.ErrLeaseLost
 		},
-		submission.MoveAttempt: func(l submission.Lease, _ uuid.UUID) error { return s.RecordAttempt(ctx, l, attempt(2)) },
-		submission.MoveRelease: func(l submission.Lease, _ uuid.UUID) error { return s.Release(ctx, l, 0, "") },
-		submission.MoveComplete: func(l submission.Lease, _ uuid.UUID) error {
+		MoveAttempt: func(l txmgr.Lease, _ uuid.UUID) error { return s.RecordAttempt(ctx, l, attempt(2)) },
+		MoveRelease: func(l txmgr.Lease, _ uuid.UUID) error { return s.Release(ctx, l, 0, "") },
+		MoveComplete: func(l txmgr.Lease, _ uuid.UUID) error {
 			return oneLease(s.Complete(ctx, []submission.Landing{landing(l, 1)}))
 		},
-		submission.MoveFinalize: func(l submission.Lease, _ uuid.UUID) error {
+		MoveFinalize: func(l txmgr.Lease, _ uuid.UUID) error {
 			return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, nil))
 		},
-		submission.MoveReopen: func(l submission.Lease, _ uuid.UUID) error { return s.Reopen(ctx, l) },
-		submission.MoveFail: func(l submission.Lease, _ uuid.UUID) error {
+		MoveReopen: func(l txmgr.Lease, _ uuid.UUID) error { return s.Reopen(ctx, l) },
+		MoveFail: func(l txmgr.Lease, _ uuid.UUID) error {
 			return s.Fail(ctx, l, refusal.New(refusal.ProgramError, "refused"))
 		},
 	}
@@ -60,14 +61,14 @@ func moves(ctx context.Context, s *Store) map[submission.Move]func(l submission.
 
 // stateOf makes a submission that is in the state, by the moves that lead
 // there, and held by the worker as far as the state can be held.
-func stateOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) submission.Lease {
+func stateOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) txmgr.Lease {
 	t.Helper()
 	sub := accept(t, s, withdrawal(n, 0), nil)
 	if state == submission.Pending {
-		return submission.Lease{ID: sub.ID}
+		return txmgr.Lease{ID: sub.ID}
 	}
 	claimed := claim(t, s, w)
-	l := claimed[len(claimed)-1].Lease()
+	l := claimed[len(claimed)-1].Lease
 	switch state {
 	case submission.Completed:
 		complete(t, s, landing(l, 1))
@@ -83,17 +84,17 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	all := moves(ctx, s)
 	n := uint64(0)
-	for _, state := range submission.States() {
-		for _, move := range submission.Moves() {
+	for _, state := range States() {
+		for _, move := range Moves() {
 			n++
 			w := worker(t, s)
 			l := stateOf(t, s, state, w, n)
-			if move == submission.MoveClaim && state != submission.Pending && state != submission.Failed {
+			if move == MoveClaim && state != submission.Pending && state != submission.Failed {
 				ok(t, s.Release(ctx, l, 0, "")) // the state is the same, and nobody holds it
 			}
 			before := dump(t, s, l.ID)
 			err := all[move](l, w)
-			want, allowed := submission.Next(state, move)
+			want, allowed := Next(state, move)
 			switch {
 			case allowed && err != nil:
 				t.Errorf("%s from %s gives %v, want the write", move, state, err)
@@ -101,7 +102,7 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 				if got := get(t, s, l.ID).State; got != want {
 					t.Errorf("%s leads from %s to %s, want %s", move, state, got, want)
 				}
-			case !errors.Is(err, submission.ErrLeaseLost):
+			case !errors.Is(err, txmgr.ErrLeaseLost):
 				t.Errorf("%s from %s gives %v, want ErrLeaseLost", move, state, err)
 			default:
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
@@ -113,7 +114,7 @@ func TestAMoveIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 	l := stateOf(t, s, submission.Completed, worker(t, s), n+1)
 	finalize(t, s, landing(l, 1))
 	for move, write := range all {
-		if err := write(l, worker(t, s)); !errors.Is(err, submission.ErrLeaseLost) {
+		if err := write(l, worker(t, s)); !errors.Is(err, txmgr.ErrLeaseLost) {
 			t.Errorf("%s of a finalized submission gives %v, want ErrLeaseLost", move, err)
 		}
 	}
@@ -136,28 +137,28 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	// lose takes the submission away from its holder.
-	loses := map[string]func(t *testing.T, s *Store, l submission.Lease, holder uuid.UUID){
-		"reaped": func(t *testing.T, s *Store, _ submission.Lease, holder uuid.UUID) {
+	loses := map[string]func(t *testing.T, s *Store, l txmgr.Lease, holder uuid.UUID){
+		"reaped": func(t *testing.T, s *Store, _ txmgr.Lease, holder uuid.UUID) {
 			lapse(t, s, holder)
 			if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
 				t.Fatalf("reap frees %d, %v, want one", n, err)
 			}
 		},
-		"reaped and claimed by another": func(t *testing.T, s *Store, l submission.Lease, holder uuid.UUID) {
+		"reaped and claimed by another": func(t *testing.T, s *Store, l txmgr.Lease, holder uuid.UUID) {
 			lapse(t, s, holder)
 			if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 1 {
 				t.Fatalf("reap frees %d, %v, want one", n, err)
 			}
 			claimAny(t, s, l.ID)
 		},
-		"retired": func(t *testing.T, s *Store, _ submission.Lease, holder uuid.UUID) {
+		"retired": func(t *testing.T, s *Store, _ txmgr.Lease, holder uuid.UUID) {
 			if n, err := s.ReleaseAll(ctx, holder); err != nil || n != 1 {
 				t.Fatalf("retire frees %d, %v, want one", n, err)
 			}
 		},
 		// The epoch is still the holder's: only that nobody holds the row tells.
-		"released": func(t *testing.T, s *Store, l submission.Lease, _ uuid.UUID) { ok(t, s.Release(ctx, l, 0, "")) },
-		"released and claimed by another": func(t *testing.T, s *Store, l submission.Lease, _ uuid.UUID) {
+		"released": func(t *testing.T, s *Store, l txmgr.Lease, _ uuid.UUID) { ok(t, s.Release(ctx, l, 0, "")) },
+		"released and claimed by another": func(t *testing.T, s *Store, l txmgr.Lease, _ uuid.UUID) {
 			ok(t, s.Release(ctx, l, 0, ""))
 			claimAny(t, s, l.ID)
 		},
@@ -177,18 +178,18 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				beat(t, s, w, time.Minute) // it lives again, and knows nothing
 				before := dump(t, s, l.ID)
 				writes := moves(ctx, s)
-				delete(writes, submission.MoveClaim)
-				writes["refuse attempt"] = func(l submission.Lease, _ uuid.UUID) error {
+				delete(writes, MoveClaim)
+				writes["refuse attempt"] = func(l txmgr.Lease, _ uuid.UUID) error {
 					return s.MarkAttemptRejected(ctx, l, solana.Signature{1})
 				}
-				writes["bury"] = func(l submission.Lease, _ uuid.UUID) error {
-					return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}}})
+				writes["bury"] = func(l txmgr.Lease, _ uuid.UUID) error {
+					return s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}})
 				}
-				writes["finalize with a pin"] = func(l submission.Lease, _ uuid.UUID) error {
+				writes["finalize with a pin"] = func(l txmgr.Lease, _ uuid.UUID) error {
 					return oneLease(s.Finalize(ctx, []submission.Landing{landing(l, 1)}, []submission.ProofAPin{{Encoding: "plain", Signature: solana.Signature{1}}}))
 				}
 				for move, write := range writes {
-					if err := write(l, w); !errors.Is(err, submission.ErrLeaseLost) {
+					if err := write(l, w); !errors.Is(err, txmgr.ErrLeaseLost) {
 						t.Errorf("%s under a lost lease gives %v, want ErrLeaseLost", move, err)
 					}
 				}
@@ -197,7 +198,7 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				}
 				// Without an attempt that can land, the lease alone stands in the way of a failure.
 				exec(t, s, `UPDATE attempts SET dead = true`)
-				if err := writes[submission.MoveFail](l, w); !errors.Is(err, submission.ErrLeaseLost) {
+				if err := writes[MoveFail](l, w); !errors.Is(err, txmgr.ErrLeaseLost) {
 					t.Errorf("failing what has no attempt, under a lost lease, gives %v, want ErrLeaseLost", err)
 				}
 				if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 1 {
@@ -211,7 +212,7 @@ func TestNothingIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 // claimAny claims the submission for a worker of its own.
 func claimAny(t *testing.T, s *Store, id uuid.UUID) {
 	t.Helper()
-	if err := moves(t.Context(), s)[submission.MoveClaim](submission.Lease{ID: id}, worker(t, s)); err != nil {
+	if err := moves(t.Context(), s)[MoveClaim](txmgr.Lease{ID: id}, worker(t, s)); err != nil {
 		t.Fatalf("claim for another worker: %v", err)
 	}
 }
@@ -222,7 +223,7 @@ func TestAWorkerWhoseTimeIsOverRecordsNoAttempt(t *testing.T) {
 	w := worker(t, s)
 	l := stateOf(t, s, submission.Processing, w, 1)
 	lapse(t, s, w) // nobody has reaped it
-	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, submission.ErrLeaseLost) {
+	if err := s.RecordAttempt(ctx, l, attempt(1)); !errors.Is(err, txmgr.ErrLeaseLost) {
 		t.Errorf("recording gives %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT (SELECT count(*) FROM attempts) + (SELECT count(*) FROM spend_buckets)`); n != 0 {
@@ -237,21 +238,21 @@ func TestASubmissionFailsOnlyWhenEveryAttemptIsBuried(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	c := held(t, s, withdrawal(1, 2))
 	for n := byte(1); n <= 2; n++ {
-		ok(t, s.RecordAttempt(ctx, c.Lease(), attempt(n)))
+		ok(t, s.RecordAttempt(ctx, c.Lease, attempt(n)))
 	}
 	why := refusal.New(refusal.ProgramError, "refused")
-	if err := s.Fail(ctx, c.Lease(), why); !errors.Is(err, submission.ErrLeaseLost) {
+	if err := s.Fail(ctx, c.Lease, why); !errors.Is(err, txmgr.ErrLeaseLost) {
 		t.Fatalf("a submission fails while its attempts can land: %v", err)
 	}
-	ok(t, s.MarkAttemptsDead(ctx, c.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{1}, Paid: 5000}}))
-	if err := s.Fail(ctx, c.Lease(), why); !errors.Is(err, submission.ErrLeaseLost) {
+	ok(t, s.MarkAttemptsDead(ctx, c.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{1}, Paid: 5000}}))
+	if err := s.Fail(ctx, c.Lease, why); !errors.Is(err, txmgr.ErrLeaseLost) {
 		t.Fatalf("a submission fails while one of its attempts can land: %v", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 2 {
 		t.Fatalf("%d nullifiers are reserved after the refused failure, want both", n)
 	}
-	ok(t, s.MarkAttemptsDead(ctx, c.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{2}}}))
-	ok(t, s.Fail(ctx, c.Lease(), why))
+	ok(t, s.MarkAttemptsDead(ctx, c.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{2}}}))
+	ok(t, s.Fail(ctx, c.Lease, why))
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 0 {
 		t.Errorf("%d nullifiers are reserved after the failure, want none", n)
 	}
@@ -268,10 +269,10 @@ func TestAFailureSeesTheAttemptThatItWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- s.Fail(ctx, c.Lease(), refusal.New(refusal.ProgramError, "refused")) }()
+	go func() { failed <- s.Fail(ctx, c.Lease, refusal.New(refusal.ProgramError, "refused")) }()
 	waitForLock(t, s)
 	ok(t, tx.Commit(ctx))
-	if err := <-failed; !errors.Is(err, submission.ErrLeaseLost) {
+	if err := <-failed; !errors.Is(err, txmgr.ErrLeaseLost) {
 		t.Errorf("the failure gives %v, want ErrLeaseLost: an attempt can land", err)
 	}
 }
@@ -303,25 +304,25 @@ func TestAttemptsComeBackAsTheyWereWritten(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	c := held(t, s, withdrawal(1, 2))
 	other := held(t, s, withdrawal(3, 4))
-	ok(t, s.RecordAttempt(ctx, other.Lease(), attempt(9)))
+	ok(t, s.RecordAttempt(ctx, other.Lease, attempt(9)))
 	for n := byte(1); n <= 3; n++ {
 		a := attempt(n)
 		a.Raw = bytes.Repeat([]byte{n}, 1232)
-		ok(t, s.RecordAttempt(ctx, c.Lease(), a))
+		ok(t, s.RecordAttempt(ctx, c.Lease, a))
 	}
-	ok(t, s.MarkAttemptsDead(ctx, c.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{1}}}))
-	ok(t, s.MarkAttemptRejected(ctx, c.Lease(), solana.Signature{3}))
-	ok(t, s.Release(ctx, c.Lease(), 0, "fee_payer_empty"))
+	ok(t, s.MarkAttemptsDead(ctx, c.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}}))
+	ok(t, s.MarkAttemptRejected(ctx, c.Lease, solana.Signature{3}))
+	ok(t, s.Release(ctx, c.Lease, 0, "fee_payer_empty"))
 	got := claim(t, s, worker(t, s))
 	if len(got) != 1 || got[0].ID != c.ID || got[0].Epoch != c.Epoch+1 || got[0].Hold != "fee_payer_empty" {
 		t.Fatalf("claimed are %+v, want the released one under a new epoch", got)
 	}
-	want := func(n byte, refused bool) submission.Attempt {
+	want := func(n byte, refused bool) txmgr.Attempt {
 		a := attempt(n)
 		a.Raw, a.Rejected = bytes.Repeat([]byte{n}, 1232), refused
 		return a
 	}
-	for _, list := range [][]submission.Attempt{got[0].Live, got[0].Dead} {
+	for _, list := range [][]txmgr.Attempt{got[0].Live, got[0].Dead} {
 		for i := range list {
 			if list[i].CreatedAt.IsZero() {
 				t.Error("an attempt has no time")
@@ -329,10 +330,10 @@ func TestAttemptsComeBackAsTheyWereWritten(t *testing.T) {
 			list[i].CreatedAt = time.Time{}
 		}
 	}
-	if diff := cmp.Diff([]submission.Attempt{want(2, false), want(3, true)}, got[0].Live); diff != "" {
+	if diff := cmp.Diff([]txmgr.Attempt{want(2, false), want(3, true)}, got[0].Live); diff != "" {
 		t.Errorf("live attempts (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]submission.Attempt{want(1, false)}, got[0].Dead); diff != "" {
+	if diff := cmp.Diff([]txmgr.Attempt{want(1, false)}, got[0].Dead); diff != "" {
 		t.Errorf("dead attempts (-want +got):\n%s", diff)
 	}
 }
@@ -345,29 +346,29 @@ func TestAnAttemptCountsAsSpentUntilItIsBuried(t *testing.T) {
 	}
 	w, tr := held(t, s, withdrawal(1, 2)), held(t, s, transfer(3))
 	for i, want := range []int64{1001, 2003, 3006} {
-		ok(t, s.RecordAttempt(ctx, w.Lease(), attempt(byte(i+1))))
+		ok(t, s.RecordAttempt(ctx, w.Lease, attempt(byte(i+1))))
 		if got := spent(false); got != want {
 			t.Errorf("after %d attempts %d lamports are spent, want %d", i+1, got, want)
 		}
 	}
-	ok(t, s.RecordAttempt(ctx, tr.Lease(), attempt(9)))
+	ok(t, s.RecordAttempt(ctx, tr.Lease, attempt(9)))
 	if got := spent(true); got != 1009 {
 		t.Errorf("transfers spent %d, want 1009", got)
 	}
-	burial := []submission.DeadAttempt{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
+	burial := []txmgr.DeadAttempt{{Signature: solana.Signature{1}}, {Signature: solana.Signature{3}, Paid: 5}}
 	for range 2 { // a burial that is told twice takes back once
-		ok(t, s.MarkAttemptsDead(ctx, w.Lease(), burial))
+		ok(t, s.MarkAttemptsDead(ctx, w.Lease, burial))
 		if got := spent(false); got != 1002+5 {
 			t.Errorf("after the burial %d lamports are spent, want the live one's 1002 and the 5 that were paid", got)
 		}
 	}
 	// Of another submission nothing is buried.
-	ok(t, s.MarkAttemptsDead(ctx, w.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{9}}}))
+	ok(t, s.MarkAttemptsDead(ctx, w.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{9}}}))
 	if got := spent(true); got != 1009 {
 		t.Errorf("transfers spent %d after another's burial, want 1009", got)
 	}
 	// A transfer gives back to the transfers' sum, and to no other.
-	ok(t, s.MarkAttemptsDead(ctx, tr.Lease(), []submission.DeadAttempt{{Signature: solana.Signature{9}, Paid: 5}}))
+	ok(t, s.MarkAttemptsDead(ctx, tr.Lease, []txmgr.DeadAttempt{{Signature: solana.Signature{9}, Paid: 5}}))
 	if transfers, others := spent(true), spent(false); transfers != 5 || others != 1002+5 {
 		t.Errorf("after a transfer's burial transfers spent %d and others %d, want the 5 that were paid, and %d", transfers, others, 1002+5)
 	}

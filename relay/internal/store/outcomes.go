@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -21,7 +22,7 @@ import (
 // found by their ids: owner and state are asked for in words that no partial
 // index fits, for the reason of lockedSQL.
 //
-// The landing of a swap's first leg makes its settlement, which is nobody's
+// The landing of a swap's first leg makes its second leg, which is nobody's
 // before the commit. When that is final, what it cost takes the place of what was
 // booked for it with the first leg, and what it gave back is taken off the caps,
 // after the pin: everywhere else, too, buckets are locked last. A pin that says the
@@ -46,7 +47,7 @@ WITH landing AS MATERIALIZED (
 	UPDATE swaps w SET phase = d.phase FROM done d WHERE w.id = d.id AND d.phase <> ''
 ), begun AS (
 	INSERT INTO submissions (id, parent, pool, kind, state, content_hash, root_seq, due_at)
-	SELECT gen_random_uuid(), id, pool, 'settlement', 'pending', content_hash, ` + lastRootSeq + `, now() FROM done WHERE kind = 'swap'
+	SELECT gen_random_uuid(), id, pool, 'swap_execution', 'pending', content_hash, ` + lastRootSeq + `, now() FROM done WHERE kind = 'swap'
 	ON CONFLICT (parent) WHERE parent IS NOT NULL DO NOTHING RETURNING id, parent
 ), funded AS (
 	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM begun b JOIN done d ON d.id = b.parent
@@ -83,19 +84,19 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 ), back AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 
-	// notifyDone wakes those who wait for a row's submission: of a settlement the
+	// notifyDone wakes those who wait for a row's submission: of a second leg the
 	// clients know its parent alone.
 	notifyDone = `pg_notify(` + doneChannel + `, id::text)::text || CASE WHEN parent IS NOT NULL THEN pg_notify(` + doneChannel + `, parent::text)::text ELSE '' END`
 )
 
 // Complete implements submission.Store.
-func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []submission.Lease, err error) {
+func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []txmgr.Lease, err error) {
 	return s.writeOutcomes(ctx, "complete submissions", completeSQL, l)
 }
 
 // Finalize implements submission.Store. A pin counts only with the landing that
 // taught it, and takes the place of one of the other sign.
-func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.ProofAPin) (lost []submission.Lease, err error) {
+func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.ProofAPin) (lost []txmgr.Lease, err error) {
 	keys, signs, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
 	for i := range pins {
 		keys[i], signs[i], signatures[i] = pins[i].KeyHash[:], pins[i].Encoding, pins[i].Signature[:]
@@ -104,7 +105,7 @@ func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []sub
 }
 
 // writeOutcomes runs one of the two statements and returns the leases of which it wrote nothing.
-func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submission.Landing, more ...any) ([]submission.Lease, error) {
+func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submission.Landing, more ...any) ([]txmgr.Lease, error) {
 	if len(l) == 0 {
 		return nil, nil
 	}
@@ -121,18 +122,18 @@ func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submiss
 		}
 	}
 	type written struct {
-		submission.Lease
+		txmgr.Lease
 		Told string
 	}
 	rows, err := collect(ctx, s, pgx.RowToStructByPos[written], sql, append([]any{ids, epochs, owners, signatures, slots, leaves, roots, phases, timeouts, returned}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	wrote := make(map[submission.Lease]bool, len(rows))
+	wrote := make(map[txmgr.Lease]bool, len(rows))
 	for _, w := range rows {
 		wrote[w.Lease] = true
 	}
-	var lost []submission.Lease
+	var lost []txmgr.Lease
 	for i := range l {
 		if !wrote[l[i].Lease] {
 			lost = append(lost, l[i].Lease)
@@ -160,17 +161,17 @@ const reopenSQL = `WITH ` + lockedSQL + `, reopened AS (
 SELECT true FROM reopened`
 
 // Reopen implements submission.Store.
-func (s *Store) Reopen(ctx context.Context, l submission.Lease) error {
+func (s *Store) Reopen(ctx context.Context, l txmgr.Lease) error {
 	return s.writeUnderLease(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch, l.Owner)
 }
 
 const (
 	// lockSQL is a statement of its own: the one after it sees every attempt that
-	// was recorded while the lock was waited for. A swap's settlement, whoever
+	// was recorded while the lock was waited for. A swap's second leg, whoever
 	// holds it, is locked with it, in the order of ids as everywhere.
 	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid) OR parent = $1 ORDER BY id FOR UPDATE`
 
-	// failSQL fails the settlement of a swap too, which had landed on a fork that
+	// failSQL fails the second leg of a swap too, which had landed on a fork that
 	// died: its holder's lease is over. One that is final proves that the swap landed.
 	failSQL = `
 WITH failed AS (
@@ -195,7 +196,7 @@ SELECT true, ` + notifyDone + ` FROM failed`
 )
 
 // Fail implements submission.Store.
-func (s *Store) Fail(ctx context.Context, l submission.Lease, why *refusal.Refusal) error {
+func (s *Store) Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusal) error {
 	fields, err := json.Marshal(why.Fields)
 	if err != nil {
 		return fmt.Errorf("encode failure: %w", err)
@@ -212,7 +213,7 @@ func (s *Store) Fail(ctx context.Context, l submission.Lease, why *refusal.Refus
 		return unavailable(fmt.Errorf("fail submission: %w", err))
 	}
 	if !failed {
-		return submission.ErrLeaseLost
+		return txmgr.ErrLeaseLost
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -18,7 +19,7 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	c := held(t, s, withdrawal(1, 2))
 	root := [32]byte{5}
 	o := submission.Outcome{Signature: solana.Signature{1}, Slot: 77, LeafIndices: []uint64{4, 5}, Root: &root}
-	l := submission.Landing{Lease: c.Lease(), Outcome: o}
+	l := submission.Landing{Lease: c.Lease, Outcome: o}
 	complete(t, s, l)
 	got := get(t, s, c.ID)
 	if got.State != submission.Completed || got.Finalized || *got.Signature != o.Signature || got.Slot != 77 || *got.Root != root || !cmp.Equal(got.LeafIndices, o.LeafIndices) || got.CompletedAt == nil {
@@ -27,13 +28,13 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	if sign, err := s.PinnedProofA(ctx, [32]byte{8}); err != nil || sign != "" {
 		t.Errorf("a sign is pinned before finality: %q, %v", sign, err)
 	}
-	ok(t, s.Reopen(ctx, c.Lease()))
+	ok(t, s.Reopen(ctx, c.Lease))
 	if got = get(t, s, c.ID); got.State != submission.Processing || !got.RolledBack || got.Signature != nil || got.CompletedAt != nil || got.LeafIndices != nil {
 		t.Errorf("reopened row is %+v", got)
 	}
 	complete(t, s, l)
 	pin := submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "negated", Signature: o.Signature}
-	finalize(t, s, submission.Landing{Lease: c.Lease(), Outcome: submission.Outcome{Signature: o.Signature, Slot: 78}}, pin)
+	finalize(t, s, submission.Landing{Lease: c.Lease, Outcome: submission.Outcome{Signature: o.Signature, Slot: 78}}, pin)
 	if got = get(t, s, c.ID); !got.Finalized || got.RolledBack || got.Slot != 78 || !cmp.Equal(got.LeafIndices, o.LeafIndices) {
 		t.Errorf("finalized row is %+v", got)
 	}
@@ -45,14 +46,14 @@ func TestCompletedThenFinalizedAndThePin(t *testing.T) {
 	}
 	// A later landing that shows otherwise is evidence, and an operator may forget it.
 	d := held(t, s, withdrawal(11, 12))
-	complete(t, s, landing(d.Lease(), 2))
-	finalize(t, s, landing(d.Lease(), 2), submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "plain", Signature: solana.Signature{2}})
+	complete(t, s, landing(d.Lease, 2))
+	finalize(t, s, landing(d.Lease, 2), submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "plain", Signature: solana.Signature{2}})
 	if sign, err := s.PinnedProofA(ctx, [32]byte{8}); err != nil || sign != "plain" {
 		t.Errorf("the pin is %q (%v), want plain, which has landed since", sign, err)
 	}
 	e := held(t, s, withdrawal(13, 14))
-	complete(t, s, landing(e.Lease(), 3))
-	finalize(t, s, landing(e.Lease(), 3), submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "plain", Signature: solana.Signature{3}},
+	complete(t, s, landing(e.Lease, 3))
+	finalize(t, s, landing(e.Lease, 3), submission.ProofAPin{KeyHash: [32]byte{8}, Encoding: "plain", Signature: solana.Signature{3}},
 		submission.ProofAPin{KeyHash: [32]byte{9}, Encoding: "plain", Signature: solana.Signature{4}})
 	pins, err := s.ProofAPins(ctx)
 	if err != nil || len(pins) != 1 || pins[0].Encoding != "plain" || pins[0].Signature != (solana.Signature{2}) || pins[0].KeyHash != [32]byte{8} || pins[0].Since.IsZero() {
@@ -70,8 +71,8 @@ func TestFinalityFillsLeavesIn(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	c := held(t, s, withdrawal(1, 2))
-	complete(t, s, landing(c.Lease(), 1))
-	l := landing(c.Lease(), 1)
+	complete(t, s, landing(c.Lease, 1))
+	l := landing(c.Lease, 1)
 	l.LeafIndices = []uint64{8, 9}
 	finalize(t, s, l)
 	if got := get(t, s, c.ID).LeafIndices; !cmp.Equal(got, l.LeafIndices) {
@@ -93,7 +94,7 @@ func TestABatchWritesWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
 	claimAny(t, s, batch[1].ID)                  // and taken by another
 	ok(t, s.Release(ctx, batch[3].Lease, time.Hour, ""))
 	batch[4].ID = uuid.New() // never heard of
-	lostLeases := []submission.Lease{batch[1].Lease, batch[3].Lease, batch[4].Lease}
+	lostLeases := []txmgr.Lease{batch[1].Lease, batch[3].Lease, batch[4].Lease}
 
 	lost, err := s.Complete(ctx, batch)
 	if diff := cmp.Diff(lostLeases, lost); diff != "" || err != nil {
@@ -118,9 +119,9 @@ func TestABatchWritesWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
 			}
 		}
 	}
-	for _, run := range []func() ([]submission.Lease, error){
-		func() ([]submission.Lease, error) { return s.Complete(ctx, nil) },
-		func() ([]submission.Lease, error) { return s.Finalize(ctx, nil, nil) },
+	for _, run := range []func() ([]txmgr.Lease, error){
+		func() ([]txmgr.Lease, error) { return s.Complete(ctx, nil) },
+		func() ([]txmgr.Lease, error) { return s.Finalize(ctx, nil, nil) },
 	} {
 		if lost, err := run(); err != nil || lost != nil {
 			t.Errorf("an empty batch gives %v, %v", lost, err)
@@ -136,7 +137,7 @@ func TestAFailureFreesItsOwnNullifiersAndNoOthers(t *testing.T) {
 	elsewhere := withdrawal(1, 2)
 	elsewhere.Pool = solana.PublicKey{10} // another pool has notes of its own
 	accept(t, s, elsewhere, nil)
-	ok(t, s.Fail(ctx, c.Lease(), refusal.New(refusal.ProgramError, "refused").With("program_code", "0x1031")))
+	ok(t, s.Fail(ctx, c.Lease, refusal.New(refusal.ProgramError, "refused").With("program_code", "0x1031")))
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 4 {
 		t.Errorf("%d nullifiers are reserved, want the four of the others", n)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -37,7 +38,7 @@ func TestRetentionDeletesWhatIsOldAndOverAndNothingElse(t *testing.T) {
 		"failed long ago, as well":  {submission.Failed, false, 72 * time.Hour, false},
 		"finalized when it is time": {submission.Completed, true, 25 * time.Hour, false},
 	}
-	leases := map[string]submission.Lease{}
+	leases := map[string]txmgr.Lease{}
 	n := uint64(0)
 	for name, r := range rows {
 		n++
@@ -45,7 +46,7 @@ func TestRetentionDeletesWhatIsOldAndOverAndNothingElse(t *testing.T) {
 		if state == submission.Pending {
 			state = submission.Processing // so that it is out of the way of claims
 		}
-		var l submission.Lease
+		var l txmgr.Lease
 		if state == submission.Processing {
 			l = stateOf(t, s, state, w, n)
 			ok(t, s.RecordAttempt(ctx, l, attempt(byte(n))))
@@ -58,7 +59,7 @@ func TestRetentionDeletesWhatIsOldAndOverAndNothingElse(t *testing.T) {
 					finalize(t, s, landing(l, byte(n)))
 				}
 			} else {
-				ok(t, s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: attempt(byte(n)).Signature}}))
+				ok(t, s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: attempt(byte(n)).Signature}}))
 				ok(t, s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale")))
 			}
 		}
@@ -138,7 +139,7 @@ func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error
 			return err
 		}
 		if n%8 == 0 {
-			if err := s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: a.Signature}}); err != nil {
+			if err := s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: a.Signature}}); err != nil {
 				return err
 			}
 			if err := s.Fail(ctx, l, refusal.New(refusal.RootNotFound, "stale")); err != nil {
@@ -148,9 +149,9 @@ func life(ctx context.Context, s *Store, w uuid.UUID, first, count uint64) error
 		}
 		landings = append(landings, submission.Landing{Lease: l, Outcome: submission.Outcome{Signature: a.Signature, Slot: n, LeafIndices: []uint64{2 * n, 2*n + 1}}})
 	}
-	for _, write := range []func() ([]submission.Lease, error){
-		func() ([]submission.Lease, error) { return s.Complete(ctx, landings) },
-		func() ([]submission.Lease, error) { return s.Finalize(ctx, landings, nil) },
+	for _, write := range []func() ([]txmgr.Lease, error){
+		func() ([]txmgr.Lease, error) { return s.Complete(ctx, landings) },
+		func() ([]txmgr.Lease, error) { return s.Finalize(ctx, landings, nil) },
 	} {
 		if err := oneLease(write()); err != nil {
 			return err

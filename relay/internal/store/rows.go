@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -24,10 +25,10 @@ const columns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.
 	w.phase, w.timeout_slot, c.hold_reason, c.signature, c.slot, c.finalized, c.completed_at, c.created_at`
 
 // belongings join what belongs to submissions s: the request r, which a
-// settlement shares with its parent; and, of a swap and of its settlement, the
-// settlement's row c and where it stands, w. Of others nothing is looked up for c.
+// second leg shares with its parent; and, of a swap and of its second leg, the
+// second leg's row c and where it stands, w. Of others nothing is looked up for c.
 const belongings = ` LEFT JOIN requests r ON r.submission_id = COALESCE(s.parent, s.id)
-	LEFT JOIN submissions c ON c.parent = CASE WHEN s.kind IN ('swap', 'settlement') THEN COALESCE(s.parent, s.id) END
+	LEFT JOIN submissions c ON c.parent = CASE WHEN s.kind IN ('swap', 'swap_execution') THEN COALESCE(s.parent, s.id) END
 	LEFT JOIN swaps w ON w.id = c.id`
 
 // record is a submission as its rows hold it.
@@ -70,7 +71,7 @@ func (r *record) submission() (*submission.Submission, error) {
 		return nil, err
 	}
 	if s.Swap = r.swap.swap(); s.Swap == nil && s.Kind == submission.KindSwapExecution {
-		return nil, errors.New("stored settlement is damaged: its swap is missing")
+		return nil, errors.New("stored second leg is damaged: its swap is missing")
 	}
 	s.RootSeq = uint64(r.rootSeq) //nolint:gosec // counts of leaves are at most 2^32
 	s.Hold = valueOrZero(r.hold)
@@ -134,7 +135,7 @@ type attemptRow struct {
 	sig, raw, payer, hash []byte
 	slot, height          *int64
 	cost, fee, paid       *int64
-	purpose               *submission.Purpose
+	purpose               *txmgr.Purpose
 	refused, dead         *bool
 	at                    *time.Time
 }
@@ -144,11 +145,11 @@ func (a *attemptRow) targets() []any {
 }
 
 // addTo adds the attempt, if the row has one.
-func (a *attemptRow) addTo(c *submission.Claimed) {
+func (a *attemptRow) addTo(c *txmgr.Job) {
 	if a.sig == nil {
 		return
 	}
-	made := submission.Attempt{
+	made := txmgr.Attempt{
 		Signature: solana.Signature(a.sig), Raw: a.raw, FeePayer: solana.PublicKeyFromBytes(a.payer), Blockhash: solana.HashFromBytes(a.hash),
 		BlockhashSlot: uint64(*a.slot), LastValidBlockHeight: uint64(*a.height), Cost: uint64(*a.cost), //nolint:gosec // stored from uint64 below 2^63
 		Fee: uint64(*a.fee), Paid: uint64(*a.paid), Purpose: *a.purpose, Rejected: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above

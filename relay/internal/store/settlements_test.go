@@ -18,48 +18,49 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// settlementOf makes a settlement that is in the state, by the moves that lead
+// settlementOf makes a second leg that is in the state, by the moves that lead
 // there, and held by the worker as far as the state can be held.
-func settlementOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) submission.Lease {
+func settlementOf(t *testing.T, s *Store, state submission.State, w uuid.UUID, n uint64) txmgr.Lease {
 	t.Helper()
 	if state == submission.Pending {
 		_, id := funded(t, s, w, n)
-		return submission.Lease{ID: id}
+		return txmgr.Lease{ID: id}
 	}
 	_, c := settling(t, s, w, n)
 	switch state {
 	case submission.Completed:
-		complete(t, s, settled(c.Lease(), byte(n), submission.PhaseExecuted))
+		complete(t, s, settled(c.Lease, byte(n), submission.PhaseExecuted))
 	case submission.Failed:
-		ok(t, s.Fail(t.Context(), c.Lease(), refusal.New(refusal.ProgramError, "refused")))
+		ok(t, s.Fail(t.Context(), c.Lease, refusal.New(refusal.ProgramError, "refused")))
 	case submission.Pending, submission.Processing:
 	}
-	return c.Lease()
+	return c.Lease
 }
 
 func TestAMoveOfASettlementIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	n := uint64(100)
-	for _, state := range submission.States() {
-		for _, move := range submission.Moves() {
+	for _, state := range States() {
+		for _, move := range Moves() {
 			s := open(t) // so that claims find this one alone
 			n++
 			w := worker(t, s)
 			all := moves(ctx, s)
-			all[submission.MoveComplete] = func(l submission.Lease, _ uuid.UUID) error {
+			all[MoveComplete] = func(l txmgr.Lease, _ uuid.UUID) error {
 				return oneLease(s.Complete(ctx, []submission.Landing{settled(l, 1, submission.PhaseRefunded)}))
 			}
 			l := settlementOf(t, s, state, w, n)
-			if move == submission.MoveClaim && state != submission.Pending && state != submission.Failed {
+			if move == MoveClaim && state != submission.Pending && state != submission.Failed {
 				ok(t, s.Release(ctx, l, 0, "")) // the state is the same, and nobody holds it
 			}
 			before := dump(t, s, l.ID)
 			err := all[move](l, w)
-			want, allowed := submission.Next(state, move)
+			want, allowed := Next(state, move)
 			switch {
 			case allowed && err != nil:
 				t.Errorf("%s from %s gives %v, want the write", move, state, err)
@@ -67,7 +68,7 @@ func TestAMoveOfASettlementIsWrittenExactlyWhenTheStateAllowsIt(t *testing.T) {
 				if got := get(t, s, l.ID).State; got != want {
 					t.Errorf("%s leads from %s to %s, want %s", move, state, got, want)
 				}
-			case !errors.Is(err, submission.ErrLeaseLost):
+			case !errors.Is(err, txmgr.ErrLeaseLost):
 				t.Errorf("%s from %s gives %v, want ErrLeaseLost", move, state, err)
 			default:
 				if diff := cmp.Diff(before, dump(t, s, l.ID)); diff != "" {
@@ -87,8 +88,8 @@ func TestNothingOfASwapIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 			s := open(t)
 			w := worker(t, s)
 			_, c := settling(t, s, w, 1)
-			l := c.Lease()
-			ok(t, s.RecordAttempt(ctx, l, attemptFor(1, submission.PurposeExecute)))
+			l := c.Lease
+			ok(t, s.RecordAttempt(ctx, l, attemptFor(1, txmgr.PurposeExecute)))
 			if state == submission.Completed {
 				complete(t, s, settled(l, 1, submission.PhaseExecuted))
 			}
@@ -99,9 +100,9 @@ func TestNothingOfASwapIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 			end.Returned = 5
 			for what, write := range map[string]func() error{
 				"note":   func() error { return s.UpdateSwap(ctx, l, submission.PhaseFunded, 9) },
-				"record": func() error { return s.RecordAttempt(ctx, l, attemptFor(2, submission.PurposeExecute)) },
+				"record": func() error { return s.RecordAttempt(ctx, l, attemptFor(2, txmgr.PurposeExecute)) },
 				"bury": func() error {
-					return s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{1}}})
+					return s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}})
 				},
 				"complete": func() error {
 					return oneLease(s.Complete(ctx, []submission.Landing{end}))
@@ -112,7 +113,7 @@ func TestNothingOfASwapIsWrittenUnderALeaseThatIsNotHeld(t *testing.T) {
 				"reopen": func() error { return s.Reopen(ctx, l) },
 				"fail":   func() error { return s.Fail(ctx, l, refusal.New(refusal.ProgramError, "refused")) },
 			} {
-				if err := write(); !errors.Is(err, submission.ErrLeaseLost) {
+				if err := write(); !errors.Is(err, txmgr.ErrLeaseLost) {
 					t.Errorf("%s under a lost lease gives %v, want ErrLeaseLost", what, err)
 				}
 			}
@@ -149,7 +150,7 @@ func TestClaimsOfProofsLeaveSettlementsAndTheOtherWayAround(t *testing.T) {
 	if got := claimSettlements(t, s, w); !slices.Equal(ids(got), []uuid.UUID{settlements[0], settlements[2]}) {
 		t.Errorf("claimed are %v, want the other settlements", ids(got))
 	}
-	// What began and waits for no reason is a settlement's own affair, too.
+	// What began and waits for no reason is a second leg's own affair, too.
 	exec(t, s, `UPDATE submissions SET lease_owner = NULL, due_at = now() WHERE state = 'processing'`)
 	if got, err := s.Probe(ctx, w, 100); err != nil || len(got) != len(proofs) {
 		t.Errorf("probed are %v (%v), want what was begun of the proofs", ids(got), err)
@@ -165,13 +166,13 @@ func TestLandedLegsAreWatchedAlike(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	first, c := settling(t, s, w, 1)
-	complete(t, s, settled(c.Lease(), 8, submission.PhaseRefunded))
+	complete(t, s, settled(c.Lease, 8, submission.PhaseRefunded))
 	if n, err := s.ReleaseAll(ctx, w); err != nil || n != 2 {
 		t.Fatalf("retire frees %d (%v), want both legs", n, err)
 	}
 	got, err := s.ClaimLanded(ctx, worker(t, s), 10)
 	ok(t, err)
-	if len(got) != 2 || got[0].ID != first.ID || got[1].ID != c.ID || got[1].Swap.Phase != submission.PhaseRefunded || got[0].Swap == nil || *got[1].Parent != first.ID {
+	if len(got) != 2 || got[0].ID != first.ID || got[1].ID != c.ID || submission.Of(got[1]).Swap.Phase != submission.PhaseRefunded || submission.Of(got[0]).Swap == nil || *submission.Of(got[1]).Parent != first.ID {
 		t.Errorf("claimed to watch are %v, want both legs with their swap", ids(got))
 	}
 }
@@ -184,13 +185,13 @@ func TestNobodyClaimsWhatItDoesNotKnow(t *testing.T) {
 	exec(t, s, `ALTER TABLE submissions DROP CONSTRAINT submissions_kind_check`)
 	unknown := accept(t, s, withdrawal(1, 0), nil)
 	landed := held(t, s, withdrawal(2, 0))
-	complete(t, s, landing(landed.Lease(), 2))
-	ok(t, s.Release(ctx, landed.Lease(), 0, ""))
+	complete(t, s, landing(landed.Lease, 2))
+	ok(t, s.Release(ctx, landed.Lease, 0, ""))
 	known := accept(t, s, withdrawal(3, 0), nil)
 	exec(t, s, `UPDATE submissions SET kind = 'loan' WHERE id IN ($1, $2)`, unknown.ID, landed.ID)
 	before := dump(t, s, unknown.ID)
 	var got []uuid.UUID
-	for _, c := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Probe, s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
+	for _, c := range []func(context.Context, uuid.UUID, int) ([]*txmgr.Job, error){s.Probe, s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
 		claimed, err := c(ctx, w, 10)
 		ok(t, err)
 		got = append(got, ids(claimed)...)
@@ -224,7 +225,7 @@ func TestWhatCannotBeReadIsPutOffAndKeepsNoOtherWaiting(t *testing.T) {
 			good := accept(t, s, withdrawal(3, 0), nil)
 			damaged := 0
 			for what, c := range map[string]struct {
-				claim     func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error)
+				claim     func(context.Context, uuid.UUID, int) ([]*txmgr.Job, error)
 				good, bad uuid.UUID
 			}{
 				"proofs":      {s.Claim, good.ID, bad.ID},
@@ -261,21 +262,21 @@ func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
 	t.Parallel()
 	why := refusal.New(refusal.RootNotFound, "stale").With("current_root", "00")
 	states := map[string]struct {
-		make       func(t *testing.T, s *Store, w uuid.UUID) submission.Lease
+		make       func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease
 		rolledBack bool
 	}{
-		"waiting": {func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		"waiting": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Pending, w, 1)
 		}, false},
-		"held by another": {func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		"held by another": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Processing, w, 1)
 		}, false},
-		"with an execution": {func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		"with an execution": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			l := settlementOf(t, s, submission.Processing, w, 1)
-			ok(t, s.RecordAttempt(t.Context(), l, attemptFor(1, submission.PurposeExecute)))
+			ok(t, s.RecordAttempt(t.Context(), l, attemptFor(1, txmgr.PurposeExecute)))
 			return l
 		}, false},
-		"settled on the fork that died": {func(t *testing.T, s *Store, w uuid.UUID) submission.Lease {
+		"settled on the fork that died": {func(t *testing.T, s *Store, w uuid.UUID) txmgr.Lease {
 			return settlementOf(t, s, submission.Completed, w, 1)
 		}, true},
 	}
@@ -294,10 +295,10 @@ func TestAFirstLegThatFailsTakesItsSettlementAlong(t *testing.T) {
 				got.RolledBack != test.rolledBack || got.Signature != nil || got.CompletedAt == nil {
 				t.Errorf("the settlement is %+v", got)
 			}
-			if err := s.UpdateSwap(ctx, leg, submission.PhaseQuoted, 1); !errors.Is(err, submission.ErrLeaseLost) {
+			if err := s.UpdateSwap(ctx, leg, submission.PhaseQuoted, 1); !errors.Is(err, txmgr.ErrLeaseLost) {
 				t.Errorf("its holder notes: %v, want ErrLeaseLost", err)
 			}
-			if err := s.RecordAttempt(ctx, leg, attemptFor(7, submission.PurposeExecute)); !errors.Is(err, submission.ErrLeaseLost) {
+			if err := s.RecordAttempt(ctx, leg, attemptFor(7, txmgr.PurposeExecute)); !errors.Is(err, txmgr.ErrLeaseLost) {
 				t.Errorf("its holder records: %v, want ErrLeaseLost", err)
 			}
 			if leases, err := s.Leases(ctx, another); err != nil || len(leases) != 0 {
@@ -317,10 +318,10 @@ func TestAFinalSettlementProvesThatTheFirstLegLanded(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	first, c := settling(t, s, w, 1)
-	complete(t, s, settled(c.Lease(), 8, submission.PhaseExecuted))
-	finalize(t, s, settled(c.Lease(), 8, submission.PhaseExecuted))
+	complete(t, s, settled(c.Lease, 8, submission.PhaseExecuted))
+	finalize(t, s, settled(c.Lease, 8, submission.PhaseExecuted))
 	ok(t, s.Reopen(ctx, first))
-	if err := s.Fail(ctx, first, refusal.New(refusal.RootNotFound, "stale")); !errors.Is(err, submission.ErrLeaseLost) {
+	if err := s.Fail(ctx, first, refusal.New(refusal.RootNotFound, "stale")); !errors.Is(err, txmgr.ErrLeaseLost) {
 		t.Errorf("the first leg's failure gives %v, want ErrLeaseLost", err)
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM reservations`); n != 1 {
@@ -350,8 +351,8 @@ func TestSettlementsAreTheirClientsNews(t *testing.T) {
 	w := worker(t, s)
 	a, x := settling(t, s, w, 1)
 	b, y := settling(t, s, w, 2)
-	complete(t, s, settled(x.Lease(), 8, submission.PhaseExecuted))
-	ok(t, s.Fail(ctx, y.Lease(), refusal.New(refusal.ProgramError, "refused")))
+	complete(t, s, settled(x.Lease, 8, submission.PhaseExecuted))
+	ok(t, s.Fail(ctx, y.Lease, refusal.New(refusal.ProgramError, "refused")))
 	told := map[uuid.UUID]int{}
 	for range 6 {
 		select {
@@ -361,7 +362,7 @@ func TestSettlementsAreTheirClientsNews(t *testing.T) {
 			t.Fatalf("told of %v within 30 s, want six", told)
 		}
 	}
-	// Of the first leg's landing, and of the settlement's end.
+	// Of the first leg's landing, and of the second leg's end.
 	if diff := cmp.Diff(map[uuid.UUID]int{a.ID: 2, b.ID: 2, x.ID: 1, y.ID: 1}, told); diff != "" {
 		t.Errorf("told of (-want +got):\n%s", diff)
 	}
@@ -372,7 +373,7 @@ func TestClaimersOfSettlementsNeverGetTheSameOne(t *testing.T) {
 	s := open(t)
 	const rows, claimers = 400, 8
 	waiting(t, s, rows)
-	exec(t, s, `UPDATE submissions SET due_at = now() WHERE kind = 'settlement'`)
+	exec(t, s, `UPDATE submissions SET due_at = now() WHERE kind = 'swap_execution'`)
 	var mu sync.Mutex
 	times := map[uuid.UUID]int{}
 	var wg sync.WaitGroup
@@ -406,7 +407,7 @@ func TestClaimersOfSettlementsNeverGetTheSameOne(t *testing.T) {
 	}
 }
 
-// waiting makes swaps without the relay whose settlements wait for a price.
+// waiting makes swaps without the relay whose second legs wait for a price.
 func waiting(t testing.TB, s *Store, rows int) {
 	t.Helper()
 	exec(t, s, `WITH made AS (
@@ -418,7 +419,7 @@ func waiting(t testing.TB, s *Store, rows int) {
 		SELECT id, $3, 'plain', $4, $5, '{}', ARRAY[content_hash], $6 FROM made
 	), legs AS (
 		INSERT INTO submissions (id, parent, pool, kind, state, content_hash, root_seq, due_at, epoch, hold_reason)
-		SELECT gen_random_uuid(), id, pool, 'settlement', 'processing', content_hash, 9223372036854775807, now() + random() * interval '1 minute' + interval '1 minute', 3, 'swap_price'
+		SELECT gen_random_uuid(), id, pool, 'swap_execution', 'processing', content_hash, 9223372036854775807, now() + random() * interval '1 minute' + interval '1 minute', 3, 'swap_price'
 		FROM made RETURNING id
 	)
 	INSERT INTO swaps (id, phase, timeout_slot) SELECT id, 'funded', 1000 + floor(random() * 1000) FROM legs`,
@@ -500,12 +501,12 @@ func (h *hand) work(ctx context.Context, t *testing.T, rounds int) {
 	s := h.s
 	for range rounds {
 		w := uuid.New()
-		if _, err := s.Heartbeat(ctx, submission.Worker{ID: w}, time.Minute); err != nil {
+		if _, err := s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute); err != nil {
 			t.Error(err)
 			return
 		}
-		var mine []*submission.Claimed
-		for _, claim := range []func(context.Context, uuid.UUID, int) ([]*submission.Claimed, error){s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
+		var mine []*txmgr.Job
+		for _, claim := range []func(context.Context, uuid.UUID, int) ([]*txmgr.Job, error){s.Claim, s.ClaimSwapExecutions, s.ClaimLanded} {
 			got, err := claim(ctx, w, 1+h.rng.IntN(4))
 			if err != nil {
 				t.Errorf("claim: %v", err)
@@ -529,11 +530,11 @@ func (h *hand) work(ctx context.Context, t *testing.T, rounds int) {
 	}
 }
 
-func (h *hand) act(ctx context.Context, t *testing.T, mine []*submission.Claimed) {
+func (h *hand) act(ctx context.Context, t *testing.T, mine []*txmgr.Job) {
 	s := h.s
 	var landings, finals []submission.Landing
 	for _, c := range mine {
-		l := landing(c.Lease(), h.sig)
+		l := landing(c.Lease, h.sig)
 		if c.Kind == submission.KindSwapExecution {
 			l.Phase = []submission.Phase{submission.PhaseExecuted, submission.PhaseRefunded}[h.rng.IntN(2)]
 			l.Returned = 7
@@ -542,21 +543,21 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*submission.Claimed
 		}
 		var err error
 		switch choice := h.rng.IntN(10); {
-		case c.State == submission.Completed && choice < 4:
-			err = s.Reopen(ctx, c.Lease())
-		case c.State == submission.Completed && choice == 9 && c.Kind == submission.KindSwapExecution:
+		case submission.Of(c).State == submission.Completed && choice < 4:
+			err = s.Reopen(ctx, c.Lease)
+		case submission.Of(c).State == submission.Completed && choice == 9 && c.Kind == submission.KindSwapExecution:
 			finals = append(finals, l)
-		case c.State != submission.Processing:
+		case submission.Of(c).State != submission.Processing:
 		case choice < 6:
 			landings = append(landings, l)
 		case choice == 6 && c.Kind != submission.KindSwapExecution:
-			err = s.Fail(ctx, c.Lease(), refusal.New(refusal.RootNotFound, "stale"))
+			err = s.Fail(ctx, c.Lease, refusal.New(refusal.RootNotFound, "stale"))
 		case choice == 7 && c.Kind == submission.KindSwapExecution:
-			err = s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 5)
+			err = s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 5)
 		case choice == 8:
-			err = s.Release(ctx, c.Lease(), 0, "swap_price")
+			err = s.Release(ctx, c.Lease, 0, "swap_price")
 		}
-		if err != nil && !errors.Is(err, submission.ErrLeaseLost) {
+		if err != nil && !errors.Is(err, txmgr.ErrLeaseLost) {
 			t.Errorf("act: %v", err)
 		}
 	}
@@ -569,7 +570,7 @@ func (h *hand) act(ctx context.Context, t *testing.T, mine []*submission.Claimed
 }
 
 // The claims of proofs cost the same whether none or a hundred thousand
-// settlements wait, and those of settlements as much as they find.
+// second legs wait, and those of second legs as much as they find.
 func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
 	t.Parallel()
 	s := openOn(t, pgtest.Server(t).URL("postgres"))
@@ -577,10 +578,10 @@ func TestThousandsThatWaitCostOthersNothing(t *testing.T) {
 	bulk(t, s, 20, "pending")
 	exec(t, s, `INSERT INTO attempts (signature, submission_id, epoch, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, purpose, dead)
 		SELECT sha512(id::text::bytea), id, 1, decode(repeat('ab', 200), 'hex'), pool, pool, 1, 2, 3, CASE kind WHEN 'swap' THEN 'transact' ELSE 'execute' END, true FROM submissions WHERE state <> 'pending'`)
-	exec(t, s, `UPDATE submissions SET due_at = now() WHERE kind = 'settlement'`) // their router is back, say
+	exec(t, s, `UPDATE submissions SET due_at = now() WHERE kind = 'swap_execution'`) // their router is back, say
 	exec(t, s, `VACUUM ANALYZE`)
 	w := worker(t, s)
-	id := one[uuid.UUID](t, s, `SELECT parent FROM submissions WHERE kind = 'settlement' LIMIT 1`)
+	id := one[uuid.UUID](t, s, `SELECT parent FROM submissions WHERE kind = 'swap_execution' LIMIT 1`)
 	pooled, err := s.Pool.Acquire(t.Context())
 	ok(t, err)
 	defer pooled.Release()
@@ -643,10 +644,10 @@ func TestTheSchemaBeforeSwapsIsExpandedAndOldReleasesGoOn(t *testing.T) {
 	old(2, "pending")
 	exec(t, s, `INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, other, received) VALUES ('2026-11-22', $1, 'swap', 1, 2, 3, -4, 5, 6)`, make([]byte, 32))
 	got := claim(t, s, worker(t, s))
-	if len(got) != 2 || got[0].Live[0].Purpose != submission.PurposeTransact || got[0].Live[0].Fee != 0 || got[1].Swap != nil || got[1].Parent != nil {
+	if len(got) != 2 || got[0].Live[0].Purpose != txmgr.PurposeTransact || got[0].Live[0].Fee != 0 || submission.Of(got[1]).Swap != nil || submission.Of(got[1]).Parent != nil {
 		t.Errorf("claimed are %+v, want both, whose attempts put a Transact on the chain", got)
 	}
-	complete(t, s, landing(got[0].Lease(), 1))
+	complete(t, s, landing(got[0].Lease, 1))
 	ok(t, migrateTo(ctx, pool, 3)) // and back, which loses the swaps alone
 	if n := one[int](t, s, `SELECT count(*) FROM submissions`); n != 2 {
 		t.Errorf("%d submissions are left, want both", n)
@@ -661,18 +662,18 @@ func TestAccountsThatAnEarlierReleaseMadeApartAreOver(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	_, c := settling(t, s, w, 1)
-	ok(t, s.RecordAttempt(ctx, c.Lease(), attemptFor(1, submission.PurposeExecute)))
+	ok(t, s.RecordAttempt(ctx, c.Lease, attemptFor(1, txmgr.PurposeExecute)))
 	ok(t, migrateTo(ctx, s.Pool, 5))
 	exec(t, s, `UPDATE attempts SET purpose = 'accounts'`)
 	exec(t, s, `UPDATE swaps SET phase = 'accounts_ready'`)
 	exec(t, s, `INSERT INTO swaps (id, phase, timeout_slot, ended) VALUES (gen_random_uuid(), 'accounts_ready', 0, true)`)
 	ok(t, Migrate(ctx, s.Pool, slog.New(slog.DiscardHandler)))
-	ok(t, s.Release(ctx, c.Lease(), 0, ""))
+	ok(t, s.Release(ctx, c.Lease, 0, ""))
 	got := claimSettlements(t, s, w)[0]
-	if len(got.Live) != 0 || len(got.Dead) != 1 || got.Dead[0].Cost == 0 || got.Dead[0].Paid != got.Dead[0].Cost || got.Swap.Phase != submission.PhaseFunded {
-		t.Errorf("live are %+v, dead %+v, and the swap is %s: want the accounts dead and paid, the swap funded", got.Live, got.Dead, got.Swap.Phase)
+	if len(got.Live) != 0 || len(got.Dead) != 1 || got.Dead[0].Cost == 0 || got.Dead[0].Paid != got.Dead[0].Cost || submission.Of(got).Swap.Phase != submission.PhaseFunded {
+		t.Errorf("live are %+v, dead %+v, and the swap is %s: want the accounts dead and paid, the swap funded", got.Live, got.Dead, submission.Of(got).Swap.Phase)
 	}
-	if err := s.RecordAttempt(ctx, got.Lease(), attemptFor(2, "accounts")); err == nil {
+	if err := s.RecordAttempt(ctx, got.Lease, attemptFor(2, "accounts")); err == nil {
 		t.Error("accounts are made apart again")
 	}
 	if n := one[int](t, s, `SELECT count(*) FROM swaps WHERE phase = 'accounts_ready'`); n != 1 {

@@ -20,8 +20,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/tern/v2/migrate"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -70,8 +68,8 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// Migrate brings the schema up to date: ours, then that of the jobs of upkeep. One process at
-// a time does it, the others wait and find nothing to do.
+// Migrate brings the schema up to date. One process at a time does it, the others wait
+// and find nothing to do.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -85,14 +83,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 		// A connection that fails here is closed by the pool, which frees the lock as well.
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock(hashtextextended(current_schema(), $1))", int64(migrationLock))
 	}()
-	if err := migrateOurs(ctx, conn.Conn(), log); err != nil {
-		return err
-	}
-	return migrateQueue(ctx, pool, log)
-}
-
-func migrateOurs(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
-	m, err := migrate.NewMigrator(ctx, conn, "relaypool_version")
+	m, err := migrate.NewMigrator(ctx, conn.Conn(), "relaypool_version")
 	if err != nil {
 		return fmt.Errorf("prepare migrations: %w", err)
 	}
@@ -117,17 +108,6 @@ func migrateOurs(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 	}
 	if err := m.Migrate(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
-}
-
-func migrateQueue(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
-	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quietMigrations(log)})
-	if err != nil {
-		return fmt.Errorf("prepare queue migrations: %w", err)
-	}
-	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("migrate queue: %w", err)
 	}
 	return nil
 }

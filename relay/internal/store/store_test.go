@@ -23,6 +23,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -101,7 +102,7 @@ func worker(t testing.TB, s *Store) uuid.UUID {
 
 func beat(t testing.TB, s *Store, id uuid.UUID, lease time.Duration) (lapsed bool) {
 	t.Helper()
-	lapsed, err := s.Heartbeat(t.Context(), submission.Worker{ID: id}, lease)
+	lapsed, err := s.Heartbeat(t.Context(), txmgr.Worker{ID: id}, lease)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func beat(t testing.TB, s *Store, id uuid.UUID, lease time.Duration) (lapsed boo
 }
 
 // claim takes all that is due.
-func claim(t testing.TB, s *Store, worker uuid.UUID) []*submission.Claimed {
+func claim(t testing.TB, s *Store, worker uuid.UUID) []*txmgr.Job {
 	t.Helper()
 	claimed, err := s.Claim(t.Context(), worker, 1000)
 	if err != nil {
@@ -119,14 +120,14 @@ func claim(t testing.TB, s *Store, worker uuid.UUID) []*submission.Claimed {
 }
 
 // held accepts a submission and claims it.
-func held(t testing.TB, s *Store, sub *submission.Submission) *submission.Claimed {
+func held(t testing.TB, s *Store, sub *submission.Submission) *txmgr.Job {
 	t.Helper()
 	w := worker(t, s)
 	got, err := s.Accept(t.Context(), sub, nil, &w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &submission.Claimed{Submission: got}
+	return got.Job()
 }
 
 // lapse ends a worker's time.
@@ -167,14 +168,14 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func attempt(n byte) submission.Attempt {
-	return submission.Attempt{
+func attempt(n byte) txmgr.Attempt {
+	return txmgr.Attempt{
 		Signature: solana.Signature{n}, Raw: []byte{n, n}, FeePayer: solana.PublicKey{n}, Blockhash: solana.Hash{n},
-		BlockhashSlot: 10, LastValidBlockHeight: 160, Purpose: submission.PurposeTransact, Cost: 1000 + uint64(n), Fee: 5,
+		BlockhashSlot: 10, LastValidBlockHeight: 160, Purpose: txmgr.PurposeTransact, Cost: 1000 + uint64(n), Fee: 5,
 	}
 }
 
-func landing(l submission.Lease, n byte) submission.Landing {
+func landing(l txmgr.Lease, n byte) submission.Landing {
 	return submission.Landing{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{n}, Slot: 70 + uint64(n)}}
 }
 
@@ -254,14 +255,14 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := uuid.New()
-	lease := submission.Lease{ID: id, Epoch: 1}
+	lease := txmgr.Lease{ID: id, Epoch: 1}
 	calls := map[string]func() error{
 		"accept":   func() error { _, err := s.Accept(ctx, withdrawal(1, 0), nil, nil); return err },
 		"repeat":   func() error { _, err := s.FindRepeated(ctx, withdrawal(1, 0), make([]byte, 32)); return err },
 		"get":      func() error { _, err := s.Get(ctx, id); return err },
 		"backlog":  func() error { _, err := s.Backlog(ctx); return err },
 		"ahead":    func() error { _, err := s.CountAhead(ctx, testPool, 0, 1, 1); return err },
-		"beat":     func() error { _, err := s.Heartbeat(ctx, submission.Worker{ID: id}, time.Second); return err },
+		"beat":     func() error { _, err := s.Heartbeat(ctx, txmgr.Worker{ID: id}, time.Second); return err },
 		"reap":     func() error { _, err := s.FreeDeadProcesses(ctx); return err },
 		"retire":   func() error { _, err := s.ReleaseAll(ctx, id); return err },
 		"held":     func() error { _, err := s.Leases(ctx, id); return err },
@@ -269,7 +270,7 @@ func TestADatabaseThatIsAwayIsARefusalWithRetry(t *testing.T) {
 		"claim":    func() error { _, err := s.Claim(ctx, id, 1); return err },
 		"release":  func() error { return s.Release(ctx, lease, 0, "") },
 		"record":   func() error { return s.RecordAttempt(ctx, lease, attempt(1)) },
-		"bury":     func() error { return s.MarkAttemptsDead(ctx, lease, []submission.DeadAttempt{{}}) },
+		"bury":     func() error { return s.MarkAttemptsDead(ctx, lease, []txmgr.DeadAttempt{{}}) },
 		"complete": func() error { _, err := s.Complete(ctx, []submission.Landing{landing(lease, 1)}); return err },
 		"fail":     func() error { return s.Fail(ctx, lease, refusal.New(refusal.RootNotFound, "x")) },
 		"listen":   func() error { return s.Listen(ctx, submission.Notifications{}) },

@@ -10,18 +10,19 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 // fleet is a swap of each sort, by what it is; timeouts are 110, 120, and so on.
-func fleet(t *testing.T, s *Store) map[string]submission.Lease {
+func fleet(t *testing.T, s *Store) map[string]txmgr.Lease {
 	t.Helper()
 	ctx := t.Context()
 	w := worker(t, s)
-	legs := map[string]submission.Lease{}
+	legs := map[string]txmgr.Lease{}
 	for i, name := range []string{"new", "held", "waiting", "ready", "quoted", "executed", "final", "refunded", "failed", "unknown"} {
 		_, c := settling(t, s, w, uint64(i)+1)
-		l := c.Lease()
+		l := c.Lease
 		legs[name] = l
 		ok(t, s.UpdateSwap(ctx, l, submission.PhaseFunded, 110+10*uint64(i)))
 		switch name {
@@ -34,9 +35,9 @@ func fleet(t *testing.T, s *Store) map[string]submission.Lease {
 			ok(t, s.Release(ctx, l, time.Hour, ""))
 		case "quoted":
 			for n := byte(1); n <= 3; n++ {
-				ok(t, s.RecordAttempt(ctx, l, attemptFor(100+n, submission.PurposeExecute)))
+				ok(t, s.RecordAttempt(ctx, l, attemptFor(100+n, txmgr.PurposeExecute)))
 			}
-			ok(t, s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: solana.Signature{101}}}))
+			ok(t, s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: solana.Signature{101}}}))
 		case "executed", "final":
 			complete(t, s, settled(l, byte(i), submission.PhaseExecuted))
 			if name == "final" {
@@ -204,11 +205,11 @@ func TestBothLegsAreForgottenTogether(t *testing.T) {
 				legs = 2
 				complete(t, s, landing(first, 20))
 				c := claimSettlements(t, s, w)[0]
-				ok(t, s.RecordAttempt(ctx, c.Lease(), attemptFor(1, submission.PurposeExecute)))
+				ok(t, s.RecordAttempt(ctx, c.Lease, attemptFor(1, txmgr.PurposeExecute)))
 				if test.second > 0 && !test.failed {
-					complete(t, s, settled(c.Lease(), 1, submission.PhaseExecuted))
+					complete(t, s, settled(c.Lease, 1, submission.PhaseExecuted))
 					if !test.confirmed {
-						finalize(t, s, settled(c.Lease(), 1, submission.PhaseExecuted))
+						finalize(t, s, settled(c.Lease, 1, submission.PhaseExecuted))
 					}
 				}
 				if test.failed {
@@ -217,7 +218,7 @@ func TestBothLegsAreForgottenTogether(t *testing.T) {
 			}
 			switch {
 			case test.failed:
-				ok(t, s.MarkAttemptsDead(ctx, first, []submission.DeadAttempt{{Signature: solana.Signature{20}}}))
+				ok(t, s.MarkAttemptsDead(ctx, first, []txmgr.DeadAttempt{{Signature: solana.Signature{20}}}))
 				ok(t, s.Fail(ctx, first, refusal.New(refusal.RootNotFound, "stale")))
 			case test.first > 0:
 				finalize(t, s, landing(first, 20))

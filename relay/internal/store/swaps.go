@@ -9,6 +9,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -64,7 +65,7 @@ const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 SELECT true FROM noted`
 
 // UpdateSwap implements submission.Store. A timeout of 0 leaves the slot as it is.
-func (s *Store) UpdateSwap(ctx context.Context, l submission.Lease, phase submission.Phase, timeout uint64) error {
+func (s *Store) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
 	case submission.PhaseFunded, submission.PhaseQuoted:
 		return s.writeUnderLease(ctx, "note where a swap stands", updateSwapSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -24,16 +25,16 @@ func swap(n0, n1 uint64) *submission.Submission {
 	return sub
 }
 
-// attemptFor is an attempt of a settlement.
-func attemptFor(n byte, p submission.Purpose) submission.Attempt {
+// attemptFor is an attempt of a second leg.
+func attemptFor(n byte, p txmgr.Purpose) txmgr.Attempt {
 	a := attempt(n)
 	a.Purpose = p
 	return a
 }
 
 // funded accepts a swap and lands its first leg; it gives the lease of that, and
-// the settlement's id.
-func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.Lease, settlement uuid.UUID) {
+// the second leg's id.
+func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, settlement uuid.UUID) {
 	t.Helper()
 	sub, err := s.Accept(t.Context(), swap(n, 0), nil, &w)
 	ok(t, err)
@@ -43,16 +44,16 @@ func funded(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.Lea
 	return l.Lease, one[uuid.UUID](t, s, `SELECT id FROM submissions WHERE parent = $1`, sub.ID)
 }
 
-// claimSettlements takes all settlements that are due.
-func claimSettlements(t testing.TB, s *Store, w uuid.UUID) []*submission.Claimed {
+// claimSettlements takes all second legs that are due.
+func claimSettlements(t testing.TB, s *Store, w uuid.UUID) []*txmgr.Job {
 	t.Helper()
 	claimed, err := s.ClaimSwapExecutions(t.Context(), w, 1000)
 	ok(t, err)
 	return claimed
 }
 
-// settling is a swap whose settlement the worker holds.
-func settling(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.Lease, c *submission.Claimed) {
+// settling is a swap whose second leg the worker holds.
+func settling(t testing.TB, s *Store, w uuid.UUID, n uint64) (first txmgr.Lease, c *txmgr.Job) {
 	t.Helper()
 	first, id := funded(t, s, w, n)
 	for _, c := range claimSettlements(t, s, w) {
@@ -64,8 +65,8 @@ func settling(t testing.TB, s *Store, w uuid.UUID, n uint64) (first submission.L
 	return first, nil
 }
 
-// settled is a landing of a settlement.
-func settled(l submission.Lease, n byte, p submission.Phase) submission.Landing {
+// settled is a landing of a second leg.
+func settled(l txmgr.Lease, n byte, p submission.Phase) submission.Landing {
 	out := landing(l, n)
 	out.Phase = p
 	return out
@@ -113,7 +114,7 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: firstTimeout, CreatedAt: c.CreatedAt},
 		CreatedAt: c.CreatedAt,
 	}
-	if diff := cmp.Diff(want, c.Submission); diff != "" {
+	if diff := cmp.Diff(want, submission.Of(c)); diff != "" {
 		t.Errorf("the settlement (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, get(t, s, id)); diff != "" {
@@ -127,14 +128,14 @@ func TestTheFirstLegsLandingMakesTheSecondOnce(t *testing.T) {
 	again := landing(first, 9)
 	again.Timeout = 999
 	complete(t, s, again)
-	if n := one[int](t, s, `SELECT count(*) FROM submissions WHERE kind = 'settlement'`); n != 1 {
+	if n := one[int](t, s, `SELECT count(*) FROM submissions WHERE kind = 'swap_execution'`); n != 1 {
 		t.Errorf("%d second legs, want one", n)
 	}
 	if diff := cmp.Diff(want.Swap, get(t, s, first.ID).Swap); diff != "" {
 		t.Errorf("after another landing (-want +got):\n%s", diff)
 	}
 	// Other kinds have none.
-	complete(t, s, landing(held(t, s, withdrawal(5, 0)).Lease(), 7))
+	complete(t, s, landing(held(t, s, withdrawal(5, 0)).Lease, 7))
 	if n := one[int](t, s, `SELECT count(*) FROM swaps`); n != 1 {
 		t.Errorf("%d swaps, want the one", n)
 	}
@@ -145,7 +146,7 @@ func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
 	_, old := settling(t, s, w, 1)
-	batch := []submission.Landing{settled(old.Lease(), 50, submission.PhaseExecuted)}
+	batch := []submission.Landing{settled(old.Lease, 50, submission.PhaseExecuted)}
 	for n := uint64(2); n <= 5; n++ {
 		sub, err := s.Accept(ctx, swap(n, 0), nil, &w)
 		ok(t, err)
@@ -155,12 +156,12 @@ func TestABatchLandsBothLegsOfManySwaps(t *testing.T) {
 	}
 	batch[3].Epoch++ // of another lease
 	lost, err := s.Complete(ctx, batch)
-	if diff := cmp.Diff([]submission.Lease{batch[3].Lease}, lost); diff != "" || err != nil {
+	if diff := cmp.Diff([]txmgr.Lease{batch[3].Lease}, lost); diff != "" || err != nil {
 		t.Errorf("completing (%v) loses (-want +got):\n%s", err, diff)
 	}
 	var timeouts []uint64
 	for _, c := range claimSettlements(t, s, w) {
-		timeouts = append(timeouts, c.Swap.TimeoutSlot)
+		timeouts = append(timeouts, submission.Of(c).Swap.TimeoutSlot)
 	}
 	if diff := cmp.Diff([]uint64{200, 300, 500}, sorted(timeouts)); diff != "" {
 		t.Errorf("timeouts of the settlements that were made (-want +got):\n%s", diff)
@@ -178,20 +179,20 @@ func TestBothLegsTellHowTheSwapEnded(t *testing.T) {
 			s, ctx := open(t), t.Context()
 			w := worker(t, s)
 			first, c := settling(t, s, w, 1)
-			ok(t, s.Release(ctx, c.Lease(), 0, "swap_price"))
+			ok(t, s.Release(ctx, c.Lease, 0, "swap_price"))
 			for _, id := range []uuid.UUID{first.ID, c.ID} {
 				if got := get(t, s, id).Swap; got.HeldBy != "swap_price" || got.Signature != nil || got.EndedAt != nil {
 					t.Errorf("while it waits, the swap is %+v", got)
 				}
 			}
 			c = claimSettlements(t, s, w)[0]
-			if c.Swap.HeldBy != "swap_price" || c.Hold != "swap_price" {
-				t.Errorf("the claim waits for %q, held for %q; want swap_price twice", c.Swap.HeldBy, c.Hold)
+			if submission.Of(c).Swap.HeldBy != "swap_price" || c.Hold != "swap_price" {
+				t.Errorf("the claim waits for %q, held for %q; want swap_price twice", submission.Of(c).Swap.HeldBy, c.Hold)
 			}
-			complete(t, s, settled(c.Lease(), 8, end))
+			complete(t, s, settled(c.Lease, 8, end))
 			for i, finalized := range []bool{false, true} {
 				if finalized {
-					l := settled(c.Lease(), 8, end)
+					l := settled(c.Lease, 8, end)
 					l.Slot = 99
 					finalize(t, s, l)
 				}
@@ -224,35 +225,35 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 	w := worker(t, s)
 	_, c := settling(t, s, w, 1)
 	_, other := settling(t, s, w, 2)
-	record := func(n byte, p submission.Purpose) func() error {
-		return func() error { return s.RecordAttempt(ctx, c.Lease(), attemptFor(n, p)) }
+	record := func(n byte, p txmgr.Purpose) func() error {
+		return func() error { return s.RecordAttempt(ctx, c.Lease, attemptFor(n, p)) }
 	}
 	bury := func(signatures ...byte) func() error {
-		var burials []submission.DeadAttempt
+		var burials []txmgr.DeadAttempt
 		for _, n := range signatures {
-			burials = append(burials, submission.DeadAttempt{Signature: solana.Signature{n}})
+			burials = append(burials, txmgr.DeadAttempt{Signature: solana.Signature{n}})
 		}
-		return func() error { return s.MarkAttemptsDead(ctx, c.Lease(), burials) }
+		return func() error { return s.MarkAttemptsDead(ctx, c.Lease, burials) }
 	}
 	for _, step := range []struct {
 		what string
 		do   func() error
 		want submission.Phase
 	}{
-		{"the chain shows the timeout", func() error { return s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 300) }, submission.PhaseFunded},
-		{"an execution is signed", record(2, submission.PurposeExecute), submission.PhaseQuoted},
-		{"another is signed", record(3, submission.PurposeExecute), submission.PhaseQuoted},
+		{"the chain shows the timeout", func() error { return s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 300) }, submission.PhaseFunded},
+		{"an execution is signed", record(2, txmgr.PurposeExecute), submission.PhaseQuoted},
+		{"another is signed", record(3, txmgr.PurposeExecute), submission.PhaseQuoted},
 		{"one of the two is dead", bury(2), submission.PhaseQuoted},
 		{"it is buried again", bury(2), submission.PhaseQuoted},
 		{"both are", bury(3), submission.PhaseFunded},
-		{"a third is signed", record(4, submission.PurposeExecute), submission.PhaseQuoted},
-		{"a refund too", record(5, submission.PurposeRefund), submission.PhaseQuoted},
+		{"a third is signed", record(4, txmgr.PurposeExecute), submission.PhaseQuoted},
+		{"a refund too", record(5, txmgr.PurposeRefund), submission.PhaseQuoted},
 		{"the refund is dead", bury(5), submission.PhaseQuoted},
 		{"all are, in one burial", bury(4, 5), submission.PhaseFunded},
-		{"a refund alone is signed", record(6, submission.PurposeRefund), submission.PhaseFunded},
+		{"a refund alone is signed", record(6, txmgr.PurposeRefund), submission.PhaseFunded},
 		{"nothing is buried", bury(), submission.PhaseFunded},
 		{"of another settlement", bury(77), submission.PhaseFunded},
-		{"it is funded still, as the chain shows it", func() error { return s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 0) }, submission.PhaseFunded},
+		{"it is funded still, as the chain shows it", func() error { return s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 0) }, submission.PhaseFunded},
 	} {
 		if err := step.do(); err != nil {
 			t.Errorf("%s: %v", step.what, err)
@@ -268,9 +269,9 @@ func TestAnExecutionQuotesASwapAndItsDeathTakesThatBack(t *testing.T) {
 		t.Errorf("the timeout slot is %d, want the 300 that was noted: a zero tells nothing", got)
 	}
 	// What is read back has purpose and fee.
-	ok(t, s.Release(ctx, c.Lease(), 0, ""))
+	ok(t, s.Release(ctx, c.Lease, 0, ""))
 	got := claimSettlements(t, s, w)[0]
-	if len(got.Live) != 1 || got.Live[0].Purpose != submission.PurposeRefund || got.Live[0].Fee != 5 || len(got.Dead) != 4 || got.Dead[0].Purpose != submission.PurposeExecute {
+	if len(got.Live) != 1 || got.Live[0].Purpose != txmgr.PurposeRefund || got.Live[0].Fee != 5 || len(got.Dead) != 4 || got.Dead[0].Purpose != txmgr.PurposeExecute {
 		t.Errorf("live are %+v and dead %+v, want the refund and four others", got.Live, got.Dead)
 	}
 }
@@ -281,18 +282,18 @@ func TestASwapsEndIsNotANoteAndIsTakenBackByItsForkAlone(t *testing.T) {
 	w := worker(t, s)
 	first, c := settling(t, s, w, 1)
 	for _, p := range []submission.Phase{submission.PhaseExecuted, submission.PhaseRefunded, "", "gone"} {
-		if err := s.UpdateSwap(ctx, c.Lease(), p, 1); err == nil || phase(t, s, c.ID) != submission.PhaseFunded {
+		if err := s.UpdateSwap(ctx, c.Lease, p, 1); err == nil || phase(t, s, c.ID) != submission.PhaseFunded {
 			t.Errorf("%q is noted (%v)", p, err)
 		}
 	}
-	if err := s.UpdateSwap(ctx, first, submission.PhaseQuoted, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
+	if err := s.UpdateSwap(ctx, first, submission.PhaseQuoted, 1); err != txmgr.ErrLeaseLost { //nolint:errorlint // exactly this
 		t.Errorf("a note for the first leg gives %v, want ErrLeaseLost", err)
 	}
-	complete(t, s, settled(c.Lease(), 8, submission.PhaseExecuted))
-	if err := s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 1); err != submission.ErrLeaseLost { //nolint:errorlint // exactly this
+	complete(t, s, settled(c.Lease, 8, submission.PhaseExecuted))
+	if err := s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 1); err != txmgr.ErrLeaseLost { //nolint:errorlint // exactly this
 		t.Errorf("a note on a settled swap gives %v, want ErrLeaseLost", err)
 	}
-	ok(t, s.Reopen(ctx, c.Lease()))
+	ok(t, s.Reopen(ctx, c.Lease))
 	got := get(t, s, first.ID)
 	if got.Swap.Phase != submission.PhaseFunded || got.Swap.Signature != nil || got.Swap.EndedAt != nil || got.State != submission.Completed {
 		t.Errorf("after the fork's death the first leg is %s and the swap %+v", got.State, got.Swap)
@@ -301,7 +302,7 @@ func TestASwapsEndIsNotANoteAndIsTakenBackByItsForkAlone(t *testing.T) {
 		t.Errorf("the settlement is %+v, want it processing and rolled back", leg)
 	}
 	// The first leg's own fork is another matter.
-	ok(t, s.UpdateSwap(ctx, c.Lease(), submission.PhaseFunded, 5))
+	ok(t, s.UpdateSwap(ctx, c.Lease, submission.PhaseFunded, 5))
 	ok(t, s.Reopen(ctx, first))
 	if got := phase(t, s, c.ID); got != submission.PhaseFunded {
 		t.Errorf("the first leg's reopening makes the swap %s", got)
@@ -314,16 +315,16 @@ func TestWhatAnExecutionGaveBackIsTakenOffTheCapsOnce(t *testing.T) {
 	w := worker(t, s)
 	_, c := settling(t, s, w, 1)
 	_, d := settling(t, s, w, 2)
-	for n, l := range map[byte]submission.Lease{1: c.Lease(), 2: d.Lease()} {
-		a := attemptFor(n, submission.PurposeExecute)
+	for n, l := range map[byte]txmgr.Lease{1: c.Lease, 2: d.Lease} {
+		a := attemptFor(n, txmgr.PurposeExecute)
 		a.Cost = 6_000_000
 		ok(t, s.RecordAttempt(ctx, l, a))
-		ok(t, s.MarkAttemptsDead(ctx, l, []submission.DeadAttempt{{Signature: a.Signature, Paid: a.Cost}})) // it landed
+		ok(t, s.MarkAttemptsDead(ctx, l, []txmgr.DeadAttempt{{Signature: a.Signature, Paid: a.Cost}})) // it landed
 	}
 	if got := total(t, s); got[false] != 12_000_000 || got[true] != 0 {
 		t.Fatalf("spent are %v, want what both paid", got)
 	}
-	one, two := settled(c.Lease(), 8, submission.PhaseExecuted), settled(d.Lease(), 9, submission.PhaseExecuted)
+	one, two := settled(c.Lease, 8, submission.PhaseExecuted), settled(d.Lease, 9, submission.PhaseExecuted)
 	one.Returned, two.Returned = 4_000_000, 500_000
 	complete(t, s, one)
 	complete(t, s, two)
@@ -350,7 +351,7 @@ func TestBacklogCountsSettlementsAndAheadDoesNot(t *testing.T) {
 	}
 	c, err := s.ClaimSwapExecutions(ctx, w, 1)
 	ok(t, err)
-	ok(t, s.Release(ctx, c[0].Lease(), time.Hour, "swap_price"))
+	ok(t, s.Release(ctx, c[0].Lease, time.Hour, "swap_price"))
 	_, err = s.ClaimSwapExecutions(ctx, w, 1)
 	ok(t, err)
 	sub := accept(t, s, withdrawal(9, 0), nil)
@@ -378,9 +379,9 @@ func TestTheLedgerKnowsBothLegsAsOneSwap(t *testing.T) {
 	ok(t, s.RecordAttempt(ctx, sub.Lease(), attempt(20)))
 	complete(t, s, landing(sub.Lease(), 20))
 	c := claimSettlements(t, s, w)[0]
-	want := map[solana.Signature]spending.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: submission.PurposeTransact}}
-	for n, p := range map[byte]submission.Purpose{2: submission.PurposeExecute, 3: submission.PurposeRefund} {
-		ok(t, s.RecordAttempt(ctx, c.Lease(), attemptFor(n, p)))
+	want := map[solana.Signature]spending.Attempt{{20}: {Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: txmgr.PurposeTransact}}
+	for n, p := range map[byte]txmgr.Purpose{2: txmgr.PurposeExecute, 3: txmgr.PurposeRefund} {
+		ok(t, s.RecordAttempt(ctx, c.Lease, attemptFor(n, p)))
 		want[solana.Signature{n}] = spending.Attempt{Submission: sub.ID, Kind: shieldpool.KindSwap, Purpose: p}
 	}
 	got, err := s.Ledger().Attempts(ctx, []solana.Signature{{1}, {2}, {3}, {20}, {4}})

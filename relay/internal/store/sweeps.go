@@ -119,7 +119,7 @@ const (
 
 	recordSweepSQL = `INSERT INTO sweeps (signature, step, payer, recipients, lamports, fee, raw, blockhash, blockhash_slot, last_valid_block_height)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
-	resolveSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), settled_at = now() WHERE signature = $1 AND state = 'open'`
+	resolveSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), ended_at = now() WHERE signature = $1 AND state = 'open'`
 
 	// unresolvedSQL goes by the few submissions under way, however many have been
 	// finished: attempts have no index by payer, which every one would have to keep
@@ -170,7 +170,7 @@ func scanSweep(row pgx.CollectableRow) (a sweep.Attempt, err error) {
 	if err != nil {
 		return a, err
 	}
-	a.Signature, a.Payer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
+	a.Signature, a.FeePayer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
 	for i := range recipients {
 		a.Transfers = append(a.Transfers, sweep.Transfer{To: solana.PublicKeyFromBytes(recipients[i]), Lamports: lamports[i]})
 	}
@@ -183,7 +183,7 @@ func (s *session) Record(ctx context.Context, a sweep.Attempt) error {
 	for i, t := range a.Transfers {
 		recipients[i], lamports[i] = t.To.Bytes(), t.Lamports
 	}
-	err := s.exec(ctx, "record sweep", recordSweepSQL, a.Signature[:], string(a.Step), a.Payer.Bytes(), recipients, lamports, a.Fee, a.Raw,
+	err := s.exec(ctx, "record sweep", recordSweepSQL, a.Signature[:], string(a.Step), a.FeePayer.Bytes(), recipients, lamports, a.Fee, a.Raw,
 		a.Blockhash[:], a.BlockhashSlot, a.LastValidBlockHeight)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.ConstraintName == "sweeps_pkey" {

@@ -11,14 +11,17 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 func key(n byte) solana.PublicKey { return solana.PublicKey{n} }
 
 func sweepOf(n byte, payer solana.PublicKey) sweep.Attempt {
 	return sweep.Attempt{
-		Signature: solana.Signature{n}, Step: sweep.StepFund, Payer: payer, Fee: 5000, Raw: []byte{n, 2}, Blockhash: solana.Hash{n},
-		BlockhashSlot: 7, LastValidBlockHeight: 157, Transfers: []sweep.Transfer{{To: key(8), Lamports: 1 << 40}, {To: key(9), Lamports: 5}},
+		Attempt: txmgr.Attempt{
+			Signature: solana.Signature{n}, FeePayer: payer, Fee: 5000, Raw: []byte{n, 2}, Blockhash: solana.Hash{n}, BlockhashSlot: 7, LastValidBlockHeight: 157,
+		},
+		Step: sweep.StepFund, Transfers: []sweep.Transfer{{To: key(8), Lamports: 1 << 40}, {To: key(9), Lamports: 5}},
 	}
 }
 
@@ -138,7 +141,7 @@ func TestAttemptsAreUnsettledUntilTheyAreDeadOrFinal(t *testing.T) {
 	landed, died := accept(t, s, withdrawal(1, 2), nil), accept(t, s, withdrawal(3, 4), nil)
 	w := worker(t, s)
 	claim(t, s, w)
-	lease := func(sub *submission.Submission) submission.Lease {
+	lease := func(sub *submission.Submission) txmgr.Lease {
 		return get(t, s, sub.ID).Lease()
 	}
 	unsettled("nothing is signed", 0, 0)
@@ -152,7 +155,7 @@ func TestAttemptsAreUnsettledUntilTheyAreDeadOrFinal(t *testing.T) {
 	unsettled("two are signed, and one by another payer", 2, 0)
 	complete(t, s, landing(lease(landed), 1))
 	unsettled("one is confirmed", 1, 1)
-	ok(t, s.MarkAttemptsDead(t.Context(), lease(died), []submission.DeadAttempt{{Signature: attempt(2).Signature}}))
+	ok(t, s.MarkAttemptsDead(t.Context(), lease(died), []txmgr.DeadAttempt{{Signature: attempt(2).Signature}}))
 	unsettled("the other one is dead", 0, 1)
 	ok(t, s.Reopen(t.Context(), lease(landed)))
 	unsettled("a fork died", 1, 0)

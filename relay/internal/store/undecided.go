@@ -9,21 +9,21 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // undecidedSQL takes what waits for the end of an attempt, due or not: it is for an
 // operator who does not want to wait.
 const undecidedSQL = claimHead + undecided + ` AND s.lease_owner IS NULL` + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
 
-const undecided = `s.state = 'processing' AND s.hold_reason = '` + submission.HoldExpiry + `' AND s.kind IN (` + firstLegs + `, 'settlement')`
+const undecided = `s.state = 'processing' AND s.hold_reason = '` + txmgr.HoldExpiry + `' AND s.kind IN (` + firstLegs + `, 'swap_execution')`
 
-// ClaimUndecided implements submission.UndecidedStore.
-func (s *Store) ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*submission.Claimed, error) {
+// ClaimUndecided implements txmgr.UndecidedStore.
+func (s *Store) ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, undecidedSQL, worker, limit)
 }
 
-// CountUndecided implements submission.UndecidedStore. It reads every open row.
+// CountUndecided implements txmgr.UndecidedStore. It reads every open row.
 func (s *Store) CountUndecided(ctx context.Context) (n int, err error) {
 	if err := s.Pool.QueryRow(ctx, `SELECT count(*) FROM submissions s WHERE `+undecided).Scan(&n); err != nil {
 		return 0, unavailable(fmt.Errorf("count undecided submissions: %w", err))
@@ -37,7 +37,7 @@ type LiveAttempt struct {
 	JobID int64
 	// ID is the request's, which opens /status.
 	ID      uuid.UUID
-	Purpose submission.Purpose
+	Purpose txmgr.Purpose
 	// Age is the time since it was signed.
 	Age                                 time.Duration
 	BlockhashSlot, LastValidBlockHeight uint64

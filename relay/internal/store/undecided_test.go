@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // TestWhatARelayHoldsIsUndecidedToo: it is not to be claimed now, and still waits. Of a
@@ -18,8 +19,8 @@ func TestWhatARelayHoldsIsUndecidedToo(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	exec(t, s, `ALTER TABLE submissions DROP CONSTRAINT submissions_kind_check`)
 	free, leased, loan := held(t, s, withdrawal(1, 0)), held(t, s, withdrawal(2, 0)), held(t, s, withdrawal(3, 0))
-	for _, c := range []*submission.Claimed{free, leased, loan} {
-		ok(t, s.Release(ctx, c.Lease(), time.Hour, submission.HoldExpiry))
+	for _, c := range []*txmgr.Job{free, leased, loan} {
+		ok(t, s.Release(ctx, c.Lease, time.Hour, txmgr.HoldExpiry))
 	}
 	exec(t, s, `UPDATE submissions SET lease_owner = $2 WHERE id = $1`, leased.ID, worker(t, s))
 	exec(t, s, `UPDATE submissions SET kind = 'loan' WHERE id = $1`, loan.ID)
@@ -37,8 +38,8 @@ func TestWhatARelayHoldsIsUndecidedToo(t *testing.T) {
 func TestWhatWaitsForASecondEndpointIsProbedWithWhatWasBegun(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	for n, reason := range []string{"", submission.HoldSecondEndpoint, submission.HoldSecondEndpoint, submission.HoldChain, submission.HoldChain} {
-		ok(t, s.Release(ctx, held(t, s, withdrawal(uint64(n)+1, 0)).Lease(), 0, reason))
+	for n, reason := range []string{"", txmgr.HoldSecondEndpoint, txmgr.HoldSecondEndpoint, txmgr.HoldChain, txmgr.HoldChain} {
+		ok(t, s.Release(ctx, held(t, s, withdrawal(uint64(n)+1, 0)).Lease, 0, reason))
 	}
 	if got, err := s.Probe(ctx, worker(t, s), 10); err != nil || len(got) != 4 {
 		t.Errorf("%d are probed (%v), want the 3 that may have landed, and one of the others", len(got), err)
@@ -52,7 +53,7 @@ func TestWhatIsPinnedAlreadyIsNotLocked(t *testing.T) {
 	pin := func(n byte) submission.ProofAPin {
 		return submission.ProofAPin{Encoding: "plain", Signature: attempt(n).Signature}
 	}
-	first, second := held(t, s, withdrawal(1, 0)).Lease(), held(t, s, withdrawal(2, 0)).Lease()
+	first, second := held(t, s, withdrawal(1, 0)).Lease, held(t, s, withdrawal(2, 0)).Lease
 	complete(t, s, landing(first, 1))
 	complete(t, s, landing(second, 2))
 	finalize(t, s, landing(first, 1), pin(1))

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
 // Job is a piece of upkeep that one process of the fleet does at a time.
@@ -37,44 +34,11 @@ type UpkeepOptions struct {
 	Now func() time.Time
 }
 
-// Upkeep runs jobs through River: the fleet elects a leader, which puts each job
-// into the queue once a period, and one process takes it out.
+// Upkeep runs each job once a period in one process of the fleet: the one that is the
+// first to note in the database that it begins.
 type Upkeep struct {
 	UpkeepOptions
-	client *river.Client[pgx.Tx]
-}
-
-// upkeepQueue is the queue of the jobs, and the kind of each.
-const upkeepQueue = "upkeep"
-
-const (
-	// upkeepPoll is how often a process looks for jobs of which no notification
-	// came; restartDelay is the pause after a start that failed.
-	upkeepPoll   = 5 * time.Second
-	restartDelay = time.Second
-)
-
-// run is one run of a job, in the queue.
-type run struct {
-	Job string `json:"job"`
-}
-
-// Kind implements river.JobArgs.
-func (run) Kind() string { return upkeepQueue }
-
-// middle is a schedule that hits the middle of each period, as every process
-// counts periods. A run is unique in its period: at its edges two clocks that
-// differ would skip one or do one twice.
-type middle time.Duration
-
-// Next implements river.PeriodicSchedule.
-func (m middle) Next(now time.Time) time.Time {
-	every := time.Duration(m)
-	next := now.UTC().Truncate(every).Add(every / 2)
-	if !next.After(now) {
-		next = next.Add(every)
-	}
-	return next
+	store *Store
 }
 
 // NewUpkeep checks the options.
@@ -82,102 +46,93 @@ func NewUpkeep(s *Store, o UpkeepOptions) (*Upkeep, error) {
 	if s == nil || o.Log == nil || o.Observe == nil || o.Now == nil || o.SoftStop <= 0 || len(o.Jobs) == 0 {
 		return nil, errors.New("upkeep needs a store, jobs, Log, Observe, Now and a soft stop above zero")
 	}
-	u := &Upkeep{UpkeepOptions: o}
-	config := &river.Config{
-		Queues:            map[string]river.QueueConfig{upkeepQueue: {MaxWorkers: len(o.Jobs)}},
-		Workers:           river.NewWorkers(),
-		Logger:            quietMigrations(o.Log),
-		SoftStopTimeout:   o.SoftStop,
-		FetchPollInterval: upkeepPoll,
-		MaxAttempts:       1, // the next period's run is the next try
-	}
-	jobs := make(map[string]Job, len(o.Jobs))
+	names := map[string]bool{}
 	for _, j := range o.Jobs {
-		if _, twice := jobs[j.Name]; twice || j.Name == "" || j.Run == nil || j.Every < time.Second || j.Timeout <= 0 || j.Timeout > j.Every {
+		if names[j.Name] || j.Name == "" || j.Run == nil || j.Every < time.Second || j.Timeout <= 0 || j.Timeout > j.Every {
 			return nil, fmt.Errorf("upkeep job %q needs a name of its own, Run, a period of at least a second, and a timeout above zero and not above the period", j.Name)
 		}
-		jobs[j.Name] = j
-		config.PeriodicJobs = append(config.PeriodicJobs, periodic(j))
-		// A finished run keeps its period taken, so it is kept for longer than that.
-		config.CompletedJobRetentionPeriod = max(config.CompletedJobRetentionPeriod, j.Every+time.Minute)
-		config.JobTimeout = max(config.JobTimeout, j.Timeout)
+		names[j.Name] = true
 	}
-	config.DiscardedJobRetentionPeriod = config.CompletedJobRetentionPeriod
-	config.CancelledJobRetentionPeriod = config.CompletedJobRetentionPeriod
-	config.RescueStuckJobsAfter = config.JobTimeout + time.Minute
-	if err := river.AddWorkerSafely(config.Workers, &upkeepWorker{upkeep: u, jobs: jobs}); err != nil {
-		return nil, fmt.Errorf("register upkeep: %w", err)
-	}
-	client, err := river.NewClient(riverpgxv5.New(s.Pool), config)
-	if err != nil {
-		return nil, fmt.Errorf("make upkeep: %w", err)
-	}
-	u.client = client
-	return u, nil
+	return &Upkeep{UpkeepOptions: o, store: s}, nil
 }
 
-func periodic(j Job) *river.PeriodicJob {
-	insert := func() (river.JobArgs, *river.InsertOpts) {
-		return run{Job: j.Name}, &river.InsertOpts{
-			Queue: upkeepQueue, UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: j.Every},
-		}
-	}
-	return river.NewPeriodicJob(middle(j.Every), insert, &river.PeriodicJobOpts{ID: j.Name, RunOnStart: true})
-}
-
-// Run takes part in the upkeep until ctx ends, then lets runs finish for the
-// soft stop. A database that is away is waited for.
+// Run takes part in the upkeep until ctx ends, then lets runs finish for the soft
+// stop. A database that is away is waited for.
 func (u *Upkeep) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := u.client.Start(ctx)
-		if err == nil {
-			<-u.client.Stopped()
-			continue
+	runs, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(u.SoftStop, cancel) })
+	defer stop()
+	var loops sync.WaitGroup
+	for _, j := range u.Jobs {
+		loops.Go(func() { u.loop(ctx, runs, j) })
+	}
+	loops.Wait()
+}
+
+// loop runs one job whenever it is due. It looks ten times a period.
+func (u *Upkeep) loop(ctx, runs context.Context, j Job) {
+	tick := time.NewTicker(j.Every / 10)
+	defer tick.Stop()
+	failing := false
+	for {
+		end := time.Now().Add(j.Timeout) // before it is noted: the next run begins later
+		due, err := u.store.beginJob(ctx, j)
+		if err != nil && !failing && ctx.Err() == nil {
+			u.Log.WarnContext(ctx, "looking for due maintenance failed; retrying", "job", j.Name, "error", err)
 		}
-		if ctx.Err() != nil {
-			return
+		failing = err != nil
+		if due {
+			u.run(runs, j, end)
 		}
-		u.Log.WarnContext(ctx, "starting maintenance failed", "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(restartDelay):
+			return
+		case <-tick.C:
 		}
 	}
 }
 
-// upkeepWorker runs the jobs that it finds in the queue.
-type upkeepWorker struct {
-	river.WorkerDefaults[run]
-	upkeep *Upkeep
-	jobs   map[string]Job
-}
-
-// Timeout implements river.Worker.
-func (w *upkeepWorker) Timeout(j *river.Job[run]) time.Duration { return w.jobs[j.Args.Job].Timeout }
-
-// Work implements river.Worker. A failure is told here, once, and not to the
-// queue, which would tell it again.
-func (w *upkeepWorker) Work(ctx context.Context, j *river.Job[run]) error {
-	job, known := w.jobs[j.Args.Job]
-	if !known {
-		w.upkeep.Log.DebugContext(ctx, "maintenance job unknown to this release skipped", "job", j.Args.Job)
-		return nil
-	}
-	began := w.upkeep.Now()
-	err := w.runRecovering(ctx, job)
-	w.upkeep.Observe(job.Name, w.upkeep.Now().Sub(began), err)
+// run runs a job. A failure is told once; the next period's run is the next try.
+func (u *Upkeep) run(ctx context.Context, j Job, end time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	began := u.Now()
+	err := u.runRecovering(ctx, j)
+	u.Observe(j.Name, u.Now().Sub(began), err)
 	if err != nil {
-		w.upkeep.Log.WarnContext(ctx, "maintenance job failed; retrying at the next interval", "job", job.Name, "error", err)
+		u.Log.WarnContext(ctx, "maintenance job failed; retrying at the next interval", "job", j.Name, "error", err)
 	}
-	return nil
 }
 
-func (w *upkeepWorker) runRecovering(ctx context.Context, job Job) (err error) {
+func (u *Upkeep) runRecovering(ctx context.Context, j Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.upkeep.Log.ErrorContext(ctx, "maintenance job panicked", "job", job.Name, "stack", string(debug.Stack()))
+			u.Log.ErrorContext(ctx, "maintenance job panicked", "job", j.Name, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panicked: %v", p)
 		}
 	}()
-	return job.Run(ctx)
+	return j.Run(ctx)
+}
+
+// beginSQL notes that a job begins, in the process that is the first to see its period
+// over, or its beginning a period ahead, by the clock of a database that failed. It
+// writes nothing, and locks nothing, before that.
+const beginSQL = `
+WITH again AS (
+	UPDATE upkeep SET began_at = now() WHERE job = $1 AND (began_at <= now() - $2::interval OR began_at > now() + $2::interval) RETURNING 1
+), first AS (
+	INSERT INTO upkeep (job, began_at) SELECT $1, now() WHERE NOT EXISTS (SELECT FROM upkeep WHERE job = $1)
+	ON CONFLICT (job) DO NOTHING RETURNING 1
+)
+SELECT EXISTS (SELECT FROM again UNION ALL SELECT FROM first)`
+
+// beginJob reports whether this process is to run the job now.
+func (s *Store) beginJob(ctx context.Context, j Job) (due bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, min(j.Every, 10*time.Second))
+	defer cancel()
+	if err := s.Pool.QueryRow(ctx, beginSQL, j.Name, j.Every).Scan(&due); err != nil {
+		return false, unavailable(fmt.Errorf("begin upkeep: %w", err))
+	}
+	return due, nil
 }

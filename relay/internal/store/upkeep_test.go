@@ -169,17 +169,3 @@ func TestUpkeepRefusesWhatCannotRun(t *testing.T) {
 		t.Error("upkeep that nobody observes is taken")
 	}
 }
-
-func TestTheScheduleHitsTheMiddleOfEveryPeriod(t *testing.T) {
-	t.Parallel()
-	at := func(clock string) time.Time {
-		got, err := time.Parse(time.RFC3339, "2026-11-21T"+clock+"Z")
-		ok(t, err)
-		return got
-	}
-	for now, want := range map[string]string{"10:00:00": "10:30:00", "10:29:59": "10:30:00", "10:30:00": "11:30:00", "10:45:00": "11:30:00"} {
-		if got := middle(time.Hour).Next(at(now)); !got.Equal(at(want)) {
-			t.Errorf("after %s comes %s, want %s", now, got, want)
-		}
-	}
-}

@@ -30,10 +30,10 @@ type Reader struct {
 	closed  sync.Once
 }
 
-// NewReader makes a desk.
+// NewReader makes a Reader.
 func NewReader(store Store, log *slog.Logger) (*Reader, error) {
 	if store == nil || log == nil {
-		return nil, errors.New("the desk needs a store and a log")
+		return nil, errors.New("a reader of submissions needs a store and a log")
 	}
 	return &Reader{store: store, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}, closing: make(chan struct{})}, nil
 }

@@ -4,26 +4,27 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // classRefusal is what the client hears of a failure that is final by its class.
-func (e *Engine) classRefusal(ctx context.Context, c *Claimed, p *progress) *refusal.Refusal {
+func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) *refusal.Refusal {
 	switch p.class {
 	case shieldpool.ClassRecipientRent:
-		return RecipientBelowRent(e.Pool.Profile.RecipientMinimum).Because(p.cause())
+		return RecipientBelowRent(h.Pool.Profile.RecipientMinimum).Because(p.cause())
 	case shieldpool.ClassBug:
-		e.Log.ErrorContext(ctx, "built a transaction that the network does not accept", "request_id", c.ID, "error", p.cause())
+		h.Log.ErrorContext(ctx, "built a transaction that the network does not accept", "request_id", s.ID, "error", p.cause())
 		return refusal.New(refusal.Internal, "the relay built a transaction that the network does not take: this is the relay's fault, and no note was spent; tell its operator").Because(p.cause())
 	default:
-		return e.programRefusal(p.failure)
+		return h.programRefusal(p.failure)
 	}
 }
 
 // programRefusal is what the client hears of a permanent refusal by the program.
-func (e *Engine) programRefusal(txErr *shieldpool.TransactionError) *refusal.Refusal {
-	name := e.Pool.Profile.ErrorName(txErr.Custom)
+func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Refusal {
+	name := h.Pool.Profile.ErrorName(txErr.Custom)
 	if refusesProof(txErr) {
 		return refusal.New(refusal.ProofInvalid, "the pool's program does not take the proof (%s): prove again with the pool's circuit and key", name).Because(txErr)
 	}
@@ -40,16 +41,16 @@ func refusesProof(txErr *shieldpool.TransactionError) bool {
 // it for good, and nil when it would land; badProof says that the program refuses the
 // proof itself. An error means that nothing is decided, because the chain does not answer
 // or the failure is one of the moment.
-func (e *Engine) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
-	failure, err := e.tryCall(ctx, s.Call)
+func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
+	failure, err := h.Manager.Try(ctx, h.draft(s), 0)
 	if err != nil || failure == nil {
 		return nil, false, err
 	}
-	p := &progress{facts: facts{class: e.classOf(PurposeTransact, failure)}, failure: failure}
-	if p.class == shieldpool.ClassSpent || p.class == shieldpool.ClassStaleProof || !permanent(p.class) {
-		return nil, false, failure
+	if c := failure.Class; c == shieldpool.ClassSpent || c == shieldpool.ClassStaleProof || !txmgr.Permanent(c) {
+		return nil, false, failure.Err
 	}
-	return e.classRefusal(ctx, &Claimed{Submission: s}, p), refusesProof(failure), nil
+	p := &progress{facts: facts{class: failure.Class}, failure: failure.Err}
+	return h.classRefusal(ctx, s, p), refusesProof(failure.Err), nil
 }
 
 // StaleRoot is the refusal that clients parse: they look for the word RootNotFound and

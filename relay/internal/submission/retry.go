@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -26,7 +27,7 @@ const (
 
 // retryAt is the time before which nothing is signed anew, after the attempts that
 // are dead, and how many of them were paid for.
-func retryAt(dead []Attempt) (until time.Time, paid int) {
+func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	var last time.Time
 	for i := range dead {
 		if dead[i].Paid > 0 {
@@ -110,21 +111,25 @@ func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 
 // RefuseFailedNotes refuses a call with a note whose transactions keep failing on the
 // chain, until it has rested.
-func (e *Engine) RefuseFailedNotes(in *shieldpool.PublicInputs) error {
-	return e.failedNotes.check(in, e.Now())
+func (h *Handler) RefuseFailedNotes(in *shieldpool.PublicInputs) error {
+	return h.failedNotes.check(in, h.Now())
 }
 
 // retry signs the client's call, unless its attempts have failed on the chain: then
 // after a rest, and no more when that was too often. A simulation alone does not save the
-// fees: an account may be changed between it and the landing, on purpose too.
-func (e *Engine) retry(ctx context.Context, c *Claimed, p *progress) (follow bool, err error) {
-	until, paid := retryAt(c.Dead)
-	switch pause := until.Sub(e.Now()); {
+// fees: an account may be changed between it and the landing, on purpose too. ended
+// says that it was too often.
+func (h *Handler) retry(ctx context.Context, j *txmgr.Job, p *progress) (ended bool, err error) {
+	until, paid := retryAt(j.Dead)
+	switch pause := until.Sub(h.Now()); {
 	case paid >= maxPaidFailures:
-		return false, e.fail(ctx, c, refusal.New(refusal.ProgramError,
+		return true, h.fail(ctx, j, refusal.New(refusal.ProgramError,
 			"the transaction failed on the chain %d times, although each time it had just been simulated without a fault: an account that it uses changes between the two; no note was spent", paid))
 	case pause > 0:
-		return false, &heldError{reason: HoldFailing, retryAfter: pause, cause: fmt.Errorf("the transaction has failed on the chain %d times, each for a fee, after a simulation without a fault: it is signed anew later", paid)}
+		return false, &txmgr.Deferral{
+			Reason: HoldFailing, Delay: pause, Fault: true,
+			Cause: fmt.Errorf("the transaction has failed on the chain %d times, each for a fee, after a simulation without a fault: it is signed anew later", paid),
+		}
 	}
-	return e.launch(ctx, c, p, e.transact(c))
+	return false, h.launch(ctx, j, p)
 }

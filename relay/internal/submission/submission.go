@@ -10,6 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -87,7 +88,7 @@ type Submission struct {
 	Root        *[32]byte
 	Finalized   bool
 
-	// Parent is the submission that a settlement carries on; nil otherwise.
+	// Parent is the submission that a second leg carries on; nil otherwise.
 	Parent *uuid.UUID
 	// Swap is the second leg, known from the landing of the first on; nil before,
 	// and of what is no swap.
@@ -109,7 +110,7 @@ type Submission struct {
 
 // KindSwapExecution is the second leg of a swap: a row of its own, made when the
 // first leg lands, that executes the swap or refunds it. It spends no note.
-const KindSwapExecution shieldpool.Kind = "settlement"
+const KindSwapExecution shieldpool.Kind = "swap_execution"
 
 // Phase is where a swap stands between its two legs.
 type Phase string
@@ -130,7 +131,7 @@ type Swap struct {
 	Phase Phase
 	// TimeoutSlot is from when on the swap is refunded instead of executed.
 	TimeoutSlot uint64
-	// HeldBy is what it waits for: a settlement's Hold; "" for nothing.
+	// HeldBy is what it waits for: a second leg's Hold; "" for nothing.
 	HeldBy string
 	// Signature, Slot, Finalized and EndedAt are of the transaction that executed
 	// or refunded it; zero before.
@@ -141,8 +142,35 @@ type Swap struct {
 	CreatedAt time.Time
 }
 
+// RequestID is the id under which the client knows it: a second leg's is that of the
+// swap.
+func (s *Submission) RequestID() uuid.UUID {
+	if s.Parent != nil {
+		return *s.Parent
+	}
+	return s.ID
+}
+
+// Landed is where it landed, once it has.
+func (s *Submission) Landed() (signature solana.Signature, slot uint64) {
+	if s.Signature == nil {
+		return solana.Signature{}, 0
+	}
+	return *s.Signature, s.Slot
+}
+
 // Lease is the one under which the submission is held.
-func (s *Submission) Lease() Lease { return Lease{ID: s.ID, Epoch: s.Epoch, Owner: s.Owner} }
+func (s *Submission) Lease() txmgr.Lease {
+	return txmgr.Lease{ID: s.ID, Epoch: s.Epoch, Owner: s.Owner}
+}
+
+// Job is the submission as the transaction manager has it, without attempts.
+func (s *Submission) Job() *txmgr.Job {
+	return &txmgr.Job{Lease: s.Lease(), Row: s, Kind: s.Kind, Tries: s.Tries, Hold: s.Hold, CreatedAt: s.CreatedAt}
+}
+
+// Of is the submission of a job.
+func Of(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
 
 // Done reports whether a client has nothing left to wait for.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }
@@ -152,43 +180,6 @@ func (s *Submission) Done() bool { return s.State == Completed || s.State == Fai
 // spends the same notes to the same end.
 func ContentHash(c *shieldpool.Call) [32]byte {
 	return sha256.Sum256(append(c.Inputs.Bytes(), c.Destination.Bytes()...))
-}
-
-// Purpose is what an attempt is to do.
-type Purpose string
-
-// The purposes. All but the first are of settlements.
-const (
-	// PurposeTransact puts the client's Transact or TransactSwap on the chain.
-	PurposeTransact Purpose = "transact"
-	// PurposeExecute swaps, and PurposeRefund gives the lamports back.
-	PurposeExecute Purpose = "execute"
-	PurposeRefund  Purpose = "refund"
-)
-
-// Attempt is one signed transaction of a submission. It is committed before
-// its first send.
-type Attempt struct {
-	Signature solana.Signature
-	// Raw is the signed transaction, sent again byte for byte.
-	Raw      []byte
-	FeePayer solana.PublicKey
-	// Blockhash was read at BlockhashSlot and dies after LastValidBlockHeight.
-	Blockhash            solana.Hash
-	BlockhashSlot        uint64
-	LastValidBlockHeight uint64
-	// Purpose is what it is to do.
-	Purpose Purpose
-	// Cost is what it takes from the fee payer when it lands, in lamports: fee,
-	// priority fee and the rent of the accounts that it makes. Fee is the part of
-	// it that the network takes even when the transaction fails.
-	// Paid is what a dead one took all the same.
-	Cost, Fee, Paid uint64
-	// SecondLegCost is what of a swap's second leg the caps count with its first, in lamports.
-	SecondLegCost uint64
-	// Refused says that preflight refused it for good: it is not sent again.
-	Rejected  bool
-	CreatedAt time.Time
 }
 
 // Backlog is the whole fleet's work.

@@ -7,7 +7,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -109,7 +109,7 @@ func TestHostile(t *testing.T) {
 			}
 			w.chain.slot = testTimeout
 			order, err := w.next()
-			if err != nil || order.Draft == nil || order.Draft.Purpose != submission.PurposeRefund {
+			if err != nil || order.Draft == nil || order.Draft.Purpose != txmgr.PurposeRefund {
 				t.Fatalf("past the timeout the order is %+v, %v, want a refund", order, err)
 			}
 			w.decode(order.Draft)
@@ -193,7 +193,7 @@ func FuzzCheck(f *testing.F) {
 		fit = fit && wrote[w.swap.WSOL] && wrote[w.swap.Output]
 		w.router.changeIx = func(got *Instructions) { *got = *ix }
 		order, err := w.next()
-		wait := (*submission.Deferral)(nil)
+		wait := (*txmgr.Deferral)(nil)
 		switch {
 		case err == nil:
 			if !fit {

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// The reasons for which a swap waits, beside submission.HoldHistory: a fixed
+// The reasons for which a swap waits, beside txmgr.HoldHistory: a fixed
 // set, stored with the swap, shown by relay swaps, and a metric's label.
 const (
 	// ReasonPrice: the market gives less than the user's minimum.
@@ -47,23 +47,23 @@ func Reasons() []string {
 		ReasonPrice, ReasonNoRoute, ReasonRouterUnavailable, ReasonRouteRejected, ReasonRouteTooLarge, ReasonQuoteStale,
 		ReasonRecipientFrozen, ReasonAccountUnusable, ReasonWalletUnknown, ReasonStateMissing, ReasonStateWrong,
 		ReasonExecutionFailed, ReasonRefundFailed, ReasonTimeoutNotReached, ReasonTimeoutNear,
-		submission.HoldHistory,
+		txmgr.HoldHistory,
 	}
 }
 
 // causeOf says what a wait is for, where there is no error that does.
 func causeOf(reason string) error {
 	text, ok := map[string]string{
-		ReasonPrice:            "the market gives less than the user's minimum: it is asked again until the timeout slot, then the lamports go back",
-		ReasonRouteTooLarge:    "no route of the swap router fits a transaction that makes the swap's token accounts too, not even a direct one",
-		ReasonQuoteStale:       "the quote was too old before it could be signed: the router or the RPC is slow",
-		ReasonRecipientFrozen:  "the recipient's token account is frozen by the mint's authority",
-		ReasonAccountUnusable:  "a token account of the swap is frozen, or no account of the expected owner and mint",
-		ReasonWalletUnknown:    "no wallet is known whose associated token account the swap's terms name: neither the submission's recipient nor the account's owner is it",
-		ReasonStateMissing:     "the swap state is not there, and no history tells of its end: the first leg may be on another fork",
-		ReasonStateWrong:       "the swap state says something else than the user proved: check the program profile's layout; the lamports go back after the timeout slot",
-		ReasonTimeoutNear:      "the timeout slot came before the execution could be signed",
-		submission.HoldHistory: "the swap state is gone, and no endpoint's history reaches back to tell how the swap ended: give the relay an endpoint with the role archive",
+		ReasonPrice:           "the market gives less than the user's minimum: it is asked again until the timeout slot, then the lamports go back",
+		ReasonRouteTooLarge:   "no route of the swap router fits a transaction that makes the swap's token accounts too, not even a direct one",
+		ReasonQuoteStale:      "the quote was too old before it could be signed: the router or the RPC is slow",
+		ReasonRecipientFrozen: "the recipient's token account is frozen by the mint's authority",
+		ReasonAccountUnusable: "a token account of the swap is frozen, or no account of the expected owner and mint",
+		ReasonWalletUnknown:   "no wallet is known whose associated token account the swap's terms name: neither the submission's recipient nor the account's owner is it",
+		ReasonStateMissing:    "the swap state is not there, and no history tells of its end: the first leg may be on another fork",
+		ReasonStateWrong:      "the swap state says something else than the user proved: check the program profile's layout; the lamports go back after the timeout slot",
+		ReasonTimeoutNear:     "the timeout slot came before the execution could be signed",
+		txmgr.HoldHistory:     "the swap state is gone, and no endpoint's history reaches back to tell how the swap ended: give the relay an endpoint with the role archive",
 	}[reason]
 	if !ok {
 		text = reason
@@ -97,12 +97,12 @@ func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
 // maxLeft keeps slots from overflowing a duration; no wait is nearly as long.
 const maxLeft = 1 << 20
 
-// deferral makes the *submission.Deferral of a round, and counts it.
-func (s *Planner) deferral(r *round, reason string, cause error) *submission.Deferral {
+// deferral makes the *txmgr.Deferral of a round, and counts it.
+func (s *Planner) deferral(r *round, reason string, cause error) *txmgr.Deferral {
 	return s.deferFor(r, reason, cause, maxWait)
 }
 
-func (s *Planner) deferFor(r *round, reason string, cause error, atMost time.Duration) *submission.Deferral {
+func (s *Planner) deferFor(r *round, reason string, cause error, atMost time.Duration) *txmgr.Deferral {
 	if cause == nil {
 		cause = causeOf(reason)
 	}
@@ -115,5 +115,5 @@ func (s *Planner) deferFor(r *round, reason string, cause error, atMost time.Dur
 		left = r.timeout - r.slot
 	}
 	s.observer.SwapDeferred(reason)
-	return &submission.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.c.CreatedAt), atLeast, atMost, left), Cause: cause}
+	return &txmgr.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.c.CreatedAt), atLeast, atMost, left), Cause: cause}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -157,7 +158,7 @@ type world struct {
 	pool   *shieldpool.Pool
 	swap   *shieldpool.Swap
 	wallet solana.PublicKey
-	c      *submission.Claimed
+	c      *submission.Submission
 	chain  *fakeChain
 	router *fakeRouter
 	seen   *events
@@ -194,7 +195,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		t.Fatal(err)
 	}
 	parent := uuid.UUID{1}
-	w.c = &submission.Claimed{Submission: &submission.Submission{
+	w.c = &submission.Submission{
 		ID: uuid.UUID{2}, Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing,
 		Call: &shieldpool.Call{
 			Inputs:      &shieldpool.PublicInputs{PublicAmount: -testLamports, Nullifiers: nullifiers},
@@ -202,7 +203,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		},
 		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: testTimeout},
 		CreatedAt: w.now.Add(-4 * time.Second),
-	}}
+	}
 	w.chain = &fakeChain{accounts: map[solana.PublicKey]*ledger.Account{}, slot: testCreated + 10}
 	w.router = &fakeRouter{w: w, out: 2 * testMinimum}
 	w.fund(nil)
@@ -286,7 +287,7 @@ type instruction struct {
 // decode reads a draft's transaction back from its bytes, and holds what is true
 // of all: one signature, the payer's, v0, and a size that the network carries.
 // The compute budget's instructions are left out.
-func (w *world) decode(d *submission.Draft) []instruction {
+func (w *world) decode(d *txmgr.Draft) []instruction {
 	w.t.Helper()
 	tx, err := d.Build(w.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})
 	if err != nil {
@@ -345,7 +346,7 @@ func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
 	return out
 }
 
-func (w *world) next() (submission.SwapOrder, error) {
+func (w *world) next() (Order, error) {
 	w.t.Helper()
 	return w.saga.Next(w.t.Context(), w.c, testCreated+5)
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/poolprogram"
 	localtoken "github.com/relaypool/relaypool/hack/localnet/token"
-	"github.com/relaypool/relaypool/hack/localnet/token/layout"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -70,7 +70,7 @@ func newArena(t *testing.T) *arena {
 	accounts := a.at.Genesis(a.admin.PublicKey(), market.Reserves{Lamports: marketLamports, Tokens: marketTokens}, 30, marketTokens*100)
 	authority := a.admin.PublicKey()
 	accounts[solana.WrappedSol] = localtoken.NativeMint()
-	accounts[a.mint] = localtoken.MintAccount(layout.Mint{Authority: &authority, Supply: marketTokens * 100, Decimals: 6, Initialized: true, FreezeAuthority: &authority})
+	accounts[a.mint] = localtoken.MintAccount(token.Mint{MintAuthority: &authority, Supply: marketTokens * 100, Decimals: 6, IsInitialized: true, FreezeAuthority: &authority})
 	program := must[bank.Program](t)(poolprogram.New(profile, must[*groth16.Key](t)(groth16.ParseKey(must[[]byte](t)(a.keys.VerifyingKey())))))
 	a.Bank = must[*bank.Bank](t)(bank.New(bank.Options{
 		Genesis: sha256.Sum256([]byte("hostile")), ConfirmAfter: 1, FinalizeAfter: finalAfter, History: 300,
@@ -149,14 +149,14 @@ func (a *arena) price(hundredths uint64) {
 }
 
 // attacked is a swap of whom client and strangers are against the relay. It is the
-// saga's chain and router, and what the engine does with the saga's word.
+// saga's chain and router, and what the engine does with the planner's word.
 type attacked struct {
 	*arena
 	// relay pays for both legs; wallet is the client's, and so is the stranger.
 	relay, wallet, stranger solana.PrivateKey
 	swap                    *shieldpool.Swap
 	saga                    *swap.Planner
-	c                       *submission.Claimed
+	c                       *submission.Submission
 	net                     uint64
 	// crowded: routes leave no room for the token accounts unless fewer are asked for.
 	crowded bool
@@ -265,10 +265,10 @@ func (a *arena) begin(crowded bool, attack func(*attacked, int)) *attacked {
 	s.sent++
 	state := must[*shieldpool.SwapState](a.t)(shieldpool.ParseSwapState(a.account(s.swap.State).Data))
 	parent := uuid.New()
-	s.c = &submission.Claimed{Submission: &submission.Submission{
+	s.c = &submission.Submission{
 		ID: uuid.New(), Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing, Call: call, CreatedAt: s.now(),
 		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: state.TimeoutSlot},
-	}}
+	}
 	s.saga = must[*swap.Planner](a.t)(swap.New(swap.Options{
 		Chain: s, Router: s, Pool: a.pool, RouterProgram: market.ProgramID, Payers: s, SlippageBps: 50, Observer: new(counted), Log: slog.New(slog.DiscardHandler), Now: s.now,
 	}))
@@ -291,12 +291,12 @@ func (s *attacked) rise() {
 }
 
 // noteEnd notes how the swap ended, if it has.
-func (s *attacked) noteEnd(d *submission.Draft, ours bool) {
+func (s *attacked) noteEnd(d *txmgr.Draft, ours bool) {
 	if held := s.account(s.swap.State); s.how != "" || held != nil && held.Owner.Equals(s.pool.Profile.ProgramID) {
 		return
 	}
 	s.how = shieldpool.Executed
-	if ours && d.Purpose == submission.PurposeRefund || !ours && s.refunded {
+	if ours && d.Purpose == txmgr.PurposeRefund || !ours && s.refunded {
 		s.how = shieldpool.Refunded
 	}
 	s.refunded = s.how == shieldpool.Refunded
@@ -316,7 +316,7 @@ func (s *attacked) carry() {
 		if err == nil {
 			err = s.try(order.Draft)
 		}
-		var wait *submission.Deferral
+		var wait *txmgr.Deferral
 		if errors.As(err, &wait) {
 			s.rise()
 			s.Skip(max(uint64(wait.Delay/(400*time.Millisecond)), 1))
@@ -332,7 +332,7 @@ func (s *attacked) carry() {
 }
 
 // try simulates a draft and, when it would succeed, signs and lands it.
-func (s *attacked) try(d *submission.Draft) error {
+func (s *attacked) try(d *txmgr.Draft) error {
 	s.t.Helper()
 	build := func(hash solana.Hash) (*solana.Transaction, error) {
 		return d.Build(s.relay.PublicKey(), shieldpool.Compute{Limit: 1_400_000}, hash)
@@ -342,10 +342,9 @@ func (s *attacked) try(d *submission.Draft) error {
 		return err
 	}
 	tx.Signatures = make([]solana.Signature, 1)
-	var failure *bank.TransactionError
-	s.Simulate(must[*bank.Transaction](s.t)(bank.DecodeTransaction(must[[]byte](s.t)(tx.MarshalBinary()))), bank.Processed, true, func(sim *bank.Simulation) { failure = sim.Meta.Err })
+	failure := s.Simulate(must[*bank.Transaction](s.t)(bank.DecodeTransaction(must[[]byte](s.t)(tx.MarshalBinary()))), bank.Processed, true).Meta.Err
 	if failure != nil {
-		return s.saga.Rejected(s.t.Context(), s.c, d, must[*shieldpool.TransactionError](s.t)(shieldpool.ParseTransactionError(must[[]byte](s.t)(failure.MarshalJSON()))))
+		return s.saga.Rejected(s.c, d, &txmgr.Failure{Err: must[*shieldpool.TransactionError](s.t)(shieldpool.ParseTransactionError(must[[]byte](s.t)(failure.MarshalJSON())))})
 	}
 	if tx, err = build(s.hash()); err != nil {
 		return err
@@ -355,7 +354,6 @@ func (s *attacked) try(d *submission.Draft) error {
 	s.sent++
 	s.noteEnd(d, true)
 	if s.how == "" {
-		s.c.Dead = append(s.c.Dead, submission.Attempt{Purpose: d.Purpose})
 		s.Advance(finalAfter)
 	}
 	s.hostile()

@@ -26,6 +26,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -59,7 +60,7 @@ type local struct {
 	saga   *swap.Planner
 	seen   counted
 	swap   *shieldpool.Swap
-	c      *submission.Claimed
+	c      *submission.Submission
 	net    uint64
 }
 
@@ -156,10 +157,10 @@ func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
 		return l.pool.Transaction(l.payer.PublicKey(), call, shieldpool.Compute{Limit: 400_000, Price: 1}, hash, nil)
 	})
 	parent := uuid.New()
-	l.c = &submission.Claimed{Submission: &submission.Submission{
+	l.c = &submission.Submission{
 		ID: uuid.New(), Parent: &parent, Kind: submission.KindSwapExecution, State: submission.Processing, Call: call, CreatedAt: now,
 		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: began + l.pool.Profile.SwapTimeout},
-	}}
+	}
 }
 
 // land signs a transaction of the payer's, sends it, and gives the slot in which
@@ -181,9 +182,9 @@ func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot
 	return statuses[0].Slot
 }
 
-// step does what the engine does with the saga's word: it simulates a draft, and
+// step does what the engine does with the planner's word: it simulates a draft, and
 // lands it when it would succeed.
-func (l *local) step() (submission.SwapOrder, error) {
+func (l *local) step() (swap.Order, error) {
 	l.t.Helper()
 	order, err := l.saga.Next(l.t.Context(), l.c, 0)
 	if err != nil || order.Draft == nil {
@@ -199,14 +200,14 @@ func (l *local) step() (submission.SwapOrder, error) {
 	tx.Signatures = make([]solana.Signature, 1)
 	sim := must[ledger.Simulation](l.t)(l.rpc.Simulate(l.t.Context(), must[[]byte](l.t)(tx.MarshalBinary()), true, 0))
 	if sim.Err != nil {
-		return order, l.saga.Rejected(l.t.Context(), l.c, order.Draft, sim.Err)
+		return order, l.saga.Rejected(l.c, order.Draft, &txmgr.Failure{Err: sim.Err})
 	}
 	l.land(build)
 	return order, nil
 }
 
 // steps goes on until nothing is drafted any more, and gives what was.
-func (l *local) steps() (done []submission.Purpose, settled *submission.Outcome, err error) {
+func (l *local) steps() (done []txmgr.Purpose, settled *txmgr.Landing, err error) {
 	l.t.Helper()
 	for range 5 {
 		order, err := l.step()
@@ -257,7 +258,7 @@ func (l *local) refunded(also uint64) {
 	l.toTimeout()
 	had := l.lamports(l.wallet)
 	done, settled, err := l.steps()
-	if err != nil || settled == nil || settled.Phase != submission.PhaseRefunded || !slices.Equal(done, []submission.Purpose{submission.PurposeRefund}) {
+	if err != nil || settled == nil || settled.Purpose != txmgr.PurposeRefund || !slices.Equal(done, []txmgr.Purpose{txmgr.PurposeRefund}) {
 		l.t.Fatalf("past the timeout %v was done, and found %+v, %v: want a refund", done, settled, err)
 	}
 	if got, want := l.lamports(l.wallet)-had, l.net+stateRent+also; got != want || l.lamports(l.swap.State) != 0 {
@@ -275,10 +276,10 @@ func TestSwapOnALocalChain(t *testing.T) {
 	l := newLocal(t, 99)
 	had := l.lamports(l.payer.PublicKey())
 	done, settled, err := l.steps()
-	if err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+	if err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
 		t.Fatalf("%v was done, and found %+v, %v: want an execution", done, settled, err)
 	}
-	if diff := cmp.Diff([]submission.Purpose{submission.PurposeExecute}, done); diff != "" {
+	if diff := cmp.Diff([]txmgr.Purpose{txmgr.PurposeExecute}, done); diff != "" {
 		t.Errorf("done (-want +got)\n%s", diff)
 	}
 	if got := l.tokens(); got < l.swap.Terms.MinOutput {
@@ -322,7 +323,7 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		minimum  uint64 // in hundredths of what the market gives
 		settings localrouter.Settings
 		reason   string
-		what     []string // as found by the saga
+		what     []string // as found by the planner
 	}{
 		"another mint":               {99, lie(localrouter.WrongMint), swap.ReasonRouteRejected, nil},
 		"another amount":             {99, lie(localrouter.WrongAmount), swap.ReasonRouteRejected, nil},
@@ -352,7 +353,7 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, settled, err := l.steps()
-			var wait *submission.Deferral
+			var wait *txmgr.Deferral
 			if !errors.As(err, &wait) || wait.Reason != test.reason || settled != nil {
 				t.Fatalf("it ends with %+v, %v, want a wait for %s", settled, err, test.reason)
 			}
@@ -381,7 +382,7 @@ func TestRefundOfWrappedLamports(t *testing.T) {
 }
 
 func waitsFor(err error, reason string) bool {
-	var wait *submission.Deferral
+	var wait *txmgr.Deferral
 	return errors.As(err, &wait) && wait.Reason == reason
 }
 
@@ -408,7 +409,7 @@ func TestPriceMovesAwayAndBack(t *testing.T) {
 		t.Errorf("a price that is too low cost %d lamports", had-got)
 	}
 	move(state.Tokens)
-	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
 		t.Errorf("%v was done, and found %+v, %v: want an execution", done, settled, err)
 	}
 }
@@ -428,7 +429,7 @@ func TestFrozenRecipient(t *testing.T) {
 	}
 	must[solana.Signature](t)(l.Thaw(localnet.OutputMint(), l.wallet))
 	l.Advance(3)
-	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+	if done, settled, err := l.steps(); err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
 		t.Errorf("%v was done, and found %+v, %v: want an execution", done, settled, err)
 	}
 }
@@ -447,7 +448,7 @@ func TestWideRoutes(t *testing.T) {
 				t.Fatal(err)
 			}
 			done, settled, err := l.steps()
-			if err != nil || settled == nil || settled.Phase != submission.PhaseExecuted {
+			if err != nil || settled == nil || settled.Purpose != txmgr.PurposeExecute {
 				t.Fatalf("%v was done, and found %+v, %v: want an execution", done, settled, err)
 			}
 			if n := l.Router().Stats().Calls[localrouter.CallInstructions]; n < 2 {
@@ -472,7 +473,7 @@ func TestStrangerRefunds(t *testing.T) {
 	}
 	l.Advance(3)
 	done, settled, err := l.steps()
-	if err != nil || settled == nil || settled.Phase != submission.PhaseRefunded || done != nil {
+	if err != nil || settled == nil || settled.Purpose != txmgr.PurposeRefund || done != nil {
 		t.Errorf("%v was done, and found %+v, %v: want nothing, and a refund", done, settled, err)
 	}
 }
@@ -483,7 +484,7 @@ func TestNoChainNoOrder(t *testing.T) {
 	l := newLocal(t, 99)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, ledger.ErrUnavailable) || errors.As(err, new(*submission.Deferral)) || order.Draft != nil {
+	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, ledger.ErrUnavailable) || errors.As(err, new(*txmgr.Deferral)) || order.Draft != nil {
 		t.Errorf("order is %+v, %v, want the chain's error", order, err)
 	}
 }

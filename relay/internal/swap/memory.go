@@ -29,7 +29,7 @@ type notes struct {
 	used time.Time
 }
 
-// memory is what is remembered, by settlement.
+// memory is what is remembered, by second leg.
 type memory struct {
 	mu sync.Mutex
 	of map[uuid.UUID]*notes

@@ -17,6 +17,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -67,7 +68,7 @@ type model struct {
 }
 
 type modelAttempt struct {
-	purpose        submission.Purpose
+	purpose        txmgr.Purpose
 	ixs            []instruction
 	signed, land   uint64 // land is 0 for one that never lands
 	landed, failed bool
@@ -330,7 +331,7 @@ func (m *model) landings() {
 	}
 }
 
-// engine is what the submission engine does with the saga's word: one attempt at
+// engine is what the submission engine does with the planner's word: one attempt at
 // a time, a new one only when the earlier can land no more.
 func (m *model) engine() {
 	var floor uint64
@@ -339,7 +340,7 @@ func (m *model) engine() {
 		switch {
 		case a.landed && !a.failed && a.land <= m.slot-modelConfirm:
 			m.done = submission.PhaseExecuted
-			if a.purpose == submission.PurposeRefund {
+			if a.purpose == txmgr.PurposeRefund {
 				m.done = submission.PhaseRefunded
 			}
 			return
@@ -361,7 +362,10 @@ func (m *model) engine() {
 	case err != nil:
 		m.putOff(err)
 	case order.Ended != nil:
-		m.done = order.Ended.Phase
+		m.done = submission.PhaseExecuted
+		if order.Ended.Purpose == txmgr.PurposeRefund {
+			m.done = submission.PhaseRefunded
+		}
 		m.seen["found settled"]++
 	default:
 		m.launch(&order)
@@ -370,7 +374,7 @@ func (m *model) engine() {
 
 func (m *model) putOff(err error) {
 	m.due = m.now.Add(time.Second)
-	if wait := (*submission.Deferral)(nil); errors.As(err, &wait) {
+	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
 		if wait.Delay <= 0 || wait.Delay > time.Minute {
 			m.t.Fatalf("a wait for %s takes %s", wait.Reason, wait.Delay)
 		}
@@ -380,18 +384,18 @@ func (m *model) putOff(err error) {
 	}
 }
 
-// check holds an order against what the saga was shown.
-func (m *model) check(order *submission.SwapOrder, err error) {
+// check holds an order against what the planner was shown.
+func (m *model) check(order *Order, err error) {
 	m.t.Helper()
 	state := m.read[m.swap.State]
 	there := state != nil && state.Owner == m.pool.Profile.ProgramID
 	late := m.readAt >= testTimeout
-	var purpose submission.Purpose
+	var purpose txmgr.Purpose
 	if order.Draft != nil {
 		purpose = order.Draft.Purpose
 		m.seen[string(purpose)]++
 	}
-	wait := (*submission.Deferral)(nil)
+	wait := (*txmgr.Deferral)(nil)
 	switch {
 	case m.read == nil:
 		if purpose != "" || order.Ended != nil {
@@ -399,9 +403,9 @@ func (m *model) check(order *submission.SwapOrder, err error) {
 		}
 	case !there && purpose != "":
 		m.t.Fatalf("%s is drafted for a swap that is settled", purpose)
-	case there && late && !m.failing && purpose != submission.PurposeRefund:
+	case there && late && !m.failing && purpose != txmgr.PurposeRefund:
 		m.t.Fatalf("past the timeout the order is %+v, %v, want a refund", order, err)
-	case !late && purpose == submission.PurposeRefund:
+	case !late && purpose == txmgr.PurposeRefund:
 		m.t.Fatal("a refund is drafted before the timeout")
 	case !late && errors.As(err, &wait) && there && wait.Delay > time.Duration(testTimeout-m.readAt+1)*slotTime:
 		m.t.Fatalf("a wait of %s goes beyond the timeout, %d slots away", wait.Delay, testTimeout-m.readAt)
@@ -409,7 +413,7 @@ func (m *model) check(order *submission.SwapOrder, err error) {
 }
 
 // launch simulates a draft, and signs it when it would succeed.
-func (m *model) launch(order *submission.SwapOrder) {
+func (m *model) launch(order *Order) {
 	d := order.Draft
 	tx, err := d.Build(m.payer, shieldpool.Compute{Limit: 300_000, Price: 1}, solana.Hash{1})
 	if err != nil {
@@ -417,7 +421,7 @@ func (m *model) launch(order *submission.SwapOrder) {
 		return
 	}
 	ixs := m.decodeTransaction(tx)
-	if d.Purpose == submission.PurposeExecute {
+	if d.Purpose == txmgr.PurposeExecute {
 		m.checkExecution(ixs)
 	}
 	before, wrapped := maps.Clone(m.chain.accounts), m.wrapped
@@ -426,7 +430,7 @@ func (m *model) launch(order *submission.SwapOrder) {
 	m.chain.accounts, m.wrapped, m.tokens, m.lamports, m.how, m.endSlot, m.ended = before, wrapped, tokens, lamports, how, end, ended
 	if failure != nil {
 		m.seen[string(d.Purpose)+" refused"]++
-		m.putOff(m.saga.Rejected(m.t.Context(), m.c, d, failure))
+		m.putOff(m.saga.Rejected(m.c, d, &txmgr.Failure{Err: failure}))
 		return
 	}
 	a := &modelAttempt{purpose: d.Purpose, ixs: ixs, signed: m.slot}

@@ -18,9 +18,9 @@ const forkSlots = 150
 
 // observe reads what the chain shows of the swap, all at one slot, which is not
 // before floor and not before the swap's beginning.
-func (s *Planner) observe(ctx context.Context, c *submission.Claimed, floor uint64) (*round, error) {
+func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor uint64) (*round, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
-		return nil, errors.New("settlement without the first leg's call or the swap's record: it is no swap's second leg")
+		return nil, errors.New("second leg without the first leg's call or the swap's record: it is no swap's second leg")
 	}
 	r := &round{c: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
 	var err error

@@ -1,6 +1,6 @@
 package swap
 
-import "github.com/relaypool/relaypool/relay/internal/submission"
+import "github.com/relaypool/relaypool/relay/internal/txmgr"
 
 // stateFact is what the chain shows of the swap state.
 type stateFact int
@@ -137,7 +137,7 @@ func planEnd(f *facts) (next step, reason string) {
 	case f.young:
 		return stepWait, ReasonStateMissing
 	default:
-		return stepWait, submission.HoldHistory
+		return stepWait, txmgr.HoldHistory
 	}
 }
 

@@ -3,7 +3,7 @@ package swap
 import (
 	"testing"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // rule is what has to be true of facts for a step, and for each reason to wait;
@@ -41,7 +41,7 @@ func wanted(f *facts) (step, string) {
 	case !there && f.young:
 		return stepWait, ReasonStateMissing
 	case !there:
-		return stepWait, submission.HoldHistory
+		return stepWait, txmgr.HoldHistory
 	case !f.walletKnown:
 		return stepWait, ReasonWalletUnknown
 	case f.state == stateWrong:
@@ -120,7 +120,7 @@ func TestPlanOf(t *testing.T) {
 		"a state that contradicts the proof is refunded":                {func(f *facts) { f.state, f.slot = stateWrong, 300 }, stepRefund, ""},
 		"a state that is gone is looked for in the history":             {func(f *facts) { f.state, f.slot = stateMissing, 300 }, stepFindEnd, ""},
 		"a state that is gone without a trace, soon after it began":     {func(f *facts) { f.state, f.end, f.young = stateMissing, endUnknown, true }, stepWait, ReasonStateMissing},
-		"a state that is gone without a trace, long after it began":     {func(f *facts) { f.state, f.end = stateMissing, endUnknown }, stepWait, submission.HoldHistory},
+		"a state that is gone without a trace, long after it began":     {func(f *facts) { f.state, f.end = stateMissing, endUnknown }, stepWait, txmgr.HoldHistory},
 		"nobody's wallet is guessed, not even for a refund":             {func(f *facts) { f.walletKnown, f.slot = false, 300 }, stepWait, ReasonWalletUnknown},
 		"a swap whose token accounts are somebody else's does not swap": {func(f *facts) { f.output = accountUnusable }, stepWait, ReasonAccountUnusable},
 	}

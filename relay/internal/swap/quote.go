@@ -9,7 +9,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 const (
@@ -116,7 +116,7 @@ func (s *Planner) remember(r *round, change func(*notes)) {
 	s.memory.note(r.c.ID, s.now(), change)
 }
 
-// ownRejection is a hostile answer that the saga has found, not the router's client.
+// ownRejection is a hostile answer that the planner has found, not the router's client.
 type ownRejection struct{ RejectedRoute }
 
 // classify makes of a router's error what the swap waits for. Others it leaves.
@@ -125,7 +125,7 @@ func (s *Planner) classify(ctx context.Context, r *round, err error) error {
 		own     *ownRejection
 		hostile *RejectedRoute
 		none    *NoRoute
-		wait    *submission.Deferral
+		wait    *txmgr.Deferral
 	)
 	switch {
 	case err == nil, errors.Is(err, errTooLarge), errors.As(err, &wait):

@@ -9,7 +9,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -57,7 +57,7 @@ func TestSlippage(t *testing.T) {
 				checkWait(t, w, err, test.wantReason)
 				return
 			}
-			if err != nil || order.Draft.Purpose != submission.PurposeExecute {
+			if err != nil || order.Draft.Purpose != txmgr.PurposeExecute {
 				t.Fatalf("order is %+v, %v, want an execution", order, err)
 			}
 		})
@@ -110,7 +110,7 @@ func TestRouterErrors(t *testing.T) {
 				}
 				_, err := w.next()
 				// checkWait's bounds are those of a wait that nobody asked for.
-				var wait *submission.Deferral
+				var wait *txmgr.Deferral
 				if !errors.As(err, &wait) || wait.Reason != test.reason || wait.Delay != test.want {
 					t.Errorf("wait is %+v, want %s for %s", wait, test.reason, test.want)
 				}
@@ -119,7 +119,7 @@ func TestRouterErrors(t *testing.T) {
 	}
 	w := newWorld(t, (*world).ready)
 	w.router.quoteErr = func(QuoteRequest) error { return errors.New("a question that makes no sense") }
-	if _, err := w.next(); err == nil || errors.As(err, new(*submission.Deferral)) {
+	if _, err := w.next(); err == nil || errors.As(err, new(*txmgr.Deferral)) {
 		t.Errorf("error is %v, want one that is nothing to wait for", err)
 	}
 }

@@ -1,20 +1,17 @@
 package swap
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Rejected implements submission.SwapPlanner: it says for how long a draft that would
-// fail is put off, and remembers what to try otherwise.
-func (s *Planner) Rejected(_ context.Context, c *submission.Claimed, d *submission.Draft, failure *shieldpool.TransactionError) error {
-	if c.Swap == nil || d == nil || failure == nil {
-		return errors.New("refused draft without swap, draft or failure")
-	}
+// Rejected says for how long a second leg is put off whose draft would fail, and
+// remembers what to try otherwise.
+func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error {
+	failure := f.Err
 	// How far the timeout is away is not known here; the draft says on which side of it it is.
 	r := &round{c: c}
 	cause := fmt.Errorf("try %s: %w", d.Purpose, failure)
@@ -22,7 +19,7 @@ func (s *Planner) Rejected(_ context.Context, c *submission.Claimed, d *submissi
 		// Somebody was faster: the next look finds it in the history.
 		return s.deferFor(r, ReasonStateMissing, cause, minWait)
 	}
-	if d.Purpose == submission.PurposeExecute {
+	if d.Purpose == txmgr.PurposeExecute {
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// It is not the price, so the same route would fail again.
 			s.remember(r, func(k *notes) { k.level = (k.level + 1) % len(routeWidths()) })

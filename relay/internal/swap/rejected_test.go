@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -18,28 +18,28 @@ func TestRefused(t *testing.T) {
 		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 3, Detail: detail, Custom: code}
 	}
 	tests := map[string]struct {
-		purpose   submission.Purpose
+		purpose   txmgr.Purpose
 		failure   *shieldpool.TransactionError
 		want      string
 		wantFor   time.Duration // of a swap that is 60 s old
 		wantLevel int
 	}{
-		"the price moved away":           {submission.PurposeExecute, at("Custom", shieldpool.CodeSlippage), ReasonExecutionFailed, shortWait, 0},
-		"a market of the route fails":    {submission.PurposeExecute, at("Custom", 6024), ReasonExecutionFailed, shortWait, 1},
-		"the route takes too much":       {submission.PurposeExecute, at("ComputationalBudgetExceeded", 0), ReasonExecutionFailed, shortWait, 1},
-		"somebody settled it before us":  {submission.PurposeExecute, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
-		"the refund is too early":        {submission.PurposeRefund, at("Custom", shieldpool.CodeSwapNotReady), ReasonTimeoutNotReached, shortWait, 0},
-		"somebody refunded it before us": {submission.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
-		"the refund fails otherwise":     {submission.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
-		"the refund fails by a code":     {submission.PurposeRefund, at("Custom", shieldpool.CodeSlippage), ReasonRefundFailed, shortWait, 0},
-		"an account cannot be made":      {submission.PurposeExecute, at("IllegalOwner", 0), ReasonExecutionFailed, shortWait, 1},
+		"the price moved away":           {txmgr.PurposeExecute, at("Custom", shieldpool.CodeSlippage), ReasonExecutionFailed, shortWait, 0},
+		"a market of the route fails":    {txmgr.PurposeExecute, at("Custom", 6024), ReasonExecutionFailed, shortWait, 1},
+		"the route takes too much":       {txmgr.PurposeExecute, at("ComputationalBudgetExceeded", 0), ReasonExecutionFailed, shortWait, 1},
+		"somebody settled it before us":  {txmgr.PurposeExecute, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"the refund is too early":        {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSwapNotReady), ReasonTimeoutNotReached, shortWait, 0},
+		"somebody refunded it before us": {txmgr.PurposeRefund, at("UninitializedAccount", 0), ReasonStateMissing, minWait, 0},
+		"the refund fails otherwise":     {txmgr.PurposeRefund, at("InvalidAccountData", 0), ReasonRefundFailed, shortWait, 0},
+		"the refund fails by a code":     {txmgr.PurposeRefund, at("Custom", shieldpool.CodeSlippage), ReasonRefundFailed, shortWait, 0},
+		"an account cannot be made":      {txmgr.PurposeExecute, at("IllegalOwner", 0), ReasonExecutionFailed, shortWait, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			w.now = w.c.CreatedAt.Add(time.Minute)
-			wait := checkWait(t, w, w.saga.Rejected(t.Context(), w.c, &submission.Draft{Purpose: test.purpose}, test.failure), test.want)
+			wait := checkWait(t, w, w.saga.Rejected(w.c, &txmgr.Draft{Purpose: test.purpose}, &txmgr.Failure{Err: test.failure}), test.want)
 			if wait.Delay != test.wantFor {
 				t.Errorf("wait is for %s, want %s", wait.Delay, test.wantFor)
 			}
@@ -52,10 +52,6 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	w := newWorld(t, nil)
-	if err := w.saga.Rejected(t.Context(), w.c, nil, nil); err == nil || errors.As(err, new(*submission.Deferral)) {
-		t.Errorf("error is %v, want one of no draft", err)
-	}
 }
 
 // TestRoutesThatFailGoRound: a route that fails for another reason than its price
@@ -65,7 +61,7 @@ func TestRoutesThatFailGoRound(t *testing.T) {
 	w := newWorld(t, (*world).ready)
 	failure := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 3, Detail: "InvalidAccountData"}
 	for _, want := range []int{1, 2, 3, 4, 0, 1} {
-		checkWait(t, w, w.saga.Rejected(t.Context(), w.c, &submission.Draft{Purpose: submission.PurposeExecute}, failure), ReasonExecutionFailed)
+		checkWait(t, w, w.saga.Rejected(w.c, &txmgr.Draft{Purpose: txmgr.PurposeExecute}, &txmgr.Failure{Err: failure}), ReasonExecutionFailed)
 		if _, err := w.next(); err != nil {
 			t.Fatal(err)
 		}

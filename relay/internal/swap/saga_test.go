@@ -14,13 +14,14 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // checkWait fails unless err is a wait for the reason, which was counted.
-func checkWait(t *testing.T, w *world, err error, reason string) submission.Deferral {
+func checkWait(t *testing.T, w *world, err error, reason string) txmgr.Deferral {
 	t.Helper()
-	var wait *submission.Deferral
+	var wait *txmgr.Deferral
 	if !errors.As(err, &wait) || wait.Reason != reason {
 		t.Fatalf("error is %v, want a wait for %s", err, reason)
 	}
@@ -38,11 +39,11 @@ func checkWait(t *testing.T, w *world, err error, reason string) submission.Defe
 	return *wait
 }
 
-// TestNext: what the saga makes of what the chain shows.
+// TestNext: what the planner makes of what the chain shows.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	type want struct {
-		purpose submission.Purpose
+		purpose txmgr.Purpose
 		rent    uint64
 		phase   submission.Phase
 		reason  string
@@ -53,23 +54,23 @@ func TestNext(t *testing.T) {
 		world func(*world)
 		want  want
 	}{
-		"funded, nothing made yet": {nil, want{submission.PurposeExecute, token, submission.PhaseFunded, "", 1}},
+		"funded, nothing made yet": {nil, want{txmgr.PurposeExecute, token, submission.PhaseFunded, "", 1}},
 		"the recipient has the token": {func(w *world) {
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 5, false)
-		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"lamports of a stranger's at an account's address": {func(w *world) {
 			w.ready()
 			w.chain.accounts[w.swap.Output] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
-		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
-		"accounts ready": {(*world).ready, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		"accounts ready": {(*world).ready, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"lamports wrapped by a stranger": {func(w *world) {
 			w.ready()
 			w.tokens(w.swap.WSOL, w.swap.State, solana.WrappedSol, testLamports, false)
-		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"the recipient's account closed in between": {func(w *world) {
 			w.ready()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
-		}, want{submission.PurposeExecute, token, submission.PhaseFunded, "", 1}},
+		}, want{txmgr.PurposeExecute, token, submission.PhaseFunded, "", 1}},
 		"a frozen recipient": {func(w *world) {
 			w.ready()
 			w.tokens(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, true)
@@ -87,13 +88,13 @@ func TestNext(t *testing.T) {
 			w.tokens(w.swap.Output, w.swap.State, w.swap.Terms.OutputMint, 0, true)
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
 		"a bad price makes no accounts": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, asked: 1}},
-		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{submission.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
+		"the timeout":                   {func(w *world) { w.ready(); w.chain.slot = testTimeout }, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
 		"the last slots before it":      {func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
-		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout - 1 }, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		"the slot before those":         {func(w *world) { w.ready(); w.chain.slot = testTimeout - slotsBeforeTimeout - 1 }, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"a timeout that the chain shows and the record does not": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
-		}, want{submission.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
+		}, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
 		"another minimum than was proved": {func(w *world) {
 			w.ready()
 			w.fund(func(s *shieldpool.SwapState) { s.MinOutput-- })
@@ -101,7 +102,7 @@ func TestNext(t *testing.T) {
 		"another recipient than was proved, past the timeout": {func(w *world) {
 			w.fund(func(s *shieldpool.SwapState) { s.RecipientATA = key(66) })
 			w.chain.slot = testTimeout
-		}, want{purpose: submission.PurposeRefund}},
+		}, want{purpose: txmgr.PurposeRefund}},
 		"a state of another form": {func(w *world) { w.chain.accounts[w.swap.State].Data = make([]byte, 160) }, want{reason: ReasonStateWrong}},
 		"a state of another swap": {func(w *world) {
 			w.fund(func(s *shieldpool.SwapState) { s.Nullifier[0]++ })
@@ -110,11 +111,11 @@ func TestNext(t *testing.T) {
 		"lamports at the state's address, once it is gone": {func(w *world) {
 			w.chain.accounts[w.swap.State] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
 			w.chain.slot = testTimeout
-		}, want{reason: submission.HoldHistory}}, // 200 slots later no fork is that young
+		}, want{reason: txmgr.HoldHistory}}, // 200 slots later no fork is that young
 		"no recipient in the submission, but an account of the token": {func(w *world) {
 			w.ready()
 			w.c.Call.Recipient = solana.PublicKey{}
-		}, want{submission.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"no recipient, and no account": {func(w *world) { w.c.Call.Recipient = solana.PublicKey{} }, want{phase: submission.PhaseFunded, reason: ReasonWalletUnknown}},
 		"a recipient whose account it is not": {func(w *world) {
 			w.c.Call.Recipient = solana.MustPublicKeyFromBase58("4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T")
@@ -188,7 +189,7 @@ func TestAccountsAreMadeWithTheExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := order.Draft
-			if d.Purpose != submission.PurposeExecute || d.Rent != test.wantRent || d.UpfrontCost != test.wantOutlay {
+			if d.Purpose != txmgr.PurposeExecute || d.Rent != test.wantRent || d.UpfrontCost != test.wantOutlay {
 				t.Errorf("draft to %s takes %d and lays out %d, want to execute, %d and %d", d.Purpose, d.Rent, d.UpfrontCost, test.wantRent, test.wantOutlay)
 			}
 			is := map[[3]solana.PublicKey]string{
@@ -215,7 +216,7 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		padding func(QuoteRequest) int
-		want    submission.Purpose
+		want    txmgr.Purpose
 		asked   int
 	}{
 		"a narrower one has the room": {func(r QuoteRequest) int {
@@ -223,7 +224,7 @@ func TestARouteWithoutRoomForTheAccountsIsAskedForNarrower(t *testing.T) {
 				return 13
 			}
 			return 2
-		}, submission.PurposeExecute, 4},
+		}, txmgr.PurposeExecute, 4},
 		"none has": {func(QuoteRequest) int { return 13 }, "", len(routeWidths())},
 	}
 	for name, test := range tests {
@@ -323,7 +324,7 @@ func TestRefundDraft(t *testing.T) {
 				}
 				w.chain.slot = testTimeout
 			})
-			check := func(wantWrapped bool) *submission.Draft {
+			check := func(wantWrapped bool) *txmgr.Draft {
 				t.Helper()
 				order, err := w.next()
 				if err != nil {
@@ -349,9 +350,9 @@ func TestRefundDraft(t *testing.T) {
 			d := check(test.wantWrapped)
 			// What the program refuses is tried in the other form, and back.
 			refused := &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "InvalidAccountData"}
-			checkWait(t, w, w.saga.Rejected(t.Context(), w.c, d, refused), ReasonRefundFailed)
+			checkWait(t, w, w.saga.Rejected(w.c, d, &txmgr.Failure{Err: refused}), ReasonRefundFailed)
 			d = check(!test.wantWrapped)
-			checkWait(t, w, w.saga.Rejected(t.Context(), w.c, d, refused), ReasonRefundFailed)
+			checkWait(t, w, w.saga.Rejected(w.c, d, &txmgr.Failure{Err: refused}), ReasonRefundFailed)
 			check(test.wantWrapped)
 		})
 	}
@@ -360,6 +361,7 @@ func TestRefundDraft(t *testing.T) {
 // TestSettled: a swap whose state is gone is never drafted for, whoever ended it.
 func TestSettled(t *testing.T) {
 	t.Parallel()
+	purposes := map[shieldpool.Settlement]txmgr.Purpose{shieldpool.Executed: txmgr.PurposeExecute, shieldpool.Refunded: txmgr.PurposeRefund}
 	for how, phase := range map[shieldpool.Settlement]submission.Phase{shieldpool.Executed: submission.PhaseExecuted, shieldpool.Refunded: submission.PhaseRefunded} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
@@ -371,7 +373,7 @@ func TestSettled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := submission.SwapOrder{Phase: phase, Timeout: testTimeout, Ended: &submission.Outcome{Signature: solana.Signature{4}, Slot: 1005, Phase: phase}}
+			want := Order{Phase: phase, Timeout: testTimeout, Ended: &txmgr.Landing{Signature: solana.Signature{4}, Slot: 1005, Purpose: purposes[how]}}
 			if diff := cmp.Diff(want, order); diff != "" {
 				t.Errorf("order (-want +got)\n%s", diff)
 			}
@@ -400,7 +402,7 @@ func TestNextPassesTheChainOn(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, world)
 			_, err := w.next()
-			if wait := (*submission.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, ledger.ErrUnavailable) {
+			if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, ledger.ErrUnavailable) {
 				t.Errorf("error is %v, want the chain's", err)
 			}
 		})
@@ -423,7 +425,7 @@ func TestNextWhenTheCallerStops(t *testing.T) {
 		return &RouterUnavailable{Kind: FaultCancelled, Err: context.Canceled}
 	}
 	_, err := w.saga.Next(ctx, w.c, 0)
-	if wait := (*submission.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
+	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want the caller's own", err)
 	}
 }
@@ -431,7 +433,7 @@ func TestNextWhenTheCallerStops(t *testing.T) {
 // TestBuildInTime: what is too old is not signed.
 func TestBuildInTime(t *testing.T) {
 	t.Parallel()
-	build := func(w *world, d *submission.Draft) error {
+	build := func(w *world, d *txmgr.Draft) error {
 		_, err := d.Build(w.payer, shieldpool.Compute{}, solana.Hash{1})
 		return err
 	}

@@ -3,7 +3,7 @@
 // the timeout. What to do next follows from what the chain shows and nothing
 // else, so that any process can go on where another stopped.
 //
-// It signs and sends nothing: the submission engine does, under the rules that
+// It signs and sends nothing: the transaction manager does, under the rules that
 // hold for every attempt. What is here keeps the user's minimum, and keeps from
 // being signed what a swap router has no business with.
 package swap
@@ -20,10 +20,11 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Chain is what the saga asks of the RPC. An error that wraps
+// Chain is what the planner asks of the RPC. An error that wraps
 // ledger.ErrUnavailable says nothing about what was asked.
 type Chain interface {
 	// Accounts reads accounts, all at the slot that it returns, which is not before
@@ -75,8 +76,7 @@ type Options struct {
 	Now         func() time.Time
 }
 
-// Planner carries swaps on. It implements submission.SwapPlanner, and is safe for
-// concurrent use.
+// Planner decides how swaps go on. It is safe for concurrent use.
 type Planner struct {
 	chain    Chain
 	router   Router
@@ -91,9 +91,7 @@ type Planner struct {
 	memory   *memory
 }
 
-var _ submission.SwapPlanner = (*Planner)(nil)
-
-// New makes a saga. It calls nothing: a router that is down when the relay starts
+// New makes a Planner. It calls nothing: a router that is down when the relay starts
 // may be up later.
 func New(o Options) (*Planner, error) {
 	switch {
@@ -114,7 +112,7 @@ func New(o Options) (*Planner, error) {
 
 // round is one look at a swap and what follows from it.
 type round struct {
-	c     *submission.Claimed
+	c     *submission.Submission
 	swap  *shieldpool.Swap
 	terms shieldpool.SwapTerms
 	facts
@@ -133,14 +131,27 @@ type round struct {
 	offer *Quote
 }
 
-// Next implements submission.SwapPlanner. Its waits are for one of Reasons; phase and
-// timeout are set with them too, while the chain shows the swap state.
-func (s *Planner) Next(ctx context.Context, c *submission.Claimed, floor uint64) (submission.SwapOrder, error) {
+// Order is what is to be done with a second leg. Either Draft or Ended is set.
+type Order struct {
+	// Phase and Timeout are what the chain shows.
+	Phase   submission.Phase
+	Timeout uint64
+	// Draft is a transaction to sign and send.
+	Draft *txmgr.Draft
+	// Ended is the end, found on the chain.
+	Ended *txmgr.Landing
+}
+
+// Next says what to do with a second leg of which no earlier attempt can land any
+// more, by what the chain shows at floor or later. Its error is a *txmgr.Deferral for
+// one of Reasons when there is nothing to do yet, or the chain's. Phase and timeout
+// are set with an error too, while the chain shows the swap state.
+func (s *Planner) Next(ctx context.Context, c *submission.Submission, floor uint64) (Order, error) {
 	r, err := s.observe(ctx, c, floor)
 	if err != nil {
-		return submission.SwapOrder{}, err
+		return Order{}, err
 	}
-	order := submission.SwapOrder{}
+	order := Order{}
 	if r.state == stateHeld {
 		order.Phase, order.Timeout = submission.PhaseFunded, r.timeout
 	}
@@ -171,13 +182,13 @@ func (s *Planner) Next(ctx context.Context, c *submission.Claimed, floor uint64)
 }
 
 // ended is the order for a swap that somebody has settled, a lost attempt of ours included.
-func (s *Planner) ended(r *round) submission.SwapOrder {
+func (s *Planner) ended(r *round) Order {
 	s.memory.forget(r.c.ID)
-	phase := submission.PhaseExecuted
+	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
 	if r.ended.How == shieldpool.Refunded {
-		phase = submission.PhaseRefunded
+		phase, purpose = submission.PhaseRefunded, txmgr.PurposeRefund
 	}
-	return submission.SwapOrder{Phase: phase, Timeout: r.timeout, Ended: &submission.Outcome{Signature: r.ended.Signature, Slot: r.ended.Slot, Phase: phase}}
+	return Order{Phase: phase, Timeout: r.timeout, Ended: &txmgr.Landing{Signature: r.ended.Signature, Slot: r.ended.Slot, Purpose: purpose}}
 }
 
 // findEnd looks for the transaction that ended the swap.

@@ -7,16 +7,16 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // refund drafts the return of everything to the recipient's wallet. It rests on
 // nothing that the router says, and on no lookup table.
-func (s *Planner) refund(r *round) *submission.Draft {
+func (s *Planner) refund(r *round) *txmgr.Draft {
 	wrapped := r.wrapped != s.memory.recall(r.c.ID).other
-	return &submission.Draft{
-		Purpose: submission.PurposeRefund,
+	return &txmgr.Draft{
+		Purpose: txmgr.PurposeRefund, EndsWork: true,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			ix, err := r.swap.Close(payer, r.wallet, wrapped)
 			if err != nil {
@@ -48,7 +48,7 @@ func (e *execution) rent() uint64 { return e.kept() * shieldpool.TokenAccountRen
 
 // execute drafts the swap at the price that was offered; nil when it does not fit
 // a transaction: a narrower route is to be asked for.
-func (s *Planner) execute(ctx context.Context, r *round) (*submission.Draft, error) {
+func (s *Planner) execute(ctx context.Context, r *round) (*txmgr.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
 		return nil, s.narrowRoute(r)
@@ -56,8 +56,8 @@ func (s *Planner) execute(ctx context.Context, r *round) (*submission.Draft, err
 	if err != nil {
 		return nil, err
 	}
-	return &submission.Draft{
-		Purpose: submission.PurposeExecute, Rent: e.rent(), UpfrontCost: (r.missing() - e.kept()) * shieldpool.TokenAccountRent,
+	return &txmgr.Draft{
+		Purpose: txmgr.PurposeExecute, EndsWork: true, Rent: e.rent(), UpfrontCost: (r.missing() - e.kept()) * shieldpool.TokenAccountRent,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},

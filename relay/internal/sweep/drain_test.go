@@ -12,21 +12,22 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // signed is a submission in hand whose attempt a payer has signed.
-func (w *world) signed(n byte, payer solana.PublicKey) submission.Lease {
+func (w *world) signed(n byte, payer solana.PublicKey) txmgr.Lease {
 	w.Helper()
 	ctx, worker := w.Context(), uuid.New()
-	must[bool](w.T)(w.store.Heartbeat(ctx, submission.Worker{ID: worker}, time.Minute))
+	must[bool](w.T)(w.store.Heartbeat(ctx, txmgr.Worker{ID: worker}, time.Minute))
 	call := &shieldpool.Call{
 		Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{PublicAmount: -9, Nullifiers: [2][32]byte{{31: n}}},
 		Destination: shieldpool.Destination{Recipient: solana.PublicKey{1}},
 	}
 	sub := must[*submission.Submission](w.T)(w.store.Accept(ctx, &submission.Submission{ID: uuid.New(), Kind: call.Kind(), Call: call, ProofAEncoding: "plain"}, nil, &worker))
 	lease := sub.Lease()
-	err := w.store.RecordAttempt(ctx, lease, submission.Attempt{Signature: solana.Signature{n}, Raw: []byte{n}, FeePayer: payer, LastValidBlockHeight: 9, Purpose: submission.PurposeTransact, Cost: 5, Fee: 5})
+	err := w.store.RecordAttempt(ctx, lease, txmgr.Attempt{Signature: solana.Signature{n}, Raw: []byte{n}, FeePayer: payer, LastValidBlockHeight: 9, Purpose: txmgr.PurposeTransact, Cost: 5, Fee: 5})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -35,19 +36,19 @@ func (w *world) signed(n byte, payer solana.PublicKey) submission.Lease {
 
 func TestWhatAPayerSignedHoldsTheSweepUntilItIsOver(t *testing.T) {
 	t.Parallel()
-	landing := func(l submission.Lease) []submission.Landing {
+	landing := func(l txmgr.Lease) []submission.Landing {
 		return []submission.Landing{{Lease: l, Outcome: submission.Outcome{Signature: solana.Signature{1}, Slot: 7}}}
 	}
-	tests := map[string]func(w *world, l submission.Lease, waits func(string)){
-		"a transaction that lands": func(w *world, l submission.Lease, waits func(string)) {
+	tests := map[string]func(w *world, l txmgr.Lease, waits func(string)){
+		"a transaction that lands": func(w *world, l txmgr.Lease, waits func(string)) {
 			waits("1 attempts of these payers that may still land and 0 that are not final")
-			must[[]submission.Lease](w.T)(w.store.Complete(w.Context(), landing(l)))
+			must[[]txmgr.Lease](w.T)(w.store.Complete(w.Context(), landing(l)))
 			waits("0 attempts of these payers that may still land and 1 that are not final")
-			must[[]submission.Lease](w.T)(w.store.Finalize(w.Context(), landing(l), nil))
+			must[[]txmgr.Lease](w.T)(w.store.Finalize(w.Context(), landing(l), nil))
 		},
-		"a transaction that dies": func(w *world, l submission.Lease, waits func(string)) {
+		"a transaction that dies": func(w *world, l txmgr.Lease, waits func(string)) {
 			waits("1 attempts of these payers that may still land")
-			if err := w.store.MarkAttemptsDead(w.Context(), l, []submission.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {
+			if err := w.store.MarkAttemptsDead(w.Context(), l, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {
 				w.Fatal(err)
 			}
 		},
@@ -109,7 +110,7 @@ func TestADrainGoesOnWhileItIsWaitedFor(t *testing.T) {
 		t.Fatalf("it ended with %v while a transaction was in flight", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	if err := w.store.MarkAttemptsDead(t.Context(), lease, []submission.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {
+	if err := w.store.MarkAttemptsDead(t.Context(), lease, []txmgr.DeadAttempt{{Signature: solana.Signature{1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

@@ -193,11 +193,12 @@ func TestTheLargestTransactionFitsAPacket(t *testing.T) {
 	for i := range maxTransfers {
 		m.transfers = append(m.transfers, Transfer{key(byte(10 + i)), sol})
 	}
-	tx, err := build(&m, solana.Hash{1})
+	tx, err := m.build(m.from, compute(m.price), solana.Hash{1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := encode(tx)
+	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
+	raw, err := tx.MarshalBinary()
 	if err != nil || len(raw) > shieldpool.MaxTransactionSize {
 		t.Errorf("it has %d bytes (%v), want at most %d", len(raw), err, shieldpool.MaxTransactionSize)
 	}

@@ -76,7 +76,7 @@ func (r *run) resolve(ctx context.Context, a *Attempt, l *ledger.Look, st *ledge
 		r.result.Expired++
 		return "", r.end(ctx, a, EndExpired, 0)
 	case fate == ledger.Forgotten:
-		return fmt.Sprintf("an endpoint whose history reaches back to slot %d, where a transaction of %s was signed: give one with the role archive", a.BlockhashSlot, a.Payer), nil
+		return fmt.Sprintf("an endpoint whose history reaches back to slot %d, where a transaction of %s was signed: give one with the role archive", a.BlockhashSlot, a.FeePayer), nil
 	case st != nil:
 		return "transactions to be finalized", nil
 	}
@@ -91,7 +91,7 @@ func (r *run) end(ctx context.Context, a *Attempt, end End, slot uint64) error {
 		return fmt.Errorf("settle a sweep: %w", err)
 	}
 	r.minContextSlot = max(r.minContextSlot, slot)
-	r.Log.InfoContext(ctx, "sweep transaction resolved", "payer", a.Payer, "signature", a.Signature, "end", end, "lamports", a.Lamports(), "slot", slot)
+	r.Log.InfoContext(ctx, "sweep transaction resolved", "payer", a.FeePayer, "signature", a.Signature, "end", end, "lamports", a.Lamports(), "slot", slot)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // maxFailures is after how many transactions that failed on the chain a run gives
@@ -21,7 +22,7 @@ const reportInterval = 30 * time.Second
 
 // FundOrder says whom to fund. All amounts are lamports.
 type FundOrder struct {
-	From []Key
+	From []txmgr.Payer
 	To   []solana.PublicKey
 	// Target is what each of To is to hold, Keep what each of From keeps at least.
 	Target, Keep uint64
@@ -43,7 +44,7 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 // All waits until nothing of the payers can land any more, moves everything that
 // they hold to one address, and brings their ledger up to that. It returns once
 // all is finalized. Its errors are as Fund's.
-func (s *Sweeper) All(ctx context.Context, from []Key, to solana.PublicKey) (Result, error) {
+func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
 	r.plan = func(from, _ []balance, price uint64) ([]move, uint64, *Short) {
 		moves, left := allPlan(from, to, price)
@@ -69,7 +70,7 @@ func (s *Sweeper) Drain(ctx context.Context, payers []solana.PublicKey) (Result,
 type run struct {
 	*Sweeper
 	step      Step
-	from      []Key
+	from      []txmgr.Payer
 	addresses []solana.PublicKey // of the payers, when there are no keys
 	to        []solana.PublicKey
 	plan      func(from, to []balance, price uint64) (moves []move, left uint64, short *Short)
@@ -283,57 +284,28 @@ func (r *run) launchAll(ctx context.Context, moves []move) error {
 // launch simulates, signs, commits and sends. What would fail is not signed, and
 // what could not be asked for is tried again with balances read anew.
 func (r *run) launch(ctx context.Context, m *move) error {
-	draft, err := build(m, solana.Hash{})
-	if err != nil {
-		return err
-	}
-	raw, err := encode(draft)
-	if err != nil {
-		return err
-	}
-	sim, err := r.Chain.Simulate(ctx, raw, true, r.minContextSlot)
+	sim, err := txmgr.Simulate(ctx, r.Chain, m.build, m.from, compute(m.price), r.minContextSlot)
 	if err != nil {
 		return r.retry(ctx, "simulate a transaction", err)
 	}
 	if sim.Err != nil {
 		return r.pause(ctx, fmt.Sprintf("a transaction of %s that would succeed (it fails with %v): balances are read again", m.from, sim.Err))
 	}
-	hash, err := r.Chain.LatestBlockhash(ctx)
+	key := slices.IndexFunc(r.from, func(k txmgr.Payer) bool { return k.PublicKey() == m.from })
+	signed, err := txmgr.Sign(ctx, r.Chain, m.build, r.from[key], compute(m.price))
 	if err != nil {
-		return r.retry(ctx, "read a blockhash", err)
+		return r.retry(ctx, "sign a transaction", err)
 	}
-	a, err := r.newAttempt(m, hash)
-	if err != nil {
-		return err
-	}
+	a := &Attempt{Attempt: *signed, Step: r.step, Transfers: m.transfers}
 	switch err := r.session.Record(ctx, *a); {
 	case errors.Is(err, ErrSameTransaction):
 		return r.pause(ctx, "a newer blockhash")
 	case err != nil:
 		return fmt.Errorf("record a transaction: %w", err) // it may be there: the next run finds it
 	}
-	r.Log.InfoContext(ctx, "sweep transaction signed", "step", r.step, "payer", a.Payer, "signature", a.Signature, "lamports", a.Lamports(), "recipients", len(a.Transfers), "fee", a.Fee)
+	r.Log.InfoContext(ctx, "sweep transaction signed", "step", r.step, "payer", a.FeePayer, "signature", a.Signature, "lamports", a.Lamports(), "recipients", len(a.Transfers), "fee", a.Fee)
 	r.send(ctx, a, true)
 	return nil
-}
-
-func (r *run) newAttempt(m *move, hash ledger.Blockhash) (*Attempt, error) {
-	tx, err := build(m, hash.Hash)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(r.from, func(k Key) bool { return k.PublicKey() == m.from })
-	if err := sign(r.from[i], tx); err != nil {
-		return nil, err
-	}
-	raw, err := encode(tx)
-	if err != nil {
-		return nil, err
-	}
-	return &Attempt{
-		Signature: tx.Signatures[0], Step: r.step, Payer: m.from, Transfers: m.transfers, Fee: feeOf(m.price), Raw: raw,
-		Blockhash: hash.Hash, BlockhashSlot: hash.Slot, LastValidBlockHeight: hash.LastValidBlockHeight,
-	}, nil
 }
 
 // send forwards bytes that are committed. Whatever comes back, they live until

@@ -18,7 +18,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/ledger"
-	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // Step is what a transaction belongs to.
@@ -36,21 +36,12 @@ type Transfer struct {
 	Lamports uint64
 }
 
-// Attempt is a signed transaction. It is committed before its first send.
+// Attempt is a signed transaction. It is committed before its first send. Its fee payer
+// is where the lamports come from.
 type Attempt struct {
-	Signature solana.Signature
+	txmgr.Attempt
 	Step      Step
-	// Payer signs, pays the fee, and is where the lamports come from.
-	Payer     solana.PublicKey
 	Transfers []Transfer
-	// Fee is the network's, priority fee included, in lamports.
-	Fee uint64
-	// Raw is the signed transaction, sent again byte for byte.
-	Raw []byte
-	// Blockhash was read at BlockhashSlot and dies after LastValidBlockHeight.
-	Blockhash            solana.Hash
-	BlockhashSlot        uint64
-	LastValidBlockHeight uint64
 }
 
 // Lamports is the sum of what it moves, without the fee.
@@ -84,27 +75,13 @@ type Unresolved struct {
 // Total is their number.
 func (u Unresolved) Total() int64 { return u.Open + u.Unfinalized }
 
-// Key signs for a payer.
-type Key interface {
-	PublicKey() solana.PublicKey
-	// Sign signs a serialised message.
-	Sign(message []byte) (solana.Signature, error)
-}
-
 // Chain is what a sweep asks of the RPC. An error that wraps
 // ledger.ErrUnavailable says nothing about what was asked.
 type Chain interface {
+	txmgr.Chain
 	// Accounts reads up to 100 accounts at the slot that it returns, which is not
 	// before minContextSlot; nil for one that does not exist.
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
-	LatestBlockhash(ctx context.Context) (ledger.Blockhash, error)
-	PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error)
-	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error)
-	// Send gives signed bytes to the endpoints; *ledger.SendError when all that
-	// were asked refused. Once begun it is not cut off by ctx.
-	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
-	// Search looks signatures up in all history of one endpoint.
-	Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error)
 }
 
 // ErrLocked says that another sweep is at work on one of the accounts.
@@ -155,7 +132,7 @@ type Options struct {
 	Store      Store
 	Accounting AccountingReader
 	// Price bounds the priority fee.
-	Price submission.PriceRule
+	Price txmgr.PriceRule
 	Log   *slog.Logger
 	Now   func() time.Time
 	// Poll is the pause between looks at chain and database; 0 is a second.

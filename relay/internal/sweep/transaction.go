@@ -25,11 +25,11 @@ func compute(price uint64) shieldpool.Compute {
 // feeOf is what a transaction costs at a price.
 func feeOf(price uint64) uint64 { return shieldpool.SignatureFee + compute(price).PriorityFee() }
 
-// build lays a move out as an unsigned legacy transaction.
-func build(m *move, blockhash solana.Hash) (*solana.Transaction, error) {
+// build lays the move out, unsigned. It implements txmgr.Build.
+func (m *move) build(_ solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error) {
 	instructions := []solana.Instruction{
-		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, computeLimit)),
-		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint64([]byte{3}, m.price)),
+		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, compute.Limit)),
+		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint64([]byte{3}, compute.Price)),
 	}
 	for _, t := range m.transfers {
 		data := binary.LittleEndian.AppendUint32(nil, systemTransfer)
@@ -42,30 +42,4 @@ func build(m *move, blockhash solana.Hash) (*solana.Transaction, error) {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}
 	return tx, nil
-}
-
-// encode gives the bytes of a transaction, with an empty signature if it has none.
-func encode(tx *solana.Transaction) ([]byte, error) {
-	if len(tx.Signatures) == 0 {
-		tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
-	}
-	raw, err := tx.MarshalBinary()
-	if err != nil {
-		return nil, fmt.Errorf("encode transaction: %w", err)
-	}
-	return raw, nil
-}
-
-// sign puts the key's signature on a transaction.
-func sign(key Key, tx *solana.Transaction) error {
-	message, err := tx.Message.MarshalBinary()
-	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
-	}
-	signature, err := key.Sign(message)
-	if err != nil {
-		return fmt.Errorf("sign transaction: %w", err)
-	}
-	tx.Signatures = []solana.Signature{signature}
-	return nil
 }

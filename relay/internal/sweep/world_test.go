@@ -20,8 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
-	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -144,7 +144,7 @@ func (w *world) sweeperTelling(c sweep.Chain, out io.Writer) *sweep.Sweeper {
 	w.Helper()
 	return must[*sweep.Sweeper](w.T)(sweep.New(sweep.Options{
 		Chain: c, Store: w.store.Sweeps(), Accounting: written{}, Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now,
-		Price: submission.PriceRule{}, Poll: 10 * time.Millisecond, Rebroadcast: 30 * time.Millisecond,
+		Price: txmgr.PriceRule{}, Poll: 10 * time.Millisecond, Rebroadcast: 30 * time.Millisecond,
 	}))
 }
 
@@ -196,7 +196,7 @@ func addresses(keys ...*feepayer.Key) (out []solana.PublicKey) {
 	return out
 }
 
-func signers(keys ...*feepayer.Key) (out []sweep.Key) {
+func signers(keys ...*feepayer.Key) (out []txmgr.Payer) {
 	for _, k := range keys {
 		out = append(out, k)
 	}

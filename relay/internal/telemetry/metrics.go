@@ -23,9 +23,11 @@ type Metrics struct {
 	httpDuration *prometheus.HistogramVec
 
 	submissions *prometheus.CounterVec
+	finalized   *prometheus.CounterVec
 	stages      *prometheus.HistogramVec
 	attempts    *prometheus.CounterVec
 	leases      *prometheus.CounterVec
+	leaseLapses *prometheus.CounterVec
 	polls       *prometheus.CounterVec
 	pollSize    *prometheus.HistogramVec
 
@@ -34,13 +36,13 @@ type Metrics struct {
 	rpcBreaker  *prometheus.CounterVec
 	rpcSkipped  *prometheus.CounterVec
 	rpcDisputes *prometheus.CounterVec
-	rpcNudges   *prometheus.CounterVec
+	rpcNotified *prometheus.CounterVec
 
-	swapsSettled   *prometheus.CounterVec
+	swapsEnded     *prometheus.CounterVec
 	swapWaits      *prometheus.CounterVec
 	routerRequests *prometheus.CounterVec
 	routerDuration *prometheus.HistogramVec
-	routerHostile  *prometheus.CounterVec
+	routesRejected *prometheus.CounterVec
 
 	upkeepRuns     *prometheus.CounterVec
 	upkeepDuration *prometheus.HistogramVec
@@ -68,9 +70,11 @@ func NewMetrics(b Build) *Metrics {
 		httpDuration: histogram(r, contract.MetricHTTPDuration, durations),
 
 		submissions: counter(r, contract.MetricSubmissions),
+		finalized:   counter(r, contract.MetricSubmissionsFinalized),
 		stages:      histogram(r, contract.MetricStages, durations),
 		attempts:    counter(r, contract.MetricAttempts),
 		leases:      counter(r, contract.MetricLeases),
+		leaseLapses: counter(r, contract.MetricLeaseLapses),
 		polls:       counter(r, contract.MetricPolls),
 		pollSize:    histogram(r, contract.MetricPollSize, []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}),
 
@@ -79,16 +83,16 @@ func NewMetrics(b Build) *Metrics {
 		rpcBreaker:  counter(r, contract.MetricRPCBreaker),
 		rpcSkipped:  counter(r, contract.MetricRPCSkipped),
 		rpcDisputes: counter(r, contract.MetricRPCContradictions),
-		rpcNudges:   counter(r, contract.MetricRPCNudges),
+		rpcNotified: counter(r, contract.MetricRPCNotifications),
 
-		swapsSettled:   counter(r, contract.MetricSwapsSettled),
+		swapsEnded:     counter(r, contract.MetricSwapsEnded),
 		swapWaits:      counter(r, contract.MetricSwapWaits),
 		routerRequests: counter(r, contract.MetricRouterRequests),
 		routerDuration: histogram(r, contract.MetricRouterDuration, durations),
-		routerHostile:  counter(r, contract.MetricRouterHostile),
+		routesRejected: counter(r, contract.MetricRouterRejected),
 
-		upkeepRuns:     counter(r, contract.MetricUpkeepRuns),
-		upkeepDuration: histogram(r, contract.MetricUpkeepDuration, durations),
+		upkeepRuns:     counter(r, contract.MetricMaintenanceRuns),
+		upkeepDuration: histogram(r, contract.MetricMaintenanceDuration, durations),
 		deleted:        counter(r, contract.MetricDeleted),
 		entries:        counter(r, contract.MetricLedgerEntries),
 
@@ -101,17 +105,18 @@ func NewMetrics(b Build) *Metrics {
 	for _, event := range []string{"signed", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
 		m.attempts.WithLabelValues(event)
 	}
-	for _, event := range []string{"claimed", "lost", "reaped", "stray", "lapsed", "handed_over"} {
+	for _, event := range []string{"claimed", "lost", "reaped", "orphaned", "handed_over"} {
 		m.leases.WithLabelValues(event)
 	}
+	m.leaseLapses.WithLabelValues()
 	for _, outcome := range []string{"executed", "refunded"} {
-		m.swapsSettled.WithLabelValues(outcome)
+		m.swapsEnded.WithLabelValues(outcome)
 	}
 	for _, reason := range swap.Reasons() {
 		m.swapWaits.WithLabelValues(reason)
 	}
 	for _, what := range swap.RejectedReasons() {
-		m.routerHostile.WithLabelValues(what)
+		m.routesRejected.WithLabelValues(what)
 	}
 	// A job that has never been done is what an alert on no rise is for.
 	for _, job := range []string{"ledger", "retention"} {
@@ -155,6 +160,9 @@ func (m *Metrics) Read(c contract.Metric, r Reading) {
 // Sample gives one value of a metric, with its labels' values in the contract's order.
 type Sample func(value float64, labels ...string)
 
+// Timestamp gives a time as metrics have it: in seconds since 1970.
+func Timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
 // ReadEach registers a gauge, or a counter if its name ends with _total, that
 // is read at scrape time: each calls sample for every value that is known.
 func (m *Metrics) ReadEach(c contract.Metric, each func(sample Sample)) {
@@ -194,9 +202,14 @@ func (m *Metrics) Stage(stage string, took time.Duration) {
 
 // Outcome implements submission.Observer.
 func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
-	m.submissions.WithLabelValues(string(kind), outcome).Inc()
-	if kind == submission.KindSwapExecution && outcome != "finalized" {
-		m.swapsSettled.WithLabelValues(outcome).Inc()
+	switch {
+	case kind == submission.KindSwapExecution && outcome == "finalized": // the swap is counted already
+	case kind == submission.KindSwapExecution:
+		m.swapsEnded.WithLabelValues(outcome).Inc()
+	case outcome == "finalized":
+		m.finalized.WithLabelValues(string(kind)).Inc()
+	default:
+		m.submissions.WithLabelValues(string(kind), outcome).Inc()
 	}
 }
 
@@ -204,13 +217,19 @@ func (m *Metrics) Outcome(kind shieldpool.Kind, outcome string) {
 func (m *Metrics) Attempt(event string) { m.attempts.WithLabelValues(event).Inc() }
 
 // Lease implements submission.Observer.
-func (m *Metrics) Lease(event string, n int) { m.leases.WithLabelValues(event).Add(float64(n)) }
+func (m *Metrics) Lease(event string, n int) {
+	if event == "lapsed" { // a time, of all leases
+		m.leaseLapses.WithLabelValues().Add(float64(n))
+		return
+	}
+	m.leases.WithLabelValues(event).Add(float64(n))
+}
 
 // Poll implements submission.Observer.
-func (m *Metrics) Poll(signatures int, nudged bool) {
+func (m *Metrics) Poll(signatures int, notified bool) {
 	cause := "slot"
-	if nudged {
-		cause = "nudge"
+	if notified {
+		cause = "notification"
 	}
 	m.polls.WithLabelValues(cause).Inc()
 	m.pollSize.WithLabelValues().Observe(float64(signatures))
@@ -223,7 +242,7 @@ func (m *Metrics) Endpoint(name string) {
 	}
 	m.rpcSkipped.WithLabelValues(name)
 	m.rpcDisputes.WithLabelValues(name)
-	m.rpcNudges.WithLabelValues(name)
+	m.rpcNotified.WithLabelValues(name)
 }
 
 // Called counts a call at an endpoint.
@@ -244,7 +263,7 @@ func (m *Metrics) RebroadcastSkipped(endpoint string) { m.rpcSkipped.WithLabelVa
 func (m *Metrics) Contradicted(endpoint string) { m.rpcDisputes.WithLabelValues(endpoint).Inc() }
 
 // Notified counts a notification of the endpoint.
-func (m *Metrics) Notified(endpoint string) { m.rpcNudges.WithLabelValues(endpoint).Inc() }
+func (m *Metrics) Notified(endpoint string) { m.rpcNotified.WithLabelValues(endpoint).Inc() }
 
 // SwapDeferred counts a swap put off, by one of a fixed set of reasons.
 func (m *Metrics) SwapDeferred(reason string) { m.swapWaits.WithLabelValues(reason).Inc() }
@@ -260,9 +279,9 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 	m.routerRequests.WithLabelValues(call, kind).Inc()
 }
 
-// RouteRejected implements router.Observer, and counts what is found hostile
-// later: what is one of swap.RejectedReasons.
-func (m *Metrics) RouteRejected(what string) { m.routerHostile.WithLabelValues(what).Inc() }
+// RouteRejected implements router.Observer, and counts what is found wrong with a
+// route later: what is one of swap.RejectedReasons.
+func (m *Metrics) RouteRejected(what string) { m.routesRejected.WithLabelValues(what).Inc() }
 
 // The outcomes of a run of upkeep.
 const (

@@ -99,6 +99,7 @@ func TestMetricsCount(t *testing.T) {
 	m.Request("POST", contract.TransactPath, 200, 20*time.Millisecond)
 	m.Request("POST", contract.TransactPath, 409, 20*time.Millisecond)
 	m.Outcome(shieldpool.KindTransfer, "completed")
+	m.Outcome(shieldpool.KindTransfer, "finalized")
 	m.Attempt("signed")
 	m.Attempt("rebroadcast")
 	m.Attempt("rebroadcast")
@@ -106,6 +107,7 @@ func TestMetricsCount(t *testing.T) {
 	m.Called("b", "getSlot", "timeout", time.Millisecond)
 	m.Lease("claimed", 3)
 	m.Lease("reaped", 4)
+	m.Lease("lapsed", 1)
 	m.Poll(200, false)
 	m.Poll(1, true)
 	m.BreakerTurned("a", "open")
@@ -118,29 +120,31 @@ func TestMetricsCount(t *testing.T) {
 	m.Tree(42, nil)
 	m.Stage("verify", 900*time.Microsecond)
 	want := `
-# HELP relaypool_attempts_total ` + contract.MetricAttempts.Help + `
-# TYPE relaypool_attempts_total counter
-relaypool_attempts_total{event="adopted"} 0
-relaypool_attempts_total{event="expired"} 0
-relaypool_attempts_total{event="failed_on_chain"} 0
-relaypool_attempts_total{event="held"} 0
-relaypool_attempts_total{event="panic"} 0
-relaypool_attempts_total{event="rebroadcast"} 2
-relaypool_attempts_total{event="refused"} 0
-relaypool_attempts_total{event="reopened"} 0
-relaypool_attempts_total{event="signed"} 1
+# HELP relaypool_attempt_events_total ` + contract.MetricAttempts.Help + `
+# TYPE relaypool_attempt_events_total counter
+relaypool_attempt_events_total{event="adopted"} 0
+relaypool_attempt_events_total{event="expired"} 0
+relaypool_attempt_events_total{event="failed_on_chain"} 0
+relaypool_attempt_events_total{event="held"} 0
+relaypool_attempt_events_total{event="panic"} 0
+relaypool_attempt_events_total{event="rebroadcast"} 2
+relaypool_attempt_events_total{event="refused"} 0
+relaypool_attempt_events_total{event="reopened"} 0
+relaypool_attempt_events_total{event="signed"} 1
 # HELP relaypool_http_requests_total ` + contract.MetricHTTPRequests.Help + `
 # TYPE relaypool_http_requests_total counter
 relaypool_http_requests_total{method="POST",route="/transact",status="200"} 1
 relaypool_http_requests_total{method="POST",route="/transact",status="409"} 1
-# HELP relaypool_leases_total ` + contract.MetricLeases.Help + `
-# TYPE relaypool_leases_total counter
-relaypool_leases_total{event="claimed"} 3
-relaypool_leases_total{event="handed_over"} 0
-relaypool_leases_total{event="lapsed"} 0
-relaypool_leases_total{event="lost"} 0
-relaypool_leases_total{event="reaped"} 4
-relaypool_leases_total{event="stray"} 0
+# HELP relaypool_lease_events_total ` + contract.MetricLeases.Help + `
+# TYPE relaypool_lease_events_total counter
+relaypool_lease_events_total{event="claimed"} 3
+relaypool_lease_events_total{event="handed_over"} 0
+relaypool_lease_events_total{event="lost"} 0
+relaypool_lease_events_total{event="orphaned"} 0
+relaypool_lease_events_total{event="reaped"} 4
+# HELP relaypool_lease_lapses_total ` + contract.MetricLeaseLapses.Help + `
+# TYPE relaypool_lease_lapses_total counter
+relaypool_lease_lapses_total 1
 # HELP relaypool_rpc_breaker_changes_total ` + contract.MetricRPCBreaker.Help + `
 # TYPE relaypool_rpc_breaker_changes_total counter
 relaypool_rpc_breaker_changes_total{endpoint="a",state="open"} 1
@@ -154,25 +158,28 @@ relaypool_rpc_calls_total{class="timeout",endpoint="b",method="getSlot"} 1
 # HELP relaypool_rpc_contradictions_total ` + contract.MetricRPCContradictions.Help + `
 # TYPE relaypool_rpc_contradictions_total counter
 relaypool_rpc_contradictions_total{endpoint="a"} 1
-# HELP relaypool_rpc_nudges_total ` + contract.MetricRPCNudges.Help + `
-# TYPE relaypool_rpc_nudges_total counter
-relaypool_rpc_nudges_total{endpoint="b"} 1
+# HELP relaypool_rpc_notifications_total ` + contract.MetricRPCNotifications.Help + `
+# TYPE relaypool_rpc_notifications_total counter
+relaypool_rpc_notifications_total{endpoint="b"} 1
 # HELP relaypool_rpc_rebroadcasts_skipped_total ` + contract.MetricRPCSkipped.Help + `
 # TYPE relaypool_rpc_rebroadcasts_skipped_total counter
 relaypool_rpc_rebroadcasts_skipped_total{endpoint="a"} 1
 # HELP relaypool_submissions_total ` + contract.MetricSubmissions.Help + `
 # TYPE relaypool_submissions_total counter
 relaypool_submissions_total{kind="transfer",outcome="completed"} 1
+# HELP relaypool_submissions_finalized_total ` + contract.MetricSubmissionsFinalized.Help + `
+# TYPE relaypool_submissions_finalized_total counter
+relaypool_submissions_finalized_total{kind="transfer"} 1
 # HELP relaypool_tracker_polls_total ` + contract.MetricPolls.Help + `
 # TYPE relaypool_tracker_polls_total counter
-relaypool_tracker_polls_total{cause="nudge"} 1
+relaypool_tracker_polls_total{cause="notification"} 1
 relaypool_tracker_polls_total{cause="slot"} 1
-# HELP relaypool_upkeep_runs_total ` + contract.MetricUpkeepRuns.Help + `
-# TYPE relaypool_upkeep_runs_total counter
-relaypool_upkeep_runs_total{job="ledger",outcome="done"} 1
-relaypool_upkeep_runs_total{job="ledger",outcome="failed"} 1
-relaypool_upkeep_runs_total{job="retention",outcome="done"} 0
-relaypool_upkeep_runs_total{job="retention",outcome="failed"} 0
+# HELP relaypool_maintenance_runs_total ` + contract.MetricMaintenanceRuns.Help + `
+# TYPE relaypool_maintenance_runs_total counter
+relaypool_maintenance_runs_total{job="ledger",outcome="done"} 1
+relaypool_maintenance_runs_total{job="ledger",outcome="failed"} 1
+relaypool_maintenance_runs_total{job="retention",outcome="done"} 0
+relaypool_maintenance_runs_total{job="retention",outcome="failed"} 0
 # HELP relaypool_build_info ` + contract.MetricBuildInfo.Help + `
 # TYPE relaypool_build_info gauge
 relaypool_build_info{revision="abc",version="1.2.3"} 1
@@ -207,30 +214,31 @@ func TestSwapsAndTheirRouterCount(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(Build{})
 	m.Outcome(submission.KindSwapExecution, "refunded")
-	m.Outcome(submission.KindSwapExecution, "finalized") // of one that was counted already
+	m.Outcome(submission.KindSwapExecution, "finalized") // of one that was counted already, and is no submission
 	m.RouterCalled("quote", "ok", time.Millisecond)
 	m.RouterCalled("quote", "rate_limited", time.Millisecond)
 	m.RouterSkipped("quote", "breaker_open")
 	m.RouteRejected("program")
 	want := `
-# HELP relaypool_swaps_settled_total ` + contract.MetricSwapsSettled.Help + `
-# TYPE relaypool_swaps_settled_total counter
-relaypool_swaps_settled_total{outcome="executed"} 0
-relaypool_swaps_settled_total{outcome="refunded"} 1
+# HELP relaypool_swaps_ended_total ` + contract.MetricSwapsEnded.Help + `
+# TYPE relaypool_swaps_ended_total counter
+relaypool_swaps_ended_total{outcome="executed"} 0
+relaypool_swaps_ended_total{outcome="refunded"} 1
 # HELP relaypool_router_requests_total ` + contract.MetricRouterRequests.Help + `
 # TYPE relaypool_router_requests_total counter
 relaypool_router_requests_total{call="quote",outcome="breaker_open"} 1
 relaypool_router_requests_total{call="quote",outcome="ok"} 1
 relaypool_router_requests_total{call="quote",outcome="rate_limited"} 1
 `
-	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), contract.MetricSwapsSettled.Name, contract.MetricRouterRequests.Name); err != nil {
+	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), contract.MetricSwapsEnded.Name, contract.MetricRouterRequests.Name,
+		contract.MetricSubmissions.Name, contract.MetricSubmissionsFinalized.Name); err != nil {
 		t.Error(err)
 	}
-	if got := testutil.ToFloat64(m.routerHostile.WithLabelValues("program")); got != 1 {
-		t.Errorf("%v hostile answers, want 1", got)
+	if got := testutil.ToFloat64(m.routesRejected.WithLabelValues("program")); got != 1 {
+		t.Errorf("%v rejected routes, want 1", got)
 	}
-	if got, want := testutil.CollectAndCount(m.routerHostile), len(swap.RejectedReasons()); got != want {
-		t.Errorf("%d series of hostile answers, want %d", got, want)
+	if got, want := testutil.CollectAndCount(m.routesRejected), len(swap.RejectedReasons()); got != want {
+		t.Errorf("%d series of rejected routes, want %d", got, want)
 	}
 	families, err := m.Registry.Gather()
 	if err != nil {

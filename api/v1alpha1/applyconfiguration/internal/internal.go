@@ -35,9 +35,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
-    - name: keysFrom
+    - name: keysSecretRef
       type:
-        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKey
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
     - name: requestsPerMinute
       type:
         scalar: numeric
@@ -53,10 +53,6 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.Autoscaling
   map:
     fields:
-    - name: jobsPerReplica
-      type:
-        scalar: numeric
-      default: 64
     - name: maxReplicas
       type:
         scalar: numeric
@@ -71,7 +67,13 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.Provider
       default: HPA
-- name: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKey
+    - name: submissionsPerReplica
+      type:
+        scalar: numeric
+      default: 64
+- name: com.github.relaypool.relaypool.api.v1alpha1.Commitment
+  scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKeyReference
   map:
     fields:
     - name: key
@@ -87,9 +89,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 40
-    - name: urlFrom
+    - name: urlSecretRef
       type:
-        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKey
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
 - name: com.github.relaypool.relaypool.api.v1alpha1.Destination
   map:
     fields:
@@ -117,9 +119,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: url
       type:
         scalar: string
-    - name: urlFrom
+    - name: urlSecretRef
       type:
-        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKey
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
     - name: webSocket
       type:
         scalar: string
@@ -138,7 +140,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: runwayHours
       type:
         scalar: numeric
-    - name: secret
+    - name: secretName
       type:
         scalar: string
     - name: state
@@ -150,23 +152,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: generate
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.GeneratedKeys
-    - name: minimumBalance
+    - name: minimumBalanceLamports
       type:
         scalar: numeric
       default: 50000000
     - name: rotation
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.Rotation
-    - name: secrets
+    - name: secretRefs
       type:
         list:
           elementType:
-            namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKey
+            namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
           elementRelationship: atomic
     - name: spendCaps
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.SpendCaps
-    - name: targetBalance
+    - name: targetBalanceLamports
       type:
         scalar: numeric
       default: 1000000000
@@ -178,6 +180,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: count
       type:
         scalar: numeric
+- name: com.github.relaypool.relaypool.api.v1alpha1.LogLevel
+  scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Mint
   map:
     fields:
@@ -269,24 +273,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: programID
       type:
         scalar: string
-    - name: proofA
+    - name: proofAEncoding
       type:
-        scalar: string
-      default: auto
-    - name: rootRing
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.ProofAEncoding
+      default: Auto
+    - name: rootHistorySize
       type:
         scalar: numeric
-    - name: verifyingKey
+    - name: verifyingKeyConfigMapRef
       type:
-        namedType: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKey
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKeyReference
 - name: com.github.relaypool.relaypool.api.v1alpha1.PriorityFee
   map:
     fields:
-    - name: cap
+    - name: capMicroLamports
       type:
         scalar: numeric
       default: 1000000
-    - name: floor
+    - name: floorMicroLamports
       type:
         scalar: numeric
       default: 0
@@ -297,12 +301,14 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.Profile
   map:
     fields:
-    - name: configMap
+    - name: configMapRef
       type:
-        namedType: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKey
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKeyReference
     - name: name
       type:
         scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.ProofAEncoding
+  scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Provider
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.RelayPool
@@ -389,6 +395,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: desiredReplicas
+      type:
+        scalar: numeric
     - name: feePayers
       type:
         list:
@@ -452,10 +461,10 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.Router
   map:
     fields:
-    - name: apiKeyFrom
+    - name: apiKeySecretRef
       type:
-        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKey
-    - name: program
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+    - name: programID
       type:
         scalar: string
     - name: requestsPerSecond
@@ -468,10 +477,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: url
       type:
         scalar: string
-    - name: urlFrom
+    - name: urlSecretRef
       type:
-        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKey
-- name: com.github.relaypool.relaypool.api.v1alpha1.SecretKey
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+- name: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
   map:
     fields:
     - name: key
@@ -480,7 +489,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
-- name: com.github.relaypool.relaypool.api.v1alpha1.SecretName
+- name: com.github.relaypool.relaypool.api.v1alpha1.SecretReference
   map:
     fields:
     - name: name
@@ -494,8 +503,8 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
     - name: commitment
       type:
-        scalar: string
-      default: confirmed
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.Commitment
+      default: Confirmed
     - name: endpoints
       type:
         list:
@@ -514,13 +523,13 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.SpendCaps
   map:
     fields:
-    - name: day
+    - name: dayLamports
       type:
         scalar: numeric
-    - name: hour
+    - name: hourLamports
       type:
         scalar: numeric
-    - name: transfersDay
+    - name: transfersDayLamports
       type:
         scalar: numeric
 - name: com.github.relaypool.relaypool.api.v1alpha1.Swap
@@ -554,7 +563,7 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretName
+            namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretReference
           elementRelationship: associative
           keys:
           - name
@@ -565,8 +574,8 @@ var schemaYAML = typed.YAMLObject(`types:
             scalar: string
     - name: logLevel
       type:
-        scalar: string
-      default: info
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.LogLevel
+      default: Info
     - name: nodeSelector
       type:
         map:

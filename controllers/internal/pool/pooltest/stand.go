@@ -120,13 +120,13 @@ func (s *Stand) Pool(name string, change ...func(*v1alpha1.RelayPool)) *v1alpha1
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
 		Spec: v1alpha1.RelayPoolSpec{
 			Pool: v1alpha1.Pool{
-				Profile:      v1alpha1.Profile{Name: "development"},
-				VerifyingKey: v1alpha1.ConfigMapKey{Name: "circuit", Key: "verification_key.json"}, CheckIntervalSeconds: 10,
+				Profile:                  v1alpha1.Profile{Name: "development"},
+				VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "circuit", Key: "verification_key.json"}, CheckIntervalSeconds: 10,
 			},
 			Solana: v1alpha1.Solana{
 				Cluster: localnet.GenesisHash.String(), Endpoints: []v1alpha1.Endpoint{{Name: "local", URL: s.RPC}},
 			},
-			Database:    v1alpha1.Database{URLFrom: v1alpha1.SecretKey{Name: "postgres", Key: "url"}},
+			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "postgres", Key: "url"}},
 			FeePayers:   v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: "1111111111111111111111111111111111111111111111111111111111111111"},
 		},
@@ -196,6 +196,21 @@ func (s *Stand) Await(t testing.TB, name, condition, want string) metav1.Conditi
 		return nil
 	})
 	return *got
+}
+
+// AwaitAbsent waits until a condition of a RelayPool is absent.
+func (s *Stand) AwaitAbsent(t testing.TB, name, condition string) {
+	t.Helper()
+	Eventually(t, fmt.Sprintf("%s of %s is absent", condition, name), func() error {
+		var pool v1alpha1.RelayPool
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, &pool); err != nil {
+			return err
+		}
+		if got := meta.FindStatusCondition(pool.Status.Conditions, condition); got != nil {
+			return fmt.Errorf("it is %s/%s: %s", got.Status, got.Reason, got.Message)
+		}
+		return nil
+	})
 }
 
 // Fund gives every payer of a RelayPool's status so many lamports, once it has

@@ -1,6 +1,10 @@
 // Command apiserver runs the API server of the tests, with the project's resources
 // and Kubernetes' own controllers, until it is told to stop: for trying the
 // operator by hand. There are no nodes, so that no pod ever runs.
+//
+// With -build it only gets or builds the programs. `make test` runs it so, beside
+// the tests that need no API server: `go test` shows nothing of a build that takes
+// minutes.
 package main
 
 import (
@@ -17,11 +21,21 @@ import (
 )
 
 func main() {
+	build := flag.Bool("build", false, "only get or build the programs")
 	controllers := flag.String("controllers", "deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,namespace-controller",
 		"controllers of Kubernetes to run, with commas between them; empty for none")
 	flag.Parse()
+	o := apiserver.Options{Log: os.Stderr}
+	if *controllers != "" {
+		o.Controllers = strings.Split(*controllers, ",")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := serve(ctx, *controllers)
+	var err error
+	if *build {
+		_, err = apiserver.EnsurePrograms(ctx, os.Stderr, len(o.Controllers) > 0)
+	} else {
+		err = serve(ctx, o)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "apiserver: %v\n", err)
@@ -29,23 +43,12 @@ func main() {
 	}
 }
 
-func serve(ctx context.Context, controllers string) (err error) {
-	o := apiserver.Options{Log: os.Stderr}
-	if controllers != "" {
-		o.Controllers = strings.Split(controllers, ",")
-	}
+func serve(ctx context.Context, o apiserver.Options) (err error) {
 	server, err := apiserver.Start(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	crds, err := apiserver.OwnCRDs()
-	if err != nil {
-		return err
-	}
-	if err := server.Install(ctx, crds...); err != nil {
-		return err
-	}
 	kubeconfig, err := server.Kubeconfig()
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/relaypool/relaypool/hack/postgres"
@@ -45,12 +44,7 @@ func run(command []string) (code int, err error) {
 			return 1, failed
 		}
 		defer func() { err = errors.Join(err, remove(context.Background())) }()
-		address, release, failed := steadyAddress(server)
-		if failed != nil {
-			return 1, failed
-		}
-		defer func() { err = errors.Join(err, release()) }()
-		env = append(env, postgres.TestURLVariable+"="+address)
+		env = append(env, postgres.TestURLVariable+"="+server.URL("postgres"))
 	}
 
 	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running the given command is its purpose; signals end it
@@ -70,33 +64,14 @@ func run(command []string) (code int, err error) {
 			// It fails only when the whole group has ended, which done tells.
 			_ = syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal))
 		case err := <-done:
-			return exitCode(cmd.ProcessState), unexpected(err)
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) {
+				return cmd.ProcessState.ExitCode(), err
+			}
+			if status := exit.Sys().(syscall.WaitStatus); status.Signaled() {
+				return 128 + int(status.Signal()), nil
+			}
+			return exit.ExitCode(), nil
 		}
 	}
-}
-
-// steadyAddress is one that the next run has again, so that its tests need not be
-// repeated for the address alone.
-func steadyAddress(server *postgres.Server) (string, func() error, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", nil, fmt.Errorf("find the user's cache folder (set XDG_CACHE_HOME or HOME): %w", err)
-	}
-	return server.Slot(context.Background(), filepath.Join(cache, "relaypool", "tests"), "postgres")
-}
-
-func exitCode(state *os.ProcessState) int {
-	if status := state.Sys().(syscall.WaitStatus); status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return state.ExitCode()
-}
-
-// unexpected drops the error that only repeats a non-zero exit code.
-func unexpected(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return nil
-	}
-	return err
 }

@@ -17,9 +17,9 @@ type APIApplyConfiguration struct {
 	// CORSOrigins are the origins of web pages that may call the interface, or *.
 	// Default: none. Example: [https://app.example]
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
-	// KeysFrom is the Secret of the API keys, a line each, of which clients have to
+	// KeysSecretRef is the Secret of the API keys, a line each, of which clients have to
 	// present one. Default: everybody is served.
-	KeysFrom *SecretKeyApplyConfiguration `json:"keysFrom,omitempty"`
+	KeysSecretRef *SecretKeyReferenceApplyConfiguration `json:"keysSecretRef,omitempty"`
 	// WaitSeconds is how long a submission waits for its outcome, in seconds,
 	// unless the client's Prefer header says otherwise. Default: 30.
 	WaitSeconds *int32 `json:"waitSeconds,omitempty"`
@@ -60,11 +60,11 @@ func (b *APIApplyConfiguration) WithCORSOrigins(values ...string) *APIApplyConfi
 	return b
 }
 
-// WithKeysFrom sets the KeysFrom field in the declarative configuration to the given value
+// WithKeysSecretRef sets the KeysSecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the KeysFrom field is set to the value of the last call.
-func (b *APIApplyConfiguration) WithKeysFrom(value *SecretKeyApplyConfiguration) *APIApplyConfiguration {
-	b.KeysFrom = value
+// If called multiple times, the KeysSecretRef field is set to the value of the last call.
+func (b *APIApplyConfiguration) WithKeysSecretRef(value *SecretKeyReferenceApplyConfiguration) *APIApplyConfiguration {
+	b.KeysSecretRef = value
 	return b
 }
 

@@ -12,15 +12,15 @@ import (
 // Autoscaling sizes the fleet by its backlog.
 type AutoscalingApplyConfiguration struct {
 	// Provider makes the fleet grow: HPA, with an adapter that serves the external
-	// metric relaypool_backlog_jobs, or KEDA. Default: HPA.
+	// metric relaypool_backlog_submissions, or KEDA. Default: HPA.
 	Provider *apiv1alpha1.Provider `json:"provider,omitempty"`
 	// MinReplicas is the least number of pods. Default: 1.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 	// MaxReplicas is the greatest number of pods. Example: 6
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// JobsPerReplica is the backlog, in submissions, that justifies one pod.
+	// SubmissionsPerReplica is the backlog, in submissions, that justifies one pod.
 	// Default: 64.
-	JobsPerReplica *int32 `json:"jobsPerReplica,omitempty"`
+	SubmissionsPerReplica *int32 `json:"submissionsPerReplica,omitempty"`
 	// OldestAgeSeconds is the age of the oldest waiting submission, in seconds, at
 	// which the fleet grows however short the queue. Default: age does not count.
 	// Example: 20
@@ -57,11 +57,11 @@ func (b *AutoscalingApplyConfiguration) WithMaxReplicas(value int32) *Autoscalin
 	return b
 }
 
-// WithJobsPerReplica sets the JobsPerReplica field in the declarative configuration to the given value
+// WithSubmissionsPerReplica sets the SubmissionsPerReplica field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the JobsPerReplica field is set to the value of the last call.
-func (b *AutoscalingApplyConfiguration) WithJobsPerReplica(value int32) *AutoscalingApplyConfiguration {
-	b.JobsPerReplica = &value
+// If called multiple times, the SubmissionsPerReplica field is set to the value of the last call.
+func (b *AutoscalingApplyConfiguration) WithSubmissionsPerReplica(value int32) *AutoscalingApplyConfiguration {
+	b.SubmissionsPerReplica = &value
 	return b
 }
 

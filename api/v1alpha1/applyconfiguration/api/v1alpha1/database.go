@@ -7,8 +7,9 @@ package v1alpha1
 //
 // Database is the fleet's Postgres. The operator never connects to it.
 type DatabaseApplyConfiguration struct {
-	// URLFrom is the Secret of the URL, postgres://user:password@host:port/name.
-	URLFrom *SecretKeyApplyConfiguration `json:"urlFrom,omitempty"`
+	// URLSecretRef is the Secret of the URL,
+	// postgres://user:password@host:port/name.
+	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
 	// MaxConnections is the most that one pod opens. Default: 40.
 	MaxConnections *int32 `json:"maxConnections,omitempty"`
 }
@@ -19,11 +20,11 @@ func Database() *DatabaseApplyConfiguration {
 	return &DatabaseApplyConfiguration{}
 }
 
-// WithURLFrom sets the URLFrom field in the declarative configuration to the given value
+// WithURLSecretRef sets the URLSecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the URLFrom field is set to the value of the last call.
-func (b *DatabaseApplyConfiguration) WithURLFrom(value *SecretKeyApplyConfiguration) *DatabaseApplyConfiguration {
-	b.URLFrom = value
+// If called multiple times, the URLSecretRef field is set to the value of the last call.
+func (b *DatabaseApplyConfiguration) WithURLSecretRef(value *SecretKeyReferenceApplyConfiguration) *DatabaseApplyConfiguration {
+	b.URLSecretRef = value
 	return b
 }
 

@@ -17,16 +17,16 @@ type EndpointApplyConfiguration struct {
 	// URL: lower-case letters, digits and dashes. Example: paid
 	Name *string `json:"name,omitempty"`
 	// URL is the server's, when it holds no credentials. Default: none; either url
-	// or urlFrom is set. Example: https://api.mainnet-beta.solana.com
+	// or urlSecretRef is set. Example: https://api.mainnet-beta.solana.com
 	URL *string `json:"url,omitempty"`
-	// URLFrom is the Secret of a URL that holds credentials. Default: none; either
-	// url or urlFrom is set.
-	URLFrom *SecretKeyApplyConfiguration `json:"urlFrom,omitempty"`
+	// URLSecretRef is the Secret of a URL that holds credentials. Default: none;
+	// either url or urlSecretRef is set.
+	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
 	// WebSocket says whether notifications are subscribed to, at the same address
 	// by ws or wss: Enabled or Disabled. Default: Enabled.
 	WebSocket *string `json:"webSocket,omitempty"`
-	// Roles are what the endpoint is asked for: read, submit, archive (blocks and
-	// histories of long ago). Default: all three. Example: [read, submit]
+	// Roles are what the endpoint is asked for: Read, Submit, Archive (blocks and
+	// histories of long ago). Default: all three. Example: [Read, Submit]
 	Roles []apiv1alpha1.Role `json:"roles,omitempty"`
 	// RequestsPerSecond is the server's plan, in requests a second and pod.
 	// Default: no limit. Example: 50
@@ -55,11 +55,11 @@ func (b *EndpointApplyConfiguration) WithURL(value string) *EndpointApplyConfigu
 	return b
 }
 
-// WithURLFrom sets the URLFrom field in the declarative configuration to the given value
+// WithURLSecretRef sets the URLSecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the URLFrom field is set to the value of the last call.
-func (b *EndpointApplyConfiguration) WithURLFrom(value *SecretKeyApplyConfiguration) *EndpointApplyConfiguration {
-	b.URLFrom = value
+// If called multiple times, the URLSecretRef field is set to the value of the last call.
+func (b *EndpointApplyConfiguration) WithURLSecretRef(value *SecretKeyReferenceApplyConfiguration) *EndpointApplyConfiguration {
+	b.URLSecretRef = value
 	return b
 }
 

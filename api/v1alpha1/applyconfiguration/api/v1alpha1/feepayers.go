@@ -8,18 +8,18 @@ package v1alpha1
 // FeePayers are the keys that pay network fees and rent: existing Secrets, or
 // keys that the operator makes.
 type FeePayersApplyConfiguration struct {
-	// Secrets hold existing keys: each a JSON array of 64 numbers or base58, as
-	// relay keygen writes it. Default: none; either secrets or generate is set.
-	Secrets []SecretKeyApplyConfiguration `json:"secrets,omitempty"`
+	// SecretRefs are existing keys: each a JSON array of 64 numbers or base58, as
+	// relay keygen writes it. Default: none; either secretRefs or generate is set.
+	SecretRefs []SecretKeyReferenceApplyConfiguration `json:"secretRefs,omitempty"`
 	// Generate has the operator make keys, in Secrets that nobody owns and that
-	// nobody deletes. Default: none; either secrets or generate is set.
+	// nobody deletes. Default: none; either secretRefs or generate is set.
 	Generate *GeneratedKeysApplyConfiguration `json:"generate,omitempty"`
-	// MinimumBalance is what a payer must hold, in lamports, to be used.
+	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
 	// Default: 50000000, which is 0.05 SOL.
-	MinimumBalance *int64 `json:"minimumBalance,omitempty"`
-	// TargetBalance is what a payer is to be funded to, in lamports.
+	MinimumBalanceLamports *int64 `json:"minimumBalanceLamports,omitempty"`
+	// TargetBalanceLamports is what a payer is to be funded to, in lamports.
 	// Default: 1000000000, which is 1 SOL.
-	TargetBalance *int64 `json:"targetBalance,omitempty"`
+	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
 	// SpendCaps bound what the whole fleet spends. Default: one on transfers alone.
 	SpendCaps *SpendCapsApplyConfiguration `json:"spendCaps,omitempty"`
 	// Rotation replaces generated keys by new ones. Once set it stays, and goes
@@ -34,15 +34,15 @@ func FeePayers() *FeePayersApplyConfiguration {
 	return &FeePayersApplyConfiguration{}
 }
 
-// WithSecrets adds the given value to the Secrets field in the declarative configuration
+// WithSecretRefs adds the given value to the SecretRefs field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the Secrets field.
-func (b *FeePayersApplyConfiguration) WithSecrets(values ...*SecretKeyApplyConfiguration) *FeePayersApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the SecretRefs field.
+func (b *FeePayersApplyConfiguration) WithSecretRefs(values ...*SecretKeyReferenceApplyConfiguration) *FeePayersApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
-			panic("nil value passed to WithSecrets")
+			panic("nil value passed to WithSecretRefs")
 		}
-		b.Secrets = append(b.Secrets, *values[i])
+		b.SecretRefs = append(b.SecretRefs, *values[i])
 	}
 	return b
 }
@@ -55,19 +55,19 @@ func (b *FeePayersApplyConfiguration) WithGenerate(value *GeneratedKeysApplyConf
 	return b
 }
 
-// WithMinimumBalance sets the MinimumBalance field in the declarative configuration to the given value
+// WithMinimumBalanceLamports sets the MinimumBalanceLamports field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MinimumBalance field is set to the value of the last call.
-func (b *FeePayersApplyConfiguration) WithMinimumBalance(value int64) *FeePayersApplyConfiguration {
-	b.MinimumBalance = &value
+// If called multiple times, the MinimumBalanceLamports field is set to the value of the last call.
+func (b *FeePayersApplyConfiguration) WithMinimumBalanceLamports(value int64) *FeePayersApplyConfiguration {
+	b.MinimumBalanceLamports = &value
 	return b
 }
 
-// WithTargetBalance sets the TargetBalance field in the declarative configuration to the given value
+// WithTargetBalanceLamports sets the TargetBalanceLamports field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the TargetBalance field is set to the value of the last call.
-func (b *FeePayersApplyConfiguration) WithTargetBalance(value int64) *FeePayersApplyConfiguration {
-	b.TargetBalance = &value
+// If called multiple times, the TargetBalanceLamports field is set to the value of the last call.
+func (b *FeePayersApplyConfiguration) WithTargetBalanceLamports(value int64) *FeePayersApplyConfiguration {
+	b.TargetBalanceLamports = &value
 	return b
 }
 

@@ -13,8 +13,8 @@ import (
 type FeePayerStatusApplyConfiguration struct {
 	// Address is the public key, in base58: where funds go.
 	Address *string `json:"address,omitempty"`
-	// Secret that holds the key.
-	Secret *string `json:"secret,omitempty"`
+	// SecretName is the Secret that holds the key.
+	SecretName *string `json:"secretName,omitempty"`
 	// State of the key.
 	State *apiv1alpha1.FeePayerState `json:"state,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to
@@ -39,11 +39,11 @@ func (b *FeePayerStatusApplyConfiguration) WithAddress(value string) *FeePayerSt
 	return b
 }
 
-// WithSecret sets the Secret field in the declarative configuration to the given value
+// WithSecretName sets the SecretName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Secret field is set to the value of the last call.
-func (b *FeePayerStatusApplyConfiguration) WithSecret(value string) *FeePayerStatusApplyConfiguration {
-	b.Secret = &value
+// If called multiple times, the SecretName field is set to the value of the last call.
+func (b *FeePayerStatusApplyConfiguration) WithSecretName(value string) *FeePayerStatusApplyConfiguration {
+	b.SecretName = &value
 	return b
 }
 

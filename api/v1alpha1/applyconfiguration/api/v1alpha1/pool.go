@@ -19,17 +19,18 @@ type PoolApplyConfiguration struct {
 	// cannot change once the pool is initialised.
 	// Example: c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp
 	ProgramID *string `json:"programID,omitempty"`
-	// RootRing is how many roots the program remembers. Default: the profile's.
+	// RootHistorySize is how many roots the program remembers. Default: the profile's.
 	// Example: 100
-	RootRing *int32 `json:"rootRing,omitempty"`
+	RootHistorySize *int32 `json:"rootHistorySize,omitempty"`
 	// Mints are the assets that the pool takes. Default: the profile's.
 	Mints []MintApplyConfiguration `json:"mints,omitempty"`
-	// VerifyingKey is snarkjs' verification_key.json of the pool's circuit.
-	VerifyingKey *ConfigMapKeyApplyConfiguration `json:"verifyingKey,omitempty"`
-	// ProofA is the sign in which clients send the proof's A: plain, negated, or
-	// auto, which takes either until a finalized transaction has shown which one
-	// the program takes. Default: auto.
-	ProofA *string `json:"proofA,omitempty"`
+	// VerifyingKeyConfigMapRef is snarkjs' verification_key.json of the pool's
+	// circuit.
+	VerifyingKeyConfigMapRef *ConfigMapKeyReferenceApplyConfiguration `json:"verifyingKeyConfigMapRef,omitempty"`
+	// ProofAEncoding is the sign in which clients send the proof's A: Plain,
+	// Negated, or Auto, which takes either until a finalized transaction has shown
+	// which one the program takes. Default: Auto.
+	ProofAEncoding *apiv1alpha1.ProofAEncoding `json:"proofAEncoding,omitempty"`
 	// OffCurveRecipients says whether recipients without a private key, such as
 	// multisig vaults, are paid: Refuse or Allow. Default: Refuse.
 	OffCurveRecipients *string `json:"offCurveRecipients,omitempty"`
@@ -65,11 +66,11 @@ func (b *PoolApplyConfiguration) WithProgramID(value string) *PoolApplyConfigura
 	return b
 }
 
-// WithRootRing sets the RootRing field in the declarative configuration to the given value
+// WithRootHistorySize sets the RootHistorySize field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the RootRing field is set to the value of the last call.
-func (b *PoolApplyConfiguration) WithRootRing(value int32) *PoolApplyConfiguration {
-	b.RootRing = &value
+// If called multiple times, the RootHistorySize field is set to the value of the last call.
+func (b *PoolApplyConfiguration) WithRootHistorySize(value int32) *PoolApplyConfiguration {
+	b.RootHistorySize = &value
 	return b
 }
 
@@ -86,19 +87,19 @@ func (b *PoolApplyConfiguration) WithMints(values ...*MintApplyConfiguration) *P
 	return b
 }
 
-// WithVerifyingKey sets the VerifyingKey field in the declarative configuration to the given value
+// WithVerifyingKeyConfigMapRef sets the VerifyingKeyConfigMapRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the VerifyingKey field is set to the value of the last call.
-func (b *PoolApplyConfiguration) WithVerifyingKey(value *ConfigMapKeyApplyConfiguration) *PoolApplyConfiguration {
-	b.VerifyingKey = value
+// If called multiple times, the VerifyingKeyConfigMapRef field is set to the value of the last call.
+func (b *PoolApplyConfiguration) WithVerifyingKeyConfigMapRef(value *ConfigMapKeyReferenceApplyConfiguration) *PoolApplyConfiguration {
+	b.VerifyingKeyConfigMapRef = value
 	return b
 }
 
-// WithProofA sets the ProofA field in the declarative configuration to the given value
+// WithProofAEncoding sets the ProofAEncoding field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ProofA field is set to the value of the last call.
-func (b *PoolApplyConfiguration) WithProofA(value string) *PoolApplyConfiguration {
-	b.ProofA = &value
+// If called multiple times, the ProofAEncoding field is set to the value of the last call.
+func (b *PoolApplyConfiguration) WithProofAEncoding(value apiv1alpha1.ProofAEncoding) *PoolApplyConfiguration {
+	b.ProofAEncoding = &value
 	return b
 }
 

@@ -9,10 +9,10 @@ package v1alpha1
 type PriorityFeeApplyConfiguration struct {
 	// Percentile of recent fees to pay, from 0 to 100. Default: 50.
 	Percentile *int32 `json:"percentile,omitempty"`
-	// Floor is the least, in micro-lamports a compute unit. Default: 0.
-	Floor *int64 `json:"floor,omitempty"`
-	// Cap is the most, in micro-lamports a compute unit. Default: 1000000.
-	Cap *int64 `json:"cap,omitempty"`
+	// FloorMicroLamports is the least, in micro-lamports a compute unit. Default: 0.
+	FloorMicroLamports *int64 `json:"floorMicroLamports,omitempty"`
+	// CapMicroLamports is the most, in micro-lamports a compute unit. Default: 1000000.
+	CapMicroLamports *int64 `json:"capMicroLamports,omitempty"`
 }
 
 // PriorityFeeApplyConfiguration constructs a declarative configuration of the PriorityFee type for use with
@@ -29,18 +29,18 @@ func (b *PriorityFeeApplyConfiguration) WithPercentile(value int32) *PriorityFee
 	return b
 }
 
-// WithFloor sets the Floor field in the declarative configuration to the given value
+// WithFloorMicroLamports sets the FloorMicroLamports field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Floor field is set to the value of the last call.
-func (b *PriorityFeeApplyConfiguration) WithFloor(value int64) *PriorityFeeApplyConfiguration {
-	b.Floor = &value
+// If called multiple times, the FloorMicroLamports field is set to the value of the last call.
+func (b *PriorityFeeApplyConfiguration) WithFloorMicroLamports(value int64) *PriorityFeeApplyConfiguration {
+	b.FloorMicroLamports = &value
 	return b
 }
 
-// WithCap sets the Cap field in the declarative configuration to the given value
+// WithCapMicroLamports sets the CapMicroLamports field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Cap field is set to the value of the last call.
-func (b *PriorityFeeApplyConfiguration) WithCap(value int64) *PriorityFeeApplyConfiguration {
-	b.Cap = &value
+// If called multiple times, the CapMicroLamports field is set to the value of the last call.
+func (b *PriorityFeeApplyConfiguration) WithCapMicroLamports(value int64) *PriorityFeeApplyConfiguration {
+	b.CapMicroLamports = &value
 	return b
 }

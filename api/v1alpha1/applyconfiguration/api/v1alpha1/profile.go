@@ -9,12 +9,12 @@ package v1alpha1
 // ConfigMap.
 type ProfileApplyConfiguration struct {
 	// Name is a built-in profile: shield-pool-v1, or development, which is for
-	// the local chain alone. Default: none; either name or configMap is set.
+	// the local chain alone. Default: none; either name or configMapRef is set.
 	// Example: shield-pool-v1
 	Name *string `json:"name,omitempty"`
-	// ConfigMap holds a profile as YAML, as relay probe --profile-file reads it.
-	// Default: none; either name or configMap is set.
-	ConfigMap *ConfigMapKeyApplyConfiguration `json:"configMap,omitempty"`
+	// ConfigMapRef is a profile as YAML, as relay probe --profile-file reads it.
+	// Default: none; either name or configMapRef is set.
+	ConfigMapRef *ConfigMapKeyReferenceApplyConfiguration `json:"configMapRef,omitempty"`
 }
 
 // ProfileApplyConfiguration constructs a declarative configuration of the Profile type for use with
@@ -31,10 +31,10 @@ func (b *ProfileApplyConfiguration) WithName(value string) *ProfileApplyConfigur
 	return b
 }
 
-// WithConfigMap sets the ConfigMap field in the declarative configuration to the given value
+// WithConfigMapRef sets the ConfigMapRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ConfigMap field is set to the value of the last call.
-func (b *ProfileApplyConfiguration) WithConfigMap(value *ConfigMapKeyApplyConfiguration) *ProfileApplyConfiguration {
-	b.ConfigMap = value
+// If called multiple times, the ConfigMapRef field is set to the value of the last call.
+func (b *ProfileApplyConfiguration) WithConfigMapRef(value *ConfigMapKeyReferenceApplyConfiguration) *ProfileApplyConfiguration {
+	b.ConfigMapRef = value
 	return b
 }

@@ -13,7 +13,8 @@ import (
 // RelayPoolStatus is what the operator found at ObservedAt. Figures change
 // faster than they are written here: metrics have them live.
 type RelayPoolStatusApplyConfiguration struct {
-	// Conditions are all set on every pass.
+	// Conditions are all set on every pass, but those that do not apply, which are
+	// absent.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// ObservedGeneration is the newest spec that a pass has taken in.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
@@ -22,6 +23,9 @@ type RelayPoolStatusApplyConfiguration struct {
 	// InitialisedAt is when the pool was first seen initialised; the gate is open
 	// from then on.
 	InitialisedAt *metav1.Time `json:"initialisedAt,omitempty"`
+	// DesiredReplicas is how many pods are wanted: what spec.replicas or the
+	// autoscaler says, and 0 while the gate holds the fleet.
+	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 	// Replicas is how many pods there are, without those that are ending.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// ReadyReplicas is how many pods serve clients.
@@ -80,6 +84,14 @@ func (b *RelayPoolStatusApplyConfiguration) WithObservedAt(value metav1.Time) *R
 // If called multiple times, the InitialisedAt field is set to the value of the last call.
 func (b *RelayPoolStatusApplyConfiguration) WithInitialisedAt(value metav1.Time) *RelayPoolStatusApplyConfiguration {
 	b.InitialisedAt = &value
+	return b
+}
+
+// WithDesiredReplicas sets the DesiredReplicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DesiredReplicas field is set to the value of the last call.
+func (b *RelayPoolStatusApplyConfiguration) WithDesiredReplicas(value int32) *RelayPoolStatusApplyConfiguration {
+	b.DesiredReplicas = &value
 	return b
 }
 

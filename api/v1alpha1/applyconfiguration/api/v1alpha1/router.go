@@ -8,16 +8,16 @@ package v1alpha1
 // Router is the swap router.
 type RouterApplyConfiguration struct {
 	// URL is the router's base URL, when it holds no credentials. Default: none;
-	// either url or urlFrom is set. Example: https://api.jup.ag/swap/v1
+	// either url or urlSecretRef is set. Example: https://api.jup.ag/swap/v1
 	URL *string `json:"url,omitempty"`
-	// URLFrom is the Secret of a base URL that holds credentials. Default: none;
-	// either url or urlFrom is set.
-	URLFrom *SecretKeyApplyConfiguration `json:"urlFrom,omitempty"`
-	// APIKeyFrom is the Secret of the router's API key. Default: none is sent.
-	APIKeyFrom *SecretKeyApplyConfiguration `json:"apiKeyFrom,omitempty"`
-	// Program is the router's program on the chain, in base58.
+	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
+	// either url or urlSecretRef is set.
+	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
+	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
+	APIKeySecretRef *SecretKeyReferenceApplyConfiguration `json:"apiKeySecretRef,omitempty"`
+	// ProgramID is the router's program on the chain, in base58.
 	// Default: Jupiter's. Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
-	Program *string `json:"program,omitempty"`
+	ProgramID *string `json:"programID,omitempty"`
 	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
 	// Default: 5000.
 	TimeoutMilliseconds *int32 `json:"timeoutMilliseconds,omitempty"`
@@ -40,27 +40,27 @@ func (b *RouterApplyConfiguration) WithURL(value string) *RouterApplyConfigurati
 	return b
 }
 
-// WithURLFrom sets the URLFrom field in the declarative configuration to the given value
+// WithURLSecretRef sets the URLSecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the URLFrom field is set to the value of the last call.
-func (b *RouterApplyConfiguration) WithURLFrom(value *SecretKeyApplyConfiguration) *RouterApplyConfiguration {
-	b.URLFrom = value
+// If called multiple times, the URLSecretRef field is set to the value of the last call.
+func (b *RouterApplyConfiguration) WithURLSecretRef(value *SecretKeyReferenceApplyConfiguration) *RouterApplyConfiguration {
+	b.URLSecretRef = value
 	return b
 }
 
-// WithAPIKeyFrom sets the APIKeyFrom field in the declarative configuration to the given value
+// WithAPIKeySecretRef sets the APIKeySecretRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the APIKeyFrom field is set to the value of the last call.
-func (b *RouterApplyConfiguration) WithAPIKeyFrom(value *SecretKeyApplyConfiguration) *RouterApplyConfiguration {
-	b.APIKeyFrom = value
+// If called multiple times, the APIKeySecretRef field is set to the value of the last call.
+func (b *RouterApplyConfiguration) WithAPIKeySecretRef(value *SecretKeyReferenceApplyConfiguration) *RouterApplyConfiguration {
+	b.APIKeySecretRef = value
 	return b
 }
 
-// WithProgram sets the Program field in the declarative configuration to the given value
+// WithProgramID sets the ProgramID field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Program field is set to the value of the last call.
-func (b *RouterApplyConfiguration) WithProgram(value string) *RouterApplyConfiguration {
-	b.Program = &value
+// If called multiple times, the ProgramID field is set to the value of the last call.
+func (b *RouterApplyConfiguration) WithProgramID(value string) *RouterApplyConfiguration {
+	b.ProgramID = &value
 	return b
 }
 

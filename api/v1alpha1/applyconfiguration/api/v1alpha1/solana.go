@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "github.com/relaypool/relaypool/api/v1alpha1"
+)
+
 // SolanaApplyConfiguration represents a declarative configuration of the Solana type for use
 // with apply.
 //
@@ -13,10 +17,10 @@ type SolanaApplyConfiguration struct {
 	Cluster *string `json:"cluster,omitempty"`
 	// Endpoints are Solana JSON-RPC servers. At least one reads and one submits.
 	Endpoints []EndpointApplyConfiguration `json:"endpoints,omitempty"`
-	// Commitment is the level at which the operator reads the pool: confirmed or
-	// finalized. Relays follow each transaction from confirmed to finalized in any
-	// case. Default: confirmed.
-	Commitment *string `json:"commitment,omitempty"`
+	// Commitment is the level at which the operator reads the pool: Confirmed or
+	// Finalized. Relays follow each transaction from confirmed to finalized in any
+	// case. Default: Confirmed.
+	Commitment *apiv1alpha1.Commitment `json:"commitment,omitempty"`
 	// PriorityFee is what is paid beyond the signature's fee, so that transactions
 	// land when blocks are full.
 	PriorityFee *PriorityFeeApplyConfiguration `json:"priorityFee,omitempty"`
@@ -57,7 +61,7 @@ func (b *SolanaApplyConfiguration) WithEndpoints(values ...*EndpointApplyConfigu
 // WithCommitment sets the Commitment field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Commitment field is set to the value of the last call.
-func (b *SolanaApplyConfiguration) WithCommitment(value string) *SolanaApplyConfiguration {
+func (b *SolanaApplyConfiguration) WithCommitment(value apiv1alpha1.Commitment) *SolanaApplyConfiguration {
 	b.Commitment = &value
 	return b
 }

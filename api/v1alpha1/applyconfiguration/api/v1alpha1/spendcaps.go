@@ -7,16 +7,16 @@ package v1alpha1
 //
 // SpendCaps bound spending, in lamports; above one, new work is refused.
 type SpendCapsApplyConfiguration struct {
-	// Hour is the most that is spent in any 60 minutes, in lamports.
+	// HourLamports is the most that is spent in any 60 minutes, in lamports.
 	// Default: 0, which is no cap. Example: 2000000000
-	Hour *int64 `json:"hour,omitempty"`
-	// Day is the most that is spent in any 24 hours, in lamports.
+	HourLamports *int64 `json:"hourLamports,omitempty"`
+	// DayLamports is the most that is spent in any 24 hours, in lamports.
 	// Default: 0, which is no cap. Example: 20000000000
-	Day *int64 `json:"day,omitempty"`
-	// TransfersDay is the most that is spent on transfers, which pay the pool no
+	DayLamports *int64 `json:"dayLamports,omitempty"`
+	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
 	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's own,
 	// 1000000000, which pays for about 550. Example: 5000000000
-	TransfersDay *int64 `json:"transfersDay,omitempty"`
+	TransfersDayLamports *int64 `json:"transfersDayLamports,omitempty"`
 }
 
 // SpendCapsApplyConfiguration constructs a declarative configuration of the SpendCaps type for use with
@@ -25,26 +25,26 @@ func SpendCaps() *SpendCapsApplyConfiguration {
 	return &SpendCapsApplyConfiguration{}
 }
 
-// WithHour sets the Hour field in the declarative configuration to the given value
+// WithHourLamports sets the HourLamports field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Hour field is set to the value of the last call.
-func (b *SpendCapsApplyConfiguration) WithHour(value int64) *SpendCapsApplyConfiguration {
-	b.Hour = &value
+// If called multiple times, the HourLamports field is set to the value of the last call.
+func (b *SpendCapsApplyConfiguration) WithHourLamports(value int64) *SpendCapsApplyConfiguration {
+	b.HourLamports = &value
 	return b
 }
 
-// WithDay sets the Day field in the declarative configuration to the given value
+// WithDayLamports sets the DayLamports field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Day field is set to the value of the last call.
-func (b *SpendCapsApplyConfiguration) WithDay(value int64) *SpendCapsApplyConfiguration {
-	b.Day = &value
+// If called multiple times, the DayLamports field is set to the value of the last call.
+func (b *SpendCapsApplyConfiguration) WithDayLamports(value int64) *SpendCapsApplyConfiguration {
+	b.DayLamports = &value
 	return b
 }
 
-// WithTransfersDay sets the TransfersDay field in the declarative configuration to the given value
+// WithTransfersDayLamports sets the TransfersDayLamports field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the TransfersDay field is set to the value of the last call.
-func (b *SpendCapsApplyConfiguration) WithTransfersDay(value int64) *SpendCapsApplyConfiguration {
-	b.TransfersDay = &value
+// If called multiple times, the TransfersDayLamports field is set to the value of the last call.
+func (b *SpendCapsApplyConfiguration) WithTransfersDayLamports(value int64) *SpendCapsApplyConfiguration {
+	b.TransfersDayLamports = &value
 	return b
 }

@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apiv1alpha1 "github.com/relaypool/relaypool/api/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -34,10 +35,10 @@ type TemplateApplyConfiguration struct {
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// ImagePullSecrets to fetch the image with. Default: none.
 	// Example: [{name: registry}]
-	ImagePullSecrets []SecretNameApplyConfiguration `json:"imagePullSecrets,omitempty"`
-	// LogLevel is the least level that the relay logs: debug, info, warn or error.
-	// Default: info.
-	LogLevel *string `json:"logLevel,omitempty"`
+	ImagePullSecrets []SecretReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
+	// LogLevel is the least level that the relay logs: Debug, Info, Warn or Error.
+	// Default: Info.
+	LogLevel *apiv1alpha1.LogLevel `json:"logLevel,omitempty"`
 }
 
 // TemplateApplyConfiguration constructs a declarative configuration of the Template type for use with
@@ -125,7 +126,7 @@ func (b *TemplateApplyConfiguration) WithPriorityClassName(value string) *Templa
 // WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
-func (b *TemplateApplyConfiguration) WithImagePullSecrets(values ...*SecretNameApplyConfiguration) *TemplateApplyConfiguration {
+func (b *TemplateApplyConfiguration) WithImagePullSecrets(values ...*SecretReferenceApplyConfiguration) *TemplateApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithImagePullSecrets")
@@ -138,7 +139,7 @@ func (b *TemplateApplyConfiguration) WithImagePullSecrets(values ...*SecretNameA
 // WithLogLevel sets the LogLevel field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the LogLevel field is set to the value of the last call.
-func (b *TemplateApplyConfiguration) WithLogLevel(value string) *TemplateApplyConfiguration {
+func (b *TemplateApplyConfiguration) WithLogLevel(value apiv1alpha1.LogLevel) *TemplateApplyConfiguration {
 	b.LogLevel = &value
 	return b
 }

@@ -1,0 +1,66 @@
+package tour
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// failure carries the error that ended a step through the calls of the step.
+type failure struct{ error }
+
+// try runs a step and gives the error that ended it. Everything in a step has to
+// succeed, so its functions end it with check and must in place of passing errors
+// on.
+func try(step func()) (err error) {
+	defer func() {
+		switch ended := recover().(type) {
+		case nil:
+		case failure:
+			err = ended.error
+		default:
+			panic(ended)
+		}
+	}()
+	step()
+	return nil
+}
+
+// check ends the step with the errors, if there are any.
+func check(errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		panic(failure{err})
+	}
+}
+
+// must gives what a call has returned, or ends the step with its error.
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+// doing is check for an error that does not say what was being done.
+func doing(what string, err error) {
+	if err != nil {
+		check(fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+// equal is the check of every figure.
+func equal[T comparable](what string, want, got T) error {
+	if want != got {
+		return fmt.Errorf("%s: expected %v, received %v", what, want, got)
+	}
+	return nil
+}
+
+func unexpected(what, want string, got *http.Response, body []byte) error {
+	return fmt.Errorf("%s: expected %s, received %s: %s", what, want, got.Status, body)
+}
+
+// answered ends the step unless the relay's answer is the one that is wanted.
+func answered(wanted bool, what, want string, got *http.Response, body []byte) {
+	if !wanted {
+		check(unexpected(what, want, got, body))
+	}
+}

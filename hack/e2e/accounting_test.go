@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go/rpc"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/hack/drill/account"
+	"github.com/relaypool/relaypool/hack/drill/canary"
+	"github.com/relaypool/relaypool/hack/drill/witness"
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/groth16"
+)
+
+const (
+	// maxFaults bounds what is told of one claim.
+	maxFaults = 5
+	// minFinal outcomes are enough for an accounting to mean something.
+	minFinal = 30
+	// answerWithin bounds a question to a fleet.
+	answerWithin = 20 * time.Second
+	// swapGrace is how many slots after its timeout a swap has to be gone: two
+	// transactions that got lost have to expire first, and pods come and go meanwhile.
+	swapGrace = 2*(150+32) + 200
+)
+
+// accounting ends the load and holds every claim of the drill's accountant against
+// what clients were told, the database and the chain.
+func (s *suite) accounting(t *testing.T) {
+	s.startTraffic(t, calmRate)
+	// Without a swap and a withdrawal there would be nothing to hold claims against.
+	s.await(t, "clients have had some outcomes", 5*time.Minute, func(context.Context) error {
+		if p := s.traffic.progress(); p.Finalized < minFinal || p.Refunded == 0 {
+			return errors.New(s.traffic.String())
+		}
+		return nil
+	})
+	s.traffic.finish(6 * time.Minute)
+	s.log(t, "%s", s.traffic)
+	records := s.traffic.Journal().Records()
+	s.fleet.awaitFinal(t)
+	s.log(t, "every outcome is final")
+	s.fleet.awaitMetrics(t)
+	fault := s.ledgerFault()
+	e := s.fleet.gather(t, records)
+	e.LedgerFault, e.Vault.Opening = fault, s.vault
+	s.searchLeaks(t, e)
+	all := results(e)
+	for i := range all {
+		mark := "holds "
+		if !all[i].Passed() {
+			mark = "FAILED"
+		}
+		s.log(t, "%s  %-28s %s (%d examined)", mark, all[i].Name, all[i].Claim, all[i].Examined)
+	}
+	ok(t, errors.Join(verdict(all), servedAll(s.services, records), s.fleets.lostLogs()))
+	s.log(t, "%d submissions, %d transactions on the chain, %d payers: %d claims hold", len(e.Submissions), len(e.Transactions), len(e.Payers), len(all))
+}
+
+// results holds every claim against the evidence, or those alone that are named.
+func results(e *account.Evidence, only ...string) (all []account.Result) {
+	for _, check := range account.Checks() {
+		if len(only) == 0 || slices.Contains(only, check.Name) {
+			all = append(all, check.Run(e))
+		}
+	}
+	return all
+}
+
+// verdict is an error of the claims that do not hold.
+func verdict(results []account.Result) error {
+	var errs []error
+	for i := range results {
+		c := &results[i]
+		if c.Passed() {
+			continue
+		}
+		faults := c.Faults
+		if c.Vacuous {
+			faults = append(faults, "there was nothing to examine")
+		}
+		if len(faults) > maxFaults {
+			faults = append(faults[:maxFaults:maxFaults], fmt.Sprintf("and %d more", len(faults)-maxFaults))
+		}
+		errs = append(errs, fmt.Errorf("%s does not hold: %s", c.Name, strings.Join(faults, "; ")))
+	}
+	return errors.Join(errs...)
+}
+
+// ledgerFault has the relay's own command bring the ledger up to the chain, in a pod
+// as an operator of it would. It gives what the command says against it.
+func (s *suite) ledgerFault() string {
+	pod := restrictedPod("ledger", s.images.relay, "ledger", "--database-url-file=/etc/database/"+urlKey, "--rpc-url="+s.stage.rpcURL())
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "database", MountPath: "/etc/database", ReadOnly: true}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "database", VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: fleetName + "-database"},
+	}}}
+	if _, err := s.runToEnd(pod); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// awaitFinal waits until every submission's outcome is final.
+func (f *fleet) awaitFinal(t *testing.T) {
+	t.Helper()
+	f.await(t, "every outcome is final", 6*time.Minute, func(ctx context.Context) error {
+		return f.stage.withDatabase(ctx, f.name, func(conn *pgx.Conn) error {
+			working, unfinalized, err := witness.Open(ctx, conn)
+			if err == nil && working+unfinalized > 0 {
+				return fmt.Errorf("%d have no outcome and %d are not finalized", working, unfinalized)
+			}
+			return err
+		})
+	})
+}
+
+// gather reads the rows of a quiet fleet's database, asks it for its swaps, and reads
+// the finalized chain.
+func (f *fleet) gather(t *testing.T, records []load.Record) *account.Evidence {
+	t.Helper()
+	e := &account.Evidence{
+		Fees: f.stage.Profile.Fees, SwapTimeout: f.stage.Profile.SwapTimeout, SwapGrace: swapGrace,
+		Records: records, Told: make(map[uuid.UUID]account.SwapStatus), Sign: groth16.Plain.String(), // the sign that the local chain's program takes
+	}
+	keys, _ := f.payers(t)
+	ok(t, f.stage.withDatabase(f.ctx, f.name, func(conn *pgx.Conn) error {
+		err := witness.Rows(f.ctx, conn, e)
+		ids, unlisted := witness.Swaps(f.ctx, conn)
+		bounded := *f.stage.HTTP
+		bounded.Timeout = time.Minute
+		for _, id := range ids {
+			e.Told[id] = witness.SwapStatus(f.ctx, &bounded, f.stage.fleetURL(f.name), id)
+		}
+		for _, key := range keys {
+			opening, unread := witness.LedgerOpening(f.ctx, conn, key)
+			e.Payers = append(e.Payers, account.Payer{Key: key, Funded: f.stage.sent[key], LedgerOpening: opening})
+			err = errors.Join(err, unread)
+		}
+		return errors.Join(err, unlisted)
+	}))
+	reader := witness.NewChain(f.stage.RPC, f.stage.Pool)
+	for _, key := range keys {
+		reader.Payers[key] = true
+	}
+	last, err := f.stage.RPC.GetSlot(f.ctx, rpc.CommitmentFinalized)
+	ok(t, err)
+	e.Transactions, err = reader.Transactions(f.ctx, last)
+	ok(t, err)
+	for i := range e.Payers {
+		e.Payers[i].Closing, err = reader.Balance(f.ctx, e.Payers[i].Key)
+		ok(t, err)
+	}
+	ok(t, reader.Left(f.ctx, f.stage.Market.VaultSOL, e))
+	return e
+}
+
+// searchLeaks looks for the content of every request in the logs and metrics of all
+// relays.
+func (s *suite) searchLeaks(t *testing.T, e *account.Evidence) {
+	t.Helper()
+	set := witness.Canaries(slices.Concat(e.Records, s.others))
+	for source, page := range s.pages {
+		ok(t, searchLeaks(e, set, source, bytes.NewReader(page)))
+	}
+	paths, err := filepath.Glob(filepath.Join(s.fleets.folder, "*.log"))
+	ok(t, err)
+	for _, path := range paths {
+		file, err := os.Open(path)
+		ok(t, err)
+		ok(t, errors.Join(searchLeaks(e, set, filepath.Base(path), file), file.Close()))
+	}
+}
+
+func searchLeaks(e *account.Evidence, set *canary.Set, source string, text io.Reader) error {
+	hits, read, err := set.Search(text)
+	e.Scanned += read
+	for _, hit := range hits {
+		e.Leaks = append(e.Leaks, account.Leak{Source: source, Line: hit.Line, What: hit.Name})
+	}
+	return err
+}
+
+// awaitMetrics waits until every pod of a fleet has given its metrics: one may have
+// just been added.
+func (f *fleet) awaitMetrics(t *testing.T) {
+	t.Helper()
+	f.await(t, "every pod of "+f.name+" shows its metrics", 3*time.Minute, f.keepMetrics)
+}
+
+// keepMetrics adds the metrics of a fleet's pods to the pages.
+func (f *fleet) keepMetrics(ctx context.Context) error {
+	pods, err := f.pods(ctx)
+	for i := range pods {
+		page, unread := f.readMetrics(ctx, &pods[i])
+		if err = errors.Join(err, unread); unread == nil {
+			f.pages[fmt.Sprintf("metrics of %s after %d restarts", pods[i].Name, restarts(&pods[i]))] = page
+		}
+	}
+	return err
+}
+
+// keepPages keeps what pods say now that may be gone at the end. One that does not
+// answer at this moment is left out: those that must answer are asked at the end.
+func (s *suite) keepPages() {
+	if s.fleet == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
+	defer cancel()
+	_ = s.fleet.keepMetrics(ctx)
+}
+
+// readMetrics reads the metrics of a relay.
+func (s *suite) readMetrics(ctx context.Context, pod *corev1.Pod) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, operationsURL(pod)+contract.MetricsPath, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.stage.HTTP.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }() // read to its end
+	page, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the metrics of %s answer %s", pod.Name, answer.Status)
+	}
+	return page, err
+}

@@ -1,0 +1,115 @@
+// Package check decides whether what the end-to-end suite observed is as it should
+// be. It is pure, so that each decision is tested without a cluster.
+package check
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// killedCode is how a process ends that got SIGKILL.
+const killedCode = 137
+
+// End is the end of a container, as its node reported it.
+type End struct {
+	// Pod and Container are names, ID the container's.
+	Pod, Container, ID string
+	// Code is the exit code, Reason the kubelet's word for it, such as OOMKilled.
+	Code   int32
+	Reason string
+	// At is when it ended, Asked when its pod was told to; zero when it was not.
+	// Grace is the time that the pod got for it.
+	At, Asked time.Time
+	Grace     time.Duration
+	// Finite says that the pod is there to end by itself, as a Job's is.
+	Finite bool
+	// LostLease says that it ended itself because it could not renew the Lease by
+	// which it led, as it has to.
+	LostLease bool
+}
+
+// EndsOf lists the ends that a pod's status reports: of the container that each
+// name has now, and of the one before.
+func EndsOf(pod *corev1.Pod) (ends []End) {
+	for _, status := range pod.Status.ContainerStatuses {
+		for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+			if ended == nil || ended.ContainerID == "" {
+				continue
+			}
+			_, id, _ := strings.Cut(ended.ContainerID, "://")
+			end := End{
+				Pod: pod.Name, Container: status.Name, ID: id, At: ended.FinishedAt.Time, Code: ended.ExitCode, Reason: ended.Reason,
+				Finite: pod.Spec.RestartPolicy != corev1.RestartPolicyAlways,
+			}
+			if pod.DeletionTimestamp != nil && status.State.Terminated == ended {
+				if pod.DeletionGracePeriodSeconds != nil {
+					end.Grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+				}
+				end.Asked = pod.DeletionTimestamp.Add(-end.Grace) // the timestamp is when the grace is over
+			}
+			ends = append(ends, end)
+		}
+	}
+	return ends
+}
+
+// Tally counts the ends that are explained.
+type Tally struct {
+	// Asked were told to end and did, the slowest after Slowest; Killed by the suite;
+	// Finished by themselves, as they should; LostLease gave way to another leader.
+	Asked, Killed, Finished, LostLease int
+	Slowest                            time.Duration
+}
+
+// Ends explains each end, and gives an error that names those without an
+// explanation. victims are the IDs of containers that the suite itself killed:
+// each has to be among the ends.
+func Ends(ends []End, victims map[string]bool) (Tally, error) {
+	var t Tally
+	var errs []error
+	seen := make(map[string]bool)
+	for i := range ends {
+		e := &ends[i]
+		seen[e.ID] = true
+		if err := t.explain(e, victims[e.ID]); err != nil {
+			errs = append(errs, fmt.Errorf("container %s of pod %s ended with %d (%s) at %s: %w",
+				e.Container, e.Pod, e.Code, e.Reason, e.At.UTC().Format(time.TimeOnly), err))
+		}
+	}
+	for id := range victims {
+		if !seen[id] {
+			errs = append(errs, fmt.Errorf("container %s was killed by the suite, and its end was not seen", id))
+		}
+	}
+	return t, errors.Join(errs...)
+}
+
+// explain counts an explained end; an error says what an unexplained one should have been.
+func (t *Tally) explain(e *End, victim bool) error {
+	switch {
+	case victim && e.Code == killedCode:
+		t.Killed++
+	case victim:
+		return fmt.Errorf("the suite killed it, expected %d", killedCode)
+	case e.LostLease:
+		t.LostLease++
+	case e.Finite && e.Code == 0:
+		t.Finished++
+	case e.Finite:
+		return errors.New("expected 0 of what ends by itself")
+	case e.Asked.IsZero():
+		return errors.New("nobody told it to end, and the suite did not kill it")
+	case e.Code != 0:
+		return errors.New("it was told to end: expected 0")
+	case e.At.Sub(e.Asked) > e.Grace:
+		return fmt.Errorf("it took %s to end, expected %s at most", e.At.Sub(e.Asked), e.Grace)
+	default:
+		t.Asked++
+		t.Slowest = max(t.Slowest, e.At.Sub(e.Asked))
+	}
+	return nil
+}

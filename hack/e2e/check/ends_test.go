@@ -1,0 +1,118 @@
+package check
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// wantError compares an error with a part of its text; empty for none.
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+}
+
+// after gives a time by the seconds since noon.
+func after(seconds float64) time.Time {
+	return noon.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func TestEveryEndHasToBeExplained(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end    End
+		victim bool
+		want   Tally
+		// wantErr is a part of the fault; empty for none.
+		wantErr string
+	}{
+		"told to end, and did in time":                  {end: End{Asked: noon, At: after(7)}, want: Tally{Asked: 1, Slowest: 7 * time.Second}},
+		"told to end, and was killed for it":            {end: End{Asked: noon, At: after(60), Code: 137}, wantErr: "told to end: expected 0"},
+		"told to end, and took longer than it is given": {end: End{Asked: noon, At: after(61)}, wantErr: "took 1m1s"},
+		"told to end, and panicked":                     {end: End{Asked: noon, At: after(1), Code: 2}, wantErr: "told to end: expected 0"},
+		"killed by the suite":                           {end: End{At: noon, Code: 137}, victim: true, want: Tally{Killed: 1}},
+		"killed by the suite, but it ended itself":      {end: End{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
+		"killed by nobody of the suite, as the kernel does that is out of memory": {
+			end: End{At: noon, Code: 137, Reason: "OOMKilled"}, wantErr: "ended with 137 (OOMKilled) at 12:00:00: nobody told it to end",
+		},
+		"restarted by its liveness probe, and ended in order": {end: End{At: noon}, wantErr: "nobody told it to end"},
+		"panicked":                        {end: End{At: noon, Code: 2}, wantErr: "nobody told it to end"},
+		"a Job's end":                     {end: End{At: noon, Finite: true}, want: Tally{Finished: 1}},
+		"a Job that failed":               {end: End{At: noon, Finite: true, Code: 1}, wantErr: "expected 0 of what ends by itself"},
+		"an operator that lost the Lease": {end: End{At: noon, Code: 1, LostLease: true}, want: Tally{LostLease: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.end.Pod, tc.end.Container, tc.end.ID, tc.end.Grace = "demo-1", "relay", "a", time.Minute
+			got, err := Ends([]End{tc.end}, map[string]bool{"a": tc.victim})
+			wantError(t, err, tc.wantErr)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("tally (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAVictimWhoseEndNobodySawIsAFault(t *testing.T) {
+	t.Parallel()
+	if _, err := Ends([]End{{ID: "a", Asked: noon, At: noon}}, map[string]bool{"b": true}); err == nil || !strings.Contains(err.Error(), "container b was killed by the suite") {
+		t.Errorf("error %v, want one that names b", err)
+	}
+}
+
+// terminated is a container's state after its end.
+func terminated(id string, code int32) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ContainerID: "c://" + id, ExitCode: code, Reason: "Error", FinishedAt: metav1.NewTime(noon),
+	}}
+}
+
+func TestEndsSayWhetherTheirPodWasToldToEnd(t *testing.T) {
+	t.Parallel()
+	grace, deleted := int64(60), metav1.NewTime(after(50)) // when the grace is over: told 10 s before noon
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want []End
+	}{
+		"deleted, after a restart": {
+			pod: corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, DeletionGracePeriodSeconds: &grace},
+				Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways},
+				Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: terminated("1", 0), LastTerminationState: terminated("0", 137)}}},
+			},
+			want: []End{{ID: "1", Asked: after(-10), Grace: time.Minute}, {ID: "0", Code: 137}},
+		},
+		"killed, and started again": {
+			pod: corev1.Pod{
+				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways},
+				Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{LastTerminationState: terminated("2", 137)}}},
+			},
+			want: []End{{ID: "2", Code: 137}},
+		},
+		"a Job's": {
+			pod: corev1.Pod{
+				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever},
+				Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: terminated("3", 0)}}},
+			},
+			want: []End{{ID: "3", Finite: true}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i := range tc.want {
+				tc.want[i].At, tc.want[i].Reason = noon, "Error"
+			}
+			if diff := cmp.Diff(tc.want, EndsOf(&tc.pod)); diff != "" {
+				t.Errorf("ends (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// Held are the submissions that a process holds, with their epochs, which count
+// how often each was leased and released.
+type Held map[uuid.UUID]int64
+
+// Snapshot is what every living process held at one moment, by the process' ID,
+// which is another one after each start.
+type Snapshot map[uuid.UUID]Held
+
+// Row is the state of a submission later on. Owner is zero while nobody holds it.
+type Row struct {
+	Owner uuid.UUID
+	Epoch int64
+	// Finished says that nothing is left to do.
+	Finished bool
+}
+
+// DeadProcess finds the one process of the first snapshot that is not in the last,
+// and what it held in the last snapshot that has it.
+func DeadProcess(seen []Snapshot) (process uuid.UUID, held Held, err error) {
+	if len(seen) == 0 {
+		return process, nil, errors.New("the processes were not seen yet")
+	}
+	var dead []uuid.UUID
+	for id := range seen[0] {
+		if _, lives := seen[len(seen)-1][id]; !lives {
+			dead = append(dead, id)
+		}
+	}
+	if len(dead) != 1 {
+		return process, nil, fmt.Errorf("%d of %d processes are gone, expected one", len(dead), len(seen[0]))
+	}
+	for _, snapshot := range slices.Backward(seen) {
+		if last, lives := snapshot[dead[0]]; lives {
+			held = last
+			break
+		}
+	}
+	return dead[0], held, nil
+}
+
+// TakenOver is an error while others have not claimed all that a dead process held.
+// Releasing a dead process' lease raises the epoch by one, and claiming the
+// submission by another.
+func TakenOver(dead uuid.UUID, held Held, now map[uuid.UUID]Row) error {
+	waiting := 0
+	for id, epoch := range held {
+		row, known := now[id] // none is deleted so soon
+		if !known || !row.Finished && (row.Owner == dead || row.Owner == uuid.Nil && row.Epoch < epoch+2) {
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		return fmt.Errorf("%d of %d submissions that the killed relay held are still its own, or nobody's", waiting, len(held))
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// Size is how many pods a fleet was to have from a time on.
+type Size struct {
+	At   time.Time
+	Pods int32
+}
+
+// AppendSize adds a Deployment's size when it differs from the last one. Its time is
+// that of the last write of the scale subresource, by the API server's clock; now is
+// used when something other than an autoscaler changed it.
+func AppendSize(sizes []Size, d *appsv1.Deployment, now time.Time) []Size {
+	last := Size{Pods: -1}
+	if len(sizes) > 0 {
+		last = sizes[len(sizes)-1]
+	}
+	if d.Spec.Replicas == nil || *d.Spec.Replicas == last.Pods {
+		return sizes
+	}
+	var at time.Time
+	for _, entry := range d.ManagedFields {
+		if entry.Subresource == "scale" && entry.Time != nil && entry.Time.After(at) {
+			at = entry.Time.Time
+		}
+	}
+	if !at.After(last.At) {
+		at = now
+	}
+	return append(sizes, Size{At: at, Pods: *d.Spec.Replicas})
+}
+
+// Pace is how a fleet may shrink.
+type Pace struct {
+	// Calm is how long after the last growth the first step comes, Apart how long
+	// after a step the next one.
+	Calm, Apart time.Duration
+	// Slack is by how much both may be missed: the times are of two clocks, to the second.
+	Slack time.Duration
+}
+
+// Shrinking checks that each step down was of one pod, came when the fleet had not
+// grown for long enough, and long enough after the one before. It gives the steps
+// down. Growing is never a fault here: a fleet that grows shrinks by the same rules.
+func Shrinking(sizes []Size, pace Pace) (steps []Size, err error) {
+	var errs []error
+	var grew, shrank time.Time
+	for i := 1; i < len(sizes); i++ {
+		was, is := sizes[i-1], sizes[i]
+		switch {
+		case is.Pods > was.Pods:
+			grew = is.At
+			continue
+		case is.Pods == was.Pods:
+			continue
+		}
+		steps = append(steps, is)
+		what := fmt.Sprintf("the fleet shrank from %d pods to %d at %s", was.Pods, is.Pods, is.At.UTC().Format(time.TimeOnly))
+		if is.Pods < was.Pods-1 {
+			errs = append(errs, fmt.Errorf("%s: expected one pod at a time", what))
+		}
+		if calm := is.At.Sub(grew); !grew.IsZero() && calm < pace.Calm-pace.Slack {
+			errs = append(errs, fmt.Errorf("%s, %.0f s after it had grown: expected a calm of %.0f s before", what, calm.Seconds(), pace.Calm.Seconds()))
+		}
+		if apart := is.At.Sub(shrank); !shrank.IsZero() && apart < pace.Apart-pace.Slack {
+			errs = append(errs, fmt.Errorf("%s, %.0f s after the step before: expected %.0f s between two", what, apart.Seconds(), pace.Apart.Seconds()))
+		}
+		shrank = is.At
+	}
+	return steps, errors.Join(errs...)
+}

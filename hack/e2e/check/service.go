@@ -1,0 +1,93 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Call is a request of a client with its answer.
+type Call struct {
+	// Sent is when it left, At when its answer or its failure came.
+	Sent, At time.Time
+	// Status is the HTTP status; 0 without an answer.
+	Status int
+	// Accepted says that the answer accepts a submission.
+	Accepted bool
+}
+
+// Service is how a fleet served its clients for a while.
+type Service struct {
+	// Calls are those that were sent; Accepted submissions among the answers.
+	Calls, Accepted int
+	// Refused were answered 5xx or 429, Silent not at all.
+	Refused, Silent int
+	// Longest is the longest time in which no submission was accepted.
+	Longest time.Duration
+}
+
+// Served sums up what clients were told from one time to another, in any order of
+// the calls. A call counts when it was sent in that time, an acceptance when it
+// came in it.
+func Served(calls []Call, from, to time.Time) (s Service) {
+	accepted := []time.Time{from, to}
+	for i := range calls {
+		c := &calls[i]
+		if c.Accepted && within(c.At, from, to) {
+			s.Accepted++
+			accepted = append(accepted, c.At)
+		}
+		if !within(c.Sent, from, to) {
+			continue
+		}
+		s.Calls++
+		switch {
+		case c.Status == 0:
+			s.Silent++
+		case c.Status/100 == 5 || c.Status == 429:
+			s.Refused++
+		}
+	}
+	s.Longest = longest(accepted)
+	return s
+}
+
+func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
+
+// longest is the longest time between two neighbours.
+func longest(times []time.Time) (most time.Duration) {
+	slices.SortFunc(times, time.Time.Compare)
+	for i := 1; i < len(times); i++ {
+		most = max(most, times[i].Sub(times[i-1]))
+	}
+	return most
+}
+
+// String tells it in a few words.
+func (s Service) String() string {
+	return fmt.Sprintf("%d of %d calls refused for now, %d without an answer; %d submissions accepted, none for %.1f s at most",
+		s.Refused, s.Calls, s.Silent, s.Accepted, s.Longest.Seconds())
+}
+
+// Bounds are what service has to keep to.
+type Bounds struct {
+	// Away is the longest time without an accepted submission.
+	Away time.Duration
+	// Share is the greatest share of calls, from 0 to 1, that are refused or stay
+	// without an answer.
+	Share float64
+}
+
+// Within is an error that says which bound was passed.
+func (s Service) Within(b Bounds) error {
+	switch {
+	case s.Calls == 0:
+		return errors.New("clients asked for nothing: nothing is shown of the service")
+	case s.Longest > b.Away:
+		return fmt.Errorf("no submission was accepted for %.1f s, expected %.0f s at most", s.Longest.Seconds(), b.Away.Seconds())
+	case float64(s.Refused+s.Silent) > b.Share*float64(s.Calls):
+		return fmt.Errorf("%d of %d calls were refused and %d stayed without an answer, expected %.0f %% together at most", s.Refused, s.Calls, s.Silent, 100*b.Share)
+	}
+	return nil
+}

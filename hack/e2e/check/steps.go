@@ -1,0 +1,31 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Steps checks that the steps which were seen, in their order, are of the course,
+// go forward, and include those that take too long to be missed.
+func Steps(seen, course, long []string) error {
+	var errs []error
+	last := -1
+	for _, step := range seen {
+		at := slices.Index(course, step)
+		switch {
+		case at < 0:
+			errs = append(errs, fmt.Errorf("%s is no step of %s", step, strings.Join(course, ", ")))
+		case at <= last:
+			errs = append(errs, fmt.Errorf("%s came after %s", step, course[last]))
+		}
+		last = max(last, at)
+	}
+	for _, step := range long {
+		if !slices.Contains(seen, step) {
+			errs = append(errs, fmt.Errorf("the step %s was skipped", step))
+		}
+	}
+	return errors.Join(errs...)
+}

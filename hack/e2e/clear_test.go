@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// clear deletes everything of this suite, so that the cluster is as it was found,
+// but for a definition that somebody else's RelayPools need.
+func (s *suite) clear(t *testing.T) {
+	t.Helper()
+	// Before anything is touched: an operator under this name may be at work for somebody.
+	for _, name := range []string{namespace, nodeNamespace, operatorNamespace} {
+		s.ownNamespace(t, name)
+	}
+	s.deletePools(t)
+	s.deleteNamespace(t, namespace)
+	s.deleteNamespace(t, nodeNamespace)
+	s.runHelm(t, "uninstall", "--ignore-not-found")
+	s.deleteNamespace(t, operatorNamespace)
+	others := s.listPools(t)
+	if len(others) > 0 {
+		t.Logf("left the definition: somebody has %d RelayPools", len(others))
+		return
+	}
+	s.deleteObject(t, definition(), time.Minute)
+}
+
+// listPools gives the RelayPools of a cluster, which may not know the resource.
+func (s *suite) listPools(t *testing.T, options ...client.ListOption) []v1alpha1.RelayPool {
+	t.Helper()
+	pools := &v1alpha1.RelayPoolList{}
+	if err := s.kube.List(s.ctx, pools, options...); !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		ok(t, err)
+	}
+	return pools.Items
+}
+
+// deletePools deletes the RelayPools of this suite while their operator, which
+// finalises them, is there.
+func (s *suite) deletePools(t *testing.T) {
+	t.Helper()
+	operators, err := s.listPods(s.ctx, operatorNamespace, operatorLabels())
+	ok(t, err)
+	pools := s.listPools(t, client.InNamespace(namespace))
+	for i := range pools {
+		pool := &pools[i]
+		if len(operators) == 0 {
+			bare := pool.DeepCopy()
+			bare.Finalizers = nil
+			ok(t, client.IgnoreNotFound(s.kube.Patch(s.ctx, bare, client.MergeFrom(pool))))
+		}
+		ok(t, client.IgnoreNotFound(s.kube.Delete(s.ctx, pool)))
+	}
+	if len(pools) == 0 {
+		return
+	}
+	s.await(t, "the RelayPools are gone", 2*time.Minute, func(ctx context.Context) error {
+		left := &v1alpha1.RelayPoolList{}
+		err := s.kube.List(ctx, left, client.InNamespace(namespace))
+		if err == nil && len(left.Items) > 0 {
+			return fmt.Errorf("%d are there", len(left.Items))
+		}
+		return err
+	})
+}
+
+// definition is the resource's own.
+func definition() *unstructured.Unstructured {
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetName("relaypools.relaypool.dev")
+	return crd
+}

@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/hack/e2e/gate"
+	"github.com/relaypool/relaypool/hack/wallet/simulator"
+)
+
+// requirements refuses a run that does not say which cluster it is for.
+func requirements(kubeconfig, loadImage string) error {
+	switch {
+	case kubeconfig == "":
+		return errors.New("KUBECONFIG is not set: name the file that leads to a cluster; nothing is guessed, because everything of relaypool is deleted from it")
+	case loadImage == "":
+		return errors.New("LOAD_IMAGE is not set: give the command that makes an image archive known to the cluster's nodes, such as 'kind load image-archive'")
+	}
+	return nil
+}
+
+// connect makes a suite for the cluster that a kubeconfig leads to.
+func connect(ctx context.Context, t *testing.T, kubeconfig, loadImage string) *suite {
+	ok(t, requirements(kubeconfig, loadImage))
+	s := &suite{ctx: ctx, kubeconfig: kubeconfig, loadImage: loadImage, began: time.Now(), pages: make(map[string][]byte), victims: make(map[string]string)}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	ok(t, err)
+	config.QPS = -1                           // the API server's priority and fairness suffice
+	config.WarningHandler = rest.NoWarnings{} // they are about our own pods' details
+	ok(t, v1alpha1.AddToScheme(clientgoscheme.Scheme))
+	s.kube, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	ok(t, err)
+	s.clientset, err = kubernetes.NewForConfig(config)
+	ok(t, err)
+	version, err := s.clientset.Discovery().ServerVersion()
+	ok(t, err)
+	t.Logf("Kubernetes %s", version.GitVersion)
+	upgrading := rest.CopyConfig(config)
+	upgrading.NextProtos = []string{"http/1.1"} // HTTP/2 cannot be upgraded
+	transport, err := rest.TransportFor(upgrading)
+	ok(t, err)
+	s.proxy = podProxy{strings.TrimSuffix(config.Host, "/"), transport}
+	s.verifyingKey, err = os.ReadFile("hack/circuit/verification_key.json")
+	ok(t, err)
+	s.simulator, err = simulator.New(s.verifyingKey, simulator.DevelopmentSeed)
+	ok(t, err)
+	return s
+}
+
+// podProxy is the API server's way to pods.
+type podProxy struct {
+	host      string
+	transport http.RoundTripper
+}
+
+// gate dials from inside a pod that serves package gate.
+func (p podProxy) gate(pod string) *gate.Dialer {
+	return &gate.Dialer{
+		Base:      fmt.Sprintf("%s/api/v1/namespaces/%s/pods/%s:%d/proxy", p.host, namespace, pod, gate.Port),
+		Transport: p.transport,
+	}
+}
+
+// owned is the label of namespaces that this suite made and may delete.
+const owned = "relaypool.dev/e2e"
+
+// makeNamespace makes a namespace with a pod security standard. One that is there, or
+// still ending, is an error: it may be somebody's.
+func (s *suite) makeNamespace(name, standard string) error {
+	return s.kube.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": standard, owned: "true"},
+	}})
+}
+
+// ownNamespace gives a namespace of an earlier run or of this one, and nil when there
+// is none. One without our label ends the test: nothing in it may be touched.
+func (s *suite) ownNamespace(t *testing.T, name string) *corev1.Namespace {
+	t.Helper()
+	found := &corev1.Namespace{}
+	err := s.kube.Get(s.ctx, client.ObjectKey{Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	ok(t, err)
+	if found.Labels[owned] == "" {
+		t.Fatalf("namespace %s is there without the label %s: this suite may not delete it; remove it, or test another cluster", name, owned)
+	}
+	return found
+}
+
+// deleteNamespace deletes a namespace of ours and waits until it is gone.
+func (s *suite) deleteNamespace(t *testing.T, name string) {
+	t.Helper()
+	if found := s.ownNamespace(t, name); found != nil {
+		s.deleteObject(t, found, 5*time.Minute)
+	}
+}
+
+// deleteObject deletes an object, if it is there, and waits until it is gone.
+func (s *suite) deleteObject(t *testing.T, object client.Object, within time.Duration) {
+	t.Helper()
+	ok(t, client.IgnoreNotFound(s.kube.Delete(s.ctx, object)))
+	s.await(t, fmt.Sprintf("%T %s is gone", object, object.GetName()), within, func(ctx context.Context) error {
+		err := s.kube.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// apply applies the objects of a YAML file to the fleets' namespace.
+func (s *suite) apply(t *testing.T, manifests []byte) {
+	t.Helper()
+	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return
+		} else if ok(t, err); len(object.Object) == 0 {
+			continue // a comment alone
+		}
+		object.SetNamespace(namespace)
+		ok(t, s.kube.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("relaypool-e2e"), client.ForceOwnership))
+	}
+}
+
+// diagnose keeps what the cluster has: objects as YAML, without any Secret, and
+// events. Logs are kept by the watches.
+func (s *suite) diagnose(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 2*time.Minute)
+	defer cancel()
+	to := filepath.Join(folder, "failure")
+	s.log(t, "keeping objects and events in %s, logs in %s", to, folder)
+	if err := os.MkdirAll(to, 0o750); err != nil {
+		t.Error(err)
+	}
+	for name, list := range map[string]client.ObjectList{
+		"relaypools": &v1alpha1.RelayPoolList{}, "pods": &corev1.PodList{}, "events": &corev1.EventList{}, "services": &corev1.ServiceList{},
+		"deployments": &appsv1.DeploymentList{}, "replicasets": &appsv1.ReplicaSetList{}, "jobs": &batchv1.JobList{},
+		"horizontalpodautoscalers": &autoscalingv2.HorizontalPodAutoscalerList{}, "poddisruptionbudgets": &policyv1.PodDisruptionBudgetList{},
+		"networkpolicies": &networkingv1.NetworkPolicyList{},
+	} {
+		for _, in := range []string{namespace, operatorNamespace} {
+			err := s.kube.List(ctx, list, client.InNamespace(in))
+			text, unencoded := yaml.Marshal(list)
+			if err := errors.Join(err, unencoded, os.WriteFile(filepath.Join(to, in+"-"+name+".yaml"), text, 0o600)); err != nil {
+				t.Errorf("keep %s of %s: %v", name, in, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+var (
+	only  = flag.String("only", "", "`scenarios` to run, with commas between them, besides those that they need: "+names())
+	helm  = flag.String("helm", "helm", "helm `program`")
+	seed  = flag.Uint64("seed", 1, "`number` that decides what clients do")
+	keep  = flag.Bool("keep", false, "leave everything on the cluster after a failure")
+	build = flag.Bool("build", true, "build the images first, by make images e2e-images")
+)
+
+// TestE2E runs the scenarios in their order and ends with the first that fails.
+func TestE2E(t *testing.T) {
+	t.Chdir(filepath.Join("..", "..")) // the paths that a user gives start there
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	chosen, err := choose(*only)
+	ok(t, err)
+	s := connect(ctx, t, os.Getenv("KUBECONFIG"), os.Getenv("LOAD_IMAGE"))
+	s.helm, s.seed = *helm, *seed
+	s.prepareImages(t, *build)
+	s.clear(t)
+	s.watch(t)
+	defer func() {
+		s.ctx = context.WithoutCancel(ctx) // an interrupted run is cleared away, too
+		if s.traffic != nil {
+			s.traffic.abandon()
+		}
+		s.stopWatch()
+		for _, f := range s.figures {
+			t.Log(f)
+		}
+		if t.Failed() && *keep {
+			t.Logf("left everything on the cluster: namespaces %s and %s", namespace, operatorNamespace)
+			return
+		}
+		s.clear(t)
+	}()
+	for _, scenario := range scenarios() {
+		if !t.Run(scenario.name, func(t *testing.T) {
+			if !chosen(scenario) {
+				t.Skip("not one of -only")
+			}
+			s.run(t, scenario)
+		}) {
+			return
+		}
+	}
+}

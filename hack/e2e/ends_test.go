@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/hack/e2e/check"
+)
+
+// leaseLost is what an operator says last that could not renew its Lease. It has to
+// end then, and a cluster whose API server stalls for ten seconds brings any operator
+// to it.
+const leaseLost = "leader election lost"
+
+// ends checks that no relay and no operator ended without a reason, from the
+// installation on: whoever was not killed by this suite was told to end, and ended by
+// itself, with 0, within its pod's grace.
+func (s *suite) ends(t *testing.T) {
+	for _, in := range []string{namespace, operatorNamespace} {
+		s.await(t, "no pod of "+in+" is ending", 3*time.Minute, func(ctx context.Context) error {
+			list := &corev1.PodList{}
+			err := s.kube.List(ctx, list, client.InNamespace(in))
+			for i := range list.Items {
+				if list.Items[i].DeletionTimestamp != nil {
+					return fmt.Errorf("%s is", list.Items[i].Name)
+				}
+			}
+			return err
+		})
+	}
+	for container, w := range map[string]*podWatch{relayContainer: s.fleets, operatorContainer: s.operators} {
+		victims := make(map[string]bool)
+		for id, of := range s.victims {
+			if of == container {
+				victims[id] = true
+			}
+		}
+		ends := w.ends(container)
+		for i := range ends {
+			if container == operatorContainer && ends[i].Code != 0 {
+				var err error
+				ends[i].LostLease, err = endsWith(w.logPath(ends[i].Pod, container, ends[i].ID), leaseLost)
+				ok(t, err)
+			}
+		}
+		tally, err := check.Ends(ends, victims)
+		if err != nil {
+			t.Error(err)
+		}
+		s.log(t, "container %s: %d were told to end and did, the slowest after %.0f s; %d were killed by this suite; %d ended as Jobs do; %d gave way when it could not renew the Lease",
+			container, tally.Asked, tally.Slowest.Seconds(), tally.Killed, tally.Finished, tally.LostLease)
+	}
+}
+
+// endsWith looks for words in the last lines of a file; one that is not there has none.
+func endsWith(path, words string) (found bool, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return bytes.Contains(text[max(0, len(text)-4096):], []byte(words)), err
+}

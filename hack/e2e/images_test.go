@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// images are what the suite runs, by their references. nextRelay is the relay's image
+// under another name, as the next release is to a fleet.
+type images struct{ operator, relay, nextRelay, postgres, chain, gate string }
+
+// nextFolder has the archive of the next release.
+const nextFolder = "bin/images/next"
+
+// makeArguments are those of each make that builds images, for this machine's
+// architecture, which the suite's own images are of in any case, and whose nodes are
+// here. Our own ARGS would reach these through the environment.
+func makeArguments() [][]string {
+	platform := "PLATFORMS=linux/" + runtime.GOARCH
+	return [][]string{
+		{"images", "e2e-images", platform, "ARGS="},
+		{"images", platform, "REGISTRY=ghcr.io/relaypool/next", "ARGS=-only relay -out " + nextFolder},
+	}
+}
+
+// prepareImages builds the images and loads them onto the cluster's nodes.
+func (s *suite) prepareImages(t *testing.T, build bool) {
+	t.Helper()
+	if build {
+		for _, arguments := range makeArguments() {
+			ok(t, run(s.ctx, "make", arguments...))
+		}
+		s.log(t, "images built")
+	}
+	var err error
+	s.images, err = loadImages(s.ctx, s.loadImage, ".")
+	ok(t, err)
+	s.log(t, "images loaded: %+v", s.images)
+}
+
+// loadImages makes every image known to the nodes, by a shell command to which an
+// archive's path is added, and gives their references.
+func loadImages(ctx context.Context, command, root string) (out images, err error) {
+	for folder, wanted := range map[string]map[string]*string{
+		"bin/images":     {"operator": &out.operator, "relay": &out.relay},
+		"bin/images/e2e": {"postgres": &out.postgres, "localnet": &out.chain, "gate": &out.gate},
+		nextFolder:       {"relay": &out.nextRelay},
+	} {
+		folder = filepath.Join(root, folder)
+		// Each line has an image's digest, reference and platform.
+		list, err := os.ReadFile(filepath.Join(folder, "digests.txt"))
+		if err != nil {
+			return out, fmt.Errorf("read which images there are: %w", err)
+		}
+		for line := range strings.Lines(string(list)) {
+			for name, into := range wanted {
+				if reference := strings.Fields(line)[1]; strings.Contains(reference, "/"+name+":") {
+					*into = reference
+				}
+			}
+		}
+		for name, into := range wanted {
+			if *into == "" {
+				return out, fmt.Errorf("%s has no image %s: build it with make e2e, without -build=false", folder, name)
+			}
+			// A shell, because the user's command may have arguments and quotes.
+			if err := run(ctx, "sh", "-c", command+` "$0"`, filepath.Join(folder, name+".tar")); err != nil {
+				return out, fmt.Errorf("load %s by LOAD_IMAGE: %w", name, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// chartImage gives the chart's values of an image.
+func chartImage(reference string) map[string]any {
+	registry, name, _ := strings.Cut(reference, "/")
+	repository, tag, _ := strings.Cut(name, ":")
+	return map[string]any{"registry": registry, "repository": repository, "tag": tag}
+}
+
+// runHelm runs helm on the suite's release.
+func (s *suite) runHelm(t *testing.T, verb string, args ...string) {
+	t.Helper()
+	args = append([]string{verb, releaseName, "--namespace", operatorNamespace, "--kubeconfig", s.kubeconfig, "--wait", "--timeout", "5m"}, args...)
+	ok(t, run(s.ctx, s.helm, args...))
+}
+
+// deploy installs or upgrades the chart, and returns when the operator is ready.
+func (s *suite) deploy(t *testing.T, verb string) {
+	t.Helper()
+	text, err := yaml.Marshal(s.values)
+	ok(t, err)
+	file := filepath.Join(folder, "values.yaml")
+	ok(t, os.WriteFile(file, text, 0o600))
+	s.runHelm(t, verb, "charts/relaypool", "--values", file)
+}
+
+// run runs a program; its output is in the error.
+func run(ctx context.Context, program string, args ...string) error {
+	if out, err := exec.CommandContext(ctx, program, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// operatorContainer is the operator's in its pods, operatorReplicas how many
+	// there are with external metrics.
+	operatorContainer = "operator"
+	operatorReplicas  = 2
+	// refsInterval has Secrets read more often than once a minute, to save time.
+	refsInterval = "15s"
+)
+
+// operatorLabels select the operator's pods.
+func operatorLabels() map[string]string {
+	return map[string]string{"app.kubernetes.io/instance": releaseName, "app.kubernetes.io/name": "relaypool-operator"}
+}
+
+// install does what the documentation's first command does.
+func (s *suite) install(t *testing.T) {
+	ok(t, s.makeNamespace(operatorNamespace, "restricted"))
+	s.values = map[string]any{
+		"operator":        map[string]any{"image": chartImage(s.images.operator), "refsInterval": refsInterval},
+		"relay":           map[string]any{"image": chartImage(s.images.relay)},
+		"externalMetrics": map[string]any{"enabled": true},
+		// Fleets' namespaces come and go while the release stays.
+		"clusterWide": true,
+	}
+	s.installed = time.Now()
+	s.deploy(t, "install")
+	s.figure("helm install to a ready operator", "%.1f s", time.Since(s.installed).Seconds())
+	pods := s.awaitReady(t, operatorNamespace, operatorLabels(), operatorReplicas)
+	s.log(t, "%d operators are ready, under the restricted pod security standard", len(pods))
+	s.log(t, "%s leads", s.leader(t).pod.Name)
+	s.await(t, "the external metrics API is available", 2*time.Minute, s.metricsServed)
+	s.log(t, "the external metrics API is served")
+}
+
+// leading is the operator that leads.
+type leading struct {
+	pod *corev1.Pod
+	// identity is the Lease's holder; since is when it acquired the Lease, by its node's clock.
+	identity string
+	since    time.Time
+}
+
+// leader waits until a living operator holds the Lease, another one than those
+// whose identities are given.
+func (s *suite) leader(t *testing.T, not ...string) (leader leading) {
+	t.Helper()
+	s.await(t, "an operator leads", 2*time.Minute, func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := s.kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "relaypool-operator"}, lease); err != nil {
+			return err
+		}
+		holder, since := lease.Spec.HolderIdentity, lease.Spec.AcquireTime
+		if holder == nil || *holder == "" || since == nil {
+			return errors.New("nobody holds the Lease")
+		}
+		if slices.Contains(not, *holder) {
+			return errors.New("the Lease is still held by the one before")
+		}
+		pods, err := s.listPods(ctx, operatorNamespace, operatorLabels())
+		// The identity is the pod's name and something random.
+		i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return strings.HasPrefix(*holder, pod.Name) })
+		if err != nil || i < 0 {
+			return errors.Join(err, errors.New("the Lease's holder is no living pod"))
+		}
+		leader = leading{pod: &pods[i], identity: *holder, since: since.Time}
+		return nil
+	})
+	return leader
+}
+
+// metricsServed is an error until the aggregated API of external metrics is available.
+func (s *suite) metricsServed(ctx context.Context) error {
+	service := &unstructured.Unstructured{}
+	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+	if err := s.kube.Get(ctx, client.ObjectKey{Name: "v1beta1.external.metrics.k8s.io"}, service); err != nil {
+		return err
+	}
+	conditions, _, err := unstructured.NestedSlice(service.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, is := c.(map[string]any); is && c["type"] == "Available" && c["status"] == "True" {
+			return nil
+		}
+	}
+	return errors.Join(err, fmt.Errorf("its conditions are %v", conditions))
+}

@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/hack/e2e/check"
+)
+
+// kill ends a pod's container with SIGKILL, from a pod of its node that may, and
+// gives its end.
+func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podWatch) check.End {
+	t.Helper()
+	id := containerID(t, victim, container)
+	if err := s.makeNamespace(nodeNamespace, "privileged"); !apierrors.IsAlreadyExists(err) {
+		ok(t, err)
+	}
+	s.victims[id] = container
+	said, err := s.runToEnd(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "kill-" + victim.Name, Namespace: nodeNamespace},
+		Spec: corev1.PodSpec{
+			NodeName: victim.Spec.NodeName, HostPID: true, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{
+				Name: "kill", Image: s.images.gate, ImagePullPolicy: corev1.PullIfNotPresent, Args: []string{"kill", id},
+				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(0)), RunAsNonRoot: new(false)},
+			}},
+		},
+	})
+	ok(t, err)
+	s.log(t, "%s: %s", victim.Name, said)
+	end := s.endOf(t, w, container, id)
+	if end.Code != 137 {
+		t.Fatalf("the killed container %s of pod %s ended with %d, expected 137, which is SIGKILL", container, victim.Name, end.Code)
+	}
+	return end
+}
+
+// killPod ends a relay as a kernel does that is out of memory.
+func (s *suite) killPod(t *testing.T) {
+	s.startTraffic(t, calmRate)
+	pods := s.fleet.awaitPods(t, "serves", nil)
+	victim := s.busiest(t, pods)
+	served := s.startServing(t, whenOneGoes(len(pods), failedShareKilled))
+	leases := s.watchLeases()
+	defer leases.close()
+	leases.restart(t, len(pods))
+	end := s.kill(t, victim, relayContainer, s.fleets)
+	now := &corev1.Pod{}
+	s.await(t, "the killed relay serves again", 4*time.Minute, func(ctx context.Context) error {
+		if err := s.kube.Get(ctx, client.ObjectKeyFromObject(victim), now); err != nil {
+			return err
+		}
+		if n := restarts(now) - restarts(victim); n != 1 {
+			return fmt.Errorf("it was restarted %d times, expected once", n)
+		}
+		if !isReady(now) {
+			return errors.New("it is not ready")
+		}
+		return nil
+	})
+	ready := podCondition(now, corev1.PodReady).LastTransitionTime // to the second
+	s.log(t, "it serves again")
+	s.figure("a killed relay's end to its being ready again", "%.0f s", ready.Sub(end.At).Seconds())
+	leases.awaitTakeover(t)
+	served()
+}
+
+// restarts counts how often a pod's relay was started again.
+func restarts(pod *corev1.Pod) int32 { return containerStatus(pod, relayContainer).RestartCount }
+
+// killOperator ends the operator that leads.
+func (s *suite) killOperator(t *testing.T) {
+	s.startTraffic(t, calmRate)
+	served := s.startServing(t, check.Bounds{Away: maxAway, Share: failedShare})
+	leader := s.leader(t)
+	before, most, _ := s.fleetPods(t)
+	s.log(t, "%s leads", leader.pod.Name)
+	end := s.kill(t, leader.pod, operatorContainer, s.operators)
+	next := s.leader(t, leader.identity)
+	s.log(t, "%s leads", next.pod.Name)
+	// By the cluster's clocks: ours goes on while the pod is read and deleted that killed.
+	s.figure("a leading operator killed to the next one leading", "%.0f s", next.since.Sub(end.At).Seconds())
+	s.awaitReady(t, operatorNamespace, operatorLabels(), operatorReplicas)
+	s.awaitRepair(t)
+	after, _, least := s.fleetPods(t)
+	ok(t, check.Undisturbed(before, after, most-least))
+	s.log(t, "the fleet's %d pods are the same as before, and none was started again", len(after))
+	served()
+}
+
+// fleetPods gives the fleet's pods, and the most and the least that the autoscaler
+// wanted while they were listed.
+func (s *suite) fleetPods(t *testing.T) (of []check.Pod, most, least int) {
+	t.Helper()
+	first, err := s.fleet.deployment(s.ctx)
+	ok(t, err)
+	pods, err := s.fleet.pods(s.ctx)
+	ok(t, err)
+	last, err := s.fleet.deployment(s.ctx)
+	ok(t, err)
+	for i := range pods {
+		of = append(of, check.Pod{Name: pods[i].Name, UID: string(pods[i].UID), Restarts: restarts(&pods[i])})
+	}
+	return of, int(max(*first.Spec.Replicas, *last.Spec.Replicas)), int(min(*first.Spec.Replicas, *last.Spec.Replicas))
+}
+
+// awaitRepair changes the fleet's Service by hand and waits until the operator undoes
+// that.
+func (s *suite) awaitRepair(t *testing.T) {
+	t.Helper()
+	const label = "app.kubernetes.io/managed-by"
+	service := &corev1.Service{}
+	ok(t, s.kube.Get(s.ctx, s.fleet.key(), service))
+	ok(t, s.kube.Patch(s.ctx, service, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+label+`":"somebody"}}}`))))
+	s.await(t, "the operator repairs the Service", 2*time.Minute, func(ctx context.Context) error {
+		if err := s.kube.Get(ctx, s.fleet.key(), service); err != nil {
+			return err
+		}
+		if service.Labels[label] == "somebody" {
+			return errors.New("it is as somebody left it")
+		}
+		return nil
+	})
+	s.log(t, "what was changed by hand is repaired")
+}

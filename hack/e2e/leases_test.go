@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/hack/e2e/check"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+const (
+	// minHeld submissions under way make it sure that a relay still holds some when
+	// the pod that kills it has started. At the calm rate a fleet of three holds
+	// about forty.
+	minHeld = 5
+	// takenOverWithin is ten times what a takeover takes by design: the lease of 5 s
+	// that a dead process keeps, and a second until the others look. One that is left to
+	// anything slower, such as a row's own timeout, takes minutes.
+	takenOverWithin = time.Minute
+	// leasesEvery is between two looks at the leases: what a dead process held stays as
+	// it is for three seconds at least.
+	leasesEvery = 250 * time.Millisecond
+
+	leasesSQL = `SELECT w.id, s.id, s.epoch FROM workers w LEFT JOIN submissions s ON s.lease_owner = w.id`
+	// A row without a due time is finished.
+	rowsSQL = `SELECT id, lease_owner, epoch, due_at IS NULL FROM submissions WHERE id = ANY($1)`
+)
+
+// leaseWatch takes snapshots of what each process holds.
+type leaseWatch struct {
+	s       *suite
+	stop    context.CancelFunc
+	looking sync.WaitGroup
+
+	mu   sync.Mutex
+	seen []check.Snapshot
+	err  error // of the last look
+}
+
+// watchLeases begins to look at the leases in the fleet's database, until close.
+func (s *suite) watchLeases() *leaseWatch {
+	ctx, stop := context.WithCancel(s.ctx)
+	w := &leaseWatch{s: s, stop: stop}
+	w.looking.Go(func() {
+		for ctx.Err() == nil {
+			// Again with another connection whenever one breaks.
+			err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return w.look(ctx, conn) })
+			w.mu.Lock()
+			w.err = err
+			w.mu.Unlock()
+			time.Sleep(leasesEvery)
+		}
+	})
+	return w
+}
+
+func (w *leaseWatch) look(ctx context.Context, conn *pgx.Conn) error {
+	for ; ctx.Err() == nil; time.Sleep(leasesEvery) {
+		rows, err := conn.Query(ctx, leasesSQL)
+		if err != nil {
+			return err
+		}
+		snapshot := make(check.Snapshot)
+		var process uuid.UUID
+		var submission *uuid.UUID // null for a process that holds nothing
+		var epoch *int64
+		if _, err := pgx.ForEachRow(rows, []any{&process, &submission, &epoch}, func() error {
+			if snapshot[process] == nil {
+				snapshot[process] = make(check.Held)
+			}
+			if submission != nil {
+				snapshot[process][*submission] = *epoch
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		w.seen, w.err = append(w.seen, snapshot), nil
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// close ends the looks.
+func (w *leaseWatch) close() {
+	w.stop()
+	w.looking.Wait()
+}
+
+// restart forgets the snapshots once the newest has as many processes as there are
+// pods, so that the one that is missing later was killed since.
+func (w *leaseWatch) restart(t *testing.T, pods int) {
+	t.Helper()
+	w.s.await(t, "the database knows each relay's process, and no other", time.Minute, func(context.Context) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.seen) == 0 {
+			return errors.Join(errors.New("nothing was seen"), w.err)
+		}
+		newest := w.seen[len(w.seen)-1]
+		if len(newest) != pods {
+			return fmt.Errorf("it knows %d of %d", len(newest), pods)
+		}
+		w.seen = []check.Snapshot{newest}
+		return nil
+	})
+}
+
+// awaitTakeover waits until other processes have claimed all that the killed one held.
+func (w *leaseWatch) awaitTakeover(t *testing.T) {
+	t.Helper()
+	var dead uuid.UUID
+	var held check.Held
+	w.s.await(t, "the killed relay's leases are over", takenOverWithin, func(context.Context) (err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		dead, held, err = check.DeadProcess(w.seen)
+		return errors.Join(err, w.err)
+	})
+	if len(held) == 0 {
+		t.Fatal("the relay held nothing when it was killed: there was nothing to take over, and nothing is shown")
+	}
+	w.s.await(t, "what the killed relay held is taken over", takenOverWithin, func(ctx context.Context) error {
+		now, err := w.s.submissionRows(ctx, slices.Collect(maps.Keys(held)))
+		if err != nil {
+			return err
+		}
+		return check.TakenOver(dead, held, now)
+	})
+	w.s.log(t, "%d submissions that it held are taken over", len(held))
+}
+
+// submissionRows reads the state of submissions.
+func (s *suite) submissionRows(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]check.Row, error) {
+	now := make(map[uuid.UUID]check.Row)
+	err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, rowsSQL, ids)
+		if err != nil {
+			return err
+		}
+		var id uuid.UUID
+		var owner *uuid.UUID
+		var row check.Row
+		_, err = pgx.ForEachRow(rows, []any{&id, &owner, &row.Epoch, &row.Finished}, func() error {
+			row.Owner = uuid.Nil
+			if owner != nil {
+				row.Owner = *owner
+			}
+			now[id] = row
+			return nil
+		})
+		return err
+	})
+	return now, err
+}
+
+// busiest waits until a pod has enough under way, and gives the one with most.
+func (s *suite) busiest(t *testing.T, pods []corev1.Pod) (victim *corev1.Pod) {
+	t.Helper()
+	s.await(t, fmt.Sprintf("a relay holds %d submissions", minHeld), 2*time.Minute, func(ctx context.Context) error {
+		most := 0.0
+		for i := range pods {
+			page, err := s.readMetrics(ctx, &pods[i])
+			if err != nil {
+				return err
+			}
+			parser := expfmt.NewTextParser(model.UTF8Validation)
+			families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+			if err != nil {
+				return err
+			}
+			held := 0.0
+			for _, name := range []string{contract.MetricInFlight.Name, contract.MetricTracked.Name} {
+				for _, sample := range families[name].GetMetric() {
+					held += sample.GetGauge().GetValue()
+				}
+			}
+			if held > most {
+				most, victim = held, &pods[i]
+			}
+		}
+		if most < minHeld {
+			return fmt.Errorf("the busiest holds %.0f", most)
+		}
+		return nil
+	})
+	return victim
+}

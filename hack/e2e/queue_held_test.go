@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/openapi"
+)
+
+const (
+	// dryFunds pay for six transactions above the minimum.
+	dryFunds = 62_000_000
+	// moreFunds are sent once the payer is empty.
+	moreFunds = 50 * solana.LAMPORTS_PER_SOL
+	// burstRate accepts more in a moment than the queue that is wanted, four times
+	// limitedSubmissions: what dryFunds do not pay for would call for more pods, were it a
+	// backlog. limitedConcurrency is so small that the queue grows on a machine that
+	// is slow with everything, too.
+	burstRate, limitedSubmissions, limitedConcurrency = 60, 4, 1
+	// heldFor is how long the fleet has to keep its size: the autoscaler looks every
+	// 15 s by default, at readings that are made every 10 s.
+	heldFor = 45 * time.Second
+)
+
+// limit is something that holds a fleet's queue, whatever its size.
+type limit struct {
+	reason string
+	// funds are the payer's.
+	funds uint64
+	// set brings the limit about while submissions come in, lift ends it.
+	set, lift func()
+}
+
+// dry lets a second fleet run out of lamports with a queue.
+func (s *suite) dry(t *testing.T) {
+	f := &fleet{s, "dry"}
+	f.holdQueue(t, s.relayPool(f.name, maxReplicas, limitedSubmissions), limit{
+		reason: "fee_payer_empty", funds: dryFunds,
+		set:  func() {},
+		lift: func() { f.fund(t, moreFunds) },
+	})
+}
+
+// narrow uses up the plan of another fleet's only RPC endpoint.
+func (s *suite) narrow(t *testing.T) {
+	f := &fleet{s, "narrow"}
+	pool := s.relayPool(f.name, maxReplicas, limitedSubmissions)
+	pool.Spec.Solana.Endpoints = []v1alpha1.Endpoint{{Name: "narrow", URL: s.stage.narrowURL()}}
+	pool.Spec.NetworkPolicy.RPC = append(pool.Spec.NetworkPolicy.RPC, v1alpha1.Destination{CIDR: "0.0.0.0/0", Port: narrowPort})
+	f.holdQueue(t, pool, limit{
+		reason: "chain_unavailable", funds: moreFunds,
+		set:  func() { ok(t, s.stage.narrow(s.ctx, true)) },
+		lift: func() { ok(t, s.stage.narrow(s.ctx, false)) },
+	})
+}
+
+// holdQueue has a fleet of its own accept more than the limit lets through, and
+// checks that it keeps its size until the limit is lifted. The autoscaler comes when
+// the queue is held already: before, it would be right to add pods.
+func (f *fleet) holdQueue(t *testing.T, pool *v1alpha1.RelayPool, l limit) {
+	f.makeDatabase(t, f.name)
+	autoscaling := pool.Spec.Autoscaling
+	pool.Spec.Replicas, pool.Spec.Autoscaling, pool.Spec.Concurrency = new(int32(1)), nil, limitedConcurrency
+	ok(t, f.kube.Create(f.ctx, pool))
+	f.fund(t, l.funds)
+	f.condition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	clients := f.newTraffic(t, f.name, burstRate, 0, f.seed+1)
+	defer clients.abandon()
+	held := f.awaitHeld(t, l, clients)
+	f.log(t, "%d submissions are held (%s), and none is due", held, l.reason)
+	f.change(t, func(spec *v1alpha1.RelayPoolSpec) { spec.Replicas, spec.Autoscaling = nil, autoscaling })
+	message := f.condition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, v1alpha1.ReasonLimited)
+	if !strings.Contains(message, l.reason) {
+		t.Fatalf("AutoscalingActive does not give the reason %s: %s", l.reason, message)
+	}
+	f.log(t, "AutoscalingActive=True Limited: %s", message)
+	ok(t, never(f.ctx, "a pod is added while the queue is held", heldFor, func(ctx context.Context) (string, error) {
+		d, err := f.deployment(ctx)
+		if err == nil && *d.Spec.Replicas != 1 {
+			return fmt.Sprintf("the fleet was grown to %d", *d.Spec.Replicas), nil
+		}
+		return "", err
+	}))
+	f.log(t, "the fleet kept its one pod for %s; %s", heldFor, clients)
+	l.lift()
+	clients.finish(5 * time.Minute)
+	f.log(t, "%s", clients)
+	f.accountFor(t, clients)
+	ok(t, f.kube.Delete(f.ctx, pool))
+}
+
+// awaitHeld lets submissions come until enough wait for the limit, and gives how many
+// the fleet says that it holds.
+func (f *fleet) awaitHeld(t *testing.T, l limit, clients *traffic) (held int64) {
+	t.Helper()
+	f.await(t, "a queue is there", 2*time.Minute, func(context.Context) error {
+		if p := clients.progress(); p.Accepted-p.Completed-p.Failed <= 4*limitedSubmissions {
+			return errors.New(clients.String())
+		}
+		return nil
+	})
+	l.set()
+	clients.stop()
+	api, err := openapi.NewClientWithResponses(f.stage.fleetURL(f.name), openapi.WithHTTPClient(f.stage.HTTP))
+	ok(t, err)
+	f.await(t, "the whole queue is held", 3*time.Minute, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		answer, err := api.GetBacklogWithResponse(ctx)
+		if err != nil {
+			return err
+		}
+		b := answer.JSON200
+		if b == nil {
+			return errors.New("GET /backlog answers " + answer.Status())
+		}
+		if held = b.Held[l.reason]; b.DueCount > 0 || held <= limitedSubmissions {
+			return fmt.Errorf("%d are due and %v are held", b.DueCount, b.Held)
+		}
+		return nil
+	})
+	return held
+}
+
+// accountFor checks that all that was accepted meanwhile came to its one true end.
+func (f *fleet) accountFor(t *testing.T, clients *traffic) {
+	t.Helper()
+	records := clients.Journal().Records()
+	f.others = append(f.others, records...)
+	f.awaitFinal(t)
+	f.awaitMetrics(t)
+	e := f.gather(t, records)
+	// This fleet's clients do not swap, and another fleet's do: these are the claims
+	// that are about its own.
+	ok(t, verdict(results(e, "accepted-is-final", "told-is-true", "outcome-is-true", "one-spend", "nothing-unknown-signed", "lamports-accounted")))
+}

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/hack/e2e/check"
+)
+
+const waitingSQL = `SELECT count(*) FROM submissions WHERE state IN ('pending', 'processing') AND hold_reason IS NULL AND lease_owner IS NULL AND due_at <= now()`
+
+// waiting counts the submissions that nobody has leased, as the database has them.
+func (s *suite) waiting(ctx context.Context) (n int, err error) {
+	err = s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, waitingSQL).Scan(&n) })
+	return n, err
+}
+
+// scaleUp floods the fleet until it has its most pods, then lets it go on calmly.
+func (s *suite) scaleUp(t *testing.T) {
+	s.startTraffic(t, peakRate)
+	var first, backlog time.Time
+	most := 0
+	s.await(t, fmt.Sprintf("the fleet has %d ready pods", maxReplicas), 5*time.Minute, func(ctx context.Context) error {
+		waiting, err := s.waiting(ctx)
+		if err != nil {
+			return err
+		}
+		most = max(most, waiting)
+		if backlog.IsZero() && waiting > submissionsPerReplica {
+			backlog = time.Now()
+			s.log(t, "%d submissions wait, more than %d a pod", waiting, submissionsPerReplica)
+		}
+		d, err := s.fleet.deployment(ctx)
+		if err != nil {
+			return err
+		}
+		if first.IsZero() && *d.Spec.Replicas > 1 {
+			first = time.Now()
+			s.log(t, "the autoscaler wants %d pods", *d.Spec.Replicas)
+		}
+		if d.Status.ReadyReplicas < maxReplicas {
+			return fmt.Errorf("%d are ready, %d wanted, %d submissions wait", d.Status.ReadyReplicas, *d.Spec.Replicas, waiting)
+		}
+		return nil
+	})
+	s.traffic.SetRate(calmRate)
+	s.log(t, "%d pods are ready; the backlog was %d at most", maxReplicas, most)
+	if backlog.IsZero() {
+		t.Fatalf("the fleet grew without a backlog of more than %d", submissionsPerReplica)
+	}
+	s.figure("backlog above one pod's share to the autoscaler's first step", "%.1f s", first.Sub(backlog).Seconds())
+	s.figure(fmt.Sprintf("backlog above one pod's share to %d ready pods", maxReplicas), "%.1f s", time.Since(backlog).Seconds())
+	s.await(t, "the backlog is worked off", 5*time.Minute, func(ctx context.Context) error {
+		waiting, err := s.waiting(ctx)
+		if err == nil && waiting > submissionsPerReplica/2 {
+			return fmt.Errorf("%d submissions wait", waiting)
+		}
+		return err
+	})
+	s.quiet = time.Now()
+	s.log(t, "the backlog is worked off")
+}
+
+// pace is the autoscaler's: the scale-down of its definition, by its own clock. Ten
+// seconds either way are for times to the second and for two clocks; a pace that is
+// another one misses them by more.
+func pace() check.Pace {
+	return check.Pace{Calm: 5 * time.Minute, Apart: time.Minute, Slack: 10 * time.Second}
+}
+
+// scaleDown waits until the fleet is small again, under calm traffic, and holds each
+// step of it to the pace, those before this scenario included.
+func (s *suite) scaleDown(t *testing.T) {
+	s.startTraffic(t, calmRate)
+	s.await(t, "the fleet has one pod", 20*time.Minute, func(ctx context.Context) error {
+		d, err := s.fleet.deployment(ctx)
+		if err == nil && (*d.Spec.Replicas != 1 || d.Status.Replicas != 1 || d.Status.ReadyReplicas != 1) {
+			return fmt.Errorf("%d wanted, %d there, %d ready", *d.Spec.Replicas, d.Status.Replicas, d.Status.ReadyReplicas)
+		}
+		return err
+	})
+	s.fleet.condition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, "")
+	var sizes []check.Size
+	s.await(t, "every change of the fleet's size was seen", time.Minute, func(context.Context) error {
+		sizes = s.sizes.sizes()
+		if len(sizes) == 0 || sizes[len(sizes)-1].Pods != 1 {
+			return errors.New("its way to 1 pod was not")
+		}
+		return nil
+	})
+	for i := 1; i < len(sizes); i++ {
+		s.log(t, "%s: %d to %d pods, %.0f s after the change before", sizes[i].At.UTC().Format(time.TimeOnly), sizes[i-1].Pods, sizes[i].Pods, sizes[i].At.Sub(sizes[i-1].At).Seconds())
+	}
+	steps, err := check.Shrinking(sizes, pace())
+	ok(t, err)
+	if len(steps) == 0 {
+		s.log(t, "the fleet never had more than one pod: nothing is shown of its pace")
+	} else if !s.quiet.IsZero() {
+		s.figure("backlog worked off to the autoscaler's last step, to 1 pod", "%.0f s", steps[len(steps)-1].At.Sub(s.quiet).Seconds())
+	}
+	s.log(t, "%d steps of one pod, each as late as it has to be; clients went on: %s", len(steps), s.traffic)
+}

@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/hack/wallet/simulator"
+)
+
+const (
+	// operatorNamespace and releaseName are the chart's, as its documentation has them.
+	operatorNamespace, releaseName = "relaypool-system", "relaypool"
+	// namespace is that of the fleets and what they stand on; nodeNamespace that of
+	// the pods that may kill a node's processes.
+	namespace, nodeNamespace = "relaypool-e2e", "relaypool-e2e-node"
+	// fleetName is the RelayPool's that most scenarios are about.
+	fleetName = "demo"
+	// folder takes logs and, after a failure, what the cluster had.
+	folder = "bin/e2e"
+	// pollInterval is the time between two looks.
+	pollInterval = 500 * time.Millisecond
+)
+
+// suite is what the scenarios share.
+type suite struct {
+	// ctx ends with the run, or when it is interrupted.
+	ctx context.Context
+	// kube reads and writes objects, uncached; clientset has what only a typed client
+	// does: logs, evictions, watches. proxy reaches pods through the API server.
+	kube      client.Client
+	clientset kubernetes.Interface
+	proxy     podProxy
+
+	kubeconfig, loadImage, helm string
+	seed                        uint64
+	images                      images
+	verifyingKey                []byte
+	simulator                   *simulator.Simulator
+
+	stage *stage
+	fleet *fleet
+	// values are the installed chart's.
+	values map[string]any
+	// installed is when the chart's installation began, quiet when the backlog that
+	// grew the fleet was worked off; zero without one.
+	installed, quiet  time.Time
+	traffic           *traffic
+	fleets, operators *podWatch
+	sizes             *sizeWatch
+	stopWatch         context.CancelFunc
+	scenario          string
+	began             time.Time
+	figures           []string
+	// others are what clients sent beside the traffic, and pages the metrics of pods
+	// that may be gone, by a name: nothing of any request may be in them.
+	others []load.Record
+	pages  map[string][]byte
+	// victims are the containers that this suite killed: their names by their IDs.
+	victims map[string]string
+	// services are how clients were served in scenarios that are over.
+	services []service
+	// vault is what the market held at first, in lamports.
+	vault uint64
+}
+
+// scenario is a part of the suite; the needed ones run whatever is asked for.
+type scenario struct {
+	name, claim string
+	needed      bool
+	run         func(*suite, *testing.T)
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{"install", "the chart installs on a cluster that has nothing of it", true, (*suite).install},
+		{"hold", "a RelayPool waits for its pool and says so, and is ready once the pool is initialised", true, (*suite).hold},
+		{"security", "pod security is in force, network policies are applied", false, (*suite).security},
+		{"clients", "a wallet deposits, withdraws, transfers and swaps through the Service, to the lamport", false, (*suite).clients},
+		{"scale-up", "a backlog grows the fleet from its minimum to its maximum", false, (*suite).scaleUp},
+		{"upgrade", "helm upgrade rolls the fleet to the next image under load", false, (*suite).upgrade},
+		{"eviction", "an evicted pod hands over and is replaced, and the disruption budget refuses a second one", false, (*suite).eviction},
+		{"kill-pod", "a relay that is killed is started again, and its work is taken over", false, (*suite).killPod},
+		{"kill-operator", "a leading operator that is killed is followed by another", false, (*suite).killOperator},
+		{"secret", "a changed Secret rolls the pods", false, (*suite).secret},
+		{"rotation", "fee payers are rotated under load, and what is left on the old ones is swept", false, (*suite).rotation},
+		{"dry", "no pods are added while an empty fee payer holds the queue, and AutoscalingActive says so", false, (*suite).dry},
+		{"narrow", "no pods are added while a used-up RPC plan holds the queue, and AutoscalingActive says so", false, (*suite).narrow},
+		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
+		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
+		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation takes them up", false, (*suite).uninstall},
+		{"ends", "every relay and operator that ended was told to and did so in order, or was killed by this suite", true, (*suite).ends},
+	}
+}
+
+// names lists the scenarios.
+func names() string {
+	var all []string
+	for _, s := range scenarios() {
+		all = append(all, s.name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// choose gives a filter for the scenarios that a list names, besides those that are
+// needed; an empty list names all.
+func choose(list string) (func(scenario) bool, error) {
+	if list == "" {
+		return func(scenario) bool { return true }, nil
+	}
+	wanted := strings.Split(list, ",")
+	for _, name := range wanted {
+		if !slices.ContainsFunc(scenarios(), func(s scenario) bool { return s.name == name }) {
+			return nil, fmt.Errorf("there is no scenario %q: expected some of %s", name, names())
+		}
+	}
+	return func(s scenario) bool { return s.needed || slices.Contains(wanted, s.name) }, nil
+}
+
+// run runs a scenario. After a failure it keeps what the cluster has.
+func (s *suite) run(t *testing.T, of scenario) {
+	s.scenario, s.began = of.name, time.Now()
+	t.Log(of.claim)
+	s.keepPages()
+	defer func() {
+		if t.Failed() {
+			s.diagnose(t)
+		}
+	}()
+	of.run(s, t)
+	ok(t, s.ctx.Err())
+}
+
+// ok ends the test with an error.
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// log prints what was seen, with the seconds since the scenario began.
+func (s *suite) log(t *testing.T, format string, args ...any) {
+	t.Helper()
+	t.Logf("%6.1f s  %s", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// figure keeps a measurement for the end of the report.
+func (s *suite) figure(name, format string, args ...any) {
+	s.figures = append(s.figures, fmt.Sprintf("%-70s %s", name, fmt.Sprintf(format, args...)))
+}
+
+// await polls until look gives no error, and fails with the last one when the time is
+// over: API servers stall, and what is not there may come.
+func (s *suite) await(t testing.TB, what string, within time.Duration, look func(context.Context) error) {
+	t.Helper()
+	ok(t, await(s.ctx, what, within, look))
+}
+
+func await(ctx context.Context, what string, within time.Duration, look func(context.Context) error) error {
+	last := errors.New("it was not looked at")
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, within, true, func(ctx context.Context) (bool, error) {
+		err := look(ctx)
+		if err != nil && ctx.Err() == nil { // a look that the end of the time interrupts tells less than the one before
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait %s until %s: %w: %w", within, what, err, last)
+	}
+	return nil
+}
+
+// never polls for a time and fails with the first violation: what must not happen did.
+func never(ctx context.Context, what string, during time.Duration, look func(context.Context) (violation string, err error)) error {
+	last := errors.New("it was not looked at")
+	seen := false
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, during, true, func(ctx context.Context) (bool, error) {
+		violation, err := look(ctx)
+		if violation != "" {
+			return false, errors.New(violation)
+		}
+		if last = err; err == nil {
+			seen = true
+		}
+		return false, nil
+	})
+	switch {
+	case !wait.Interrupted(err):
+		return fmt.Errorf("%s: %w", what, err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !seen:
+		return fmt.Errorf("%s: could not be looked at for %s: %w", what, during, last)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package e2e
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/hack/e2e/check"
+)
+
+// upgrade brings the next release of the relay by the chart.
+func (s *suite) upgrade(t *testing.T) {
+	s.startTraffic(t, calmRate)
+	served := s.startServing(t, check.Bounds{Away: maxAway, Share: failedShare})
+	began := time.Now()
+	s.values["relay"] = map[string]any{"image": chartImage(s.images.nextRelay)}
+	s.deploy(t, "upgrade")
+	s.log(t, "helm upgrade has ended, and the operators have been replaced")
+	pods := s.fleet.awaitPods(t, "runs "+s.images.nextRelay, func(pod *corev1.Pod) error {
+		if i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Image == s.images.nextRelay }); i < 0 {
+			return errors.New("runs another image")
+		}
+		return nil
+	})
+	s.log(t, "%d pods run the next image", len(pods))
+	s.figure("helm upgrade to a fleet of the next image, under load", "%.1f s for %d pods", time.Since(began).Seconds(), len(pods))
+	served()
+}

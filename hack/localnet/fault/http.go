@@ -1,0 +1,43 @@
+package fault
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Wait lets time pass; it reports false when ctx ends first.
+func Wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// FailHTTP ends a request as the rule says; body answers with a status and what
+// comes with it. A hang lasts until the client goes away or closed is closed.
+func (r *Rule) FailHTTP(w http.ResponseWriter, req *http.Request, closed <-chan struct{}, body func()) {
+	if r.Status != 0 {
+		if r.RetryAfter > 0 {
+			seconds := (r.RetryAfter + time.Second - 1) / time.Second
+			w.Header().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+		}
+		body()
+		return
+	}
+	if r.Hang {
+		select {
+		case <-req.Context().Done():
+		case <-closed:
+		}
+	}
+	panic(http.ErrAbortHandler) // this is how a handler closes its connection without an answer
+}

@@ -1,0 +1,298 @@
+package monitoring_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"go.yaml.in/yaml/v3"
+)
+
+// promtest is a file for promtool test rules.
+type promtest struct {
+	RuleFiles          []string `yaml:"rule_files"`
+	EvaluationInterval string   `yaml:"evaluation_interval"`
+	Tests              []group  `yaml:"tests"`
+}
+
+type group struct {
+	Name        string       `yaml:"name"`
+	Interval    string       `yaml:"interval"`
+	InputSeries []input      `yaml:"input_series"`
+	Alerts      []expectance `yaml:"alert_rule_test"`
+}
+
+type input struct {
+	Series string `yaml:"series"`
+	Values string `yaml:"values"`
+}
+
+type expectance struct {
+	EvalTime string  `yaml:"eval_time"`
+	Alert    string  `yaml:"alertname"`
+	Alerts   []alert `yaml:"exp_alerts"`
+}
+
+type alert struct {
+	Labels      map[string]string `yaml:"exp_labels"`
+	Annotations map[string]string `yaml:"exp_annotations"`
+}
+
+func TestPromtoolTakesTheRules(t *testing.T) {
+	t.Parallel()
+	for _, set := range append(fleets(t), operator(t)) {
+		runPromtool(t, "check", "rules", "--lint=all", "--lint-fatal", write(t, set.Pool+".yaml", set.Content))
+	}
+}
+
+// Each alert fires by what it is for, after it has lasted, and by nothing that is
+// just short of it; and nothing else fires with it but what has to. That of one
+// fleet says nothing of another in the same namespace.
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
+	tried, caused := map[string]bool{}, false
+	for _, set := range fleets(t) {
+		suite := newSuite(t, &set, "Relaypool", healthy)
+		for name, tr := range trials() {
+			// Fleets share most of their rules: each alert is tried with the first that has it.
+			if suite.rule(name) != nil && !tried[name] {
+				tried[name] = true
+				suite.add(t, name, &tr)
+			}
+		}
+		if !caused && suite.rule("RouterFails") != nil { // one that swaps as well
+			caused = true
+			for name, tr := range otherCauses() {
+				for alert := range tr.fires {
+					if short, _ := labelsOf(alert); suite.rule(short) == nil {
+						t.Errorf("%s: %s has no alert %s to fire", name, set.File, short)
+					}
+				}
+				suite.add(t, name, &tr)
+			}
+		}
+		suite.run(t)
+	}
+	if !caused {
+		t.Error("no fleet swaps, with which other causes could be tried")
+	}
+}
+
+func TestAlertsOfTheOperatorFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
+	set := operator(t)
+	suite := newSuite(t, &set, "RelaypoolOperator", healthyOperator)
+	for name, tr := range operatorTrials() {
+		suite.add(t, name, &tr)
+	}
+	for name, tr := range operatorOtherCauses() {
+		suite.add(t, name, &tr)
+	}
+	suite.run(t)
+}
+
+func TestEveryAlertHasATrial(t *testing.T) {
+	t.Parallel()
+	fleet, own := everyAlert(t)
+	for prefix, both := range map[string]struct {
+		rules  []rulefmt.Rule
+		trials map[string]trial
+	}{"Relaypool": {fleet, trials()}, "RelaypoolOperator": {own, operatorTrials()}} {
+		var names []string
+		for _, r := range both.rules {
+			name := strings.TrimPrefix(r.Alert, prefix)
+			names = append(names, name)
+			if tr := both.trials[name]; tr.sick == "" || tr.nearly == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(tr.fires)), func(f string) bool { a, _, _ := strings.Cut(f, "{"); return a == name }) {
+				t.Errorf("%s%s has no trial in which it fires and one in which it nearly does", prefix, name)
+			}
+		}
+		for name := range both.trials {
+			if !slices.Contains(names, name) {
+				t.Errorf("there is a trial of %s%s, and no such alert", prefix, name)
+			}
+		}
+	}
+}
+
+func TestExpressionsAskForWhatThereIs(t *testing.T) {
+	t.Parallel()
+	catalogue := loadMetrics(t)
+	for _, set := range append(fleets(t), operator(t)) {
+		for _, r := range set.Rules {
+			uses, faults := catalogue.check(r.Expr)
+			for _, f := range faults {
+				t.Errorf("%s: %s: %s", set.Pool, r.Alert, f)
+			}
+			for _, u := range uses {
+				if wanted := map[bool]source{true: ofOperator, false: ofRelay}[set.Pool == "relaypool-operator"]; u.metric.source != wanted {
+					t.Errorf("%s asks for %s, a metric of %s, want only those of %s", r.Alert, u.series, u.metric.source, wanted)
+				}
+			}
+		}
+	}
+}
+
+// suite gathers the trials of one set of rules.
+type suite struct {
+	set     *ruleSet
+	prefix  string
+	healthy string
+	// short trials are evaluated each minute, long ones, of hours, every five.
+	short, long promtest
+}
+
+func newSuite(t *testing.T, set *ruleSet, prefix, healthy string) *suite {
+	t.Helper()
+	file := []string{write(t, "rules.yaml", set.Content)}
+	return &suite{
+		set: set, prefix: prefix, healthy: healthy,
+		short: promtest{RuleFiles: file, EvaluationInterval: "1m"}, long: promtest{RuleFiles: file, EvaluationInterval: "5m"},
+	}
+}
+
+func (s *suite) rule(name string) *rulefmt.Rule {
+	for i := range s.set.Rules {
+		if s.set.Rules[i].Alert == s.prefix+name {
+			return &s.set.Rules[i]
+		}
+	}
+	return nil
+}
+
+func (s *suite) add(t *testing.T, name string, tr *trial) {
+	t.Helper()
+	at := 40 * time.Minute
+	if tr.at != "" {
+		var err error
+		if at, err = time.ParseDuration(tr.at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.group(t, name, tr.sick, at, tr.fires)
+	if tr.nearly != "" {
+		s.group(t, name+", nearly", tr.nearly, at, tr.besides)
+	}
+}
+
+// group adds what promtool is to find: each alert that fires with all its labels
+// and texts, none of the others, and none of them before it has lasted.
+func (s *suite) group(t *testing.T, name, series string, at time.Duration, fires map[string]string) {
+	t.Helper()
+	g := group{Name: name, Interval: "1m", InputSeries: s.series(series, at)}
+	test, every := &s.short, time.Minute
+	if at > 3*time.Hour {
+		test, every = &s.long, 5*time.Minute
+	}
+	firing := map[string][]alert{}
+	for what, value := range fires {
+		short, labels := labelsOf(what)
+		if r := s.rule(short); r != nil {
+			firing[r.Alert] = append(firing[r.Alert], expected(r, labels, value))
+		}
+	}
+	for i := range s.set.Rules {
+		r := &s.set.Rules[i]
+		g.Alerts = append(g.Alerts, expectance{model.Duration(at).String(), r.Alert, firing[r.Alert]})
+		if early := time.Duration(r.For) - every; early >= 0 && len(firing[r.Alert]) > 0 {
+			g.Alerts = append(g.Alerts, expectance{model.Duration(early).String(), r.Alert, nil})
+		}
+	}
+	test.Tests = append(test.Tests, g)
+}
+
+// run has promtool try both kinds, at once.
+func (s *suite) run(t *testing.T) {
+	t.Helper()
+	for kind, test := range map[string]promtest{"short": s.short, "long": s.long} {
+		if len(test.Tests) == 0 {
+			continue
+		}
+		t.Run(s.set.Pool+", "+kind, func(t *testing.T) {
+			t.Parallel()
+			content, err := yaml.Marshal(test)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runPromtool(t, "test", "rules", "--diff", write(t, "trials.yaml", content))
+		})
+	}
+}
+
+// labelsOf takes Alert{label=value,label=value} apart.
+func labelsOf(what string) (name string, labels map[string]string) {
+	name, rest, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
+	labels = map[string]string{}
+	for _, pair := range strings.Split(rest, ",") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			labels[key] = value
+		}
+	}
+	return name, labels
+}
+
+// asked is a piece of an alert's text that is asked for when the text is written.
+var asked = regexp.MustCompile(`\{\{ with .* \| query \}\}.*\{\{ end \}\}`)
+
+// expected is an alert as a person gets it.
+func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
+	a := alert{Labels: maps.Clone(r.Labels), Annotations: map[string]string{}}
+	replacements := []string{"{{ $value | humanizeDuration }}", value}
+	for name, v := range labels {
+		a.Labels[name] = v
+		replacements = append(replacements, "{{ $labels."+name+" }}", v)
+	}
+	for name, text := range r.Annotations {
+		a.Annotations[name] = strings.NewReplacer(replacements...).Replace(asked.ReplaceAllString(text, value))
+	}
+	return a
+}
+
+// expansion is how often a series' last value is repeated.
+var expansion = regexp.MustCompile(`x(\d+)$`)
+
+// until leaves out what comes long after the time that is looked at.
+func until(values string, at time.Duration) string {
+	return expansion.ReplaceAllStringFunc(values, func(x string) string {
+		n, err := strconv.Atoi(x[1:])
+		if err != nil {
+			return x
+		}
+		return fmt.Sprintf("x%d", min(n, int(at/time.Minute)+5))
+	})
+}
+
+var seriesLine = regexp.MustCompile(`(?m)^([a-z_]+)\{(.*)\} (.*)$`)
+
+// series are the healthy ones with those that are sick in their places, and a
+// healthy fleet of another name beside it; of * there is that one alone.
+func (s *suite) series(sick string, at time.Duration) (all []input) {
+	own := fmt.Sprintf("namespace=%q,pool=%q", s.set.Namespace, s.set.Pool)
+	values := map[string]string{}
+	take := func(text, labels string) {
+		for _, m := range seriesLine.FindAllStringSubmatch(text, -1) {
+			content := m[2]
+			if strings.HasPrefix(content, ",") {
+				content = labels + content
+			}
+			values[m[1]+"{"+content+"}"] = m[3]
+		}
+	}
+	if sick != "*" {
+		take(s.healthy, own)
+		take(sick, own)
+	}
+	if s.prefix == "Relaypool" {
+		take(s.healthy, fmt.Sprintf(`namespace=%q,pool="another"`, s.set.Namespace))
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, input{name, until(values[name], at)})
+	}
+	return all
+}

@@ -1,0 +1,208 @@
+package monitoring_test
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/hack/monitoring/dashboard"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// filled is a query for every RelayPool of a namespace.
+func filled(expr string) string { return dashboard.Fill(expr, "pools", ".+", "1m") }
+
+func dashboards(t *testing.T) []*dashboard.Dashboard {
+	t.Helper()
+	all, err := dashboard.Read(root)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d dashboards, %v, want fleet, money and relay", len(all), err)
+	}
+	return all
+}
+
+// panels calls f for each panel of each dashboard.
+func panels(t *testing.T, f func(d *dashboard.Dashboard, p *dashboard.Panel)) {
+	t.Helper()
+	for _, d := range dashboards(t) {
+		for i := range d.Panels {
+			if d.Panels[i].Type != "row" {
+				f(d, &d.Panels[i])
+			}
+		}
+	}
+}
+
+// A reader who was woken needs to know what to make of a panel. Its limits rise, from
+// green to red or from red to green.
+func TestPanelsSayWhatIsGoodAndBadAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	whole := regexp.MustCompile(`^\S[^\n]*\n\n\*\*Good:\*\* \S[^\n]*\n\n\*\*Bad:\*\* \S[^\n]*\n\n\*\*Do:\*\* \S[^\n]*$`)
+	titles := map[string]string{}
+	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
+		if !whole.MatchString(p.Description) {
+			t.Errorf("%s, %s: the description is %q, want what it shows, **Good:**, **Bad:** and **Do:**", d.Title, p.Title, p.Description)
+		}
+		if p.Title == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 || titles[d.UID+p.Title] != "" {
+			t.Errorf("%s, %q: want a title of its own, a unit and a query", d.Title, p.Title)
+		}
+		titles[d.UID+p.Title] = p.Title
+		var colours []string
+		last := math.Inf(-1)
+		for i, s := range p.FieldConfig.Defaults.Thresholds.Steps {
+			if colours = append(colours, s.Color); i == 0 {
+				continue
+			}
+			if s.Value == nil || *s.Value <= last {
+				t.Errorf("%s, %s: limit %d is not above the one before it", d.Title, p.Title, i)
+				continue
+			}
+			last = *s.Value
+		}
+		if order := strings.Join(colours, " "); !slices.Contains([]string{"green", "green red", "green orange red", "red orange green"}, order) {
+			t.Errorf("%s, %s: its limits are %s", d.Title, p.Title, order)
+		}
+	})
+}
+
+var inLegend = regexp.MustCompile(`\{\{(\w+)\}\}`)
+
+func TestPanelsAskForWhatThereIs(t *testing.T) {
+	t.Parallel()
+	catalogue := loadMetrics(t)
+	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
+		for _, q := range p.Targets {
+			expr := filled(q.Expr)
+			if strings.Contains(strings.ReplaceAll(expr, `"$1"`, ""), "$") {
+				t.Errorf("%s, %s: a variable is left in %s", d.Title, p.Title, expr)
+			}
+			uses, faults := catalogue.check(expr)
+			for _, f := range faults {
+				t.Errorf("%s, %s: %s: %s", d.Title, p.Title, f, expr)
+			}
+			for _, u := range uses {
+				if !ofTheChoice(&u) {
+					t.Errorf("%s, %s: %s is not of the RelayPools that are chosen", d.Title, p.Title, u.series)
+				}
+			}
+			labels, err := catalogue.labels(expr)
+			if err != nil {
+				continue // told above
+			}
+			for _, m := range inLegend.FindAllStringSubmatch(q.LegendFormat, -1) {
+				if !slices.Contains(labels, m[1]) {
+					t.Errorf("%s, %s: the legend tells the label %s, which the query does not keep: %s", d.Title, p.Title, m[1], expr)
+				}
+			}
+			if q.Datasource.UID != "${datasource}" {
+				t.Errorf("%s, %s: the data source is %q, want the one that the reader chooses", d.Title, p.Title, q.Datasource.UID)
+			}
+			if p.Type != "table" && q.LegendFormat == "" {
+				t.Errorf("%s, %s: a query has no legend", d.Title, p.Title)
+			}
+		}
+	})
+}
+
+// ofTheChoice reports whether a selector is of the RelayPools that the reader has
+// chosen, or of what has no RelayPool.
+func ofTheChoice(u *use) bool {
+	var names []string
+	for _, m := range u.matchers {
+		names = append(names, m.Name)
+	}
+	switch u.metric.source {
+	case ofCluster:
+		return slices.Contains(names, "namespace") && (slices.Contains(names, "deployment") || slices.Contains(names, "horizontalpodautoscaler"))
+	case ofOperator:
+		if !slices.Contains(u.metric.labels, "pool") {
+			return true // of the operator's process
+		}
+	}
+	return slices.Contains(names, "namespace") && slices.Contains(names, "pool")
+}
+
+// A figure of the fleet is the same on every pod: added up, it is wrong by their number.
+func TestFiguresOfTheFleetAreNotAddedUp(t *testing.T) {
+	t.Parallel()
+	global := []contract.Metric{
+		contract.MetricBacklog, contract.MetricBacklogAge, contract.MetricHeld, contract.MetricOpen, contract.MetricSpent, contract.MetricSpentToday,
+		contract.MetricReturned, contract.MetricReceived, contract.MetricCap, contract.MetricCapLeft, contract.MetricSwaps, contract.MetricSwapOldestFunded,
+		contract.MetricSwapsOverdue, contract.MetricLedgerUnknown, contract.MetricLedgerGaps, contract.MetricLedgerDifference, contract.MetricTreeLeaves,
+		contract.MetricPayerBalance, contract.MetricPayerMinimum, contract.MetricPayerUsable, contract.MetricRPCUp,
+	}
+	summed := regexp.MustCompile(`(sum|avg|count) by \([^)]*\) \((?:rate\()?(relaypool_\w+)`)
+	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
+		for _, q := range p.Targets {
+			for _, m := range summed.FindAllStringSubmatch(q.Expr, -1) {
+				if slices.ContainsFunc(global, func(g contract.Metric) bool { return g.Name == m[2] }) {
+					t.Errorf("%s, %s: %s of %s, which every pod tells: %s", d.Title, p.Title, m[1], m[2], q.Expr)
+				}
+			}
+		}
+	})
+}
+
+func TestEveryMetricIsOnADashboard(t *testing.T) {
+	t.Parallel()
+	var shown strings.Builder
+	panels(t, func(_ *dashboard.Dashboard, p *dashboard.Panel) {
+		for _, q := range p.Targets {
+			shown.WriteString(q.Expr + "\n")
+		}
+	})
+	for _, m := range append(contract.Metrics(), contract.OperatorMetrics()...) {
+		if !regexp.MustCompile(`\b` + m.Name + `(_bucket|_sum)?\b`).MatchString(shown.String()) {
+			t.Errorf("no dashboard shows %s", m.Name)
+		}
+	}
+}
+
+var alertName = regexp.MustCompile(`\bRelay[pP]ool[A-Z]\w+`)
+
+// What a panel tells its reader to look up is there.
+func TestPanelsLeadToAlertsThatThereAre(t *testing.T) {
+	t.Parallel()
+	fleet, own := everyAlert(t)
+	names := map[string]bool{"RelayPools": true}
+	for _, r := range append(fleet, own...) {
+		names[r.Alert] = true
+	}
+	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
+		for _, name := range alertName.FindAllString(p.Description, -1) {
+			if !names[name] {
+				t.Errorf("%s, %s speaks of the alert %s, and there is none", d.Title, p.Title, name)
+			}
+		}
+	})
+}
+
+// Grafana draws panels on top of each other without a word when they overlap.
+func TestPanelsHaveRoomAndNumbersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, d := range dashboards(t) {
+		ids, taken := map[int]string{}, map[[2]int]string{}
+		for i := range d.Panels {
+			p := &d.Panels[i]
+			if other, ok := ids[p.ID]; ok {
+				t.Errorf("%s: %s and %s have the number %d", d.Title, other, p.Title, p.ID)
+			}
+			ids[p.ID] = p.Title
+			at := p.GridPos
+			if at.X < 0 || at.X+at.W > dashboard.Columns || at.W < 1 || at.H < 1 {
+				t.Errorf("%s: %s is at %+v", d.Title, p.Title, at)
+			}
+			for x := range at.W {
+				for y := range at.H {
+					place := [2]int{at.X + x, at.Y + y}
+					if other, ok := taken[place]; ok {
+						t.Fatalf("%s: %s lies over %s", d.Title, p.Title, other)
+					}
+					taken[place] = p.Title
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package monitoring_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// root is the checkout.
+const root = "../.."
+
+// kind is a metric's type.
+type kind string
+
+const (
+	counter   kind = "counter"
+	gauge     kind = "gauge"
+	histogram kind = "histogram"
+)
+
+// source is who exposes a metric.
+type source string
+
+const (
+	// ofRelay is scraped by a PodMonitor, ofOperator by a ServiceMonitor.
+	ofRelay    source = "relay"
+	ofOperator source = "operator"
+	// ofProcess is what client_golang exposes of each of the two.
+	ofProcess source = "process"
+	// ofCluster is kube-state-metrics, which most clusters have beside Prometheus.
+	ofCluster source = "kube-state-metrics"
+	// ofScrape is what Prometheus itself adds to each target.
+	ofScrape source = "scrape"
+)
+
+// metric is what a query may ask for.
+type metric struct {
+	name   string
+	kind   kind
+	source source
+	// labels are its own; those of the target come with every metric.
+	labels []string
+}
+
+// targetLabels are the labels that a scrape adds to each sample: namespace, pod and
+// those of the pod by Prometheus' service discovery, pool by the PodMonitor.
+func targetLabels() []string {
+	return []string{"namespace", "pool", "pod", "container", "instance", "job"}
+}
+
+// catalogue is all metrics by name.
+type catalogue map[string]metric
+
+// others are the metrics that are not the project's own.
+func others() []metric {
+	hpa := []string{"horizontalpodautoscaler"}
+	return []metric{
+		{"up", gauge, ofScrape, nil},
+		{"kube_deployment_spec_replicas", gauge, ofCluster, []string{"deployment"}},
+		{"kube_deployment_status_replicas_ready", gauge, ofCluster, []string{"deployment"}},
+		{"kube_horizontalpodautoscaler_status_desired_replicas", gauge, ofCluster, hpa},
+		{"kube_horizontalpodautoscaler_status_current_replicas", gauge, ofCluster, hpa},
+		{"kube_horizontalpodautoscaler_spec_max_replicas", gauge, ofCluster, hpa},
+		{"go_goroutines", gauge, ofProcess, nil},
+		{"go_gc_duration_seconds_sum", counter, ofProcess, nil},
+		{"process_cpu_seconds_total", counter, ofProcess, nil},
+		{"process_resident_memory_bytes", gauge, ofProcess, nil},
+		{"process_open_fds", gauge, ofProcess, nil},
+	}
+}
+
+// metricRow is a line of the generated lists of metrics: name and type.
+var metricRow = regexp.MustCompile("(?m)^- `([a-z_]+)` \\(([a-z]+)")
+
+// loadMetrics gathers all metrics: names and labels from relay/contract, types from
+// the lists that are generated from what relay and operator really register.
+func loadMetrics(t *testing.T) catalogue {
+	t.Helper()
+	all := catalogue{}
+	for _, m := range others() {
+		all[m.name] = m
+	}
+	for _, s := range []struct {
+		list    string
+		source  source
+		metrics []contract.Metric
+	}{
+		{"docs/reference/metrics.md", ofRelay, contract.Metrics()},
+		{"docs/reference/operator-metrics.md", ofOperator, contract.OperatorMetrics()},
+	} {
+		content, err := os.ReadFile(filepath.Join(root, s.list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := map[string]kind{}
+		for _, m := range metricRow.FindAllSubmatch(content, -1) {
+			kinds[string(m[1])] = kind(m[2])
+		}
+		for _, m := range s.metrics {
+			if !slices.Contains([]kind{counter, gauge, histogram}, kinds[m.Name]) {
+				t.Fatalf("%s has the type %q for %s, expected counter, gauge or histogram: generate it", s.list, kinds[m.Name], m.Name)
+			}
+			all[m.Name] = metric{m.Name, kinds[m.Name], s.source, m.Labels}
+		}
+	}
+	return all
+}

@@ -1,0 +1,131 @@
+package monitoring_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// runbooks is the folder with a page for each alert, from the checkout's root.
+const runbooks = "docs/reference/alerts"
+
+// parts are what somebody who was woken looks for, in their order.
+var parts = []string{"For clients", "Confirm", "Do"}
+
+// A page that is missing, or says half of it, is found here and not at night.
+func TestEveryAlertHasItsPage(t *testing.T) {
+	t.Parallel()
+	fleet, own := everyAlert(t)
+	var names []string
+	for _, r := range append(fleet, own...) {
+		names = append(names, r.Alert+".md")
+		if want := "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/" + runbooks + "/" + r.Alert + ".md"; r.Annotations["runbook_url"] != want {
+			t.Errorf("%s leads to %q, want %s", r.Alert, r.Annotations["runbook_url"], want)
+		}
+		content, err := os.ReadFile(filepath.Join(root, runbooks, r.Alert+".md"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, fault := range faults(r.Alert, string(content)) {
+			t.Errorf("%s: %s", r.Alert, fault)
+		}
+	}
+	files, err := os.ReadDir(filepath.Join(root, runbooks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !slices.Contains(names, f.Name()) {
+			t.Errorf("%s is the page of no alert", f.Name())
+		}
+	}
+}
+
+var heading = regexp.MustCompile(`(?m)^(#+) (.*)$`)
+
+// faults says what a page lacks.
+func faults(alert, content string) (out []string) {
+	found := heading.FindAllStringSubmatchIndex(content, -1)
+	var titles []string
+	for i, f := range found {
+		title := content[f[4]:f[5]]
+		titles = append(titles, title)
+		end := len(content)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		if words := len(strings.Fields(content[f[1]:end])); words < 1 {
+			out = append(out, "says nothing under "+title)
+		}
+	}
+	if want := append([]string{alert}, parts...); !slices.Equal(titles, want) {
+		out = append(out, "has the headings "+strings.Join(titles, ", ")+", want "+strings.Join(want, ", "))
+	}
+	return out
+}
+
+func TestFaultsOfAPage(t *testing.T) {
+	t.Parallel()
+	whole := "# A\n\nIt is.\n\n## For clients\n\nx\n\n## Confirm\n\nx\n\n## Do\n\nx\n"
+	tests := map[string]struct {
+		page string
+		want []string
+	}{
+		"a whole page":              {whole, nil},
+		"a part without a word":     {strings.Replace(whole, "## Do\n\nx", "## Do\n", 1), []string{"says nothing under Do"}},
+		"a page of another":         {strings.Replace(whole, "# A", "# B", 1), []string{"has the headings B, For clients, Confirm, Do, want A, For clients, Confirm, Do"}},
+		"a page that lacks a part":  {strings.Replace(whole, "## Confirm\n\nx\n\n", "", 1), []string{"has the headings A, For clients, Do, want A, For clients, Confirm, Do"}},
+		"a page that says no cause": {strings.Replace(whole, "It is.", "", 1), []string{"says nothing under A"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, faults("A", tc.page)); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The list of alerts is read when somebody decides for what to be woken.
+func TestEveryAlertIsListedOnce(t *testing.T) {
+	t.Parallel()
+	fleet, own := everyAlert(t)
+	content, err := os.ReadFile(filepath.Join(root, "docs/reference/alerts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := strings.Split(string(content), "\n## ")[1:]
+	if len(sections) != 3 {
+		t.Fatalf("%d sections, want those of fleets, critical and warning, and that of the operator", len(sections))
+	}
+	for i, want := range [][]string{listed(fleet, "critical"), listed(fleet, "warning"), listed(own, "warning")} {
+		title, lines, _ := strings.Cut(strings.TrimSpace(sections[i]), "\n\n")
+		if diff := cmp.Diff(want, strings.Split(lines, "\n")); diff != "" {
+			t.Errorf("docs/reference/alerts.md, %s (-want +got):\n%s", title, diff)
+		}
+	}
+}
+
+// listed are the lines of a list of alerts: each with how long it lasts before it fires.
+func listed(rules []rulefmt.Rule, severity string) (lines []string) {
+	for i := range rules {
+		if r := &rules[i]; r.Labels["severity"] == severity {
+			lasts := "0"
+			if r.For != 0 {
+				lasts = r.For.String()
+			}
+			lines = append(lines, "- ["+r.Alert+"](alerts/"+r.Alert+".md) "+lasts)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeServer puts an initdb and a postgres into dir.
+func fakeServer(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"initdb", "postgres"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFindTakesPathFirstThenTheNewest(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, dir := range []string{"lib/15/bin", "lib/18/bin", "own"} {
+		fakeServer(t, filepath.Join(root, dir))
+	}
+	// A folder of links, such as /usr/local/bin, stands for the real one.
+	links := filepath.Join(root, "links")
+	if err := os.Mkdir(links, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, "own/initdb"), filepath.Join(links, "initdb")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/nonexistent:" + links: "own", "/nonexistent": "lib/18/bin"} {
+		m := machine{path: path, places: []string{filepath.Join(root, "lib/*/bin"), filepath.Join(root, "own")}}
+		got, err := m.find(t.Context())
+		if err != nil || got != filepath.Join(root, want) {
+			t.Errorf("with the PATH %s: %s, %v, want %s", path, got, err, want)
+		}
+	}
+}
+
+func TestMissingServer(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		apt       bool
+		root      bool
+		aptFails  bool
+		installs  bool // whether apt-get brings the programs
+		wantRuns  []string
+		wantError string
+	}{
+		"root on Debian gets it installed": {
+			apt: true, root: true, installs: true,
+			wantRuns: []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
+		},
+		"apt-get's failure is told": {
+			apt: true, root: true, aptFails: true,
+			wantRuns: []string{"apt-get update"}, wantError: "install postgresql: no network",
+		},
+		"a package without programs is told": {
+			apt: true, root: true,
+			wantRuns:  []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
+			wantError: "add their folder to PATH",
+		},
+		"an ordinary user on Debian is told the command": {apt: true, wantError: "sudo apt-get install postgresql"},
+		"root on Fedora is told the package":             {root: true, wantError: "postgresql-server (Fedora)"},
+		"an ordinary user elsewhere is told the package": {wantError: "postgresql@17 (Homebrew)"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := machine{
+				places:  []string{filepath.Join(dir, "lib/*/bin")},
+				root:    tt.root,
+				apt:     tt.apt,
+				aptConf: filepath.Join(dir, "createcluster.d"),
+				lock:    filepath.Join(dir, "lock"),
+				log:     t.Output(),
+			}
+			dropIn := filepath.Join(m.aptConf, "relaypool.conf")
+			var runs []string
+			m.run = func(_ context.Context, _ io.Writer, name string, args ...string) error {
+				runs = append(runs, name+" "+strings.Join(args, " "))
+				if text, err := os.ReadFile(dropIn); err != nil || string(text) != "create_main_cluster = false\n" {
+					t.Errorf("apt-get ran with the drop-in %q, %v", text, err)
+				}
+				if tt.aptFails {
+					return errors.New("no network")
+				}
+				if tt.installs && args[0] == "install" {
+					fakeServer(t, filepath.Join(dir, "lib/15/bin"))
+				}
+				return nil
+			}
+			found, err := m.find(t.Context())
+			if diff := cmp.Diff(tt.wantRuns, runs); diff != "" {
+				t.Errorf("commands (-want +got):\n%s", diff)
+			}
+			if _, err := os.Stat(dropIn); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the drop-in was left behind: %v", err)
+			}
+			if tt.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.wantError) {
+					t.Errorf("got %v, want an error with %q", err, tt.wantError)
+				}
+				return
+			}
+			if err != nil || found == "" {
+				t.Errorf("got %q, %v, want an installation", found, err)
+			}
+		})
+	}
+}
+
+func TestProcessesAtOnceInstallOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine{
+		places: []string{filepath.Join(dir, "lib/*/bin")}, root: true, apt: true,
+		aptConf: filepath.Join(dir, "createcluster.d"), lock: filepath.Join(dir, "lock"), log: io.Discard,
+	}
+	var installs atomic.Int32
+	m.run = func(_ context.Context, _ io.Writer, _ string, args ...string) error {
+		if args[0] == "install" {
+			installs.Add(1)
+			fakeServer(t, filepath.Join(dir, "new/bin"))
+			return errors.Join(os.Mkdir(filepath.Join(dir, "lib"), 0o700), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "lib/15")))
+		}
+		return nil
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if found, err := m.find(t.Context()); err != nil || found == "" {
+				t.Errorf("found %q, %v; expected the one that was installed", found, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := installs.Load(); n != 1 {
+		t.Errorf("installed %d times, expected once", n)
+	}
+}

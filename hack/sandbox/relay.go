@@ -1,0 +1,163 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/freeport"
+	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/process"
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Endpoint is an RPC endpoint as relays are told of it.
+type Endpoint struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+	// Budget is in requests a second; 0 is none.
+	Budget float64 `json:"requestsPerSecond,omitempty"`
+}
+
+// RelayOptions are a relay's. All but Name and Endpoints have a default.
+type RelayOptions struct {
+	Name string
+	// Listen and Operations are addresses; empty for free ports.
+	Listen, Operations string
+	Endpoints          []Endpoint
+	// Router is a swap router's URL; empty for none.
+	Router string
+	// Flags are its user's own, beside those that every relay has.
+	Flags []string
+}
+
+// Relay is one relay's process, which may be started again when it has ended.
+type Relay struct {
+	// Process is nil until Start.
+	*process.Process
+	Name, LogFile string
+	// URL is the relay's API and Operations its operations port, without a slash at
+	// the end.
+	URL, Operations string
+
+	sandbox *Sandbox
+	args    []string
+}
+
+// NewRelay finds ports and writes the arguments. Start starts the process.
+func (s *Sandbox) NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) {
+	free, err := freeport.Find(ctx, 2)
+	if err != nil {
+		return nil, err
+	}
+	if o.Listen == "" {
+		o.Listen = free[0]
+	}
+	if o.Operations == "" {
+		o.Operations = free[1]
+	}
+	endpoints, err := json.Marshal(o.Endpoints)
+	if err != nil {
+		return nil, fmt.Errorf("encode the endpoints: %w", err)
+	}
+	if err := os.WriteFile(s.File("endpoints.json"), endpoints, 0o600); err != nil {
+		return nil, fmt.Errorf("write the endpoints: %w", err)
+	}
+	logFile := s.logFile(o.Name)
+	if err := os.Remove(logFile); err != nil && !errors.Is(err, os.ErrNotExist) { // it is of one run
+		return nil, fmt.Errorf("delete an old log: %w", err)
+	}
+	r := &Relay{Name: o.Name, LogFile: logFile, URL: "http://" + o.Listen, Operations: "http://" + o.Operations, sandbox: s, args: []string{
+		"serve", "--listen=" + o.Listen, "--operations-listen=" + o.Operations,
+		"--database-url-file=" + s.databaseFile(), "--rpc-endpoints-file=" + s.File("endpoints.json"),
+		"--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
+		"--verifying-key=" + s.keyFile(), "--fee-payer-key-file=" + s.File("payers"), "--compliance-public-key=" + s.Compliance,
+	}}
+	if o.Router != "" {
+		r.args = append(r.args, "--router-url="+o.Router, "--router-program="+market.ProgramID.String())
+	}
+	r.args = append(r.args, o.Flags...)
+	s.relays = append(s.relays, r)
+	return r, nil
+}
+
+// Start starts the process; Await waits until it serves.
+func (r *Relay) Start() (err error) {
+	r.Process, err = r.sandbox.Start(r.Name, "relay", r.args...)
+	return err
+}
+
+// Kill ends a process that runs.
+func (r *Relay) Kill() error {
+	if r.Process == nil {
+		return nil
+	}
+	return r.Process.Kill()
+}
+
+// Await waits until the relay is ready and has read the chain, of which readiness
+// says nothing.
+func (r *Relay) Await(ctx context.Context) error {
+	return Await(ctx, r.Process, func(ctx context.Context) error {
+		if _, err := Get(ctx, r.Operations+contract.ReadinessPath); err != nil {
+			return err
+		}
+		_, err := Get(ctx, r.URL+contract.MerkleRootPath)
+		return err
+	})
+}
+
+const (
+	// startWithin is what a program gets to serve, on a machine that is busy with
+	// something else.
+	startWithin = 2 * time.Minute
+	// callWithin bounds one call, so that a program that accepts connections and
+	// does not answer is asked again.
+	callWithin   = 10 * time.Second
+	pollInterval = 50 * time.Millisecond
+)
+
+// Await asks until check is content. It fails at once when the process ends, and
+// with the last complaint when the time is over.
+func Await(ctx context.Context, p *process.Process, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.Exited():
+			return p.Ended()
+		case <-ctx.Done():
+			return fmt.Errorf("wait until a process serves: %w: %w; its log is %s", ctx.Err(), err, p.Log())
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// Get reads a page, which has to be answered with 200.
+func Get(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	return content, errors.Join(err, answer.Body.Close())
+}

@@ -1,0 +1,149 @@
+package submission
+
+import (
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// verdict is what one look at the chain says about one attempt.
+type verdict = ledger.Fate
+
+const (
+	mayLand       = ledger.MayLand
+	landed        = ledger.Landed
+	failedOnChain = ledger.FailedOnChain
+	expired       = ledger.Expired
+	forgotten     = ledger.Forgotten
+)
+
+// noteFact is what is known of a submission's nullifiers.
+type noteFact int
+
+const (
+	notesUnread noteFact = iota
+	notesUnspent
+	// notesSpentByUs: a transaction of one of our payers did exactly what the submission asks.
+	notesSpentByUs
+	// notesSpentByOther: somebody else, or another submission, spent them, and it is final.
+	notesSpentByOther
+	// notesSpentNotFinal: the same, and a fork may still undo it.
+	notesSpentNotFinal
+	// notesUnknown: they are spent, and no history tells by whom.
+	notesUnknown
+)
+
+// rootFact is what is known of a submission's root.
+type rootFact int
+
+const (
+	rootUnread rootFact = iota
+	rootInRing
+	rootGone
+	// rootNotSeen: the ring does not hold it, and cannot have lost it yet.
+	rootNotSeen
+	// rootUnverifiable: the tree account contradicts itself, so that only the program can tell.
+	rootUnverifiable
+)
+
+// facts are what is known of a submission that is processing, to decide what
+// is done next. Facts of accounts are younger than the verdicts.
+type facts struct {
+	verdicts []verdict
+	notes    noteFact
+	root     rootFact
+	// class is why an attempt failed on the chain, or would by simulation; "" for none.
+	class shieldpool.Class
+	// rootLongMissing says that the program has missed the root for so long, although the
+	// ring holds it, that it is no lagging node's fault.
+	rootLongMissing bool
+}
+
+// step is what is done next.
+type step int
+
+const (
+	// stepLand: an attempt landed.
+	stepLand step = iota
+	// stepTrack: an attempt may still land.
+	stepTrack
+	// stepNoHistory: whether it landed cannot be told by the endpoints there are.
+	stepNoHistory
+	// stepReadNotes and stepReadRoot look at the accounts.
+	stepReadNotes
+	stepReadRoot
+	// stepAdopt: a transaction of ours that the database does not know made the nullifiers.
+	stepAdopt
+	// stepFailSpent, stepFailRoot and stepFailClass end the submission.
+	stepFailSpent
+	stepFailRoot
+	stepFailClass
+	// stepHold: the deployment's fault; stepRetry: nobody's. Both come again later.
+	stepHold
+	stepRetry
+	// stepSign: nothing of it can land any more, and it may be tried anew.
+	stepSign
+)
+
+// decide is the one place that says what follows from what is known. Nothing
+// is signed and nothing fails before every earlier attempt is dead and the
+// nullifiers were looked at after that.
+func decide(f *facts) step {
+	var may, lost bool
+	for _, v := range f.verdicts {
+		switch v {
+		case landed:
+			return stepLand
+		case mayLand:
+			may = true
+		case forgotten:
+			lost = true
+		case failedOnChain, expired:
+		}
+	}
+	switch {
+	case may:
+		return stepTrack
+	case f.notes == notesUnread:
+		return stepReadNotes
+	case f.notes == notesSpentByUs:
+		return stepAdopt
+	case f.notes == notesUnknown:
+		return stepNoHistory
+	case f.notes == notesSpentByOther:
+		return stepFailSpent
+	case f.notes == notesSpentNotFinal:
+		return stepRetry
+	case lost:
+		return stepNoHistory
+	case f.root == rootUnread:
+		return stepReadRoot
+	case f.root == rootGone:
+		return stepFailRoot
+	case f.root == rootNotSeen:
+		return stepRetry
+	default:
+		return afterClass(f)
+	}
+}
+
+// afterClass says what follows from a failure while notes are unspent and the
+// root is not known to be gone.
+func afterClass(f *facts) step {
+	switch f.class {
+	case "":
+		return stepSign
+	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
+		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
+		// Another payer may have lamports; when none has, picking one holds the queue. The program says spent and the accounts say not: the two reads are of different slots.
+		return stepRetry
+	case shieldpool.ClassStaleProof:
+		if f.root == rootUnverifiable || f.rootLongMissing {
+			return stepFailRoot
+		}
+		return stepRetry
+	case shieldpool.ClassOperator, shieldpool.ClassNotInitialised:
+		return stepHold
+	default:
+		return stepFailClass
+	}
+}

@@ -1,0 +1,252 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Options configure a Handler. All fields but Table are needed.
+type Options struct {
+	Store    Store
+	Chain    txmgr.Chain
+	State    PoolState
+	Pool     *shieldpool.Pool
+	Payers   txmgr.FeePayers
+	Spending txmgr.Spending
+	Leaves   LeafIndex
+	ProofA   *ProofAPolicy
+	Observer Observer
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Worker names this process among the holders of leases.
+	Worker uuid.UUID
+	// Concurrency is how many submissions this process has in flight: taken up
+	// and not yet landed.
+	Concurrency int
+	Timing      txmgr.Timing
+	Price       txmgr.PriceRule
+	// Table is the relay's own lookup table; nil for legacy transactions.
+	Table *shieldpool.LookupTable
+}
+
+// Handler advances submissions, over the transaction manager that it makes, and writes
+// what landed. It implements txmgr.Handler and txmgr.Outcomes.
+type Handler struct {
+	Options
+	// Manager has the submissions as its main lane.
+	Manager   *txmgr.Manager
+	TreeSlots *TreeSlots
+	// SecondLegDue is told of every swap whose first leg landed; nil when nobody here
+	// carries on swaps.
+	SecondLegDue func()
+
+	failedNotes failedNotes
+}
+
+// New checks the options.
+func New(o Options) (*Handler, error) {
+	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil {
+		return nil, errors.New("submissions need every one of their options")
+	}
+	h := &Handler{Options: o, TreeSlots: newTreeSlots(o.Store, o.Pool.Address, o.Log)}
+	var err error
+	h.Manager, err = txmgr.New(txmgr.Options{
+		Store: o.Store, Chain: o.Chain, Payers: o.Payers, Spending: o.Spending, Outcomes: h, Class: h.class, Observer: o.Observer, Log: o.Log, Now: o.Now,
+		Readable: func(ctx context.Context) error {
+			_, err := o.State.Tree(ctx, o.Timing.Poll)
+			return err
+		},
+		Landed: func(j *txmgr.Job, l txmgr.Landing) {
+			if j.Kind != KindSwapExecution {
+				h.TreeSlots.landed(l.Slot)
+			}
+		},
+		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, h.Manager.Add(&txmgr.Lane{Handler: h, Claim: o.Store.Claim, Probe: o.Store.Probe, Places: o.Concurrency})
+}
+
+// Run works until ctx ends, as the manager's Run.
+func (h *Handler) Run(ctx context.Context) {
+	var slots sync.WaitGroup
+	slots.Go(func() { h.TreeSlots.run(ctx) })
+	h.Manager.Run(ctx)
+	slots.Wait()
+}
+
+// class says what a failure of a transaction of the purpose means.
+func (h *Handler) class(p txmgr.Purpose, err *shieldpool.TransactionError) shieldpool.Class {
+	if p == txmgr.PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
+		return h.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
+	}
+	// The codes are those of the router, of the token program, of whatever the router
+	// calls: none says anything of the payer or of the pool.
+	return shieldpool.ClassTransient
+}
+
+// progress is one submission's way through the steps, and what they have found.
+type progress struct {
+	facts
+	// minContextSlot is the slot before which no account is believed.
+	minContextSlot uint64
+	// landing is set when an attempt landed, and when a landing is adopted that the
+	// database does not know.
+	landing *txmgr.Landing
+	// spent is the index of the nullifier that is.
+	spent int
+	tree  *shieldpool.TreeAccount
+	// failure is behind class.
+	failure *shieldpool.TransactionError
+}
+
+// newProgress begins with what the chain says of the attempts.
+func newProgress(r *txmgr.Resolution) *progress {
+	p := &progress{facts: facts{verdicts: r.Fates}, minContextSlot: r.MinContextSlot, landing: r.Landing}
+	if r.Failure != nil {
+		p.failure, p.class = r.Failure.Err, r.Failure.Class
+	}
+	return p
+}
+
+// Advance implements txmgr.Handler: it takes a submission as far as it goes now.
+func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error) {
+	found, err := h.Manager.Resolve(ctx, j)
+	if err != nil {
+		return txmgr.Next{}, err
+	}
+	p := newProgress(found)
+	if j.JustAccepted() {
+		p.notes = notesUnspent
+	}
+	p.rootLongMissing = j.Tries >= rootLagTries
+	for {
+		switch next := decide(&p.facts); next {
+		case stepLand, stepAdopt:
+			return txmgr.Next{Landing: p.landing}, nil
+		case stepTrack:
+			return txmgr.Next{Follow: true}, h.Manager.Undecided(j)
+		case stepReadNotes:
+			err = h.readNotes(ctx, j, p)
+		case stepReadRoot:
+			err = h.readRoot(ctx, j, p)
+		case stepSign:
+			var ended bool
+			if ended, err = h.retry(ctx, j, p); err != nil || ended {
+				return txmgr.Next{}, err
+			}
+			if p.class == "" {
+				return txmgr.Next{Follow: true}, nil
+			}
+		default:
+			return txmgr.Next{}, h.finishStep(ctx, j, p, next)
+		}
+		if err != nil {
+			return txmgr.Next{}, err
+		}
+	}
+}
+
+// launch signs and sends the client's own call, or finds out why it would fail.
+func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
+	failure, err := h.Manager.Launch(ctx, j, h.draft(Of(j)), p.minContextSlot)
+	if err != nil || failure == nil {
+		return err
+	}
+	p.fail(failure)
+	return nil
+}
+
+// fail takes a simulation's failure into account. What it says of notes and root is
+// looked at in their accounts.
+func (p *progress) fail(f *txmgr.Failure) {
+	p.failure, p.class, p.minContextSlot = f.Err, f.Class, max(p.minContextSlot, f.Slot)
+	if f.Class == shieldpool.ClassSpent || f.Class == shieldpool.ClassStaleProof {
+		p.notes, p.root = notesUnread, rootUnread
+	}
+}
+
+// draft is the client's own call.
+func (h *Handler) draft(s *Submission) *txmgr.Draft {
+	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Rent: s.Call.Rent(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)
+	}}
+	if s.Kind == shieldpool.KindSwap {
+		d.SecondLegRent = shieldpool.TokenAccountRent // an execution that makes the recipient's token account
+	}
+	return d
+}
+
+// finishStep acts on a step that ends this pass: a failure, a hold or a retry.
+func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s step) error {
+	switch s {
+	case stepNoHistory:
+		return &txmgr.Deferral{Reason: txmgr.HoldHistory, Fault: true, Cause: errors.New("no endpoint's history reaches back to an attempt that can land no more: give the relay an endpoint with the role archive")}
+	case stepHold:
+		return &txmgr.Deferral{Reason: string(p.class), Fault: true, Cause: p.failure}
+	case stepRetry:
+		switch {
+		case p.root == rootNotSeen:
+			return errRootNotSeen
+		case p.failure == nil:
+			return errSpentNotFinal
+		}
+		return fmt.Errorf("try transaction: %w", p.failure)
+	}
+	if s == stepFailRoot && p.class != shieldpool.ClassStaleProof {
+		if err := h.tryRoot(ctx, j, p); err != nil {
+			return err
+		}
+	}
+	// Whatever still counts as live cannot land: only its history may be missing.
+	if err := h.Manager.MarkDead(ctx, j); err != nil {
+		return err
+	}
+	switch s {
+	case stepFailSpent:
+		return h.fail(ctx, j, NullifierSpent(p.spent))
+	case stepFailRoot:
+		return h.fail(ctx, j, StaleRoot(Of(j).Call.Inputs.Root, p.tree.Root).Because(p.cause()))
+	default:
+		return h.fail(ctx, j, h.classRefusal(ctx, Of(j), p))
+	}
+}
+
+// fail ends a submission for good.
+func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) error {
+	s := Of(j)
+	if s.RolledBack {
+		why = why.With("rolled_back", true)
+	}
+	// Noted before a client can see the outcome and post again. When the write fails
+	// and is tried again, the notes only rest longer.
+	_, paid := retryAt(j.Dead)
+	h.failedNotes.add(s.Call.Inputs, paid, h.Now())
+	if err := h.Store.Fail(ctx, j.Lease, why); err != nil {
+		return err
+	}
+	h.Observer.Outcome(s.Kind, string(why.Code))
+	h.Log.InfoContext(ctx, "submission failed", "request_id", s.ID, "code", why.Code, "error", why.Cause)
+	return nil
+}
+
+// cause is the failure as an error, without the pitfall of a typed nil.
+func (p *progress) cause() error {
+	if p.failure == nil {
+		return nil
+	}
+	return p.failure
+}

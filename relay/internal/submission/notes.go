@@ -1,0 +1,67 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// readNotes looks at the nullifiers' accounts, on a node that has seen all that
+// the verdicts rest on, and finds out whose they are when they exist.
+func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) error {
+	seen, err := h.State.Inspect(ctx, Of(j).Call.Inputs, Of(j).Call.Recipient, p.minContextSlot)
+	if err != nil {
+		return txmgr.Refused(j, err)
+	}
+	p.minContextSlot = max(p.minContextSlot, seen.Slot)
+	index := slices.Index(seen.Spent[:], true)
+	if index < 0 {
+		p.notes = notesUnspent
+		return nil
+	}
+	p.spent = index
+	return h.findSpender(ctx, j, p)
+}
+
+// findSpender tells who spent the notes: an attempt of ours, dead ones included; a
+// transaction of ours that the database lost; or somebody else.
+func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) error {
+	own, err := h.Manager.FindLanding(ctx, j, j.Attempts())
+	if err != nil || own != nil {
+		p.notes, p.landing = notesSpentByUs, own
+		return err
+	}
+	made, err := h.State.Creation(ctx, Of(j).Call.Inputs.Nullifiers[p.spent])
+	switch {
+	case err != nil:
+		return txmgr.Unreachable(j, err)
+	case made == nil:
+		p.notes = notesUnknown
+	case h.isOwnTransaction(j, made):
+		p.notes, p.landing = notesSpentByUs, &txmgr.Landing{Signature: made.Signature, Slot: made.Slot, Purpose: txmgr.PurposeTransact}
+		h.Observer.Attempt("adopted")
+		h.Log.WarnContext(ctx, "landing of this relay found that the database did not know", "request_id", j.ID, "slot", made.Slot)
+	case made.Confirmation.AtLeast(ledger.Finalized):
+		p.notes = notesSpentByOther
+	default:
+		p.notes = notesSpentNotFinal
+	}
+	return nil
+}
+
+// isOwnTransaction reports whether a transaction is this submission's: paid by a payer of
+// ours, and doing exactly what was asked. A swap that somebody else began in the
+// same words is ours too: its lamports wait for a second leg.
+func (h *Handler) isOwnTransaction(j *txmgr.Job, made *ledger.Creation) bool {
+	payer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(made.FeePayer) ||
+		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == made.FeePayer })
+	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(Of(j).Call)
+}
+
+// errSpentNotFinal says that another transaction spent the notes, in a block that a
+// fork may still undo.
+var errSpentNotFinal = errors.New("the notes are spent by another transaction that is not yet final")

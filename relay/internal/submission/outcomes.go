@@ -1,0 +1,185 @@
+package submission
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// leavesTimeout is how long landed submissions wait for the index to read their block,
+// so that answers can name the leaves, and for the tree's root.
+const leavesTimeout = time.Second
+
+// Complete implements txmgr.Outcomes. All that are given at once are first legs, or
+// all are second ones.
+func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
+	landings := make([]Landing, len(landed))
+	for i, l := range landed {
+		landings[i] = Landing{Lease: l.Lease, Outcome: Outcome{Signature: l.Signature, Slot: l.Slot, Phase: endPhase(l.Purpose)}}
+	}
+	if len(landed) > 0 && landed[0].Kind != KindSwapExecution { // second legs add no leaves
+		h.addLeavesAndRoot(ctx, landed, landings)
+	}
+	// A database that hangs must not stop the next try.
+	ctx, cancel := context.WithTimeout(ctx, h.Timing.Lease)
+	defer cancel()
+	if lost, err = h.Store.Complete(ctx, landings); err != nil {
+		return nil, err
+	}
+	for i, l := range landed {
+		if !slices.Contains(lost, l.Lease) {
+			h.reportCompleted(ctx, Of(l.Job), &landings[i].Outcome)
+		}
+	}
+	return lost, nil
+}
+
+// addLeavesAndRoot adds, for the clients' convenience, leaves and root: an index or a
+// chain that does not answer now must not hold the outcome up.
+func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
+	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
+	defer cancel()
+	var wanted [][32]byte
+	for _, l := range landed {
+		wanted = append(wanted, commitmentsOf(Of(l.Job))...)
+	}
+	if err := h.Leaves.Sync(ctx); err != nil {
+		h.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
+	}
+	found, err := h.Leaves.Find(ctx, wanted)
+	if err != nil {
+		h.Log.DebugContext(ctx, "submissions completed without leaf indices", "error", err)
+	}
+	snap, err := h.State.Tree(ctx, h.Timing.Poll)
+	for i, l := range landed {
+		landings[i].LeafIndices = indicesOf(commitmentsOf(Of(l.Job)), found)
+		if err == nil {
+			landings[i].Root = &snap.Tree.Root
+		}
+		if l.Kind == shieldpool.KindSwap {
+			landings[i].Timeout = l.Slot + h.Pool.Profile.SwapTimeout
+		}
+	}
+}
+
+// commitmentsOf are the leaves that a submission adds.
+func commitmentsOf(s *Submission) [][32]byte {
+	if s.Kind == KindSwapExecution {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
+}
+
+// indicesOf are where the commitments are; nil while not all are found.
+func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
+	var out []uint64
+	for _, c := range commitments {
+		i, ok := found[c]
+		if !ok {
+			return nil
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// reportCompleted passes on that a landing is written.
+func (h *Handler) reportCompleted(ctx context.Context, s *Submission, o *Outcome) {
+	if s.Kind == KindSwapExecution {
+		h.Observer.Outcome(s.Kind, string(o.Phase))
+		h.Observer.Stage("execute", h.Now().Sub(s.CreatedAt))
+		h.Log.InfoContext(ctx, "swap ended", "request_id", s.Parent, "phase", o.Phase, "slot", o.Slot)
+		return
+	}
+	h.Observer.Outcome(s.Kind, "completed")
+	h.Observer.Stage("confirm", h.Now().Sub(s.CreatedAt))
+	h.Log.InfoContext(ctx, "submission completed", "request_id", s.ID, "slot", o.Slot)
+	if s.Kind == shieldpool.KindSwap && h.SecondLegDue != nil {
+		h.SecondLegDue()
+	}
+}
+
+// Finalize implements txmgr.Outcomes. A landing of ours teaches which sign of a proof's
+// A the program takes.
+func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
+	ctx, cancel := context.WithTimeout(ctx, h.Timing.Lease)
+	defer cancel()
+	landings := make([]Landing, len(landed))
+	var pins []ProofAPin // in the order of the batch: the first to be final pins
+	taught := map[string]bool{}
+	for i, l := range landed {
+		landings[i] = Landing{Lease: l.Lease, Outcome: Outcome{Signature: l.Signature, Slot: l.Slot, Returned: returnedRent(l)}}
+		encoding := Of(l.Job).ProofAEncoding
+		if l.Ours && l.Purpose == txmgr.PurposeTransact && encoding != "" && !taught[encoding] {
+			taught[encoding] = true
+			pins = append(pins, ProofAPin{KeyHash: h.ProofA.KeyHash(), Encoding: encoding, Signature: l.Signature})
+		}
+	}
+	h.addLeaves(ctx, landed, landings)
+	if lost, err = h.Store.Finalize(ctx, landings, pins); err != nil {
+		return nil, err
+	}
+	for _, l := range landed {
+		if slices.Contains(lost, l.Lease) {
+			continue
+		}
+		h.Observer.Outcome(l.Kind, "finalized")
+		h.Observer.Stage("finalize", h.Now().Sub(l.CreatedAt))
+		h.Log.DebugContext(ctx, "submission finalized", "request_id", l.ID, "slot", l.Slot)
+	}
+	return lost, nil
+}
+
+// addLeaves tells leaves with finality where the index came later than the landing.
+func (h *Handler) addLeaves(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
+	var wanted [][32]byte
+	for _, l := range landed {
+		wanted = append(wanted, commitmentsOf(Of(l.Job))...)
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	found, err := h.Leaves.Find(ctx, wanted)
+	if err != nil {
+		h.Log.DebugContext(ctx, "submissions finalized without leaf indices", "error", err)
+		return
+	}
+	for i, l := range landed {
+		landings[i].LeafIndices = indicesOf(commitmentsOf(Of(l.Job)), found)
+	}
+}
+
+// Watched implements txmgr.Outcomes.
+func (h *Handler) Watched(r txmgr.Row) txmgr.Row {
+	s := r.(*Submission)
+	w := &Submission{ID: s.ID, Parent: s.Parent, Kind: s.Kind, ProofAEncoding: s.ProofAEncoding}
+	if s.Kind != KindSwapExecution {
+		w.Call = &shieldpool.Call{Inputs: &shieldpool.PublicInputs{Commitments: s.Call.Inputs.Commitments}}
+	}
+	return w
+}
+
+// endPhase is how a swap ended whose transaction of the purpose landed; "" for a purpose
+// that ends none.
+func endPhase(p txmgr.Purpose) Phase {
+	switch p {
+	case txmgr.PurposeExecute:
+		return PhaseExecuted
+	case txmgr.PurposeRefund:
+		return PhaseRefunded
+	default:
+		return ""
+	}
+}
+
+// returnedRent is what our payers got back, in lamports, with a landing: our execution
+// gives its payer the rent of the state. A stranger's gave it to him.
+func returnedRent(l txmgr.Landed) (lamports uint64) {
+	if l.Ours && l.Purpose == txmgr.PurposeExecute {
+		return shieldpool.SwapStateRent
+	}
+	return 0
+}

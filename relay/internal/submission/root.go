@@ -1,0 +1,90 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// rootLagTries is how many steps a root that the ring holds may be unknown to the
+// program, about a minute with the pauses between them: no node that is fit for
+// use lags longer.
+const rootLagTries = 10
+
+// readRoot looks the root up in the ring, which is read anew when the program did not
+// know the root.
+func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
+	age := h.Timing.Poll
+	if p.class == shieldpool.ClassStaleProof {
+		age = 0
+	}
+	snap, err := h.State.TreeWith(ctx, Of(j).Call.Inputs.Root, age)
+	if err != nil {
+		return txmgr.Refused(j, err)
+	}
+	p.tree = snap.Tree
+	if !snap.Doubtful {
+		p.minContextSlot = max(p.minContextSlot, snap.Slot)
+	}
+	switch {
+	case !snap.Checked:
+		p.root = rootUnverifiable
+	case snap.Tree.Headroom(Of(j).Call.Inputs.Root) >= 0:
+		p.root = rootInRing
+	case evicted(Of(j).RootSeq, snap.Tree):
+		p.root = rootGone
+	case p.rootLongMissing:
+		return h.treatRootAsGone(ctx, p, snap.Slot)
+	default:
+		p.root = rootNotSeen
+	}
+	return nil
+}
+
+// treatRootAsGone takes a root for gone that has not come in so many tries: it was of a
+// fork that died. A node that the fleet is ahead of cannot tell.
+func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64) error {
+	seen, err := h.Store.HighestTreeSlot(ctx, h.Pool.Address)
+	if err != nil {
+		return err
+	}
+	p.root = rootGone
+	if slot < seen {
+		p.root = rootNotSeen
+	}
+	return nil
+}
+
+// evicted reports whether so many leaves followed a root that it has left the
+// ring. One that is missing before that has not come yet: the node is behind,
+// or on a fork that will die, or the root was of one that died.
+func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
+	return t.NextIndex >= rootSeq+uint64(len(t.History))
+}
+
+// tryRoot asks the program whether it knows a root that the tree account, which is
+// one endpoint's word, does not hold any more: nil when it fails the transaction for
+// good, so that a submission does not end by a tree that is made up.
+func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
+	failure, err := h.Manager.Try(ctx, h.draft(Of(j)), p.minContextSlot)
+	switch {
+	case err != nil:
+		return txmgr.Unreachable(j, err)
+	case failure == nil:
+		return errProgramTakesRoot
+	}
+	p.fail(failure)
+	if !txmgr.Permanent(p.class) || p.class == shieldpool.ClassSpent { // who spent the notes is looked at anew
+		return fmt.Errorf("try transaction: %w", p.failure)
+	}
+	return nil
+}
+
+// errProgramTakesRoot says that the program runs what, by the tree account, it cannot.
+var errProgramTakesRoot = errors.New("the tree account that was read does not hold the root, and the program takes it: the endpoint that answered is wrong or behind")
+
+// errRootNotSeen says that the node that was asked has not seen the root yet.
+var errRootNotSeen = errors.New("the ring does not hold the root, and too few leaves followed it for it to have left: the node that answers is behind, or on another fork")

@@ -1,0 +1,107 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+)
+
+// Store is what swaps write of their own.
+type Store interface {
+	// UpdateSwap writes where a second leg stands, as the chain shows it, and the slot
+	// of its timeout.
+	UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error
+}
+
+// Handler carries swaps' second legs on. It implements txmgr.Handler.
+type Handler struct {
+	planner interface {
+		Next(ctx context.Context, s *submission.Submission, floor uint64) (Order, error)
+		Rejected(s *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error
+	}
+	manager *txmgr.Manager
+	store   Store
+}
+
+// Serve has the manager of submissions carry second legs on, so many at once, in
+// places of their own: a slow router must not keep clients' proofs waiting.
+func (p *Planner) Serve(h *submission.Handler, places int) error {
+	lane := &txmgr.Lane{
+		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Places: places, FreeWhenSent: true,
+	}
+	h.SecondLegDue = lane.ClaimSoon
+	return h.Manager.Add(lane)
+}
+
+// Advance implements txmgr.Handler. A second leg never fails: the lamports in the swap
+// state belong to the recipient, so that whatever is wrong, it is tried again until
+// they are swapped or given back.
+func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error) {
+	found, err := h.manager.Resolve(ctx, j)
+	switch {
+	case err != nil:
+		return txmgr.Next{}, err
+	case found.Landing != nil:
+		return txmgr.Next{Landing: found.Landing}, nil
+	case found.MayLand():
+		return txmgr.Next{Follow: true}, h.manager.Undecided(j)
+	}
+	order, err := h.order(ctx, j, found.MinContextSlot)
+	if err != nil {
+		return txmgr.Next{}, txmgr.Unreachable(j, err)
+	}
+	// Whatever still counts as live cannot land: only its history is missing.
+	if err := h.manager.MarkDead(ctx, j); err != nil {
+		return txmgr.Next{}, err
+	}
+	if order.Ended != nil {
+		return txmgr.Next{Landing: order.Ended}, nil
+	}
+	failure, err := h.manager.Launch(ctx, j, order.Draft, found.MinContextSlot)
+	switch {
+	case err != nil:
+		return txmgr.Next{}, err
+	case failure == nil:
+		return txmgr.Next{Follow: true}, nil
+	case failure.IsPayers() || failure.Err.Kind != "InstructionError":
+		return txmgr.Next{}, fmt.Errorf("try %s: %w", order.Draft.Purpose, failure.Err)
+	}
+	return txmgr.Next{}, h.planner.Rejected(submission.Of(j), order.Draft, failure)
+}
+
+// order says what to do, nothing of the second leg being able to land any more, and
+// writes where the swap stands when the chain shows it elsewhere.
+func (h *Handler) order(ctx context.Context, j *txmgr.Job, floor uint64) (Order, error) {
+	s := submission.Of(j)
+	order, err := h.planner.Next(ctx, s, floor)
+	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
+		// What is gone from the chain's state, and in no endpoint's history, may have been ended by us.
+		if own, searchErr := h.findOwn(ctx, j, wait); own != nil || searchErr != nil {
+			order, err = Order{Ended: own}, searchErr
+		}
+	}
+	// An end is written with its landing.
+	if order.Ended == nil && order.Phase != "" && (order.Phase != s.Swap.Phase || order.Timeout != s.Swap.TimeoutSlot) {
+		if err := h.store.UpdateSwap(ctx, j.Lease, order.Phase, order.Timeout); err != nil {
+			return order, err
+		}
+		s.Swap.Phase, s.Swap.TimeoutSlot = order.Phase, order.Timeout
+	}
+	return order, err
+}
+
+// findOwn looks for an attempt that ended the swap, dead ones included.
+func (h *Handler) findOwn(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferral) (*txmgr.Landing, error) {
+	if wait.Reason != txmgr.HoldHistory {
+		return nil, nil //nolint:nilnil // nil is "none of ours", as FindLanding's
+	}
+	// An earlier release made token accounts apart: such an attempt ended nothing.
+	ends := slices.DeleteFunc(j.Attempts(), func(a txmgr.Attempt) bool {
+		return a.Purpose != txmgr.PurposeExecute && a.Purpose != txmgr.PurposeRefund
+	})
+	return h.manager.FindLanding(ctx, j, ends)
+}

@@ -1,0 +1,102 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+)
+
+// searched knows signatures; of the chain nothing else is asked.
+type searched struct {
+	txmgr.Chain
+	landed map[solana.Signature]uint64
+}
+
+func (s searched) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures))}
+	for i, signature := range signatures {
+		if slot, ok := s.landed[signature]; ok {
+			look.Statuses[i] = &ledger.Status{Slot: slot, Confirmation: ledger.Finalized}
+		}
+	}
+	return look, nil
+}
+
+// TestAnExecutionThatCountsAsDeadIsFound: it landed although it was buried. What an
+// earlier release made token accounts with has landed too, and settled nothing.
+func TestAnExecutionThatCountsAsDeadIsFound(t *testing.T) {
+	t.Parallel()
+	refund, execution, accounts := solana.Signature{1}, solana.Signature{2}, solana.Signature{3}
+	h := &Handler{manager: &txmgr.Manager{Options: txmgr.Options{Chain: searched{landed: map[solana.Signature]uint64{accounts: 8, execution: 9}}}}}
+	j := (&submission.Submission{Kind: submission.KindSwapExecution}).Job()
+	j.Dead = []txmgr.Attempt{
+		{Signature: accounts, Purpose: "accounts"}, {Signature: refund, Purpose: txmgr.PurposeRefund}, {Signature: execution, Purpose: txmgr.PurposeExecute},
+	}
+	own, err := h.findOwn(t.Context(), j, &txmgr.Deferral{Reason: txmgr.HoldHistory, Cause: errors.New("too short")})
+	if err != nil || own == nil || own.Signature != execution || own.Purpose != txmgr.PurposeExecute {
+		t.Errorf("found %v (%v), want the execution: the swap waits for a history that it does not need", own, err)
+	}
+}
+
+// phases keeps what is written of a swap.
+type phases struct {
+	wrote []submission.Swap
+}
+
+func (p *phases) UpdateSwap(_ context.Context, _ txmgr.Lease, phase submission.Phase, timeout uint64) error {
+	p.wrote = append(p.wrote, submission.Swap{Phase: phase, TimeoutSlot: timeout})
+	return nil
+}
+
+// planned is a planner that always says the same.
+type planned Order
+
+func (p planned) Next(context.Context, *submission.Submission, uint64) (Order, error) {
+	return Order(p), nil
+}
+
+func (planned) Rejected(*submission.Submission, *txmgr.Draft, *txmgr.Failure) error { return nil }
+
+// TestWhatTheChainShowsOfASwapIsWrittenOnce, its timeout too: by that it is told
+// overdue, and its lamports go back.
+func TestWhatTheChainShowsOfASwapIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		order Order
+		want  bool
+	}{
+		"the same as before":                {Order{Phase: submission.PhaseFunded, Timeout: 100}, false},
+		"another phase":                     {Order{Phase: submission.PhaseQuoted, Timeout: 100}, true},
+		"another timeout of the same phase": {Order{Phase: submission.PhaseFunded, Timeout: 101}, true},
+		"nothing, because it is not there":  {Order{}, false},
+		"its end, which its landing tells":  {Order{Phase: submission.PhaseRefunded, Timeout: 101, Ended: &txmgr.Landing{Signature: solana.Signature{1}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &phases{}
+			s := &submission.Submission{Kind: submission.KindSwapExecution, Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: 100}}
+			h := &Handler{store: db, planner: planned(test.order)}
+			for range 2 {
+				if _, err := h.order(t.Context(), s.Job(), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 0
+			if test.want {
+				want = 1
+			}
+			if len(db.wrote) != want {
+				t.Fatalf("it is written %v, want %d times", db.wrote, want)
+			}
+			if test.want && (db.wrote[0] != submission.Swap{Phase: test.order.Phase, TimeoutSlot: test.order.Timeout} || s.Swap.TimeoutSlot != test.order.Timeout) {
+				t.Errorf("written is %v, and known %v, want %v", db.wrote[0], s.Swap, test.order)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package txmgr_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Whichever payer signs, it must not be paid by its own transaction.
+func TestNoFeePayerIsARecipient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	others := []*feepayer.Key{w.newKey(), w.newKey()}
+	r := w.assemble(parts{payers: others})
+	for _, payer := range append(others, w.payer) {
+		in := w.inputs(-sol, payer.PublicKey())
+		_, err := r.Submit(t.Context(), submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes(), Recipient: payer.PublicKey().String(), Notes: [][]byte{{1}}})
+		_ = wantCode(t, err, refusal.InvalidRecipient)
+	}
+}
+
+// walletState tells what the recipient holds.
+type walletState struct {
+	submission.PoolState
+	lamports uint64
+}
+
+func (s *walletState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+	seen, err := s.PoolState.Inspect(ctx, in, recipient, minContextSlot)
+	seen.RecipientExists, seen.RecipientLamports = s.lamports > 0, s.lamports
+	return seen, err
+}
+
+// spentState calls the first note spent at the endpoint that inspects it; all says
+// what the others do.
+type spentState struct {
+	submission.PoolState
+	all bool
+}
+
+func (s *spentState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+	seen, err := s.PoolState.Inspect(ctx, in, recipient, minContextSlot)
+	seen.Spent[0] = true
+	return seen, err
+}
+
+func (s *spentState) Spent(context.Context, [32]byte) (bool, error) { return s.all, nil }
+
+// TestOneEndpointRefusesNoNote: whose note is refused as spent takes it for lost.
+func TestOneEndpointRefusesNoNote(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	req, _ := w.withdrawal(sol)
+	_, err := w.assemble(parts{state: &spentState{w.state, true}}).Submit(t.Context(), req)
+	if why := wantCode(t, err, refusal.NullifierSpent); why.Fields["nullifier_index"] != 0 {
+		t.Errorf("the refusal tells %v, want index 0", why.Fields)
+	}
+	if s := w.submit(w.assemble(parts{state: &spentState{w.state, false}}), req); s.State != submission.Pending {
+		t.Errorf("the submission is %+v, want it accepted", s)
+	}
+}
+
+func TestARecipientHoldsTheLeastThatTheNetworkAllows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const least = 890_880
+	tests := map[string]struct {
+		net, held uint64
+		refused   bool
+	}{
+		"the withdrawal alone is the least":                {least, 0, false},
+		"the withdrawal lacks one lamport":                 {least - 1, 0, true},
+		"the wallet holds the one that is lacking":         {least - 1, 1, false},
+		"the wallet holds half, and the withdrawal more":   {least/2 + 1, least / 2, false},
+		"the wallet holds half, and the withdrawal less":   {least/2 - 1, least / 2, true},
+		"the wallet holds the least, and gets one lamport": {1, least, false},
+		"the wallet holds one less, and gets one lamport":  {1, least - 1, false},
+		"the wallet holds two less, and gets one lamport":  {1, least - 2, true},
+	}
+	for name, test := range tests {
+		r := w.assemble(parts{state: &walletState{PoolState: w.state, lamports: test.held}})
+		req, _ := w.withdrawal(w.gross(test.net))
+		_, err := r.Submit(t.Context(), req)
+		if test.refused {
+			_ = wantCode(t, err, refusal.RecipientBelowRent)
+		} else if err != nil {
+			t.Errorf("%s: %v, want it accepted", name, err)
+		}
+	}
+}
+
+// gross is the smallest withdrawal of which the recipient gets net.
+func (w *world) gross(net uint64) int64 {
+	w.t.Helper()
+	fees := w.pool.Profile.Fees
+	for gross := net + fees.Base; gross < net+2*fees.Base; gross++ {
+		if got, ok := fees.Net(gross); ok && got == net {
+			return int64(gross)
+		}
+	}
+	w.t.Fatalf("no withdrawal pays %d lamports", net)
+	return 0
+}

@@ -1,0 +1,53 @@
+package txmgr_test
+
+import (
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// A node that stands still misses a root for ever, and the fleet knows that it
+// is behind: a final root_not_found would not be true.
+func TestANodeThatStandsStillFailsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	w.deposit(10_000_000)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(w.relay(nil), req).ID
+	now, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, now.Slot))
+	still := &forkedState{PoolState: w.state}
+	still.old.Store(&old)
+	r := w.assemble(parts{state: still})
+	w.run(r)
+	w.eventually("it was tried for a minute's worth", func() bool { s := w.get(id); return s.Tries > 12 || s.Done() })
+	still.old.Store(nil)
+	if s := w.done(id); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+	}
+}
+
+// A relay may start while one endpoint claims to be ahead, and nobody has said
+// otherwise yet: a root that the tree of that one does not hold is not called stale.
+func TestARootThatADoubtfulTreeDoesNotHoldIsNotStale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	w.deposit(10_000_000)
+	req, _ := w.withdrawal(sol)
+	doubtful := old
+	doubtful.Doubtful = true
+	still := &forkedState{PoolState: w.state}
+	r := w.assemble(parts{state: still})
+	still.old.Store(&doubtful)
+	_, err = r.Submit(t.Context(), req)
+	_ = wantCode(t, err, refusal.ChainUnavailable)
+	still.old.Store(&old)
+	_, err = r.Submit(t.Context(), req)
+	_ = wantCode(t, err, refusal.RootNotFound)
+}

@@ -1,0 +1,58 @@
+package txmgr_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+)
+
+// lagging is a chain whose history, while it lags, ends below a slot.
+type lagging struct {
+	txmgr.Chain
+	lags     atomic.Bool
+	searched atomic.Int64
+}
+
+func (l *lagging) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+	s, at, err := l.Chain.Statuses(ctx, sigs)
+	if l.lags.Load() {
+		clear(s)
+	} else {
+		withhold(s, ledger.Confirmed)
+	}
+	return s, at, err
+}
+
+func (l *lagging) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+	look, err := l.Chain.Search(ctx, sigs)
+	if l.lags.Load() {
+		l.searched.Add(1)
+		clear(look.Statuses)
+		look.Slot, look.FinalizedSlot, look.FinalizedHeight = 1, 1, 1
+	}
+	return look, err
+}
+
+func TestAHistoryThatHasNotReachedTheSlotTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	behind := new(lagging)
+	r := w.relay(func(c txmgr.Chain) txmgr.Chain { behind.Chain = c; return behind })
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	if s := w.done(id); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v", s)
+	}
+	behind.lags.Store(true)
+	w.eventually("it was looked for", func() bool { return behind.searched.Load() > 2 || r.of("reopened") > 0 })
+	if s := w.get(id); s.State != submission.Completed || r.of("reopened") != 0 {
+		t.Errorf("a confirmed submission was taken back because a node that lags does not know it yet: %+v", s)
+	}
+}

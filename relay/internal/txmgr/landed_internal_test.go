@@ -1,0 +1,107 @@
+package txmgr
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// archive counts searches, and knows everything as confirmed.
+type archive struct {
+	Chain
+	searches atomic.Int64
+}
+
+func (a *archive) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	a.searches.Add(1)
+	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures))}
+	for i := range look.Statuses {
+		look.Statuses[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Confirmed}
+	}
+	return look, nil
+}
+
+// TestALandingIsDoubtedByLooksInARowThatMissIt: nodes that lag miss one now and
+// then, for as long as it is watched, and mean nothing by it.
+func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
+	t.Parallel()
+	seen := &ledger.Status{Slot: 1, Confirmation: ledger.Confirmed}
+	nodes := &archive{}
+	e := &Manager{Options: Options{Chain: nodes, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming()}}
+	e.stopping, e.stop = context.WithCancel(t.Context())
+	e.tracker, e.recorder = newTracker(e), newRecorder(e)
+	w := &watch{Landed: Landed{Job: &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}}, Landing: Landing{Slot: 1}}}
+	e.tracker.landed[w.ID] = w
+	look := func(times int, status *ledger.Status) int64 {
+		for range times {
+			e.tracker.applyLandedStatuses(t.Context(), []*watch{w}, []*ledger.Status{status})
+			e.steps.Wait()
+		}
+		return nodes.searches.Load()
+	}
+	for range 3 {
+		if n := look(missesUntilSearch-1, nil); n != 0 {
+			t.Fatalf("it is looked for in all history after %d looks in a row without it, want %d", missesUntilSearch-1, missesUntilSearch)
+		}
+		look(1, seen)
+	}
+	if n := look(missesUntilSearch, nil); n != 1 {
+		t.Errorf("it is looked for in all history %d times after %d looks in a row without it, want once", n, missesUntilSearch)
+	}
+}
+
+// written takes every landing.
+type written struct{ Outcomes }
+
+func (written) Complete(context.Context, []Landed) ([]Lease, error) { return nil, nil }
+func (written) Watched(r Row) Row                                   { return r }
+
+// TestThePayerOfWhatLandedWorks: of several attempts the others' payers may well be
+// those that the chain refuses.
+func TestThePayerOfWhatLandedWorks(t *testing.T) {
+	t.Parallel()
+	payers, dry, paid := &till{}, solana.PublicKey{1}, solana.PublicKey{2}
+	e := &Manager{Options: Options{
+		Outcomes: written{}, Payers: payers, Observer: quiet{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(),
+	}}
+	e.tracker, e.recorder = newTracker(e), newRecorder(e)
+	c := &Job{Lease: Lease{ID: uuid.New()}, lane: new(Lane), Live: []Attempt{
+		{Signature: solana.Signature{1}, FeePayer: dry}, {Signature: solana.Signature{2}, FeePayer: paid},
+	}}
+	w, _ := e.tracker.add(c)
+	if !e.recorder.writeCompleted(t.Context(), []*landing{{w: w, l: Landing{Signature: solana.Signature{2}}}}) {
+		t.Fatal("the landing is not written")
+	}
+	if diff := cmp.Diff([]solana.PublicKey{paid}, payers.worked); diff != "" {
+		t.Errorf("payers that worked (-want +got):\n%s", diff)
+	}
+}
+
+// TestAWatchKnowsWhoseLandingItWas: the pin of a proof's sign, and the rent that a swap's
+// execution brings back, go by it.
+func TestAWatchKnowsWhoseLandingItWas(t *testing.T) {
+	t.Parallel()
+	ours, strangers := solana.Signature{2}, solana.Signature{3}
+	live := []Attempt{{Signature: ours, Purpose: PurposeExecute}}
+	for name, test := range map[string]struct {
+		landing Landing
+		want    Landing
+	}{
+		"our attempt, known by its signature alone": {Landing{Signature: ours}, Landing{Signature: ours, Purpose: PurposeExecute, Ours: true}},
+		"a stranger's transaction":                  {Landing{Signature: strangers, Purpose: PurposeExecute}, Landing{Signature: strangers, Purpose: PurposeExecute}},
+	} {
+		m := &Manager{Options: Options{Outcomes: written{}}}
+		got := newTracker(m).newWatch(Landed{Job: &Job{Live: live}, Landing: test.landing})
+		if got.Landing != test.want || len(got.Live) != 0 {
+			t.Errorf("%s: the watch keeps %+v and %d attempts, want %+v and none", name, got.Landing, len(got.Live), test.want)
+		}
+	}
+}

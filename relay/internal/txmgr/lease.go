@@ -1,0 +1,123 @@
+package txmgr
+
+import (
+	"context"
+	"time"
+)
+
+// notifyInterval is the least time between two calls to the other processes.
+const notifyInterval = 50 * time.Millisecond
+
+// heartbeat keeps this process's leases.
+func (m *Manager) heartbeat(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease/3)
+	defer cancel()
+	began := time.Now()
+	lapsed, err := m.Store.Heartbeat(ctx, Worker{ID: m.Worker, PausedBy: m.paused.reason()}, m.Timing.Lease)
+	if err != nil {
+		if ctx.Err() == nil || m.leaseHealth.validFor(began, 0) {
+			m.Log.WarnContext(ctx, "lease heartbeat failed", "error", err)
+		}
+		m.leaseHealth.failed()
+		return
+	}
+	if m.leaseHealth.renewed(began, lapsed) && lapsed {
+		m.Observer.Lease("lapsed", 1)
+		m.Log.WarnContext(ctx, "lapsed leases renewed; other processes may have taken submissions over")
+	}
+}
+
+// auditLeases compares what this process holds with what the database says. A lease
+// that it does not know of, twice in a row, came from a write whose answer was
+// lost: without the audit nobody would ever work on that row.
+func (m *Manager) auditLeases(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+	defer cancel()
+	believed := m.tracker.leases()
+	held, err := m.Store.Leases(ctx, m.Worker)
+	if err != nil {
+		m.Log.DebugContext(ctx, "lease audit failed", "error", err)
+		return
+	}
+	has, strays := leaseSet(held), map[Lease]bool{}
+	known := m.tracker.leases()
+	for _, l := range held {
+		switch {
+		case known[l]:
+		case !m.orphaned[l]:
+			strays[l] = true
+		default:
+			if err := m.Store.Release(ctx, l, 0, ""); err == nil {
+				m.Observer.Lease("orphaned", 1)
+				m.Log.WarnContext(ctx, "orphaned lease released", "request_id", l.ID)
+				m.ClaimSoon()
+			}
+		}
+	}
+	m.orphaned = strays
+	for l := range believed {
+		if !has[l] {
+			m.tracker.dropLease(l)
+		}
+	}
+}
+
+// freeDeadProcesses frees what dead processes held. Whoever has just come back from a
+// database that was away waits for the others to come back, too.
+func (m *Manager) freeDeadProcesses(ctx context.Context) {
+	if !m.leaseHealth.validFor(time.Now(), m.Timing.Lease) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+	defer cancel()
+	freed, err := m.Store.FreeDeadProcesses(ctx)
+	if err != nil {
+		m.Log.WarnContext(ctx, "looking for dead processes failed", "error", err)
+		return
+	}
+	if freed > 0 {
+		m.Observer.Lease("reaped", freed)
+		m.Log.WarnContext(ctx, "leases of a dead process released", "submissions", freed)
+		m.ClaimSoon()
+		m.NotifyOthers()
+	}
+}
+
+// notifyOthers tells other processes of work that this one has no place for.
+func (m *Manager) notifyOthers(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.othersNeeded:
+		}
+		call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+		if err := m.Store.NotifyDue(call); err != nil && ctx.Err() == nil {
+			m.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
+		}
+		cancel()
+		if !sleep(ctx, notifyInterval) {
+			return
+		}
+	}
+}
+
+// handOver gives everything back at once. The attempts live on: whoever takes
+// a row settles them first.
+func (m *Manager) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+	defer cancel()
+	n, err := m.Store.ReleaseAll(ctx, m.Worker)
+	if err != nil {
+		m.Log.WarnContext(ctx, "leases not released; they lapse by themselves", "error", err)
+		return
+	}
+	m.Observer.Lease("handed_over", n)
+	if n == 0 {
+		return
+	}
+	m.Log.InfoContext(ctx, "submissions handed over", "submissions", n)
+	if err := m.Store.NotifyDue(ctx); err != nil {
+		m.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
+	}
+}

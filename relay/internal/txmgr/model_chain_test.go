@@ -1,0 +1,269 @@
+package txmgr_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// modelChain is a chain of blocks in memory, small enough to know everything
+// about: which transaction can still land, on which fork, and what became of it.
+// It moves only when it is told to. Its tree has roots but no hashes worth the
+// name, and proofs are not looked at.
+type modelChain struct {
+	modelRules
+	pool *shieldpool.Pool
+
+	mu                        sync.Mutex
+	tip, confirmed, finalized *modelBlock
+	// slot is the newest of all forks: a fork's blocks come after those that it undoes.
+	slot uint64
+	// views are what nodes have been able to see, oldest first: a lagging node sees an old one.
+	views  []modelView
+	hashes map[solana.Hash]*modelBlock
+	// landings are all of a signature, on all forks.
+	landings map[solana.Signature][]*modelLanding
+	// pending are what nodes forward and leaders have not taken.
+	pending map[solana.Signature]*modelTx
+	// history is how many slots before the finalized one endpoints can search; 0 for all.
+	history uint64
+}
+
+// modelRules are what differs between one model and the next.
+type modelRules struct {
+	// life is how many blocks a blockhash lives; ring how many roots the program remembers.
+	life uint64
+	ring int
+	// confirmAfter and finalAfter are how many blocks on top make a block confirmed and finalized.
+	confirmAfter, finalAfter uint64
+	// recent is how many slots the cache of statuses holds.
+	recent uint64
+	// rootFirst says that the program looks at the root before the nullifiers.
+	rootFirst bool
+}
+
+// modelBlock is a block, and the accounts as they are after it.
+type modelBlock struct {
+	slot, height uint64
+	parent       *modelBlock
+	hash         solana.Hash
+	state        *modelState
+}
+
+// at is the block's ancestor, or the block itself, of a height.
+func (b *modelBlock) at(height uint64) *modelBlock {
+	for b != nil && b.height > height {
+		b = b.parent
+	}
+	return b
+}
+
+// on reports whether the block is on the branch that ends in tip.
+func (b *modelBlock) on(tip *modelBlock) bool { return tip.at(b.height) == b }
+
+// modelState are the accounts that the model knows of. It is never changed.
+type modelState struct {
+	leaves uint64
+	// roots are the program's ring, the newest last.
+	roots    [][32]byte
+	spent    map[[32]byte]*modelLanding
+	placed   map[[32]byte]uint64
+	lamports map[solana.PublicKey]uint64
+}
+
+func (s *modelState) clone() *modelState {
+	return &modelState{
+		leaves: s.leaves, roots: slices.Clone(s.roots), spent: maps.Clone(s.spent),
+		placed: maps.Clone(s.placed), lamports: maps.Clone(s.lamports),
+	}
+}
+
+// modelLanding is a transaction in a block; err is nil when it succeeded.
+type modelLanding struct {
+	tx    *modelTx
+	block *modelBlock
+	err   *shieldpool.TransactionError
+}
+
+// modelView is the chain as a node sees it at one time.
+type modelView struct{ tip, confirmed, finalized *modelBlock }
+
+func newModelChain(rules modelRules, pool *shieldpool.Pool, lamports map[solana.PublicKey]uint64) *modelChain {
+	first := modelRoot([32]byte{}, [32]byte{1})
+	genesis := &modelBlock{
+		slot: 100, height: 90, hash: solana.Hash{1},
+		state: &modelState{roots: [][32]byte{first}, spent: map[[32]byte]*modelLanding{}, placed: map[[32]byte]uint64{}, lamports: lamports},
+	}
+	c := &modelChain{
+		modelRules: rules, pool: pool, tip: genesis, confirmed: genesis, finalized: genesis, slot: genesis.slot,
+		hashes: map[solana.Hash]*modelBlock{genesis.hash: genesis}, landings: map[solana.Signature][]*modelLanding{},
+		pending: map[solana.Signature]*modelTx{},
+	}
+	c.views = []modelView{{genesis, genesis, genesis}}
+	return c
+}
+
+// modelRoot stands for the tree's root after a leaf: the same leaves give the
+// same root on every fork. The first byte is zero, which makes it canonical.
+func modelRoot(before, leaf [32]byte) (root [32]byte) {
+	sum := sha256.Sum256(append(before[:], leaf[:]...))
+	copy(root[1:], sum[:])
+	return root
+}
+
+// produce makes one block, after as many skipped slots, of those transactions
+// that may stand in it, in the order of their signatures.
+func (c *modelChain) produce(skip uint64, txs []*modelTx) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slot += 1 + skip
+	b := &modelBlock{slot: c.slot, height: c.tip.height + 1, parent: c.tip, state: c.tip.state}
+	binary.BigEndian.PutUint64(b.hash[:], c.slot)
+	b.hash[31] = 2
+	slices.SortFunc(txs, func(x, y *modelTx) int { return bytes.Compare(x.signature[:], y.signature[:]) })
+	for _, tx := range txs {
+		if !c.fits(tx, c.tip) {
+			continue
+		}
+		l := &modelLanding{tx: tx, block: b}
+		b.state, l.err = c.run(b.state, l)
+		c.landings[tx.signature] = append(c.landings[tx.signature], l)
+		delete(c.pending, tx.signature)
+	}
+	c.hashes[b.hash] = b
+	c.tip = b
+	c.settle()
+}
+
+// change makes one block in which something else happened to the accounts.
+func (c *modelChain) change(f func(*modelState)) {
+	c.produce(0, nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tip.state = c.tip.state.clone()
+	f(c.tip.state)
+}
+
+// settle moves the commitments on after the tip has moved. What is finalized stays so.
+func (c *modelChain) settle() {
+	if at := c.tip.height - min(c.tip.height, c.finalAfter); at > c.finalized.height {
+		c.finalized = c.tip.at(at)
+	}
+	c.confirmed = c.tip.at(max(c.finalized.height, c.tip.height-min(c.tip.height, c.confirmAfter)))
+	c.views = append(c.views, modelView{c.tip, c.confirmed, c.finalized})
+}
+
+// fork undoes up to depth blocks that are not finalized. Of the transactions in
+// them, those that again chooses are forwarded once more; the others are gone
+// until somebody sends them again.
+func (c *modelChain) fork(depth uint64, again func() bool) (undone int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to := c.tip.at(max(c.finalized.height, c.tip.height-min(c.tip.height, depth)))
+	var lost []*modelTx
+	for _, all := range c.landings {
+		if l := all[len(all)-1]; l.block.on(c.tip) && !l.block.on(to) && !l.tx.foreign {
+			lost = append(lost, l.tx)
+		}
+	}
+	slices.SortFunc(lost, func(x, y *modelTx) int { return bytes.Compare(x.signature[:], y.signature[:]) })
+	c.tip = to
+	for _, tx := range lost {
+		if again() {
+			c.pending[tx.signature] = tx
+		}
+	}
+	c.settle()
+	return len(lost)
+}
+
+// waiting are the pending transactions, in the order of their signatures.
+func (c *modelChain) waiting() []*modelTx {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.pending), func(x, y *modelTx) int { return bytes.Compare(x.signature[:], y.signature[:]) })
+}
+
+// put forwards a transaction to the leaders to come.
+func (c *modelChain) put(tx *modelTx) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.landing(tx.signature, c.tip) == nil {
+		c.pending[tx.signature] = tx
+	}
+}
+
+// landing finds a signature on the branch that ends in tip; nil when it is not there.
+func (c *modelChain) landing(sig solana.Signature, tip *modelBlock) *modelLanding {
+	for _, l := range c.landings[sig] {
+		if l.block.on(tip) {
+			return l
+		}
+	}
+	return nil
+}
+
+// landed is where a signature stands on the branch of the newest block.
+func (c *modelChain) landed(sig solana.Signature) *modelLanding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.landing(sig, c.tip)
+}
+
+// dead reports whether an attempt can land on no fork any more, and has not
+// succeeded: blocks have passed its last height, or its blockhash is of a fork that died.
+func (c *modelChain) dead(a *modelAttempt) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.landing(a.signature, c.finalized); l != nil {
+		return l.err != nil
+	}
+	return c.finalized.height > a.made.height+c.life || c.finalized.slot > a.made.slot && !a.made.on(c.finalized)
+}
+
+// drivenOut reports whether leaves drove a root out of the ring on any fork
+// that was ever confirmed.
+func (c *modelChain) drivenOut(root [32]byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.views, func(v modelView) bool {
+		if slices.Contains(v.confirmed.state.roots, root) {
+			return false
+		}
+		for b := v.confirmed; b != nil; b = b.parent {
+			if slices.Contains(b.state.roots, root) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// newest is what a node sees that is up to date.
+func (c *modelChain) newest() modelView {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.views[len(c.views)-1]
+}
+
+// behind is what a node sees that lags by some views.
+func (c *modelChain) behind(n int) modelView {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.views[max(0, len(c.views)-1-n)]
+}
+
+// searchable is the first slot that an endpoint with that view can search.
+func (c *modelChain) searchable(v modelView) uint64 {
+	if c.history == 0 {
+		return 0
+	}
+	return v.finalized.slot - min(v.finalized.slot, c.history)
+}

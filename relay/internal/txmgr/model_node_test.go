@@ -1,0 +1,234 @@
+package txmgr_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// modelNode is the model chain as a process reads it through its endpoints.
+type modelNode struct{ *modelProcess }
+
+// behind is the answer of a node that has not reached the slot asked for.
+func nodeBehind(method string) error {
+	return &ledger.Unavailable{Method: method, Kind: ledger.KindNodeBehind}
+}
+
+// LatestBlockhash implements txmgr.Chain.
+func (n modelNode) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
+	return ask(ctx, n.modelProcess, "blockhash", "", noChain, func(_ context.Context, _ modelFault, v modelView) (ledger.Blockhash, error) {
+		b := v.confirmed
+		return ledger.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.life + n.higher(b)}, nil
+	})
+}
+
+// Send implements txmgr.Chain.
+func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+	tx, err := parseModelTx(n.w.chain.pool, raw)
+	if err != nil {
+		n.w.violated("%s sends what is no transaction: %v", n.name, err)
+		return err
+	}
+	method := "send"
+	if !first {
+		method = "resend" // never stops and never dies: the driver waits for it
+	}
+	_, err = ask(ctx, n.modelProcess, method, modelKey([]solana.Signature{tx.signature}), noChain, func(_ context.Context, f modelFault, v modelView) (struct{}, error) {
+		if v.confirmed.slot < minContextSlot {
+			return struct{}{}, nodeBehind("sendTransaction")
+		}
+		if first {
+			if refused := n.w.chain.preflight(v, tx, false); refused != nil {
+				return struct{}{}, &ledger.SendError{Err: refused}
+			}
+		}
+		n.w.sent(n.modelProcess, tx)
+		if f != faultDropped {
+			n.w.chain.put(tx)
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// preflight is why a node refuses a transaction; nil when it does not. With a
+// replaced blockhash the transaction's own is not looked at.
+func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldpool.TransactionError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := v.confirmed
+	if !replaced {
+		if c.landing(tx.signature, b) != nil {
+			return &shieldpool.TransactionError{Kind: "AlreadyProcessed"}
+		}
+		if made := c.hashes[tx.blockhash]; made == nil || !made.on(b) || b.height+1 > made.height+c.life {
+			return &shieldpool.TransactionError{Kind: "BlockhashNotFound"}
+		}
+	}
+	if b.state.lamports[tx.payer] < tx.fee {
+		return &shieldpool.TransactionError{Kind: "InsufficientFundsForFee"}
+	}
+	return c.refuses(b.state, tx)
+}
+
+// Simulate implements txmgr.Chain.
+func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
+	tx, err := parseModelTx(n.w.chain.pool, raw)
+	if err != nil {
+		n.w.violated("%s simulates what is no transaction: %v", n.name, err)
+		return ledger.Simulation{}, err
+	}
+	return ask(ctx, n.modelProcess, "simulate", string(tx.call.Inputs.Nullifiers[0][:]), noChain, func(_ context.Context, _ modelFault, v modelView) (ledger.Simulation, error) {
+		if v.confirmed.slot < minContextSlot {
+			return ledger.Simulation{}, nodeBehind("simulateTransaction")
+		}
+		truth := ledger.Simulation{Err: n.w.chain.preflight(v, tx, replaceBlockhash), UnitsConsumed: tx.units(), Slot: v.confirmed.slot}
+		return n.simulated(string(tx.call.Inputs.Nullifiers[0][:]), truth), nil
+	})
+}
+
+// status is what a node with that view tells of a signature that landed from a slot on.
+func (c *modelChain) status(v modelView, sig solana.Signature, from uint64) *ledger.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.landing(sig, v.tip)
+	if l == nil || l.block.slot < from {
+		return nil
+	}
+	s := &ledger.Status{Slot: l.block.slot, Err: l.err, Confirmation: ledger.Processed}
+	switch {
+	case l.block.height <= v.finalized.height:
+		s.Confirmation = ledger.Finalized
+	case l.block.height <= v.confirmed.height:
+		s.Confirmation = ledger.Confirmed
+	}
+	return s
+}
+
+// statuses are those of many.
+func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature, from uint64) []*ledger.Status {
+	out := make([]*ledger.Status, len(sigs))
+	if f == faultNull {
+		return out
+	}
+	for i, s := range sigs {
+		out[i] = c.status(v, s, from)
+	}
+	return out
+}
+
+// expired is the slot up to which no blockhash can be named any more, as a node
+// with that view tells; 0 for none.
+func (c *modelChain) expired(v modelView) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v.finalized.height <= c.life {
+		return 0
+	}
+	if b := v.finalized.at(v.finalized.height - c.life - 1); b != nil {
+		return b.slot
+	}
+	return 0
+}
+
+// Statuses implements txmgr.Chain.
+func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+	out, err := ask(ctx, n.modelProcess, "statuses", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) ([]*ledger.Status, error) {
+		truth := n.w.chain.statuses(f, v, sigs, v.tip.slot-min(v.tip.slot, n.w.chain.recent))
+		return n.contest("statuses", v, sigs, truth, false), nil
+	})
+	return out, 0, err
+}
+
+// Search implements txmgr.Chain.
+func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (ledger.Look, error) {
+		from := n.w.chain.searchable(v)
+		return ledger.Look{
+			Statuses: n.contest("search", v, sigs, n.w.chain.statuses(f, v, sigs, from), true), Slot: v.tip.slot,
+			FinalizedSlot: v.finalized.slot, FinalizedHeight: v.finalized.height, FirstAvailable: from,
+			ExpiredSlot: n.w.chain.expired(v),
+		}, nil
+	})
+}
+
+// PriorityFees implements txmgr.Chain.
+func (n modelNode) PriorityFees(ctx context.Context, _ []solana.PublicKey) ([]uint64, error) {
+	return ask(ctx, n.modelProcess, "fees", "", noChain, func(context.Context, modelFault, modelView) ([]uint64, error) { return []uint64{10, 20, 30}, nil })
+}
+
+// Tree implements submission.PoolState, as the reader of the pool does: a node
+// that lags behind what the process has seen takes nothing back.
+func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+	now := n.w.now()
+	n.mu.Lock()
+	last := n.tree
+	n.mu.Unlock()
+	if last.Tree != nil && maxAge > 0 && now.Sub(last.At) <= maxAge {
+		return last, nil
+	}
+	return ask(ctx, n.modelProcess, "tree", "", noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Snapshot, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.tree.At = now
+		if n.tree.Tree == nil || v.confirmed.slot >= n.tree.Slot {
+			n.tree = ledger.Snapshot{Tree: n.w.chain.tree(v.confirmed.state), Slot: v.confirmed.slot, At: now, Checked: true}
+		}
+		return n.tree, nil
+	})
+}
+
+// TreeWith implements submission.PoolState.
+func (n modelNode) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+	s, err := n.Tree(ctx, maxAge)
+	if err != nil || maxAge == 0 || s.Tree.Headroom(root) >= 0 {
+		return s, err
+	}
+	return n.Tree(ctx, 0)
+}
+
+// Spent implements submission.PoolState.
+func (n modelNode) Spent(context.Context, [32]byte) (bool, error) { return true, nil }
+
+// Inspect implements submission.PoolState.
+func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+	return ask(ctx, n.modelProcess, "inspect", string(in.Nullifiers[0][:]), noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Inspection, error) {
+		out := ledger.Inspection{Slot: v.confirmed.slot}
+		if out.Slot < minContextSlot {
+			return out, noPool("getMultipleAccounts")
+		}
+		for i := range in.Nullifiers {
+			out.Spent[i] = in.HasNullifier(i) && v.confirmed.state.spent[in.Nullifiers[i]] != nil
+		}
+		if !recipient.IsZero() {
+			out.RecipientExists, out.RecipientLamports = true, n.w.pool.Profile.RecipientMinimum
+		}
+		return out, nil
+	})
+}
+
+// Tokens implements submission.PoolState: no model's swap is admitted by one.
+func (n modelNode) Tokens(ctx context.Context, mint, _ solana.PublicKey) (ledger.Tokens, error) {
+	return ask(ctx, n.modelProcess, "tokens", string(mint[:]), noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Tokens, error) {
+		return ledger.Tokens{Slot: v.confirmed.slot}, nil
+	})
+}
+
+// Creation implements submission.PoolState.
+func (n modelNode) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
+	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ context.Context, _ modelFault, v modelView) (*ledger.Creation, error) {
+		l := v.confirmed.state.spent[nullifier]
+		if l == nil || l.block.slot < n.w.chain.searchable(v) {
+			return nil, nil //nolint:nilnil // nil is "no history has it", as documented
+		}
+		out := &ledger.Creation{Signature: l.tx.signature, Slot: l.block.slot, Confirmation: ledger.Confirmed, FeePayer: l.tx.payer, Call: l.tx.call}
+		if l.block.height <= v.finalized.height {
+			out.Confirmation = ledger.Finalized
+		}
+		return out, nil
+	})
+}

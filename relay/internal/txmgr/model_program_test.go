@@ -1,0 +1,153 @@
+package txmgr_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// modelFee is what a signature costs and modelRent what a nullifier's account does, in lamports.
+	modelFee  = 5000
+	modelRent = 890_880
+)
+
+// modelTx is a transaction as the chain reads it from its bytes.
+type modelTx struct {
+	signature solana.Signature
+	payer     solana.PublicKey
+	blockhash solana.Hash
+	call      *shieldpool.Call
+	// limit is in compute units; fee and rent in lamports.
+	limit, fee, rent uint64
+	// foreign ones are made by the model: they need no blockhash and pay from elsewhere.
+	foreign bool
+}
+
+// parseModelTx reads a transaction of ours, byte by byte as it is sent. An
+// unsigned one, as simulations run it, has a signature of zeros.
+func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
+	parsed, err := solana.TransactionFromBytes(raw)
+	if err != nil {
+		return nil, err
+	}
+	m := parsed.Message
+	if len(parsed.Signatures) != 1 || len(m.Instructions) != shieldpool.PoolInstruction+1 {
+		return nil, fmt.Errorf("transaction has %d signatures and %d instructions", len(parsed.Signatures), len(m.Instructions))
+	}
+	if len(raw) > shieldpool.MaxTransactionSize {
+		return nil, errors.New("transaction is larger than the network carries")
+	}
+	tx := &modelTx{signature: parsed.Signatures[0], payer: m.AccountKeys[0], blockhash: m.RecentBlockhash}
+	if tx.signature != (solana.Signature{}) {
+		if err := parsed.VerifySignatures(); err != nil {
+			return nil, err
+		}
+	}
+	ix := m.Instructions[shieldpool.PoolInstruction]
+	if m.AccountKeys[ix.ProgramIDIndex] != pool.Profile.ProgramID {
+		return nil, errors.New("third instruction is not the pool's")
+	}
+	if tx.call, err = pool.Profile.ParseData(ix.Data); err != nil {
+		return nil, err
+	}
+	if tx.call.Inputs.PublicAmount < 0 {
+		at := slices.IndexFunc(pool.Profile.Accounts.Transact, func(r shieldpool.AccountRole) bool { return r.Role == shieldpool.RoleRecipient })
+		tx.call.Recipient = m.AccountKeys[ix.Accounts[at]]
+	}
+	compute := shieldpool.Compute{
+		Limit: binary.LittleEndian.Uint32(m.Instructions[0].Data[1:]), Price: binary.LittleEndian.Uint64(m.Instructions[1].Data[1:]),
+	}
+	tx.limit, tx.fee = uint64(compute.Limit), modelFee+compute.PriorityFee()
+	for i := range tx.call.Inputs.Nullifiers {
+		if tx.call.Inputs.HasNullifier(i) {
+			tx.rent += modelRent
+		}
+	}
+	return tx, nil
+}
+
+// units is what a transaction consumes: the bumps of its addresses spread it.
+func (tx *modelTx) units() uint64 {
+	return 160_000 + uint64(tx.call.Inputs.Nullifiers[0][31])%12*1000
+}
+
+// fits reports whether a transaction may stand in the block after parent.
+func (c *modelChain) fits(tx *modelTx, parent *modelBlock) bool {
+	if tx.foreign {
+		return true
+	}
+	made := c.hashes[tx.blockhash]
+	return made != nil && made.on(parent) && parent.height+1 <= made.height+c.life &&
+		c.landing(tx.signature, parent) == nil && parent.state.lamports[tx.payer] >= tx.fee
+}
+
+// run runs a transaction that stands in a block.
+func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpool.TransactionError) {
+	tx, next := l.tx, s.clone()
+	if !tx.foreign {
+		next.lamports[tx.payer] -= tx.fee
+	}
+	if err := c.refuses(s, tx); err != nil {
+		return next, err
+	}
+	if failsOnChain(tx.call) && !tx.foreign {
+		return next, programError(shieldpool.CodeSwapNotReady) // which does not last, so it may be tried anew
+	}
+	if !tx.foreign {
+		next.lamports[tx.payer] -= tx.rent
+	}
+	for i, n := range tx.call.Inputs.Nullifiers {
+		if tx.call.Inputs.HasNullifier(i) {
+			next.spent[n] = l
+		}
+	}
+	for _, leaf := range tx.call.Inputs.Commitments {
+		next.placed[leaf] = next.leaves
+		next.leaves++
+		next.roots = append(next.roots, modelRoot(next.roots[len(next.roots)-1], leaf))
+	}
+	next.roots = next.roots[max(0, len(next.roots)-c.ring):]
+	return next, nil
+}
+
+// refuses is why the network would fail a transaction whose fee is paid; nil when it would not.
+func (c *modelChain) refuses(s *modelState, tx *modelTx) *shieldpool.TransactionError {
+	spent := slices.ContainsFunc(tx.call.Inputs.Nullifiers[:], func(n [32]byte) bool { return s.spent[n] != nil })
+	known := slices.Contains(s.roots, tx.call.Inputs.Root)
+	switch {
+	case tx.foreign && !spent:
+		return nil
+	case tx.foreign:
+		return programError(shieldpool.CodeDoubleSpend)
+	case tx.limit < tx.units():
+		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "ComputationalBudgetExceeded"}
+	case !known && (c.rootFirst || !spent):
+		return programError(shieldpool.CodeRootNotFound)
+	case spent:
+		return programError(shieldpool.CodeDoubleSpend)
+	case isTurned(tx.call):
+		return programError(shieldpool.CodeProofInvalid)
+	case s.lamports[tx.payer] < tx.fee+tx.rent:
+		return programError(1) // the system program's, passed through
+	default:
+		return nil
+	}
+}
+
+// programError is what the program, or one that it calls, fails a transaction with.
+func programError(code uint32) *shieldpool.TransactionError {
+	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: code}
+}
+
+// tree is the tree account as a node reads it.
+func (c *modelChain) tree(s *modelState) *shieldpool.TreeAccount {
+	t := &shieldpool.TreeAccount{NextIndex: s.leaves, Root: s.roots[len(s.roots)-1], History: make([][32]byte, c.ring), RootIndex: uint64(len(s.roots) - 1)}
+	copy(t.History, s.roots)
+	return t
+}

@@ -1,0 +1,241 @@
+package txmgr_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/admission"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	// modelLease is what a beat keeps leases for: the driver alone ends them.
+	modelLease = time.Hour
+	// modelLater is when a row is due that is put off: the driver alone brings it forward.
+	modelLater = 24 * time.Hour
+	// modelRest is how long what the chain keeps failing rests at most: how the real
+	// rests grow is another test's, and the model would last as long as they do.
+	modelRest = modelSlot
+)
+
+// modelStore is the real store as a process reaches it. It watches every write:
+// one under a lease that the row no longer has must change nothing.
+type modelStore struct {
+	submission.Store
+	*modelProcess
+}
+
+// under makes one write under a lease.
+func (s modelStore) under(ctx context.Context, method string, l txmgr.Lease, write func(context.Context) error) error {
+	_, err := ask(ctx, s.modelProcess, method, l.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (struct{}, error) {
+		unchanged := s.guard(method, l)
+		err := write(ctx)
+		unchanged(err == nil)
+		if err != nil && !errors.Is(err, txmgr.ErrLeaseLost) {
+			s.w.violated("%s: %s on %s: %v", s.name, method, s.w.short(l.ID), err)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// guard looks at a row before a write under a lease. What it returns is told
+// whether the write went through, and checks that it has changed nothing if the
+// lease was not held.
+func (s modelStore) guard(method string, l txmgr.Lease) func(wrote bool) {
+	before := s.w.row(l.ID)
+	if before.Epoch == l.Epoch && before.Owner == s.worker {
+		return func(bool) {}
+	}
+	return func(wrote bool) {
+		if after := s.w.row(l.ID); wrote || after != before {
+			s.w.violated("epoch check: %s wrote %q on %s under epoch %d, which it no longer held", s.name, method, s.w.short(l.ID), l.Epoch)
+		}
+	}
+}
+
+// underMany makes one write under many leases.
+func (s modelStore) underMany(ctx context.Context, method string, ls []submission.Landing, write func(context.Context) ([]txmgr.Lease, error)) ([]txmgr.Lease, error) {
+	return ask(ctx, s.modelProcess, method, "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]txmgr.Lease, error) {
+		unchanged := make([]func(bool), len(ls))
+		for i := range ls {
+			unchanged[i] = s.guard(method, ls[i].Lease)
+			// One batch may hold what a process found under an older lease and under its present one.
+			if slices.ContainsFunc(ls, func(l submission.Landing) bool { return l.ID == ls[i].ID && l.Epoch != ls[i].Epoch }) {
+				unchanged[i] = func(bool) {}
+			}
+		}
+		lost, err := write(ctx)
+		if err != nil {
+			s.w.violated("%s: %s: %v", s.name, method, err)
+		}
+		for i := range ls {
+			gone := slices.Contains(lost, ls[i].Lease)
+			unchanged[i](!gone)
+			s.w.landed(&ls[i])
+			s.w.note("%s: %s %s, signature %.4x in slot %d, lost %v", s.name, method, s.w.short(ls[i].ID), ls[i].Signature[:], ls[i].Slot, gone)
+		}
+		return lost, err
+	})
+}
+
+// Accept has the key of who sent the request: the driver's judgements know of none.
+func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []byte, worker *uuid.UUID) (*submission.Submission, error) {
+	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
+		from := sender(ctx)
+		got, err := s.Store.Accept(ctx, sub, admission.KeyHash(from.key, from.client, sub.Call), worker)
+		if err == nil && got == sub {
+			s.w.accepted(s.modelProcess, from, sub)
+			if lease, ok := ctx.Value(stepKey{}).(*txmgr.Lease); ok {
+				*lease = sub.Lease()
+			}
+		}
+		return got, err
+	})
+}
+
+func (s modelStore) FindRepeated(ctx context.Context, sub *submission.Submission, _ []byte) (*submission.Submission, error) {
+	return ask(ctx, s.modelProcess, "repeat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
+		from := sender(ctx)
+		return s.Store.FindRepeated(ctx, sub, admission.KeyHash(from.key, from.client, sub.Call))
+	})
+}
+
+func (s modelStore) Heartbeat(ctx context.Context, w txmgr.Worker, _ time.Duration) (bool, error) {
+	return ask(ctx, s.modelProcess, "beat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (bool, error) {
+		return s.Store.Heartbeat(ctx, w, modelLease)
+	})
+}
+
+func (s modelStore) FreeDeadProcesses(ctx context.Context) (int, error) {
+	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
+		return s.Store.FreeDeadProcesses(ctx)
+	})
+}
+
+func (s modelStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
+	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
+		return s.Store.ReleaseAll(ctx, worker)
+	})
+}
+
+func (s modelStore) Leases(ctx context.Context, worker uuid.UUID) ([]txmgr.Lease, error) {
+	return ask(ctx, s.modelProcess, "held", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]txmgr.Lease, error) {
+		return s.Store.Leases(ctx, worker)
+	})
+}
+
+func (s modelStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
+	return s.claim(ctx, worker, limit, s.Store.Claim)
+}
+
+func (s modelStore) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
+	return s.claim(ctx, worker, limit, s.Store.Probe)
+}
+
+// claim takes one at a time, so that the steps of a process come one after the other.
+func (s modelStore) claim(ctx context.Context, worker uuid.UUID, limit int, claim func(context.Context, uuid.UUID, int) ([]*txmgr.Job, error)) ([]*txmgr.Job, error) {
+	return ask(ctx, s.modelProcess, "claim", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*txmgr.Job, error) {
+		claimed, err := claim(ctx, worker, min(limit, 1))
+		for _, c := range claimed {
+			s.w.note("%s claims %s, epoch %d, %d live and %d dead attempts", s.name, s.w.short(c.ID), c.Epoch, len(c.Live), len(c.Dead))
+			if lease, ok := ctx.Value(stepKey{}).(*txmgr.Lease); ok {
+				*lease = c.Lease
+			}
+		}
+		return claimed, err
+	})
+}
+
+func (s modelStore) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
+	return ask(ctx, s.modelProcess, "claim landed", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*txmgr.Job, error) {
+		return s.Store.ClaimLanded(ctx, worker, limit)
+	})
+}
+
+func (s modelStore) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
+	return s.under(ctx, "release", l, func(ctx context.Context) error {
+		later := time.Duration(0)
+		if delay > 0 {
+			later = modelLater
+		}
+		err := s.Store.Release(ctx, l, later, hold)
+		if err == nil {
+			s.w.note("%s puts %s off by %s, held %q", s.name, s.w.short(l.ID), delay, hold)
+			if hold == submission.HoldFailing {
+				delay = min(delay, modelRest)
+			}
+			s.w.delayed(l.ID, delay)
+		}
+		return err
+	})
+}
+
+func (s modelStore) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attempt) error {
+	return s.under(ctx, "record", l, func(ctx context.Context) error {
+		err := s.Store.RecordAttempt(ctx, l, a)
+		if err == nil {
+			s.w.recorded(s.modelProcess, l, &a)
+		}
+		return err
+	})
+}
+
+func (s modelStore) MarkAttemptRejected(ctx context.Context, l txmgr.Lease, sig solana.Signature) error {
+	return s.under(ctx, "refuse", l, func(ctx context.Context) error { return s.Store.MarkAttemptRejected(ctx, l, sig) })
+}
+
+func (s modelStore) MarkAttemptsDead(ctx context.Context, l txmgr.Lease, dead []txmgr.DeadAttempt) error {
+	return s.under(ctx, "bury", l, func(ctx context.Context) error {
+		err := s.Store.MarkAttemptsDead(ctx, l, dead)
+		for _, d := range dead {
+			if err == nil {
+				s.w.note("%s buries %.4x of %s", s.name, d.Signature[:], s.w.short(l.ID))
+			}
+		}
+		return err
+	})
+}
+
+func (s modelStore) Complete(ctx context.Context, ls []submission.Landing) ([]txmgr.Lease, error) {
+	slices.SortFunc(ls, func(x, y submission.Landing) int { return bytes.Compare(x.ID[:], y.ID[:]) })
+	return s.underMany(ctx, "complete", ls, func(ctx context.Context) ([]txmgr.Lease, error) { return s.Store.Complete(ctx, ls) })
+}
+
+func (s modelStore) Finalize(ctx context.Context, ls []submission.Landing, pins []submission.ProofAPin) ([]txmgr.Lease, error) {
+	slices.SortFunc(ls, func(x, y submission.Landing) int { return bytes.Compare(x.ID[:], y.ID[:]) })
+	for _, pin := range pins {
+		if pin.Encoding != "plain" {
+			s.w.violated("%s pins the sign of proofs that the program does not take, by %.4x", s.name, pin.Signature[:])
+		}
+	}
+	return s.underMany(ctx, "finalize", ls, func(ctx context.Context) ([]txmgr.Lease, error) { return s.Store.Finalize(ctx, ls, pins) })
+}
+
+func (s modelStore) Reopen(ctx context.Context, l txmgr.Lease) error {
+	return s.under(ctx, "reopen", l, func(ctx context.Context) error {
+		err := s.Store.Reopen(ctx, l)
+		if err == nil {
+			s.w.note("%s reopens %s", s.name, s.w.short(l.ID))
+		}
+		return err
+	})
+}
+
+func (s modelStore) Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusal) error {
+	return s.under(ctx, "fail", l, func(ctx context.Context) error {
+		err := s.Store.Fail(ctx, l, why)
+		if err == nil {
+			s.w.failed(s.modelProcess, l.ID, why.Code)
+		}
+		return err
+	})
+}

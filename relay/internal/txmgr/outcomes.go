@@ -1,0 +1,179 @@
+package txmgr
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// recordBatch is how many outcomes one statement writes.
+	recordBatch = 256
+	// recordRetry is the pause after a write that failed.
+	recordRetry = 250 * time.Millisecond
+)
+
+// recorder writes outcomes, many in one statement: what lands in one slot is
+// told in one write. A write that fails is tried again until it succeeds or the
+// lease is lost; meanwhile nothing else happens to those jobs.
+type recorder struct {
+	m    *Manager
+	wake chan struct{}
+
+	mu        sync.Mutex
+	landed    []*landing
+	finalized []*watch
+
+	// failing says that the last write failed: told once, not four times a second.
+	failing bool
+}
+
+// landing is a job in flight that has landed.
+type landing struct {
+	w *entry
+	l Landing
+}
+
+func newRecorder(m *Manager) *recorder { return &recorder{m: m, wake: make(chan struct{}, 1)} }
+
+// queueLanding queues a landing.
+func (r *recorder) queueLanding(w *entry, l Landing) {
+	r.mu.Lock()
+	r.landed = append(r.landed, &landing{w: w, l: l})
+	r.mu.Unlock()
+	signal(r.wake)
+}
+
+// queueFinalized queues the end of watches.
+func (r *recorder) queueFinalized(ws []*watch) {
+	if len(ws) == 0 {
+		return
+	}
+	r.mu.Lock()
+	r.finalized = append(r.finalized, ws...)
+	r.mu.Unlock()
+	signal(r.wake)
+}
+
+// run writes until ctx ends, and then once more.
+func (r *recorder) run(ctx context.Context) {
+	again := time.NewTicker(recordRetry)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.m.Timing.Lease)
+			r.flush(last)
+			cancel()
+			return
+		case <-r.wake:
+		case <-again.C:
+		}
+		r.flush(ctx)
+	}
+}
+
+// flush writes what is queued, and queues again what could not be written.
+func (r *recorder) flush(ctx context.Context) {
+	r.mu.Lock()
+	lands, finals := r.landed, r.finalized
+	r.landed, r.finalized = nil, nil
+	r.mu.Unlock()
+	// The main lane's handler may wait for what else there is to tell; others' do not
+	// wait for it.
+	for _, l := range slices.Backward(r.m.lanes) {
+		mine := slices.DeleteFunc(slices.Clone(lands), func(x *landing) bool { return x.w.j.lane != l })
+		r.writeLandings(ctx, mine)
+	}
+	for batch := range slices.Chunk(finals, recordBatch) {
+		if !r.writeFinalized(ctx, batch) {
+			r.mu.Lock()
+			r.finalized = append(r.finalized, batch...)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// writeLandings writes landings, and queues again what could not be written.
+func (r *recorder) writeLandings(ctx context.Context, lands []*landing) {
+	for batch := range slices.Chunk(lands, recordBatch) {
+		if !r.writeCompleted(ctx, batch) {
+			r.mu.Lock()
+			r.landed = append(r.landed, batch...)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// writeCompleted writes landings; false when they have to be written again.
+func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
+	m := r.m
+	landed := make([]Landed, len(batch))
+	for i, l := range batch {
+		landed[i] = Landed{Job: l.w.j, Landing: l.l}
+	}
+	lost, err := m.Outcomes.Complete(ctx, landed)
+	if err != nil {
+		r.logFailure(ctx, len(batch), err)
+		return false
+	}
+	r.failing = false
+	gone := leaseSet(lost)
+	for _, l := range batch {
+		j := l.w.j
+		if gone[j.Lease] {
+			m.Observer.Lease("lost", 1)
+			m.tracker.drop(l.w)
+			continue
+		}
+		for _, a := range j.Live {
+			if a.Signature == l.l.Signature {
+				m.Payers.MarkWorking(a.FeePayer)
+			}
+		}
+		m.tracker.addLanded(l.w, l.l)
+	}
+	return true
+}
+
+// writeFinalized writes the ends of watches; false when they have to be written again.
+func (r *recorder) writeFinalized(ctx context.Context, batch []*watch) bool {
+	m := r.m
+	landed := make([]Landed, len(batch))
+	for i, w := range batch {
+		landed[i] = w.Landed
+	}
+	lost, err := m.Outcomes.Finalize(ctx, landed)
+	if err != nil {
+		r.logFailure(ctx, len(batch), err)
+		return false
+	}
+	r.failing = false
+	for _, w := range batch {
+		m.tracker.removeLanded(w)
+	}
+	if len(lost) > 0 {
+		m.Observer.Lease("lost", len(lost))
+	}
+	return true
+}
+
+// logFailure tells of the first of a row of failed writes.
+func (r *recorder) logFailure(ctx context.Context, submissions int, err error) {
+	level := slog.LevelWarn
+	if r.failing {
+		level = slog.LevelDebug
+	}
+	r.failing = true
+	r.m.Log.Log(ctx, level, "recording outcomes failed; retrying", "submissions", submissions, "error", err)
+}
+
+func leaseSet(leases []Lease) map[Lease]bool {
+	out := make(map[Lease]bool, len(leases))
+	for _, l := range leases {
+		out[l] = true
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package txmgr
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// queuePause is why the whole queue waits.
+type queuePause struct {
+	mu      sync.Mutex
+	current string
+}
+
+// set reports whether the queue was not held for that reason before.
+func (h *queuePause) set(reason string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	changed := h.current != reason
+	h.current = reason
+	return changed
+}
+
+// clear gives the reason that has ended; "" when there was none.
+func (h *queuePause) clear() (was string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was, h.current = h.current, ""
+	return was
+}
+
+func (h *queuePause) reason() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+// unreadable is why nothing can be read of the chain, which is given the time that one
+// call may take: a slow chain is not one that is away.
+func (m *Manager) unreadable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+	defer cancel()
+	return m.Readable(ctx)
+}
+
+// pauseFor holds the queue when all of it waits for what one job waits for.
+func (m *Manager) pauseFor(ctx context.Context, d *Deferral) {
+	if d.pausesQueue {
+		m.pauseQueue(ctx, d.Reason, d.Cause)
+	} else if d.Reason == HoldChain {
+		if err := m.unreadable(ctx); err != nil {
+			m.pauseQueue(ctx, pauseReason(err), err)
+		}
+	}
+}
+
+func (m *Manager) pauseQueue(ctx context.Context, reason string, cause error) {
+	if m.paused.set(reason) {
+		m.Log.WarnContext(ctx, "queue paused", "reason", reason, "error", cause)
+	}
+}
+
+// pauseReason is what a queue waits for when the pool cannot be read.
+func pauseReason(err error) string {
+	if r, ok := refusal.As(err); ok && r.Code == refusal.PoolNotInitialised {
+		return string(r.Code)
+	}
+	return HoldChain
+}
+
+// pauseLoop looks at each sweep whether the queue has to be held or may go on. It is a
+// loop of its own: a chain that hangs must not delay what is due or has landed.
+func (m *Manager) pauseLoop(ctx context.Context) {
+	misses := 0
+	m.every(ctx, m.Timing.Sweep, func(ctx context.Context) {
+		if m.paused.reason() != "" {
+			misses = 0
+			m.tryResume(ctx)
+			return
+		}
+		misses = m.checkPause(ctx, misses)
+	})
+}
+
+// checkPause holds the queue when nothing can be sent, or nothing read twice in a row.
+// A process whose places are all taken by what it has sent tries nothing new, and
+// would not notice: what waits behind would count as work for more processes.
+func (m *Manager) checkPause(ctx context.Context, misses int) int {
+	if err := m.submitOutage(); err != nil {
+		m.pauseQueue(ctx, HoldChain, err)
+		return 0
+	}
+	if !m.mayClaimMore.Load() {
+		return 0
+	}
+	err := m.unreadable(ctx)
+	if err == nil || ctx.Err() != nil {
+		return 0
+	}
+	if misses++; misses < 2 {
+		return misses
+	}
+	m.pauseQueue(ctx, pauseReason(err), fmt.Errorf("read the pool: %w", err))
+	return 0
+}
+
+// tryResume ends a hold whose reason is gone.
+func (m *Manager) tryResume(ctx context.Context) {
+	var err error
+	switch refusal.Code(m.paused.reason()) {
+	case refusal.FeePayerEmpty:
+		call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+		defer cancel()
+		err = m.Payers.Ready(call, 2*shieldpool.RentExempt+shieldpool.SignatureFee)
+	case refusal.PoolNotInitialised, refusal.ChainUnavailable:
+		err = m.unreadable(ctx)
+	default:
+		return
+	}
+	switch outage := m.submitOutage(); {
+	case err != nil:
+	case outage != nil: // the reason is gone, and there is another
+		m.pauseQueue(ctx, HoldChain, outage)
+	default:
+		m.resumeQueue(ctx)
+	}
+}
+
+// resumeQueue tells that the queue goes on.
+func (m *Manager) resumeQueue(ctx context.Context) {
+	if was := m.paused.clear(); was != "" {
+		m.Log.InfoContext(ctx, "queue resumed", "reason", was)
+		m.ClaimSoon()
+	}
+}

@@ -1,0 +1,303 @@
+package txmgr
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// processedTimeout is for how long a transaction that is said to be processed, and no
+// more, is not sent again.
+const processedTimeout = 3 * time.Second
+
+// poll looks at everything that is due a look, and acts on what it finds.
+func (t *tracker) poll(ctx context.Context, round int, nudged bool) {
+	flying := t.tracked()
+	signatures := t.pollInFlight(ctx, flying)
+	if round%finalityEvery == 0 {
+		signatures += t.pollLanded(ctx)
+	}
+	if signatures > 0 {
+		t.m.Observer.Poll(signatures, nudged)
+	}
+	t.resolveOld(ctx, flying)
+	t.recordUnverified(ctx, flying)
+}
+
+// pollInFlight asks for the attempts of jobs in flight.
+func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int) {
+	var batch []*entry
+	var sigs []solana.Signature
+	flush := func() {
+		if len(sigs) > 0 {
+			asked += len(sigs)
+			t.pollBatch(ctx, batch, sigs)
+		}
+		batch, sigs = nil, nil
+	}
+	for _, w := range flying {
+		mine := signaturesOf(w.j.Live)
+		if len(sigs)+len(mine) > statusBatch {
+			flush()
+		}
+		batch, sigs = append(batch, w), append(sigs, mine...)
+	}
+	flush()
+	return asked
+}
+
+// statuses asks; nil when there was no answer: unknown is neither failure nor
+// success, and the next poll asks again.
+func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*ledger.Status {
+	statuses, _, err := t.m.Chain.Statuses(ctx, sigs)
+	if err != nil {
+		if ctx.Err() == nil {
+			t.m.Log.DebugContext(ctx, "reading signature statuses failed", "signatures", len(sigs), "error", err)
+		}
+		return nil
+	}
+	return statuses
+}
+
+func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.Signature) {
+	statuses := t.statuses(ctx, sigs)
+	if statuses == nil {
+		// Without an answer nothing is known to be on the chain: what is due is sent again.
+		statuses = make([]*ledger.Status, len(sigs))
+	}
+	for _, w := range batch {
+		n := len(w.j.Live)
+		t.applyStatuses(ctx, w, statuses[:n])
+		statuses = statuses[n:]
+	}
+}
+
+// applyStatuses acts on what the recent past says of one job's attempts.
+func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*ledger.Status) {
+	known := false
+	for i, st := range statuses {
+		switch {
+		case st == nil:
+			continue
+		case st.Unverified: // it may be a lie: what is not on the chain has to be sent again
+			t.markUnverified(w.j)
+			continue
+		case st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
+			if a := &w.j.Live[i]; t.startStep(w) {
+				t.record(w, Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose})
+			}
+			return
+		case st.Confirmation.AtLeast(ledger.Finalized):
+			t.startNextStep(ctx, w) // it failed for good: the step finds out what that means
+			return
+		}
+		// One that is processed is confirmed in moments, or the endpoint lies.
+		known = known || st.Confirmation.AtLeast(ledger.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
+	}
+	if !known && !t.m.Now().Before(w.next) {
+		t.rebroadcast(ctx, w)
+	}
+}
+
+// startNextStep takes an entry one step further under the lease that is held.
+func (t *tracker) startNextStep(ctx context.Context, w *entry) {
+	if !t.startStep(w) {
+		return
+	}
+	t.m.steps.Go(func() {
+		ctx, cancel := t.m.stepContext(ctx)
+		defer cancel()
+		t.m.step(ctx, w)
+	})
+}
+
+// rebroadcast sends every live attempt again, byte for byte and without
+// preflight, but for those that preflight refused for good.
+func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
+	attempts := make([]Attempt, 0, len(w.j.Live))
+	for _, a := range w.j.Live {
+		if !a.Rejected {
+			attempts = append(attempts, a)
+		}
+	}
+	id := w.j.ID
+	began := t.sends.TryGo(func() error {
+		for i := range attempts {
+			t.m.Observer.Attempt("rebroadcast")
+			if err := t.m.broadcast(ctx, &attempts[i], false); err != nil {
+				t.m.Log.DebugContext(ctx, "rebroadcast timed out", "request_id", id, "error", err)
+			}
+		}
+		return nil
+	})
+	if began {
+		w.sends++
+		w.next = t.m.Now().Add(rebroadcastAfter(w.sends))
+	}
+}
+
+// resolveOld judges attempts that are so old that they may be dead, many in one
+// search. One search runs at a time, beside the polling.
+func (t *tracker) resolveOld(ctx context.Context, flying []*entry) {
+	if !t.resolving.TryLock() {
+		return
+	}
+	var batch []*entry
+	var sigs []solana.Signature
+	for _, w := range flying {
+		// Only while it is followed are its attempts this loop's to look at.
+		if !t.isTracked(w) || len(sigs)+len(w.j.Live) > statusBatch || !t.isOld(w) || !t.startStep(w) {
+			continue
+		}
+		w.resolveAt = t.m.Now().Add(resolveInterval)
+		batch, sigs = append(batch, w), append(sigs, signaturesOf(w.j.Live)...)
+	}
+	if len(batch) == 0 {
+		t.resolving.Unlock()
+		return
+	}
+	t.m.steps.Go(func() {
+		defer t.resolving.Unlock()
+		ctx, cancel := t.m.stepContext(ctx)
+		defer cancel()
+		look, err := t.m.Chain.Search(ctx, sigs)
+		if err != nil {
+			t.m.Log.InfoContext(ctx, "searching old attempts failed", "signatures", len(sigs), "error", err)
+		}
+		for _, w := range batch {
+			n := len(w.j.Live)
+			if err != nil {
+				t.track(w)
+				continue
+			}
+			mine := look
+			mine.Statuses, look.Statuses = look.Statuses[:n], look.Statuses[n:]
+			w.j.look = &mine
+			t.m.steps.Go(func() {
+				ctx, cancel := t.m.stepContext(ctx)
+				defer cancel()
+				t.m.step(ctx, w)
+			})
+		}
+	})
+}
+
+// isOld reports whether it is time to look attempts up in all history.
+func (t *tracker) isOld(w *entry) bool {
+	if len(w.j.Live) == 0 {
+		return false
+	}
+	now, newest := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// By the time that a second endpoint answers again, the recent statuses may have
+	// forgotten what the first one saw there.
+	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
+	return (doubted || now.Sub(newest) > resolveAge) && !now.Before(w.resolveAt)
+}
+
+// pollLanded asks for the jobs that are confirmed and not yet final.
+func (t *tracker) pollLanded(ctx context.Context) (asked int) {
+	all := t.unfinalized()
+	for len(all) > 0 && ctx.Err() == nil {
+		n := min(len(all), statusBatch)
+		batch := all[:n]
+		all = all[n:]
+		sigs := make([]solana.Signature, n)
+		for i, w := range batch {
+			sigs[i] = w.Signature
+		}
+		asked += n
+		if statuses := t.statuses(ctx, sigs); statuses != nil {
+			t.applyLandedStatuses(ctx, batch, statuses)
+		}
+	}
+	return asked
+}
+
+func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statuses []*ledger.Status) {
+	var final []*watch
+	t.mu.Lock()
+	var missed []*watch
+	for i, w := range batch {
+		switch st := statuses[i]; {
+		case t.landed[w.ID] != w || w.busy || st != nil && st.Unverified:
+		case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Finalized):
+			w.Slot, w.busy = st.Slot, true
+			final = append(final, w)
+		case st != nil && st.Err == nil:
+			w.missed = 0
+		default:
+			if w.missed++; w.missed >= missesUntilSearch {
+				w.missed, w.busy = 0, true
+				missed = append(missed, w)
+			}
+		}
+	}
+	t.mu.Unlock()
+	t.m.recorder.queueFinalized(final)
+	if len(missed) > 0 {
+		t.m.steps.Go(func() {
+			ctx, cancel := t.m.stepContext(ctx)
+			defer cancel()
+			t.searchMissed(ctx, missed)
+		})
+	}
+}
+
+// searchMissed looks with history search for landings that recent statuses miss:
+// the recent cache alone forgets. Absence says nothing where history itself no
+// longer reaches back to the slot, or not yet up to it.
+func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
+	sigs := make([]solana.Signature, len(missed))
+	for i, w := range missed {
+		sigs[i] = w.Signature
+	}
+	look, err := t.m.Chain.Search(ctx, sigs)
+	if err != nil {
+		t.m.Log.WarnContext(ctx, "searching confirmed signatures failed", "signatures", len(sigs), "error", err)
+	}
+	var final []*watch
+	for i, w := range missed {
+		var st *ledger.Status
+		if err == nil {
+			st = look.Statuses[i]
+		}
+		switch {
+		case err != nil, st != nil && st.Unverified, st == nil && (look.FirstAvailable > w.Slot || look.Slot < w.Slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
+			t.mu.Lock()
+			w.busy = false
+			t.mu.Unlock()
+		case st != nil && st.Err == nil:
+			w.Slot = st.Slot
+			final = append(final, w)
+		default:
+			t.reopen(ctx, w)
+		}
+	}
+	t.m.recorder.queueFinalized(final)
+}
+
+// reopen takes a job whose fork died back to processing, for whoever
+// claims it: its attempts are settled first, as ever.
+func (t *tracker) reopen(ctx context.Context, w *watch) {
+	err := t.m.Store.Reopen(ctx, w.Lease)
+	if err == nil {
+		t.m.Observer.Attempt("reopened")
+		t.m.Log.WarnContext(ctx, "confirmed transaction rolled back by a fork", "request_id", w.ID)
+		err = t.m.Store.Release(ctx, w.Lease, 0, "")
+	}
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		t.m.Log.WarnContext(ctx, "recording a rollback failed; retrying", "request_id", w.ID, "error", err)
+		t.mu.Lock()
+		w.busy = false
+		t.mu.Unlock()
+		return
+	}
+	t.removeLanded(w)
+	t.m.ClaimSoon()
+}

@@ -1,0 +1,176 @@
+package txmgr
+
+import (
+	"context"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// Handler knows what the jobs of a lane are for. The manager signs, sends, follows and
+// judges for it.
+type Handler interface {
+	// Advance takes a job as far as it goes now. Its error puts the job off: a
+	// *Deferral says why and for how long, any other is tried again with backoff.
+	Advance(ctx context.Context, j *Job) (Next, error)
+}
+
+// Outcomes writes what landed, of every lane.
+type Outcomes interface {
+	// Complete writes that jobs landed, and tells of it; the leases stay for the watch
+	// until the landings are final. It returns those that were lost, of which nothing
+	// was written. After an error it is called again.
+	Complete(ctx context.Context, landed []Landed) (lost []Lease, err error)
+	// Finalize writes that landings are final, and ends the watch; as Complete. It is
+	// given what Watched left of the rows.
+	Finalize(ctx context.Context, landed []Landed) (lost []Lease, err error)
+	// Watched is what Finalize needs of a row: thousands are watched.
+	Watched(r Row) Row
+}
+
+// Lane is a queue of jobs of one handler, with places of its own.
+type Lane struct {
+	Handler Handler
+	// Claim takes up to limit jobs that are due, held by nobody and have not landed,
+	// the most urgent first.
+	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
+	// Probe is Claim while the queue is paused: it takes what was taken up before and
+	// waits for nothing, because what may be on the chain needs no payer, and of the
+	// rest one, the one that has waited longest since its last try. Nil for a lane that
+	// is never paused.
+	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
+	// Places is how many jobs this process has in flight: taken up and not yet landed.
+	Places int
+	// FreeWhenSent says that a job gives its place back once it is sent: one that only
+	// has to die takes a minute, which others' must not wait for.
+	FreeWhenSent bool
+
+	places capacity
+	// due brings the next claim forward.
+	due chan struct{}
+}
+
+// pausable reports whether the lane waits while the queue is paused.
+func (l *Lane) pausable() bool { return l.Probe != nil }
+
+// ClaimSoon tells that something may be due: looking for it is brought forward.
+func (l *Lane) ClaimSoon() { signal(l.due) }
+
+// Chain is what the manager asks of the RPC. An error that wraps
+// ledger.ErrUnavailable says nothing about what was asked.
+type Chain interface {
+	LatestBlockhash(ctx context.Context) (ledger.Blockhash, error)
+	// Send gives signed bytes to the endpoints; nil when one took them, and a
+	// *ledger.SendError when all that were asked refused. A first send is simulated
+	// by the endpoint and goes before the repetitions in an endpoint's budget. Once
+	// begun it is not cut off by ctx, and gives up by itself within seconds.
+	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
+	// Simulate runs a transaction on a node that has reached minContextSlot.
+	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error)
+	// Statuses answers from the recent past in the order of at most 256
+	// signatures, nil for one that is not known; the slot is that of the answer.
+	Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error)
+	// Search looks at most 256 signatures up in all history of one endpoint.
+	Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error)
+	PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error)
+}
+
+// FeePayers pay and sign. Their refusals, fee_payer_empty and
+// chain_unavailable, are fit for clients.
+type FeePayers interface {
+	// Ready refuses when no payer could spend lamports.
+	Ready(ctx context.Context, lamports uint64) error
+	// Pick chooses the payer of a transaction that costs lamports, and reserves
+	// them until Release. What ends work that was begun may be paid from the balance
+	// that the payers keep for it.
+	Pick(ctx context.Context, lamports uint64, begun bool) (Payer, error)
+	// Release ends a reservation: the transaction landed or died. Cancel ends one of
+	// which nothing was signed.
+	Release(payer solana.PublicKey, lamports uint64)
+	Cancel(payer solana.PublicKey, lamports uint64)
+	// MarkRefused tells that the chain did not take the payer for its want of
+	// lamports; MarkWorking that a transaction of it landed.
+	MarkRefused(payer solana.PublicKey, cause error)
+	MarkWorking(payer solana.PublicKey)
+	// Keys are all payers; Owns reports whether a key is one of them.
+	Keys() []solana.PublicKey
+	Owns(key solana.PublicKey) bool
+}
+
+// Payer is one fee payer's key.
+type Payer interface {
+	PublicKey() solana.PublicKey
+	// Sign signs a serialised message.
+	Sign(message []byte) (solana.Signature, error)
+}
+
+// Spending caps what the relay pays. Its refusal is spend_cap_reached.
+type Spending interface {
+	// Ready asks for work that is not paid yet; Allow for an attempt, and counts it.
+	Ready(ctx context.Context, transfer bool, lamports uint64) error
+	Allow(ctx context.Context, transfer bool, lamports uint64) error
+}
+
+// Observer counts what happens. Arguments are from fixed sets; nothing of a
+// request's content reaches it.
+type Observer interface {
+	// Stage times one of: verify, admission, queue, simulate, sign, first_send,
+	// confirm, execute (a swap's execution or refund, from its funding), finalize.
+	Stage(stage string, took time.Duration)
+	// Attempt counts: signed, refused, rebroadcast, expired, failed_on_chain,
+	// adopted, reopened, held, panic.
+	Attempt(event string)
+	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed,
+	// the times that this process could not keep its own.
+	Lease(event string, n int)
+	// Poll counts a look at signatures, and whether a notification brought it forward.
+	Poll(signatures int, notified bool)
+}
+
+// Store is the durable half of the manager. Errors of a lost connection are the
+// refusal database_unavailable; a write under a lease that is no longer held
+// is ErrLeaseLost and changes nothing.
+//
+// A process holds its leases as long as it beats: one row a process is renewed,
+// however many jobs it holds. Whoever finds a process that stopped beating frees
+// what it held, with a new epoch, so that nothing it still believes to hold can be
+// written.
+type Store interface {
+	// Heartbeat makes the worker known, or keeps its leases for another period; lapsed
+	// says that they had run out, so that others may have taken its jobs.
+	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
+	// FreeDeadProcesses frees what workers hold that stopped beating, and forgets them.
+	FreeDeadProcesses(ctx context.Context) (freed int, err error)
+	// ReleaseAll gives everything back that the worker holds, due at once, and
+	// forgets the worker.
+	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
+	// Leases lists the leases that the worker holds. What the worker does not know
+	// of came from a write whose answer was lost, and is given back.
+	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
+	// NotifyDue tells all workers that something is due.
+	NotifyDue(ctx context.Context) error
+
+	// ClaimLanded takes up to limit that landed and are to be watched until finalized.
+	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
+	// Release gives the lease back; the job is due again after delay, and
+	// hold says why it waits ("" when it does not: then the try counts).
+	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
+	// MarkHeld says what jobs under leases that stay wait for, until their
+	// next attempt, outcome or release. Leases that are lost are passed over.
+	MarkHeld(ctx context.Context, leases []Lease, reason string) error
+
+	// RecordAttempt commits an attempt before its first send, and counts its cost
+	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
+	// the phase quoted.
+	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
+	// MarkAttemptRejected notes that preflight refused an attempt for good: no new owner sends it again.
+	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
+	// MarkAttemptsDead marks attempts that can no longer land, and takes their cost
+	// back but for what they paid: landed ones that failed paid their fee.
+	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
+	// Reopen takes a landed job back to processing: its fork died.
+	Reopen(ctx context.Context, l Lease) error
+}

@@ -1,0 +1,107 @@
+package txmgr
+
+import (
+	"context"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Launch makes a new attempt, nothing of the job being able to land: prepared,
+// simulated at minContextSlot or later, signed, recorded and then sent. Without an
+// error it is either under way, or it would fail for the reason that is given, and
+// nothing was signed.
+func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
+	t, err := m.prepare(ctx, j, d)
+	if err != nil {
+		return nil, err
+	}
+	kept, end := false, m.Payers.Cancel
+	defer func() { // a step that panics gives its reservation back, too
+		if !kept {
+			end(t.payer.PublicKey(), t.reserved)
+		}
+	}()
+	failure, err := m.simulate(ctx, t, minContextSlot)
+	if failure != nil || err != nil {
+		return failure, Unreachable(j, err)
+	}
+	a, err := m.sign(ctx, t)
+	if err != nil {
+		return nil, Unreachable(j, err)
+	}
+	end = m.Payers.Release // after an error the attempt may be recorded all the same
+	if err := m.record(ctx, t, a); err != nil {
+		return nil, err
+	}
+	kept = true
+	m.send(ctx, j, a)
+	return nil, nil
+}
+
+// transaction is a draft on its way to an attempt.
+type transaction struct {
+	j     *Job
+	draft *Draft
+	payer Payer
+	// compute is the limit as far as it is known, and what a unit costs.
+	compute shieldpool.Compute
+	// secondLeg is what a swap's second leg may cost; reserved is what the payer keeps
+	// for the transaction. Both in lamports.
+	secondLeg, reserved uint64
+}
+
+// shape is that of the transaction, as compute limits are kept.
+func (t *transaction) shape() shieldpool.Kind { return shapeOf(t.j.Kind, t.draft.Purpose) }
+
+func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
+	if p == PurposeTransact {
+		return k
+	}
+	return shieldpool.Kind(p)
+}
+
+// prepare finds a payer that can pay the transaction, within the caps.
+func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
+	price := m.price.current(ctx, m.Chain, m.Writable)
+	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}}
+	cost := d.Rent + shieldpool.SignatureFee + t.compute.PriorityFee()
+	// What a swap holds is the recipient's: no cap stands between its legs, so that the
+	// caps are asked for both with the first.
+	if d.SecondLegRent > 0 {
+		second := shieldpool.Compute{Limit: m.compute.limit(shieldpool.Kind(PurposeExecute)), Price: price}
+		t.secondLeg = d.SecondLegRent + shieldpool.SignatureFee + second.PriorityFee()
+	}
+	if !d.EndsWork {
+		if err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, cost+t.secondLeg); err != nil {
+			return nil, Refused(j, err)
+		}
+	}
+	t.reserved = cost + d.UpfrontCost
+	var err error
+	if t.payer, err = m.Payers.Pick(ctx, t.reserved, d.EndsWork); err != nil {
+		return nil, Refused(j, err)
+	}
+	return t, nil
+}
+
+// reservation is what a payer keeps for an attempt.
+type reservation struct {
+	signature solana.Signature
+	payer     solana.PublicKey
+	lamports  uint64
+}
+
+// releaseReservations ends the reservations of attempts that are over.
+func (m *Manager) releaseReservations(j *Job, over func(solana.Signature) bool) {
+	var left []reservation
+	for _, r := range j.reserved {
+		if over(r.signature) {
+			m.Payers.Release(r.payer, r.lamports)
+		} else {
+			left = append(left, r)
+		}
+	}
+	j.reserved = left
+}

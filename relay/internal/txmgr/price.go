@@ -1,0 +1,141 @@
+package txmgr
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// maxComputeUnits is the most that a transaction may ask for (Solana); simulations do.
+	maxComputeUnits = 1_400_000
+	// computeMargin covers what simulation does not see: PDA bumps spread one
+	// kind over 12 000 units.
+	computeMargin = 30_000
+	// computeRounding is the multiple to which limits are rounded up.
+	computeRounding = 10_000
+	// computeStep is added when a limit turned out too low all the same.
+	computeStep = 100_000
+	// priceMaxAge is how long recent fees are believed.
+	priceMaxAge = 5 * time.Second
+	// priceTimeout is how long one step waits for them.
+	priceTimeout = time.Second
+)
+
+// computeLimits keeps one limit a kind, the largest seen and a margin, so that
+// transactions of a kind look alike.
+type computeLimits struct {
+	mu      sync.Mutex
+	largest map[shieldpool.Kind]uint32
+}
+
+func newComputeLimits() *computeLimits {
+	return &computeLimits{largest: map[shieldpool.Kind]uint32{}}
+}
+
+// observe learns what a simulation consumed and gives the kind's limit.
+func (l *computeLimits) observe(k shieldpool.Kind, units uint64) uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := uint32(min(units, maxComputeUnits))
+	l.largest[k] = max(l.largest[k], u)
+	return l.of(k)
+}
+
+// limit is the kind's limit as far as it is known.
+func (l *computeLimits) limit(k shieldpool.Kind) uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of(k)
+}
+
+// of rounds up, so that processes which saw different transactions ask for the
+// same all the same.
+func (l *computeLimits) of(k shieldpool.Kind) uint32 {
+	largest, known := l.largest[k]
+	if !known {
+		return maxComputeUnits
+	}
+	return limitOf(uint64(largest))
+}
+
+// limitOf is the limit for what took so many units.
+func limitOf(units uint64) uint32 {
+	rounded := (units + computeMargin + computeRounding - 1) / computeRounding * computeRounding
+	return uint32(min(rounded, maxComputeUnits))
+}
+
+// raise lifts a kind's limit after it was exceeded.
+func (l *computeLimits) raise(k shieldpool.Kind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.largest[k] = min(l.largest[k]+computeStep, maxComputeUnits)
+}
+
+// priceCache keeps the price of a compute unit for a few seconds.
+type priceCache struct {
+	rule PriceRule
+	now  func() time.Time
+
+	mu    sync.Mutex
+	price uint64
+	asked time.Time
+}
+
+func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
+	return &priceCache{rule: rule, now: now, price: rule.Of(nil)}
+}
+
+// current is the price in micro-lamports. When the chain does not say, the last
+// price holds, at first the floor: a price is no reason to stop. One step asks,
+// and the others go on with the last price meanwhile.
+func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana.PublicKey) uint64 {
+	last, old := p.last()
+	if !old {
+		return last
+	}
+	ctx, cancel := context.WithTimeout(ctx, priceTimeout)
+	defer cancel()
+	fees, err := chain.PriorityFees(ctx, writable)
+	if err != nil {
+		return last
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.price = p.rule.Of(fees)
+	return p.price
+}
+
+// last gives the price that is known, and whether the caller is the one to ask anew.
+func (p *priceCache) last() (price uint64, old bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old = p.asked.IsZero() || p.now().Sub(p.asked) >= priceMaxAge; old {
+		p.asked = p.now()
+	}
+	return p.price, old
+}
+
+// PriceRule bounds the priority fee, in micro-lamports a compute unit: the
+// percentile of recent fees, not below Floor and not above Cap.
+type PriceRule struct {
+	Floor, Cap uint64
+	// Percentile is from 0 to 100.
+	Percentile int
+}
+
+// Of picks the percentile of the fees within floor and cap, all in micro-lamports
+// a compute unit; without fees it is the floor.
+func (r PriceRule) Of(fees []uint64) uint64 {
+	price := r.Floor
+	if len(fees) > 0 {
+		sorted := slices.Sorted(slices.Values(fees))
+		price = max(price, sorted[(len(sorted)-1)*r.Percentile/100])
+	}
+	return min(price, r.Cap)
+}

@@ -1,0 +1,93 @@
+package txmgr_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// Nobody works here, so every submission stays ahead of those that come after.
+func TestAQueueThatOutlivesANewcomersRootIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.relay(nil)
+	old, _ := w.withdrawal(sol)
+	w.deposit(10_000_000) // two leaves: the old root has two roots less to live than the new one
+	for range 49 {
+		req, _ := w.withdrawal(sol)
+		w.submit(r, req)
+	}
+	late := w.submit(r, old) // those ahead by their root's age alone: none
+	req, _ := w.withdrawal(sol)
+	_, err := r.Submit(t.Context(), req)
+	refused := wantCode(t, err, refusal.PoolBusy)
+	if refused.RetryAfter <= 0 {
+		t.Error("the client is not told when to come again")
+	}
+	ahead, err := w.store.CountAhead(t.Context(), w.pool.Address, 0, late.RootSeq, 100)
+	if err != nil || ahead != 1 {
+		t.Errorf("%d submissions have a root as old (%v), want the late one alone", ahead, err)
+	}
+	w.run(r)
+	w.done(late.ID)
+	w.eventually("there is room again", func() bool {
+		again, _ := w.withdrawal(sol)
+		_, err := r.Submit(t.Context(), again)
+		return err == nil
+	})
+}
+
+func TestTheRootNearestToLeavingTheRingGoesFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.assemble(parts{concurrency: 1})
+	reqs := make([]submission.Request, 3)
+	for i := range reqs {
+		reqs[i], _ = w.withdrawal(sol)
+		w.deposit(10_000_000)
+	}
+	ids := make([]uuid.UUID, 3)
+	for _, i := range []int{1, 2, 0} { // the oldest root comes last
+		ids[i] = w.submit(r, reqs[i]).ID
+	}
+	w.run(r)
+	var landed []time.Time
+	for _, id := range ids {
+		s := w.done(id)
+		if s.State != submission.Completed {
+			t.Fatalf("a submission ended as %+v", s)
+		}
+		landed = append(landed, *s.CompletedAt)
+	}
+	if !landed[0].Before(landed[1]) || !landed[1].Before(landed[2]) {
+		t.Errorf("oldest root first, the submissions landed at %v: want one after the other", landed)
+	}
+}
+
+func TestMoreThanItsPlacesARelayTakesNotButInTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.assemble(parts{concurrency: 2})
+	w.run(r)
+	var ids []uuid.UUID
+	for range 8 {
+		req, _ := w.withdrawal(sol)
+		ids = append(ids, w.submit(r, req).ID)
+		if inFlight, _ := r.InProgress(); inFlight > 2 {
+			t.Fatalf("%d submissions are in flight, with two places", inFlight)
+		}
+	}
+	for _, id := range ids {
+		if s := w.done(id); s.State != submission.Completed {
+			t.Errorf("a submission ended as %+v", s)
+		}
+	}
+	w.eventually("all are final", func() bool {
+		inFlight, watched := r.InProgress()
+		return inFlight == 0 && watched == 0
+	})
+}

@@ -1,0 +1,98 @@
+package txmgr_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// failedNote is a chain on which everything that is sent fails, although its simulation
+// does not, for a reason that does not last.
+type failedNote struct {
+	txmgr.Chain
+	sent sync.Map // by signature
+}
+
+func (f *failedNote) Send(_ context.Context, raw []byte, _ bool, _ uint64) error {
+	tx, err := solana.TransactionFromBytes(raw)
+	if err == nil {
+		f.sent.Store(tx.Signatures[0], true)
+	}
+	return err
+}
+
+func (f *failedNote) fail(sigs []solana.Signature, statuses []*ledger.Status) []*ledger.Status {
+	for i, s := range sigs {
+		if _, sent := f.sent.Load(s); sent {
+			statuses[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{
+				Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: 0x1037,
+			}}
+		}
+	}
+	return statuses
+}
+
+func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+	statuses, slot, err := f.Chain.Statuses(ctx, sigs)
+	if err == nil {
+		statuses = f.fail(sigs, statuses)
+	}
+	return statuses, slot, err
+}
+
+func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+	look, err := f.Chain.Search(ctx, sigs)
+	if err == nil {
+		look.Statuses = f.fail(sigs, look.Statuses)
+	}
+	return look, err
+}
+
+// TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver: each failure on
+// the chain costs the relay a fee and the client nothing.
+func TestWhatTheChainKeepsFailingIsPaidForEverMoreSlowlyAndNotForEver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.assemble(parts{chain: func(c txmgr.Chain) txmgr.Chain { return &failedNote{Chain: c} }})
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	// The database's clock is not the test's: what was signed becomes older instead.
+	pass := func(d time.Duration) {
+		_, err := w.store.Pool.Exec(t.Context(), `UPDATE attempts SET created_at = created_at - $1::interval`, d)
+		must(t, err)
+		_, err = w.store.Pool.Exec(t.Context(), `UPDATE submissions SET due_at = now() WHERE due_at IS NOT NULL`)
+		must(t, err)
+		r.ClaimSoon()
+	}
+	rest := 30 * time.Second
+	for signed := 2; signed < 8; signed++ {
+		w.eventually("it rests", func() bool { return r.of("signed") == signed && w.heldBy(submission.HoldFailing) == 1 })
+		if w.ahead() != 0 {
+			t.Error("what rests keeps the pool busy")
+		}
+		before := r.of("held")
+		pass(rest - 10*time.Second)
+		w.eventually("it is looked at too soon", func() bool { return r.of("held") > before && w.heldBy(submission.HoldFailing) == 1 })
+		if n := r.of("signed"); n != signed {
+			t.Fatalf("%d attempts are signed, want %d until %s have passed", n, signed, rest)
+		}
+		pass(10 * time.Second)
+		rest = min(2*rest, 8*time.Minute)
+	}
+	s := w.done(id)
+	if s.State != submission.Failed || s.Failure.Code != refusal.ProgramError || r.of("signed") != 8 {
+		t.Errorf("after %d signatures the submission is %+v, failure %v; want 8, and that it failed by %s", r.of("signed"), s, s.Failure, refusal.ProgramError)
+	}
+	_, err := r.Submit(t.Context(), req)
+	_ = wantCode(t, err, refusal.RateLimited) // its note rests, whatever it comes with
+}

@@ -1,0 +1,169 @@
+package txmgr
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// undecidedAfter is how long a process follows attempts that are undecided before
+// their job waits, held: it then keeps no place, and counts for none that would
+// drive roots out of the ring. A blockhash lives for about a minute.
+const undecidedAfter = 5 * time.Minute
+
+// undecidedRetry is when such a one is looked at again, by a search of its own.
+const undecidedRetry = time.Minute
+
+// Undecided is what a job waits for whose attempts should be dead or landed since long
+// ago; nil while this process has not followed them for long. One that waited for that
+// already goes on to wait, until they are decided.
+func (m *Manager) Undecided(j *Job) error {
+	if len(j.Live) == 0 || (j.Hold != HoldExpiry && m.Now().Sub(j.since) <= undecidedAfter) {
+		return nil
+	}
+	return &Deferral{
+		Reason: HoldExpiry, Delay: undecidedRetry, Fault: true,
+		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can land no more: relay attempts lists such, and with --end asks endpoints that you name"),
+	}
+}
+
+// Resolve looks the live attempts up in all history, unless the tracker just did, and
+// marks the dead ones as dead.
+func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
+	look := j.look
+	j.look = nil
+	if len(j.Live) == 0 {
+		return &Resolution{}, nil
+	}
+	if look == nil {
+		found, err := m.Chain.Search(ctx, signaturesOf(j.Live))
+		if err != nil {
+			return nil, Unreachable(j, err)
+		}
+		look = &found
+	}
+	if slices.ContainsFunc(look.Statuses, func(s *ledger.Status) bool { return s != nil && s.Unverified }) {
+		m.tracker.markUnverified(j)
+	}
+	return m.applyFates(ctx, j, look)
+}
+
+// applyFates takes one look's verdicts on the live attempts.
+func (m *Manager) applyFates(ctx context.Context, j *Job, look *ledger.Look) (*Resolution, error) {
+	r := &Resolution{MinContextSlot: look.FinalizedSlot}
+	var dead []DeadAttempt
+	for i := range j.Live {
+		a, st := &j.Live[i], look.Statuses[i]
+		fate := fateOf(a, st, look)
+		r.Fates = append(r.Fates, fate)
+		switch fate {
+		case ledger.Landed:
+			r.Landing = &Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose}
+		case ledger.FailedOnChain:
+			r.Failure = &Failure{Err: st.Err, Class: m.Class(a.Purpose, st.Err)}
+			dead = append(dead, DeadAttempt{Signature: a.Signature, Paid: a.Fee})
+			m.Observer.Attempt("failed_on_chain")
+			m.reportFailure(j, a, r.Failure.Class, st.Err)
+		case ledger.Expired:
+			dead = append(dead, DeadAttempt{Signature: a.Signature})
+			m.Observer.Attempt("expired")
+		case ledger.MayLand, ledger.Forgotten:
+		}
+	}
+	return r, m.markDead(ctx, j, dead)
+}
+
+func fateOf(a *Attempt, st *ledger.Status, l *ledger.Look) ledger.Fate {
+	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
+}
+
+// reportFailure passes on what a failure says of payer and compute limit.
+func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, cause error) {
+	switch class {
+	case shieldpool.ClassFeePayerEmpty:
+		m.Payers.MarkRefused(a.FeePayer, cause)
+	case shieldpool.ClassRaiseCompute:
+		if a.Purpose != PurposeExecute {
+			m.compute.raise(shapeOf(j.Kind, a.Purpose))
+		}
+	default:
+	}
+}
+
+// errUnconfirmed says that an attempt succeeded in a block that is not yet
+// confirmed: whose landing it is shows only then.
+var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
+
+// FindLanding looks attempts up in all history, dead ones too: nil when none of them
+// landed.
+func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (*Landing, error) {
+	for some := range slices.Chunk(attempts, statusBatch) {
+		look, err := m.Chain.Search(ctx, signaturesOf(some))
+		if err != nil {
+			return nil, Unreachable(j, err)
+		}
+		for i, st := range look.Statuses {
+			switch {
+			case st == nil || st.Err != nil && !st.Unverified:
+			case st.Unverified:
+				return nil, Unreachable(j, &ledger.Unavailable{Method: "getSignatureStatuses", Kind: ledger.KindUnverified, Detail: "no second endpoint says the same of an attempt"})
+			case st.Confirmation.AtLeast(ledger.Confirmed):
+				return &Landing{Signature: some[i].Signature, Slot: st.Slot, Purpose: some[i].Purpose}, nil
+			default:
+				return nil, errUnconfirmed
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // nil is "none of ours", as documented
+}
+
+// MarkDead gives up what still counts as live: it cannot land, and only its history
+// may be missing.
+func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
+	dead := make([]DeadAttempt, len(j.Live))
+	for i := range j.Live {
+		dead[i] = DeadAttempt{Signature: j.Live[i].Signature}
+	}
+	return m.markDead(ctx, j, dead)
+}
+
+// markDead marks attempts as dead, in the database and in the job, and frees what
+// their payers keep for them.
+func (m *Manager) markDead(ctx context.Context, j *Job, dead []DeadAttempt) error {
+	if len(dead) == 0 {
+		return nil
+	}
+	if err := m.Store.MarkAttemptsDead(ctx, j.Lease, dead); err != nil {
+		return err
+	}
+	gone, paid := map[solana.Signature]bool{}, map[solana.Signature]uint64{}
+	for _, d := range dead {
+		gone[d.Signature], paid[d.Signature] = true, d.Paid
+	}
+	var live []Attempt
+	for _, a := range j.Live {
+		if gone[a.Signature] {
+			a.Paid = paid[a.Signature]
+			j.Dead = append(j.Dead, a)
+		} else {
+			live = append(live, a)
+		}
+	}
+	j.Live = live
+	m.releaseReservations(j, func(s solana.Signature) bool { return gone[s] })
+	return nil
+}
+
+func signaturesOf(attempts []Attempt) []solana.Signature {
+	out := make([]solana.Signature, len(attempts))
+	for i := range attempts {
+		out[i] = attempts[i].Signature
+	}
+	return out
+}

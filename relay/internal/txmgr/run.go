@@ -1,0 +1,65 @@
+package txmgr
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// stepTimeout ends a step that hangs, on a database that is gone without a word for
+// instance; whoever claims the row next repeats it.
+const stepTimeout = 30 * time.Second
+
+// Run works until ctx ends: it beats, takes up what is due, frees what dead
+// processes held, follows the chain and writes outcomes. These run beside each
+// other, so that a chain that hangs costs no lease and a database that hangs no
+// look. When ctx ends nothing new is taken up, running steps end, and
+// everything is handed over at once.
+func (m *Manager) Run(ctx context.Context) {
+	// The leases are kept, and outcomes written, until the last step has ended.
+	support, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var loops, supporting sync.WaitGroup
+	m.heartbeat(support)
+	supporting.Go(func() { m.every(support, m.Timing.Lease/3, m.heartbeat) })
+	supporting.Go(func() { m.every(support, m.Timing.Lease, m.auditLeases) })
+	supporting.Go(func() { m.recorder.run(support) })
+	for _, l := range m.lanes {
+		loops.Go(func() { m.claimLoop(ctx, l) })
+	}
+	loops.Go(func() { m.pauseLoop(ctx) })
+	loops.Go(func() { m.notifyOthers(ctx) })
+	loops.Go(func() { m.every(ctx, m.Timing.Sweep, m.freeDeadProcesses) })
+	loops.Go(func() { m.tracker.run(ctx) })
+	<-ctx.Done()
+	m.Close()
+	loops.Wait()
+	m.steps.Wait()
+	stop()
+	supporting.Wait()
+	m.handOver(context.WithoutCancel(ctx))
+}
+
+// Close ends the taking up of new jobs.
+func (m *Manager) Close() { m.stop() }
+
+// every calls f at each tick until ctx ends.
+func (m *Manager) every(ctx context.Context, d time.Duration, f func(context.Context)) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f(ctx)
+		}
+	}
+}
+
+// stepContext is the context of a step: a shutdown leaves it half a lease to finish.
+func (m *Manager) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+	stop := context.AfterFunc(m.stopping, func() { time.AfterFunc(m.Timing.Lease/2, cancel) })
+	return step, func() { stop(); cancel() }
+}

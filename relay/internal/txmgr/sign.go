@@ -1,0 +1,53 @@
+package txmgr
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Sign makes the signed transaction over a recent blockhash. Of its costs the attempt
+// knows the network's fee.
+func Sign(ctx context.Context, chain interface {
+	LatestBlockhash(ctx context.Context) (ledger.Blockhash, error)
+}, build Build, payer Payer, compute shieldpool.Compute,
+) (*Attempt, error) {
+	hash, err := chain.LatestBlockhash(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read a blockhash: %w", err)
+	}
+	tx, err := build(payer.PublicKey(), compute, hash.Hash)
+	if err != nil {
+		return nil, err
+	}
+	message, err := tx.Message.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	signature, err := payer.Sign(message)
+	if err != nil {
+		return nil, fmt.Errorf("sign transaction: %w", err)
+	}
+	tx.Signatures = append(tx.Signatures[:0], signature)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("encode transaction: %w", err)
+	}
+	return &Attempt{
+		Signature: signature, Raw: raw, FeePayer: payer.PublicKey(), Blockhash: hash.Hash, BlockhashSlot: hash.Slot,
+		LastValidBlockHeight: hash.LastValidBlockHeight, Fee: shieldpool.SignatureFee + compute.PriorityFee(),
+	}, nil
+}
+
+func (m *Manager) sign(ctx context.Context, t *transaction) (*Attempt, error) {
+	began := m.Now()
+	a, err := Sign(ctx, m.Chain, t.draft.Build, t.payer, t.compute)
+	if err != nil {
+		return nil, err
+	}
+	m.Observer.Stage("sign", m.Now().Sub(began))
+	a.CreatedAt, a.Purpose, a.Cost, a.SecondLegCost = began, t.draft.Purpose, t.draft.Rent+a.Fee, t.secondLeg
+	return a, nil
+}

@@ -1,0 +1,87 @@
+package txmgr
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Build lays a transaction out for a payer, unsigned.
+type Build func(payer solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error)
+
+// Simulate runs the unsigned transaction on a node that has reached minContextSlot,
+// with any blockhash.
+func Simulate(ctx context.Context, chain interface {
+	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error)
+}, build Build, payer solana.PublicKey, compute shieldpool.Compute, minContextSlot uint64,
+) (ledger.Simulation, error) {
+	tx, err := build(payer, compute, solana.Hash{})
+	if err != nil {
+		return ledger.Simulation{}, err
+	}
+	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return ledger.Simulation{}, fmt.Errorf("encode transaction: %w", err)
+	}
+	return chain.Simulate(ctx, raw, true, minContextSlot)
+}
+
+// simulate sets the transaction's compute limit by a simulation: what that refuses
+// fails without a signature that could ever land.
+func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
+	began := m.Now()
+	units, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
+	if err != nil {
+		return nil, err
+	}
+	m.Observer.Stage("simulate", m.Now().Sub(began))
+	if failure != nil {
+		if failure.IsPayers() {
+			m.Payers.MarkRefused(t.payer.PublicKey(), failure.Err)
+		}
+		return failure, nil
+	}
+	t.compute.Limit = m.compute.observe(t.shape(), units)
+	if t.draft.Purpose == PurposeExecute { // routes differ: one of many units must not make all dearer
+		t.compute.Limit = limitOf(units + units/10)
+	}
+	return nil, nil
+}
+
+// Try simulates a draft with one payer after the other, until it is not for want of
+// the payer's lamports that it fails: nil when it would run. What it finds of a payer
+// counts for nothing: nobody chose one that can pay.
+func (m *Manager) Try(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
+	for _, payer := range m.Payers.Keys() {
+		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {
+			return nil, err
+		}
+		if failure == nil || !failure.IsPayers() {
+			break
+		}
+	}
+	return failure, nil
+}
+
+func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.PublicKey, minContextSlot uint64) (units uint64, failure *Failure, err error) {
+	sim, err := Simulate(ctx, m.Chain, d.Build, payer, shieldpool.Compute{Limit: maxComputeUnits}, minContextSlot)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case sim.Err == nil:
+		return sim.UnitsConsumed, nil, nil
+	case sim.Unverified:
+		return 0, nil, errUnverified("simulateTransaction")
+	}
+	failure = &Failure{Err: sim.Err, Class: m.Class(d.Purpose, sim.Err), Slot: sim.Slot}
+	if failure.Class == shieldpool.ClassRaiseCompute {
+		// The simulation had all that a transaction may have: it will never run.
+		failure.Class = shieldpool.ClassBadInput
+	}
+	return 0, failure, nil
+}

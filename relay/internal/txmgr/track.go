@@ -1,0 +1,380 @@
+package txmgr
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// statusBatch is how many signatures one call may ask for (Solana).
+	statusBatch = 256
+	// finalityEvery is how many polls pass between looks at jobs that
+	// are confirmed and wait only to be finalized.
+	finalityEvery = 4
+	// missesUntilSearch is how many looks in a row must miss a confirmed signature
+	// before its fork counts as dead: a lagging endpoint misses some.
+	missesUntilSearch = 5
+	// resolveAge is how old the newest attempt must be before the tracker asks
+	// whether it is dead: a blockhash lives for about a minute.
+	resolveAge = 30 * time.Second
+	// resolveInterval is how often it then asks.
+	resolveInterval = 2 * time.Second
+	// sendWorkers bounds the rebroadcasts under way at once; what finds no worker
+	// waits for the next poll, so that sends which hang stop no look.
+	sendWorkers = 64
+)
+
+// tracker knows the jobs whose lease this process holds, and follows
+// what may be on the chain: one loop asks for all signatures at once, at most
+// once a slot, and sends the same bytes again.
+type tracker struct {
+	m *Manager
+	// pollSoon brings the next poll forward.
+	pollSoon chan struct{}
+
+	mu      sync.Mutex
+	entries map[uuid.UUID]*entry
+	landed  map[uuid.UUID]*watch
+
+	// sends repeats transactions, and resolving judges old ones, beside the polling.
+	sends     errgroup.Group
+	resolving sync.Mutex
+	// recording is held while the database is told of doubts; placeless counts entries
+	// that gave their places back for one.
+	recording sync.Mutex
+	placeless int
+}
+
+// entry is one job in flight, under one lease. Its fields belong to whoever has it by
+// its phase; mu guards phase.
+type entry struct {
+	j     *Job
+	phase phase
+	// sends counts the sends since it is tracked; next is when the next is due.
+	sends int
+	next  time.Time
+	// resolveAt is when attempts that nobody has seen may be judged again.
+	resolveAt time.Time
+	// placeReleased says that its place was given back while it is tracked.
+	placeReleased bool
+	// unverifiedSince is since when an outcome of it is the word of one endpoint alone;
+	// recorded says that the database knows, placeless that it gave its place back for it.
+	unverifiedSince     time.Time
+	recorded, placeless bool
+}
+
+// phase says who has an entry.
+type phase int
+
+const (
+	// working: a step of it is running.
+	working phase = iota
+	// tracking: the tracker asks for its signatures.
+	tracking
+	// recording: it landed, and the recorder writes that.
+	recording
+)
+
+// watch is a job that landed and is not yet final: what is left of it, small, because
+// thousands are watched.
+type watch struct {
+	Landed
+	// missed counts the looks in a row that did not find the signature. busy says
+	// that its end, or its way back, is being written; mu guards both.
+	missed int
+	busy   bool
+}
+
+func newTracker(m *Manager) *tracker {
+	t := &tracker{m: m, pollSoon: make(chan struct{}, 1), entries: map[uuid.UUID]*entry{}, landed: map[uuid.UUID]*watch{}}
+	t.sends.SetLimit(sendWorkers)
+	return t
+}
+
+// add keeps a job whose lease and place were just taken, for the step that
+// begins. twice says that a step runs already under the very same lease, which a
+// failover of the database lost and handed out again.
+func (t *tracker) add(j *Job) (w *entry, twice bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j.since = t.m.Now()
+	w = &entry{j: j, phase: working}
+	if old := t.entries[j.ID]; old != nil { // an earlier lease of the same row, lost unnoticed
+		twice = old.phase == working && old.j.Lease == j.Lease
+		t.replace(old)
+	}
+	t.entries[j.ID] = w
+	return w, twice
+}
+
+// track looks for the job on the chain from now on; one that was
+// followed before keeps its schedule.
+func (t *tracker) track(w *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.phase != working {
+		return
+	}
+	w.phase = tracking
+	if w.j.since.After(w.unverifiedSince) { // signed anew: the doubt was of another attempt
+		w.unverifiedSince, w.recorded = time.Time{}, false
+	}
+	if l := w.j.lane; l != nil && l.FreeWhenSent && !w.placeReleased {
+		t.releasePlace(w)
+		l.ClaimSoon()
+	}
+	if w.next.IsZero() {
+		w.next = t.m.Now().Add(rebroadcastAfter(0))
+	}
+}
+
+// record hands an entry to the recorder.
+func (t *tracker) record(w *entry, l Landing) {
+	t.mu.Lock()
+	w.phase = recording
+	t.mu.Unlock()
+	t.m.outage.reset()
+	t.m.Landed(w.j, l)
+	t.m.recorder.queueLanding(w, l)
+}
+
+// stepEnded is called when a step has ended. One that neither let go of its entry nor
+// handed it on has panicked past its recovery: nothing holds it any more. One
+// whose entry was displaced meanwhile settles what it reserved.
+func (t *tracker) stepEnded(w *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.entries[w.j.ID] != w:
+		t.releaseReservations(w)
+	case w.phase == working:
+		t.remove(w)
+	}
+}
+
+// replace makes room for a later lease of the same row. What a step that is
+// still running has reserved is its own until it ends.
+func (t *tracker) replace(w *entry) {
+	delete(t.entries, w.j.ID)
+	t.releasePlace(w)
+	if w.placeless {
+		t.placeless--
+		w.placeless = false
+	}
+	if w.phase != working {
+		t.releaseReservations(w)
+	}
+}
+
+// releasePlace gives the entry's place back, unless it has been.
+func (t *tracker) releasePlace(w *entry) {
+	if !w.placeReleased {
+		w.placeReleased = true
+		w.j.lane.places.release()
+	}
+}
+
+// releaseReservations gives the payers' reservations back.
+func (t *tracker) releaseReservations(w *entry) {
+	t.m.releaseReservations(w.j, func(solana.Signature) bool { return true })
+}
+
+// drop lets go of a job in flight. This process may hold a later lease of the same
+// job by now, which stays.
+func (t *tracker) drop(w *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(w)
+}
+
+// remove gives the place and the payers' reservations back; the caller holds mu.
+func (t *tracker) remove(w *entry) {
+	if t.entries[w.j.ID] != w {
+		return
+	}
+	delete(t.entries, w.j.ID)
+	t.releasePlace(w)
+	if w.placeless {
+		t.placeless--
+		w.placeless = false
+	}
+	t.releaseReservations(w)
+	if t.m.mayClaimMore.Load() {
+		t.m.ClaimSoon()
+	}
+}
+
+// addLanded goes on watching a job whose landing is written.
+func (t *tracker) addLanded(w *entry, l Landing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.entries[w.j.ID] != w {
+		return
+	}
+	t.remove(w)
+	t.landed[w.j.ID] = t.newWatch(Landed{Job: w.j, Landing: l})
+}
+
+// newWatch keeps what the end of a watch needs.
+func (t *tracker) newWatch(l Landed) *watch {
+	for _, a := range l.Attempts() {
+		if a.Signature == l.Signature {
+			l.Ours, l.Purpose = true, a.Purpose
+		}
+	}
+	l.Job = &Job{Lease: l.Lease, Row: t.m.Outcomes.Watched(l.Row), Kind: l.Kind, CreatedAt: l.CreatedAt}
+	return &watch{Landed: l}
+}
+
+// adoptLanded takes up a job that another process saw landing.
+func (t *tracker) adoptLanded(j *Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	signature, slot := j.Row.Landed()
+	t.landed[j.ID] = t.newWatch(Landed{Job: j, Landing: Landing{Signature: signature, Slot: slot}})
+}
+
+// removeLanded ends a watch.
+func (t *tracker) removeLanded(w *watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.landed[w.ID] == w {
+		delete(t.landed, w.ID)
+	}
+}
+
+// landedCount is how many landed jobs are watched.
+func (t *tracker) landedCount() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.landed)
+}
+
+// leases are all that this process believes to hold.
+func (t *tracker) leases() map[Lease]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make(map[Lease]bool, len(t.entries)+len(t.landed))
+	for _, w := range t.entries {
+		out[w.j.Lease] = true
+	}
+	for _, w := range t.landed {
+		out[w.Lease] = true
+	}
+	return out
+}
+
+// dropLease drops what was held under leases that are no longer this process's. A
+// step that is running finds out by itself.
+func (t *tracker) dropLease(l Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.entries[l.ID]; w != nil && w.j.Lease == l && w.phase == tracking {
+		t.remove(w)
+	}
+	if w := t.landed[l.ID]; w != nil && w.Lease == l && !w.busy {
+		delete(t.landed, l.ID)
+	}
+}
+
+// tracked lists the entries whose signatures are asked for.
+func (t *tracker) tracked() []*entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]*entry, 0, len(t.entries))
+	for _, w := range t.entries {
+		if w.phase == tracking {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// unfinalized lists the watches that are asked for.
+func (t *tracker) unfinalized() []*watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]*watch, 0, len(t.landed))
+	for _, w := range t.landed {
+		if !w.busy {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func (t *tracker) isTracked(w *entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.entries[w.j.ID] == w && w.phase == tracking
+}
+
+// startStep gives an entry to a step; false when it is gone or somebody else's.
+func (t *tracker) startStep(w *entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.entries[w.j.ID] != w || w.phase != tracking {
+		return false
+	}
+	w.phase = working
+	return true
+}
+
+// rebroadcastAfter is the pause before the n-th send after the first: every
+// 500 ms for 2 s, and every 2 s after.
+func rebroadcastAfter(n int) time.Duration {
+	if n < 4 {
+		return 500 * time.Millisecond
+	}
+	return 2 * time.Second
+}
+
+// run polls until ctx ends, once a slot. A notification brings the poll
+// forward, and the one after it is then left to the next notification for a
+// little longer, so that polls fall in step with the slots instead of doubling.
+func (t *tracker) run(ctx context.Context) {
+	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
+	slot := t.m.Timing.Poll
+	timer := time.NewTimer(slot)
+	defer timer.Stop()
+	for round := 0; ; round++ {
+		least := time.Now().Add(slot / 4)
+		var nudged bool
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-t.pollSoon:
+			nudged = true
+			if !sleep(ctx, time.Until(least)) {
+				return
+			}
+		}
+		t.poll(ctx, round, nudged)
+		if nudged {
+			timer.Reset(slot + slot/4)
+		} else {
+			timer.Reset(slot)
+		}
+	}
+}
+
+// sleep waits; false when ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

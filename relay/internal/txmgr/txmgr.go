@@ -1,0 +1,295 @@
+// Package txmgr carries transactions to their one true outcome on the chain: it
+// prepares, simulates, signs, records, sends, tracks and resolves them, a file each,
+// under leases, so that any process can finish any other's work. What they are for
+// its handlers know.
+//
+// Its rules: an attempt is committed before its first send; the same bytes are sent
+// until they have landed or never can; nothing is signed anew, and nothing fails,
+// while an earlier attempt may land.
+package txmgr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Timing is the manager's rhythm.
+type Timing struct {
+	// Lease is how long a process that says nothing keeps its jobs.
+	Lease time.Duration
+	// Poll is how often signatures are asked for: once a slot.
+	Poll time.Duration
+	// Sweep is how often due rows are looked for that nobody told of.
+	Sweep time.Duration
+	// Backoff is the first pause after a temporary failure, doubled up to BackoffCap.
+	Backoff, BackoffCap time.Duration
+	// Hold is the pause between tries while the deployment holds the queue.
+	Hold time.Duration
+}
+
+// DefaultTiming suits Solana's 400 ms slots.
+func DefaultTiming() Timing {
+	return Timing{
+		Lease: 5 * time.Second, Poll: 400 * time.Millisecond, Sweep: time.Second,
+		Backoff: 250 * time.Millisecond, BackoffCap: 10 * time.Second, Hold: 2 * time.Second,
+	}
+}
+
+// Options configure a Manager. All fields are needed.
+type Options struct {
+	Store    Store
+	Chain    Chain
+	Payers   FeePayers
+	Spending Spending
+	Outcomes Outcomes
+	// Class says what a failure of a transaction of the purpose means.
+	Class func(p Purpose, err *shieldpool.TransactionError) shieldpool.Class
+	// Readable is nil when what the jobs rest on can be read of the chain. Its refusal
+	// pool_not_initialised pauses the queue until that is over.
+	Readable func(ctx context.Context) error
+	// Landed is told of a landing as soon as it is seen, before it is recorded.
+	Landed func(*Job, Landing)
+	// Writable are accounts that every transaction writes: what others pay for them
+	// says what to pay.
+	Writable []solana.PublicKey
+	Observer Observer
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Worker names this process among the holders of leases.
+	Worker uuid.UUID
+	Timing Timing
+	Price  PriceRule
+}
+
+// Manager advances jobs to their outcome.
+type Manager struct {
+	Options
+	// lanes are served beside each other; the first is the main one, and takes the jobs
+	// that landed, too.
+	lanes    []*Lane
+	compute  *computeLimits
+	price    *priceCache
+	tracker  *tracker
+	recorder *recorder
+	paused   queuePause
+	// outage is about transactions that no endpoint takes.
+	outage sendOutage
+	// leaseHealth is since when this process's leases have not lapsed.
+	leaseHealth leaseHealth
+	// mayClaimMore says that there was more to claim than there were places.
+	mayClaimMore atomic.Bool
+	// orphaned are leases that the last audit did not know of.
+	orphaned map[Lease]bool
+	// othersNeeded has other processes told.
+	othersNeeded chan struct{}
+	// stopping ends when nothing new is to be taken up; running steps then have
+	// half a lease to finish.
+	stopping context.Context
+	stop     context.CancelFunc
+	steps    sync.WaitGroup
+}
+
+// check tells what is missing or out of bounds.
+func (o *Options) check() error {
+	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil ||
+		o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
+		return errors.New("the transaction manager needs every one of its options")
+	}
+	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff || t.Hold <= 0 {
+		return errors.New("the transaction manager's timing has to be above zero")
+	}
+	return nil
+}
+
+// New checks the options. Lanes are added before Run.
+func New(o Options) (*Manager, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		Options: o, outage: sendOutage{minDuration: o.Timing.Lease}, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
+		othersNeeded: make(chan struct{}, 1),
+	}
+	m.stopping, m.stop = context.WithCancel(context.Background())
+	m.tracker, m.recorder = newTracker(m), newRecorder(m)
+	return m, nil
+}
+
+// Add adds a lane. The first is the main one: it can be paused, and takes what is
+// accepted into a reserved place.
+func (m *Manager) Add(l *Lane) error {
+	switch {
+	case l.Handler == nil || l.Claim == nil:
+		return errors.New("a lane needs a handler and its claims")
+	case l.Places < 1:
+		return fmt.Errorf("a lane has %d places: expected at least 1", l.Places)
+	case len(m.lanes) == 0 && l.Probe == nil:
+		return errors.New("the main lane needs a probe")
+	}
+	l.places.limit, l.due = l.Places, make(chan struct{}, 1)
+	m.lanes = append(m.lanes, l)
+	return nil
+}
+
+// main is the lane of what clients sent.
+func (m *Manager) main() *Lane { return m.lanes[0] }
+
+// ReserveCapacity gives a place for a job about to be accepted, so that it is
+// this process's from its commit on. It is false when there is none, or when
+// others wait for one: the row then waits with them, and the most urgent goes
+// first. Start or CancelReservation ends it.
+func (m *Manager) ReserveCapacity() bool {
+	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().places.acquire(1) == 1
+}
+
+// CancelReservation gives a reserved place back.
+func (m *Manager) CancelReservation() { m.main().places.release() }
+
+// Start works on a job that was accepted into a reserved place. The request that
+// brought it may end before its first step does.
+func (m *Manager) Start(ctx context.Context, j *Job) {
+	j.accepted = m.Now()
+	m.start(context.WithoutCancel(ctx), m.main(), j)
+}
+
+// ClaimSoon tells that something may be due: looking for it is brought forward.
+func (m *Manager) ClaimSoon() { m.main().ClaimSoon() }
+
+// NotifyOthers tells that a job was accepted that this process had no place
+// for: all processes are told.
+func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }
+
+// PollSoon brings the next look at the chain forward.
+func (m *Manager) PollSoon() { signal(m.tracker.pollSoon) }
+
+// signal leaves a mark that a loop finds; one is enough.
+func signal(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+// InProgress is how many jobs this process holds: in flight, and landed
+// ones that are watched until finalized.
+func (m *Manager) InProgress() (inFlight, watched int) {
+	for _, l := range m.lanes {
+		inFlight += l.places.inUse()
+	}
+	return inFlight, m.tracker.landedCount()
+}
+
+// PausedBy is why this process takes nothing up; "" when it works.
+func (m *Manager) PausedBy() string { return m.paused.reason() }
+
+// start runs the first step of a job whose lease and place are held.
+func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
+	j.lane = l
+	w, twice := m.tracker.add(j)
+	m.steps.Go(func() {
+		ctx, cancel := m.stepContext(ctx)
+		defer cancel()
+		if twice { // released, it comes again under an epoch that the step which still runs does not hold
+			m.deferJob(ctx, w, ErrLeaseLost)
+			return
+		}
+		m.step(ctx, w)
+	})
+}
+
+// step acts on a job whose lease is held, and lets go of it on the way
+// out unless it is to be followed. A step that panics must not take the
+// process with it, and with that every other job.
+func (m *Manager) step(ctx context.Context, w *entry) {
+	defer m.tracker.stepEnded(w)
+	defer func() {
+		if p := recover(); p != nil {
+			m.Observer.Attempt("panic")
+			m.deferJob(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
+		}
+	}()
+	next, err := w.j.lane.Handler.Advance(ctx, w.j)
+	switch {
+	case err != nil:
+		m.deferJob(ctx, w, err)
+	case next.Landing != nil:
+		m.tracker.record(w, *next.Landing)
+	case next.Follow:
+		m.tracker.track(w)
+	default:
+		m.tracker.drop(w)
+	}
+}
+
+// redact keeps of a panic what holds nothing of a request: an error of the
+// runtime, or the type alone.
+func redact(p any) any {
+	type runtimeError interface {
+		error
+		RuntimeError()
+	}
+	if err, ok := p.(runtimeError); ok {
+		return err
+	}
+	return fmt.Sprintf("%T", p)
+}
+
+// deferJob gives the lease back, to come again after a pause.
+func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
+	defer m.tracker.drop(w)
+	if errors.Is(cause, ErrLeaseLost) {
+		m.Observer.Lease("lost", 1)
+		m.Log.DebugContext(ctx, "lease lost to another process", "request_id", w.j.ID)
+		m.release(ctx, w, 0, "") // unless nobody did: the process may only have been late to beat
+		return
+	}
+	reason, level, delay := "", slog.LevelInfo, m.backoff(w.j.Tries)
+	if d := (*Deferral)(nil); errors.As(cause, &d) {
+		reason, delay = d.Reason, cmp.Or(d.Delay, m.Timing.Hold)
+		first := slog.LevelInfo
+		if d.Fault {
+			m.Observer.Attempt("held")
+			first = slog.LevelWarn
+			m.pauseFor(ctx, d)
+		}
+		if level = slog.LevelDebug; w.j.Hold != reason {
+			level = first
+		}
+		if !w.j.lane.pausable() {
+			time.AfterFunc(delay, w.j.lane.ClaimSoon)
+		}
+	}
+	m.Log.Log(ctx, level, "submission deferred", "request_id", w.j.Row.RequestID(), "delay", delay, "held", reason, "error", cause)
+	m.release(ctx, w, delay, reason)
+}
+
+// release gives the lease back.
+func (m *Manager) release(ctx context.Context, w *entry, delay time.Duration, reason string) {
+	// A step that was cancelled still has to give its lease back, while there is time for it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.Timing.Lease/2)
+	defer cancel()
+	if err := m.Store.Release(ctx, w.j.Lease, delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {
+		m.Log.WarnContext(ctx, "lease not released; the audit will find it", "request_id", w.j.ID, "error", err)
+	}
+}
+
+func (m *Manager) backoff(tries int) time.Duration {
+	d := m.Timing.Backoff
+	for range tries {
+		if d *= 2; d >= m.Timing.BackoffCap {
+			return m.Timing.BackoffCap
+		}
+	}
+	return d
+}

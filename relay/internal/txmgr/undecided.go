@@ -1,0 +1,118 @@
+package txmgr
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+)
+
+// UndecidedStore is what ending undecided attempts needs of the store.
+type UndecidedStore interface {
+	// ClaimUndecided takes up to limit jobs that are held by HoldExpiry, due or not.
+	ClaimUndecided(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
+	// CountUndecided counts all of them, those too that a relay holds at this moment.
+	CountUndecided(ctx context.Context) (n int, err error)
+	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
+	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
+	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
+	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
+}
+
+// Search is Chain's.
+type Search func(ctx context.Context, sigs []solana.Signature) (ledger.Look, error)
+
+// decideLease is how long the jobs of a pass are held without a beat.
+const decideLease = time.Minute
+
+// DecideUndecided judges once, by the search that it is given, the attempts of all
+// jobs that wait for the end of one. Those that are dead by the rule by which
+// the manager goes are marked as dead, and their jobs are due at once, as are
+// those of which one has landed: the relays do the rest. It gives how many were
+// ended, and how many still wait, those too that a relay held meanwhile.
+func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (ended, waiting int, err error) {
+	worker := Worker{ID: uuid.New()}
+	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		// What is left is given back, whatever has happened: else it waits for the lease to lapse.
+		_, retireErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
+		if err == nil {
+			err = retireErr
+		}
+	}()
+	if ended, err = decideAll(ctx, store, search, worker); err != nil {
+		return ended, 0, err
+	}
+	waiting, err = store.CountUndecided(ctx)
+	return ended, waiting, err
+}
+
+// decideAll goes on until there is no more to claim. What it cannot end it keeps until
+// then, or it would claim it again.
+func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (ended int, err error) {
+	var undecided []*Job
+	for more := true; more; {
+		claimed, err := store.ClaimUndecided(ctx, worker.ID, statusBatch)
+		if err != nil {
+			return ended, err
+		}
+		more = len(claimed) == statusBatch
+		for _, c := range claimed {
+			// Searches may take longer, all together, than the lease.
+			if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
+				return ended, err
+			}
+			over, err := decideOne(ctx, store, search, c)
+			if err != nil {
+				return ended, err
+			}
+			if !over {
+				undecided = append(undecided, c)
+				continue
+			}
+			if err := store.Release(ctx, c.Lease, 0, ""); err != nil {
+				return ended, err
+			}
+			ended++
+		}
+	}
+	for _, c := range undecided {
+		if err := store.Release(ctx, c.Lease, undecidedRetry, HoldExpiry); err != nil {
+			return ended, err
+		}
+	}
+	return ended, nil
+}
+
+// decideOne marks a job's dead attempts as dead; over says that none is left
+// of which nothing is known.
+func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (over bool, err error) {
+	if len(c.Live) == 0 {
+		return true, nil
+	}
+	look, err := search(ctx, signaturesOf(c.Live))
+	if err != nil {
+		return false, fmt.Errorf("look attempts up: %w", err)
+	}
+	var dead []DeadAttempt
+	over = true
+	for i := range c.Live {
+		switch fateOf(&c.Live[i], look.Statuses[i], &look) {
+		case ledger.Expired:
+			dead = append(dead, DeadAttempt{Signature: c.Live[i].Signature})
+		case ledger.Landed:
+			return true, nil
+		case ledger.MayLand:
+			over = false
+		case ledger.FailedOnChain, ledger.Forgotten:
+			// The manager knows what each costs or waits for.
+		}
+	}
+	return over, store.MarkAttemptsDead(ctx, c.Lease, dead)
+}

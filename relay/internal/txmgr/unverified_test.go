@@ -1,0 +1,292 @@
+package txmgr_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/fault"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+)
+
+// listen makes endpoints of the chain by those names, in their order.
+func (w *world) listen(names ...string) (all []chain.Endpoint) {
+	w.t.Helper()
+	for _, name := range names {
+		url, err := w.chain.ListenEndpoint(name, "127.0.0.1:0")
+		must(w.t, err)
+		all = append(all, chain.Endpoint{Name: name, URL: url, WebSocketURL: chain.NoWebSocket, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}})
+	}
+	return all
+}
+
+// several is a client of endpoints of the chain by those names, in their order.
+func (w *world) several(names ...string) *chain.Endpoints {
+	w.t.Helper()
+	e := w.endpoints(w.listen(names...)...)
+	go e.Run(w.t.Context())
+	w.eventually("all endpoints have told where they are", func() bool {
+		for _, s := range e.Status() {
+			if s.SlotAt.IsZero() {
+				return false
+			}
+		}
+		return true
+	})
+	return e
+}
+
+// over is a relay that reaches the chain through the endpoints.
+func (w *world) over(e *chain.Endpoints) *relay {
+	w.t.Helper()
+	return w.assemble(parts{state: w.newState(e), chain: func(txmgr.Chain) txmgr.Chain { return e }})
+}
+
+func (w *world) faults(name string, rules ...fault.Rule) {
+	w.t.Helper()
+	must(w.t, w.chain.Endpoint(name).SetFaults(rules))
+}
+
+// ahead is how many submissions keep the pool busy.
+func (w *world) ahead() int {
+	w.t.Helper()
+	n, err := w.store.CountAhead(w.t.Context(), w.pool.Address, 0, 1<<62, 100)
+	must(w.t, err)
+	return n
+}
+
+func (w *world) heldBy(reason string) int64 {
+	w.t.Helper()
+	b, err := w.store.Backlog(w.t.Context())
+	must(w.t, err)
+	return b.Held[reason]
+}
+
+// lies are that every signature is final, whatever becomes of the transaction.
+var lies = []fault.Rule{
+	{Method: "getSignatureStatuses", Outcome: fault.OutcomeSucceeds},
+	{Method: "sendTransaction", Drop: true},
+}
+
+// TestOneLiarOfTwoCompletesNothing: what one endpoint calls final is sent again and
+// again, keeps neither a place nor the pool, and ends when it has truly landed.
+func TestOneLiarOfTwoCompletesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("liar", "honest")
+	w.faults("liar", lies...)
+	w.faults("honest", fault.Rule{Method: "sendTransaction", Drop: true})
+	r := w.over(e)
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("it is sent again", func() bool { return r.of("rebroadcast") > 3 })
+	if s := w.get(id); s.Done() || w.balance(to) > 0 {
+		t.Fatalf("the submission is %+v on the word of one endpoint, and the recipient holds %d", s, w.balance(to))
+	}
+	w.clock.advance(3 * time.Second)
+	w.eventually("it waits for a second endpoint", func() bool { return w.heldBy(txmgr.HoldSecondEndpoint) == 1 })
+	// A claim takes places while the database answers.
+	w.eventually("its place is free", func() bool { n, _ := r.InProgress(); return n == 0 })
+	if w.ahead() != 0 {
+		t.Errorf("%d submissions keep the pool busy, want none", w.ahead())
+	}
+	before := r.of("rebroadcast")
+	w.eventually("it is still sent", func() bool { w.clock.advance(time.Second); return r.of("rebroadcast") > before+2 })
+	if s := w.get(id); s.Done() || s.Finalized {
+		t.Fatalf("the submission is %+v on the word of one endpoint", s)
+	}
+	if pin := w.pin(); pin != "" {
+		t.Errorf("proof A is pinned as %s on the word of one endpoint", pin)
+	}
+	if s := e.Status(); s[0].Contradictions == 0 {
+		t.Errorf("nobody tells of the contradiction: %+v", s)
+	}
+	w.faults("liar")
+	w.faults("honest")
+	w.eventually("it is final", func() bool { w.clock.advance(time.Second); return w.get(id).Finalized })
+	if w.balance(to) == 0 || w.heldBy(txmgr.HoldSecondEndpoint) != 0 {
+		t.Errorf("the recipient holds %d, and %d submissions wait", w.balance(to), w.heldBy(txmgr.HoldSecondEndpoint))
+	}
+}
+
+// pin is the sign of a proof's A that is taken unseen; "" before one has landed for good.
+func (w *world) pin() string {
+	w.t.Helper()
+	sign, err := w.store.PinnedProofA(w.t.Context(), w.key.Hash())
+	must(w.t, err)
+	return sign
+}
+
+// TestNothingIsFinalOnTheWordOfOne: a landing that both know and one of them calls
+// final is an outcome, which a fork may still undo, and teaches nothing.
+func TestNothingIsFinalOnTheWordOfOne(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, slot, func(o *localnet.Options) { o.FinalizeAfter = 100_000 }) // half an hour
+	e := w.several("liar", "honest")
+	w.faults("liar", lies[0])
+	r := w.over(e)
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	if s := w.done(id); s.State != submission.Completed {
+		t.Fatalf("the submission ended as %+v, failure %v", s, s.Failure)
+	}
+	asked := func() uint64 { return w.chain.Stats()["getSignatureStatuses"] }
+	before := asked()
+	w.eventually("its finality is asked for", func() bool { w.clock.advance(time.Second); return asked() > before+20 || w.get(id).Finalized })
+	if s, pin := w.get(id), w.pin(); s.State != submission.Completed || s.Finalized || pin != "" {
+		t.Errorf("the submission is %+v and proof A pinned as %q: want it completed, not final and no pin", s, pin)
+	}
+}
+
+// TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot: one of two is away.
+func TestOutcomesWaitForASecondEndpointAndNewWorkDoesNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("one", "two")
+	r := w.assemble(parts{state: w.newState(e), chain: func(txmgr.Chain) txmgr.Chain { return e }, concurrency: 1})
+	w.run(r)
+	w.faults("two", fault.Rule{Cut: true})
+	var ids []uuid.UUID
+	for n := range 3 {
+		req, to := w.withdrawal(sol)
+		ids = append(ids, w.submit(r, req).ID)
+		w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
+		w.eventually("it waits, and its place is free", func() bool {
+			w.clock.advance(time.Second)
+			taken, _ := r.InProgress()
+			return w.heldBy(txmgr.HoldSecondEndpoint) == int64(n+1) && taken == 0
+		})
+	}
+	if n := w.ahead(); n != 0 {
+		t.Errorf("%d submissions keep the pool busy, want none", n)
+	}
+	for _, id := range ids {
+		if w.get(id).Done() {
+			t.Error("a submission is done on the word of one endpoint")
+		}
+	}
+	w.faults("two")
+	for _, id := range ids {
+		w.eventually("it is final", func() bool { return w.get(id).Finalized })
+		if s := w.get(id); s.State != submission.Completed {
+			t.Errorf("the submission ended as %+v", s)
+		}
+	}
+	if r.of("signed") != 3 {
+		t.Errorf("%d transactions were signed for 3 submissions", r.of("signed"))
+	}
+}
+
+// TestALyingSimulationFailsNothing, neither while the other endpoint answers nor
+// while it does not.
+func TestALyingSimulationFailsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("liar", "honest")
+	no := fault.Rule{Method: "simulateTransaction", Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":4208}]}`}
+	w.faults("liar", no)
+	r := w.over(e)
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v, failure %v, by one endpoint's simulation", s, s.Failure)
+	}
+	w.faults("honest", fault.Rule{Method: "simulateTransaction", Status: 503})
+	req, _ = w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("it waits for the other endpoint", func() bool { return w.heldBy(txmgr.HoldSecondEndpoint) == 1 })
+	if s := w.get(id); s.Done() || w.ahead() != 0 {
+		t.Errorf("the submission is %+v, failure %v; %d keep the pool busy", s, s.Failure, w.ahead())
+	}
+	w.faults("honest")
+	if s := w.done(id); s.State != submission.Completed {
+		t.Errorf("the submission ended as %+v, failure %v, by one endpoint's simulation", s, s.Failure)
+	}
+}
+
+// TestALyingFailureFailsNothing: a signature of which one endpoint says that it
+// failed for good lands all the same.
+func TestALyingFailureFailsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.several("liar", "honest")
+	w.faults("liar", fault.Rule{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: `{"InstructionError":[2,{"Custom":4208}]}`})
+	r := w.over(e)
+	w.run(r)
+	req, to := w.withdrawal(sol)
+	id := w.submit(r, req).ID
+	w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
+	w.clock.advance(3 * time.Second)
+	w.eventually("it waits for the two to agree", func() bool { return w.heldBy(txmgr.HoldSecondEndpoint) == 1 })
+	w.faults("liar")
+	if s := w.done(id); s.State != submission.Completed || r.of("signed") != 1 {
+		t.Errorf("the submission ended as %+v, failure %v, after %d signatures", s, s.Failure, r.of("signed"))
+	}
+}
+
+// TestALiarAheadStopsNoSigning: the endpoint that is asked first claims to be far
+// ahead of the chain, or answers with the past as if it were now.
+func TestALiarAheadStopsNoSigning(t *testing.T) {
+	t.Parallel()
+	behind, ahead, past := []fault.Rule{{Lag: 15}}, []fault.Rule{{Ahead: 1000}}, []fault.Rule{{Lag: 140, Ahead: 140}}
+	tests := map[string]struct {
+		honest, first, later []fault.Rule // what the honest one does, and the liar
+	}{
+		"once the relay runs": {later: ahead},
+		"from the relay's start, when the honest one lags by more than a few slots": {honest: behind, first: ahead, later: ahead},
+		"with the past, once the relay runs":                                        {later: past},
+		"with the past, from the relay's start":                                     {first: past, later: past},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			all := w.listen("liar", "honest")
+			w.faults("honest", test.honest...)
+			w.faults("liar", test.first...)
+			e := w.endpoints(all...)
+			go e.Run(t.Context())
+			r := w.over(e)
+			w.run(r)
+			w.faults("liar", test.later...)
+			for range 3 {
+				w.deposit(10_000_000) // the past does not know the root
+				req, _ := w.withdrawal(sol)
+				id := w.submit(r, req).ID
+				w.eventually("it is final", func() bool { return w.get(id).Finalized })
+				if s := w.get(id); s.State != submission.Completed {
+					t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatIsSaidToBeProcessedIsSentAgain: an endpoint takes the transaction, drops it, and
+// says from then on that it is processed.
+func TestWhatIsSaidToBeProcessedIsSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, 200*time.Millisecond) // it does not expire meanwhile
+	r := w.relay(func(c txmgr.Chain) txmgr.Chain {
+		says := &distorted{Chain: c, statuses: func(_ bool, all []*ledger.Status) {
+			for i, s := range all {
+				if s == nil {
+					all[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Processed}
+				}
+			}
+		}}
+		return &lossy{Chain: says, fate: func(n int64) (bool, bool) { return n > 1, true }}
+	})
+	w.run(r)
+	req, _ := w.withdrawal(sol)
+	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed || r.of("signed") != 1 {
+		t.Errorf("the submission ended as %+v, after %d signatures", s, r.of("signed"))
+	}
+}

@@ -1,0 +1,366 @@
+package txmgr_test
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
+	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/admission"
+	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	slot   = 20 * time.Millisecond
+	sol    = 1_000_000_000
+	lease  = time.Second
+	patien = 2 * time.Minute
+)
+
+// world is a pool on a local chain, a database, and relays to come. Proofs are
+// made with a key whose secrets are known, so that any statement has one; the
+// verification of them is real.
+type world struct {
+	t       *testing.T
+	chain   *localnet.Chain
+	rpc     *chain.Endpoints
+	pool    *shieldpool.Pool
+	state   *chain.PoolReader
+	leaves  submission.LeafIndex
+	store   *store.Store
+	secrets *trapdoor.Key
+	key     *groth16.Key
+	payer   *feepayer.Key
+	clock   *clock
+	nonce   atomic.Uint64
+}
+
+// clock is the machine's, moved forward.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOf(t, slot)
+}
+
+// newWorldOf is a world whose slots last so long, and whose chain a test may change.
+func newWorldOf(t *testing.T, slot time.Duration, change ...func(*localnet.Options)) *world {
+	t.Helper()
+	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock), leaves: noLeaves{}}
+	raw, err := w.secrets.VerifyingKey()
+	must(t, err)
+	w.key, err = groth16.ParseKey(raw)
+	must(t, err)
+	o := localnet.Options{VerifyingKey: raw, SlotDuration: slot, Initialised: true}
+	for _, c := range change {
+		c(&o)
+	}
+	w.chain, err = localnet.New(o)
+	must(t, err)
+	t.Cleanup(func() { must(t, w.chain.Close()) })
+	url, err := w.chain.Listen("127.0.0.1:0")
+	must(t, err)
+	w.chain.Start(t.Context())
+	w.rpc = w.endpoints(chain.Endpoint{Name: "local", URL: url, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}})
+	profile := shieldpool.Development()
+	w.pool, err = profile.Pool(profile.Mints[0])
+	must(t, err)
+	w.state = w.newState(w.rpc)
+	db := pgtest.Pool(t)
+	must(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
+	w.store, err = store.New(db)
+	must(t, err)
+	w.payer = w.newKey()
+	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
+	w.deposit(10 * sol)
+	return w
+}
+
+// endpoints is a client of the chain.
+func (w *world) endpoints(all ...chain.Endpoint) *chain.Endpoints {
+	w.t.Helper()
+	e, err := chain.NewEndpoints(chain.EndpointsOptions{
+		Endpoints: all, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+	})
+	must(w.t, err)
+	w.t.Cleanup(e.Close)
+	return e
+}
+
+func (w *world) newState(rpc *chain.Endpoints) *chain.PoolReader {
+	w.t.Helper()
+	reader, err := chain.NewPool(chain.PoolOptions{Accounts: rpc, Pool: w.pool, Now: time.Now, Corroborated: rpc.Corroborated, History: rpc.Creation, Everywhere: rpc.Everywhere, MinInterval: slot})
+	must(w.t, err)
+	return reader
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) newKey() *feepayer.Key {
+	key, err := solana.NewRandomPrivateKey()
+	must(w.t, err)
+	k, err := feepayer.Parse([]byte(key.String()))
+	must(w.t, err)
+	return k
+}
+
+// inputs are public inputs over the newest root with fresh notes.
+func (w *world) inputs(amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
+	w.t.Helper()
+	snap, err := w.state.Tree(w.t.Context(), 0)
+	must(w.t, err)
+	n := byte(w.nonce.Add(1))
+	return &shieldpool.PublicInputs{
+		Root: snap.Tree.Root, PublicAmount: amount, MintAddress: w.pool.Mint.Field,
+		ExtDataHash: shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient}),
+		Nullifiers:  [2][32]byte{{30: n, 31: 1}, {30: n, 31: 2}},
+		Commitments: [2][32]byte{{30: n, 31: 3}, {30: n, 31: 4}},
+	}
+}
+
+func (w *world) prove(in *shieldpool.PublicInputs) []byte {
+	w.t.Helper()
+	signals := in.Signals()
+	proof, err := w.secrets.Prove(signals[:], w.nonce.Load())
+	must(w.t, err)
+	return proof
+}
+
+// deposit puts lamports into the pool, signed by a depositor's own wallet.
+func (w *world) deposit(lamports int64) {
+	w.t.Helper()
+	wallet := w.newKey()
+	must(w.t, w.chain.Fund(wallet.PublicKey(), uint64(lamports)+sol))
+	in := w.inputs(lamports, solana.PublicKey{})
+	w.land(wallet, &shieldpool.Call{Proof: w.prove(in), Inputs: in})
+}
+
+// land sends a transaction past the relay and waits until it is confirmed.
+func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	hash, err := w.rpc.LatestBlockhash(ctx)
+	must(w.t, err)
+	tx, err := w.pool.Transaction(wallet.PublicKey(), c, shieldpool.Compute{Limit: 400_000}, hash.Hash, nil)
+	must(w.t, err)
+	message, err := tx.Message.MarshalBinary()
+	must(w.t, err)
+	sig, err := wallet.Sign(message)
+	must(w.t, err)
+	tx.Signatures = []solana.Signature{sig}
+	raw, err := tx.MarshalBinary()
+	must(w.t, err)
+	must(w.t, w.rpc.Send(ctx, raw, false, 0))
+	w.eventually("the transaction is confirmed", func() bool {
+		st, _, err := w.rpc.Statuses(ctx, []solana.Signature{sig})
+		must(w.t, err)
+		if st[0] != nil && st[0].Err != nil {
+			w.t.Fatalf("the transaction failed: %v", st[0].Err)
+		}
+		return st[0] != nil && st[0].Confirmation.AtLeast(ledger.Confirmed)
+	})
+}
+
+func (w *world) eventually(what string, ok func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patien); !ok(); time.Sleep(slot / 2) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within %s: %s", patien, what)
+		}
+	}
+}
+
+// withdrawal is a request to pay a new wallet, and that wallet.
+func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey) {
+	w.t.Helper()
+	to := w.newKey().PublicKey()
+	in := w.inputs(-lamports, to)
+	return submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes(), Recipient: to.String(), Notes: [][]byte{{1}}}, to
+}
+
+// noLeaves is an index that has read nothing.
+type noLeaves struct{}
+
+func (noLeaves) Sync(context.Context) error { return nil }
+func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
+	return nil, nil
+}
+
+// counts keeps what the engine tells its observer.
+type counts struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *counts) add(s string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[s]++
+}
+
+func (c *counts) of(s string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[s]
+}
+
+func (c *counts) Stage(string, time.Duration)         {}
+func (c *counts) Outcome(_ shieldpool.Kind, o string) { c.add(o) }
+func (c *counts) Attempt(e string)                    { c.add(e) }
+func (c *counts) Lease(e string, _ int)               { c.add("lease " + e) }
+func (c *counts) Poll(int, bool)                      {}
+
+// relay is one process's half of the world.
+type relay struct {
+	*admission.Admission
+	*txmgr.Manager
+	handler *submission.Handler
+	*submission.Reader
+	*counts
+}
+
+func always() error { return nil }
+
+// unlimited caps nothing.
+type unlimited struct{}
+
+func (unlimited) Ready(context.Context, bool, uint64) error { return nil }
+func (unlimited) Allow(context.Context, bool, uint64) error { return nil }
+
+// parts are what a test may change of a relay.
+type parts struct {
+	chain       func(txmgr.Chain) txmgr.Chain
+	store       func(submission.Store) submission.Store
+	state       submission.PoolState
+	spending    txmgr.Spending
+	payers      []*feepayer.Key // beside the world's own
+	timing      txmgr.Timing
+	concurrency int
+}
+
+// relay makes a relay; wrap may put something between it and the chain.
+func (w *world) relay(wrap func(txmgr.Chain) txmgr.Chain) *relay {
+	w.t.Helper()
+	return w.assemble(parts{chain: wrap})
+}
+
+func (w *world) assemble(p parts) *relay {
+	w.t.Helper()
+	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	pays, err := feepayer.New(feepayer.Options{Keys: append([]*feepayer.Key{w.payer}, p.payers...), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
+	must(w.t, err)
+	if p.chain == nil {
+		p.chain = func(c txmgr.Chain) txmgr.Chain { return c }
+	}
+	if p.store == nil {
+		p.store = func(s submission.Store) submission.Store { return s }
+	}
+	if p.state == nil {
+		p.state = w.state
+	}
+	if p.spending == nil {
+		p.spending = unlimited{}
+	}
+	if p.timing == (txmgr.Timing{}) {
+		p.timing = txmgr.Timing{Lease: lease, Poll: slot, Sweep: 5 * slot / 2, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot}
+	}
+	if p.concurrency == 0 {
+		p.concurrency = 64
+	}
+	db := p.store(w.store)
+	signs, err := submission.NewProofAPolicy("auto", db, w.key.Hash(), w.clock.now)
+	must(w.t, err)
+	r := &relay{counts: &counts{n: map[string]int{}}}
+	r.handler, err = submission.New(submission.Options{
+		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: pays, Spending: p.spending, Leaves: w.leaves, ProofA: signs,
+		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency,
+		Price: txmgr.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
+	})
+	must(w.t, err)
+	r.Manager = r.handler.Manager
+	r.Admission, err = admission.New(admission.Options{
+		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Key: w.key, ProofA: signs, Observer: r.counts,
+		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New,
+	})
+	must(w.t, err)
+	r.Reader, err = submission.NewReader(db, log)
+	must(w.t, err)
+	return r
+}
+
+// run works the relay until stop, which waits for its hand-over.
+func (w *world) run(r *relay) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.handler.Run(ctx)
+	}()
+	var once sync.Once
+	stop = func() { once.Do(func() { cancel(); <-done }) }
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) get(id uuid.UUID) *submission.Submission {
+	w.t.Helper()
+	s, err := w.store.Get(w.t.Context(), id)
+	must(w.t, err)
+	return s
+}
+
+func (w *world) balance(key solana.PublicKey) uint64 {
+	w.t.Helper()
+	lamports, _, err := w.rpc.Balance(w.t.Context(), key, 0)
+	must(w.t, err)
+	return lamports
+}
+
+func (w *world) submit(r *relay, req submission.Request) *submission.Submission {
+	w.t.Helper()
+	s, err := r.Submit(w.t.Context(), req)
+	must(w.t, err)
+	return s
+}
+
+func (w *world) done(id uuid.UUID) *submission.Submission {
+	w.t.Helper()
+	w.eventually("the submission is done", func() bool { return w.get(id).Done() })
+	return w.get(id)
+}
+
+func wantCode(t *testing.T, err error, code refusal.Code) *refusal.Refusal {
+	t.Helper()
+	r, ok := refusal.As(err)
+	if !ok || r.Code != code {
+		t.Fatalf("error is %v, want a refusal with code %s", err, code)
+	}
+	return r
+}
