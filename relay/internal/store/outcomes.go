@@ -23,7 +23,9 @@ import (
 // index fits, for the reason of lockedSQL.
 //
 // The landing of a swap's first leg makes its second leg, which is nobody's
-// before the commit. When that is final, what it cost takes the place of what was
+// before the commit. One that lands again has its second leg, and must not try to
+// insert it: the conflict would wait for whoever writes that row, and he may wait for
+// the first leg. When that is final, what it cost takes the place of what was
 // booked for it with the first leg, and what it gave back is taken off the caps,
 // after the pin: everywhere else, too, buckets are locked last. A pin that says the
 // same already is left alone: a conflict locks its row, on which all landings would wait.
@@ -47,7 +49,8 @@ WITH landing AS MATERIALIZED (
 	UPDATE swaps w SET phase = d.phase FROM done d WHERE w.id = d.id AND d.phase <> ''
 ), begun AS (
 	INSERT INTO submissions (id, parent, pool, kind, state, content_hash, root_seq, due_at)
-	SELECT gen_random_uuid(), id, pool, 'swap_execution', 'pending', content_hash, ` + lastRootSeq + `, now() FROM done WHERE kind = 'swap'
+	SELECT gen_random_uuid(), id, pool, 'swap_execution', 'pending', content_hash, ` + lastRootSeq + `, now() FROM done
+	WHERE kind = 'swap' AND NOT EXISTS (SELECT FROM submissions c WHERE c.parent = done.id)
 	ON CONFLICT (parent) WHERE parent IS NOT NULL DO NOTHING RETURNING id, parent
 ), funded AS (
 	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM begun b JOIN done d ON d.id = b.parent

@@ -490,6 +490,25 @@ func TestAFailureLocksBothLegsInTheOrderOfIds(t *testing.T) {
 	}
 }
 
+// A first leg that lands again does not wait for whoever writes its second leg: he
+// may be waiting for the first, as one does who gives the leases on both back.
+func TestALandingDoesNotWaitForTheSecondLegThatIsThereAlready(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	first, c := settling(t, s, worker(t, s), 1)
+	ok(t, s.Reopen(t.Context(), first))
+	tx := begin(t, s)
+	if _, err := tx.Exec(t.Context(), `UPDATE submissions SET due_at = now() WHERE id = $1`, c.ID); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if lost, err := s.Complete(ctx, []submission.Landing{landing(first, 2)}); err != nil || len(lost) > 0 {
+		t.Errorf("complete: %v, lost %v", err, lost)
+	}
+	ok(t, tx.Rollback(t.Context()))
+}
+
 // hand is one process that does whatever comes to its mind with what it holds.
 type hand struct {
 	s   *Store
