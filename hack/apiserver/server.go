@@ -263,7 +263,7 @@ func (s *Server) Stop() error {
 	}
 	noted, _ := filepath.Glob(s.path("*.pid")) // it fails for a pattern that is none
 	for _, file := range noted {
-		text, _ := os.ReadFile(file) //nolint:gosec // our own file
+		text, _ := os.ReadFile(file)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err != nil {
 			continue // killed before it noted its id
