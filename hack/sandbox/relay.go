@@ -66,7 +66,8 @@ func (s *Sandbox) NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) 
 	if err != nil {
 		return nil, fmt.Errorf("encode the endpoints: %w", err)
 	}
-	if err := os.WriteFile(s.File("endpoints.json"), endpoints, 0o600); err != nil {
+	endpointsFile := s.File(o.Name + "-endpoints.json") // its own: another relay may be reading its file
+	if err := os.WriteFile(endpointsFile, endpoints, 0o600); err != nil {
 		return nil, fmt.Errorf("write the endpoints: %w", err)
 	}
 	logFile := s.logFile(o.Name)
@@ -75,7 +76,7 @@ func (s *Sandbox) NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) 
 	}
 	r := &Relay{Name: o.Name, LogFile: logFile, URL: "http://" + o.Listen, Operations: "http://" + o.Operations, sandbox: s, args: []string{
 		"serve", "--listen=" + o.Listen, "--operations-listen=" + o.Operations,
-		"--database-url-file=" + s.databaseFile(), "--rpc-endpoints-file=" + s.File("endpoints.json"),
+		"--database-url-file=" + s.databaseFile(), "--rpc-endpoints-file=" + endpointsFile,
 		"--genesis-hash=" + shieldpool.DevelopmentGenesisHash.String(), "--profile=" + shieldpool.Development().Name,
 		"--verifying-key=" + s.keyFile(), "--fee-payer-key-file=" + s.File("payers"), "--compliance-public-key=" + s.Compliance,
 	}}
