@@ -6,9 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -20,8 +24,10 @@ const (
 	count = 20_000
 )
 
-// Find gives n different addresses, 127.0.0.1:port, at which nobody listens. It
-// fails with ctx's error, or when the machine lets nobody listen.
+// Find gives n different addresses, 127.0.0.1:port, at which nobody listens. As long as
+// this process runs, no other call gives the same ones, in whatever process: what is to
+// listen there may start a while later. It fails with ctx's error, or when the machine
+// lets nobody listen.
 func Find(ctx context.Context, n int) (addresses []string, err error) {
 	var listen net.ListenConfig
 	var held []net.Listener // until all are chosen, so that they differ
@@ -35,6 +41,12 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
 		port := first + rand.IntN(count) //nolint:gosec // G404: guessing it brings nothing
+		switch ours, err := given.take(port); {
+		case err != nil:
+			return nil, fmt.Errorf("find a free port: %w", err)
+		case !ours:
+			continue
+		}
 		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
@@ -45,6 +57,43 @@ func Find(ctx context.Context, n int) (addresses []string, err error) {
 		held, addresses = append(held, l), append(addresses, l.Addr().String())
 	}
 	return addresses, nil
+}
+
+// given are the ports that this process was given, and through locks on bytes of one
+// file, the byte of a port's number, those that others were. The kernel drops the locks
+// with the process.
+var given ports
+
+type ports struct {
+	mu    sync.Mutex
+	ours  map[int]bool
+	locks *os.File
+}
+
+// take reports whether the port is this caller's from now on.
+func (p *ports) take(port int) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ours[port] { // a process is not kept out by its own locks
+		return false, nil
+	}
+	if p.locks == nil {
+		name := filepath.Join(os.TempDir(), "relaypool-ports-"+strconv.Itoa(os.Getuid()))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // G304: our own file
+		if err != nil {
+			return false, err
+		}
+		p.locks, p.ours = f, map[int]bool{}
+	}
+	err := syscall.FcntlFlock(p.locks.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: int64(port), Len: 1})
+	switch {
+	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	p.ours[port] = true
+	return true, nil
 }
 
 // Check is an error when somebody listens at an address already.

@@ -3,8 +3,13 @@ package freeport_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/relaypool/relaypool/hack/freeport"
@@ -43,5 +48,33 @@ func TestWhoStopsWaitingGetsNoPort(t *testing.T) {
 	cancel()
 	if got, err := freeport.Find(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("found %v, error %v; want context.Canceled", got, err)
+	}
+}
+
+// A port is one process's until that ends, though nobody listens there yet.
+func TestNoTwoProcessesAreGivenThePortsOfEachOther(t *testing.T) {
+	const child, many = "FREEPORT_TEST_CHILD", 2000
+	addresses, err := freeport.Find(t.Context(), many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv(child) != "" {
+		fmt.Println(strings.Join(addresses, "\n"))
+		return
+	}
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test
+	other.Env = append(os.Environ(), child+"=1")
+	out, err := other.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	theirs := strings.Fields(string(out))
+	if len(theirs) < many {
+		t.Fatalf("the other process was given %d addresses, want %d", len(theirs), many)
+	}
+	for _, address := range theirs {
+		if slices.Contains(addresses, address) {
+			t.Fatalf("both were given %s", address)
+		}
 	}
 }
