@@ -8,6 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -188,7 +189,7 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 
 // Tree decodes a pool's tree account and makes its self-check. The tree is nil
 // when the account is not laid out as the profile says.
-func Tree(p *shieldpool.Pool, a *Account) (*shieldpool.TreeAccount, error) {
+func Tree(p *shieldpool.Pool, a *onchain.Account) (*shieldpool.TreeAccount, error) {
 	tree, err := p.Profile.ParseTree(a.Data)
 	if err != nil {
 		return nil, err

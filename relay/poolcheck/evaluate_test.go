@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -19,7 +20,7 @@ import (
 // ledger is a chain as the checks read it.
 type ledger struct {
 	genesis     solana.Hash
-	accounts    map[solana.PublicKey]*poolcheck.Account
+	accounts    map[solana.PublicKey]*onchain.Account
 	genesisErr  error
 	accountsErr error
 	calls       [][]solana.PublicKey
@@ -27,12 +28,12 @@ type ledger struct {
 
 func (l *ledger) GenesisHash(context.Context) (solana.Hash, error) { return l.genesis, l.genesisErr }
 
-func (l *ledger) Accounts(_ context.Context, keys []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
+func (l *ledger) Accounts(_ context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	l.calls = append(l.calls, slices.Clone(keys))
 	if l.accountsErr != nil {
 		return 0, nil, l.accountsErr
 	}
-	out := make([]*poolcheck.Account, len(keys))
+	out := make([]*onchain.Account, len(keys))
 	for i, key := range keys {
 		out[i] = l.accounts[key]
 	}
@@ -55,8 +56,8 @@ func initialised(t *testing.T) (*ledger, poolcheck.Target) {
 	t.Helper()
 	p := shieldpool.Development()
 	shielded := pool(t, p)
-	owned := func(data []byte) *poolcheck.Account {
-		return &poolcheck.Account{Owner: p.ProgramID, Lamports: 1, Data: data}
+	owned := func(data []byte) *onchain.Account {
+		return &onchain.Account{Owner: p.ProgramID, Lamports: 1, Data: data}
 	}
 	content, err := os.ReadFile("../groth16/testdata/verification_key.json")
 	if err != nil {
@@ -66,7 +67,7 @@ func initialised(t *testing.T) (*ledger, poolcheck.Target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &ledger{genesis: shieldpool.DevelopmentGenesisHash, accounts: map[solana.PublicKey]*poolcheck.Account{
+	return &ledger{genesis: shieldpool.DevelopmentGenesisHash, accounts: map[solana.PublicKey]*onchain.Account{
 		solana.SystemProgramID: {Executable: true},
 		p.ProgramID:            {Executable: true, Owner: solana.BPFLoaderUpgradeableProgramID},
 		shielded.Address:       owned([]byte{1}), shielded.Treasury: owned([]byte{1}),
@@ -105,7 +106,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		"a wallet in place of the program": {
 			func(l *ledger, t *poolcheck.Target, _ *shieldpool.Pool) {
-				l.accounts[t.Profile.ProgramID] = &poolcheck.Account{}
+				l.accounts[t.Profile.ProgramID] = &onchain.Account{}
 			},
 			poolcheck.Failed, poolcheck.ReasonProgramMissing, []string{"program"}, []string{"not executable"},
 		},
@@ -120,13 +121,13 @@ func TestEvaluate(t *testing.T) {
 		},
 		"a treasury that only got lamports": {
 			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
-				l.accounts[p.Treasury] = &poolcheck.Account{Owner: solana.SystemProgramID, Lamports: 5}
+				l.accounts[p.Treasury] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 5}
 			},
 			poolcheck.Failed, poolcheck.ReasonAccountMissing, []string{"treasury"}, []string{"lamports that somebody sent there"},
 		},
 		"a treasury that the system program keeps data in": {
 			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
-				l.accounts[p.Treasury] = &poolcheck.Account{Owner: solana.SystemProgramID, Lamports: 5, Data: make([]byte, 80)} // a nonce account
+				l.accounts[p.Treasury] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 5, Data: make([]byte, 80)} // a nonce account
 			},
 			poolcheck.Failed, poolcheck.ReasonAccountForeign, []string{"treasury"}, []string{"found an account of program " + solana.SystemProgramID.String()},
 		},
@@ -173,7 +174,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		"a mint that is a wallet": {
 			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) {
-				l.accounts[solana.WrappedSol] = &poolcheck.Account{}
+				l.accounts[solana.WrappedSol] = &onchain.Account{}
 			},
 			poolcheck.Failed, poolcheck.ReasonMintUnknown, []string{"mint"}, nil,
 		},
@@ -295,7 +296,7 @@ func TestOneCallReadsAllAndPayersBesides(t *testing.T) {
 	t.Parallel()
 	chain, target := initialised(t)
 	rich, empty := solana.PublicKey{5}, solana.PublicKey{6}
-	chain.accounts[rich] = &poolcheck.Account{Lamports: 12}
+	chain.accounts[rich] = &onchain.Account{Lamports: 12}
 	target.Extra = []solana.PublicKey{rich, empty, rich}
 	report := poolcheck.Evaluate(poolcheck.Observe(t.Context(), chain, target))
 	if diff := cmp.Diff(map[solana.PublicKey]uint64{rich: 12, empty: 0}, report.Balances); diff != "" {
@@ -311,7 +312,7 @@ func TestOneCallReadsAllAndPayersBesides(t *testing.T) {
 	for i := range 128 {
 		key := solana.PublicKey{7, byte(i)}
 		target.Extra = append(target.Extra, key)
-		chain.accounts[key] = &poolcheck.Account{Lamports: uint64(i)}
+		chain.accounts[key] = &onchain.Account{Lamports: uint64(i)}
 	}
 	chain.calls = nil
 	report = poolcheck.Evaluate(poolcheck.Observe(t.Context(), chain, target))
@@ -357,7 +358,7 @@ func TestPoolsOfMints(t *testing.T) {
 	chain.accounts[solana.PublicKey{8}] = chain.accounts[solana.WrappedSol]
 	for _, pool := range pools[:1] { // the second is not initialised
 		for _, key := range []solana.PublicKey{pool.Address, pool.Treasury, pool.MerkleTree} {
-			chain.accounts[key] = &poolcheck.Account{Owner: p.ProgramID, Data: p.NewTree(solana.PublicKey{1}).Bytes()}
+			chain.accounts[key] = &onchain.Account{Owner: p.ProgramID, Data: p.NewTree(solana.PublicKey{1}).Bytes()}
 		}
 	}
 	report := poolcheck.Evaluate(poolcheck.Observe(t.Context(), chain, target))

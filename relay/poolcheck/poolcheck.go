@@ -15,6 +15,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -22,20 +23,12 @@ import (
 // (getMultipleAccounts).
 const MaxAccounts = 100
 
-// Account is an account of the chain.
-type Account struct {
-	Owner      solana.PublicKey
-	Lamports   uint64
-	Executable bool
-	Data       []byte
-}
-
 // Reader reads the chain. Its errors say which endpoint did not answer and in
 // what way, and hold no URL: they are shown to people.
 type Reader interface {
 	// Accounts reads up to MaxAccounts accounts, all at the slot that it returns;
 	// the entry of one that does not exist is nil.
-	Accounts(ctx context.Context, keys []solana.PublicKey) (slot uint64, accounts []*Account, err error)
+	Accounts(ctx context.Context, keys []solana.PublicKey) (slot uint64, accounts []*onchain.Account, err error)
 	// GenesisHash tells the chain from others.
 	GenesisHash(ctx context.Context) (solana.Hash, error)
 }
@@ -105,7 +98,7 @@ type Facts struct {
 	// Slot is that of the pool's accounts.
 	Slot uint64
 	// Accounts that were read; nil for one that does not exist.
-	Accounts map[solana.PublicKey]*Account
+	Accounts map[solana.PublicKey]*onchain.Account
 	// AccountsErr says why accounts are missing in Accounts; nil when none is.
 	AccountsErr error
 }
@@ -129,7 +122,7 @@ func Observe(ctx context.Context, r Reader, t Target) Facts {
 // Read reads the accounts for who knows the genesis hash already, and has put it
 // into the facts.
 func (f *Facts) Read(ctx context.Context, r Reader) {
-	f.Accounts = map[solana.PublicKey]*Account{}
+	f.Accounts = map[solana.PublicKey]*onchain.Account{}
 	if f.GenesisErr == nil && !f.Target.Genesis.IsZero() && f.Genesis != f.Target.Genesis {
 		f.AccountsErr = errForeign
 		return

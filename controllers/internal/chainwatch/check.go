@@ -12,6 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 const (
@@ -118,7 +119,7 @@ var (
 // ask reads one endpoint, within the timeout. Of errForeign the facts say which
 // chain it is.
 func (c *checker) ask(ctx context.Context, e *Endpoint, t poolcheck.Target, finalized bool) (poolcheck.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, rpc.ErrLimit)
 	defer cancel()
 	facts := poolcheck.Facts{Target: t}
 	url, err := e.URL(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/rpc"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -64,7 +65,7 @@ func endpoint(name, url string) Endpoint {
 // start starts a watcher over the network, and counts its events.
 func start(t *testing.T, o Options) (w *Watcher, events func() int) {
 	t.Helper()
-	client := NewHTTPClient()
+	client := rpc.NewHTTPClient()
 	o.HTTP, o.Now, o.Random = client, time.Now, func() float64 { return 0.5 }
 	w, err := New(o)
 	if err != nil {
@@ -201,19 +202,19 @@ func TestFaultsOfOneEndpointAreCarriedByAnother(t *testing.T) {
 		name, url, want string
 		faults          []fault.Rule
 	}{
-		{name: "limited", faults: []fault.Rule{{Status: 429}}, want: "HTTP 429: the endpoint limits the rate of requests"},
-		{name: "failing", faults: []fault.Rule{{Status: 503}}, want: "HTTP 503"},
-		{name: "hanging", faults: []fault.Rule{{Hang: true}}, want: "no answer in time"},
-		{name: "cutting", faults: []fault.Rule{{Cut: true}}, want: "the endpoint cannot be reached"},
-		{name: "refusing", faults: []fault.Rule{{Error: fault.Error{Code: -32005, Message: canary}}}, want: "JSON-RPC error -32005"},
+		{name: "limited", faults: []fault.Rule{{Status: 429}}, want: "rate_limited: HTTP 429"},
+		{name: "failing", faults: []fault.Rule{{Status: 503}}, want: "server_error: HTTP 503"},
+		{name: "hanging", faults: []fault.Rule{{Hang: true}}, want: "unavailable: timeout"},
+		{name: "cutting", faults: []fault.Rule{{Cut: true}}, want: "unavailable: connection"},
+		{name: "refusing", faults: []fault.Rule{{Error: fault.Error{Code: -32005, Message: canary}}}, want: "node_behind: code -32005"},
 		{name: "empty", faults: []fault.Rule{{Method: "getMultipleAccounts", Empty: true}}, want: "the endpoint's state is incomplete"},
-		{name: "garbage", url: answer(200, "<html>"+canary), want: "the answer is no JSON-RPC"},
-		{name: "nothing", url: answer(200, ""), want: "the answer is no JSON-RPC"},
-		{name: "another-shape", url: answer(200, `{"jsonrpc":"2.0","id":1,"result":{"`+canary+`":1}}`), want: "the answer is no JSON-RPC"},
-		{name: "forbidden", url: answer(403, canary), want: "HTTP 403: check the URL and its credentials"},
-		{name: "redirecting", url: answer(302, ""), want: "the answer is no JSON-RPC"},
-		{name: "down", url: dead.URL + "/" + canary, want: "the endpoint cannot be reached"},
-		{name: "no-url", url: "postgres://" + canary, want: "its URL of 23 characters is not usable: expected http:// or https:// and a host"},
+		{name: "garbage", url: answer(200, "<html>"+canary), want: "is no JSON-RPC"},
+		{name: "nothing", url: answer(200, ""), want: "is no JSON-RPC"},
+		{name: "another-shape", url: answer(200, `{"jsonrpc":"2.0","id":1,"result":{"`+canary+`":1}}`), want: "is not what the method answers"},
+		{name: "forbidden", url: answer(403, canary), want: "rejected: HTTP 403: check the RPC URL and its credentials"},
+		{name: "redirecting", url: answer(302, ""), want: "rejected: HTTP 302"},
+		{name: "down", url: dead.URL + "/" + canary, want: "connection refused"},
+		{name: "no-url", url: "postgres://" + canary, want: "RPC URL of 23 bytes is not usable: expected http:// or https:// and a host"},
 	}
 	good := endpoint("good", listen(t, c, "good"))
 	for i, test := range tests {
@@ -311,12 +312,12 @@ func TestReasonsAreThoseOfTheCondition(t *testing.T) {
 func TestNoPrintingShowsAURL(t *testing.T) {
 	t.Parallel()
 	url := "http://" + canary + ":" + canary + "@127.0.0.1:1/" + canary
-	r, err := dial(NewHTTPClient(), url, false)
+	r, err := dial(rpc.NewHTTPClient(), url, false, time.Now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := Query{Endpoints: []Endpoint{endpoint("a", url)}}
-	w, err := New(Options{HTTP: NewHTTPClient(), Now: time.Now, Random: func() float64 { return 0 }})
+	w, err := New(Options{HTTP: rpc.NewHTTPClient(), Now: time.Now, Random: func() float64 { return 0 }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ const (
 
 // Options make a Watcher. HTTP, Now and Random are required.
 type Options struct {
-	// HTTP calls the endpoints; NewHTTPClient gives a fit one.
+	// HTTP calls the endpoints; rpc.NewHTTPClient gives a fit one.
 	HTTP *http.Client
 	Now  func() time.Time
 	// Random is at least 0 and less than 1.
@@ -109,7 +109,9 @@ func New(o Options) (*Watcher, error) {
 		o: o, events: make(chan event.GenericEvent), wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
 		pools: map[types.NamespacedName]*pool{}, stopped: make(chan struct{}),
 	}
-	w.dial = func(url string, finalized bool) (poolcheck.Reader, error) { return dial(o.HTTP, url, finalized) }
+	w.dial = func(url string, finalized bool) (poolcheck.Reader, error) {
+		return dial(o.HTTP, url, finalized, o.Now, o.Timeout)
+	}
 	return w, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -24,7 +25,7 @@ type node struct {
 	mu         sync.Mutex
 	genesis    solana.Hash
 	slot       uint64
-	accounts   map[solana.PublicKey]*poolcheck.Account
+	accounts   map[solana.PublicKey]*onchain.Account
 	err        error
 	hang       bool
 	calls      map[string]int
@@ -70,13 +71,13 @@ func (n *node) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	return n.genesis, nil
 }
 
-func (n *node) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
+func (n *node) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	if err := n.begin(ctx, "accounts"); err != nil {
 		return 0, nil, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := make([]*poolcheck.Account, len(keys))
+	out := make([]*onchain.Account, len(keys))
 	for i, key := range keys {
 		out[i] = n.accounts[key]
 	}
@@ -93,10 +94,10 @@ func newNode(t testing.TB) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owned := &poolcheck.Account{Owner: p.ProgramID, Data: p.NewTree(solana.PublicKey{1}).Bytes()}
+	owned := &onchain.Account{Owner: p.ProgramID, Data: p.NewTree(solana.PublicKey{1}).Bytes()}
 	mint := make([]byte, shieldpool.TokenMintLength)
 	mint[45] = 1
-	return &node{genesis: shieldpool.DevelopmentGenesisHash, slot: 1000, calls: map[string]int{}, accounts: map[solana.PublicKey]*poolcheck.Account{
+	return &node{genesis: shieldpool.DevelopmentGenesisHash, slot: 1000, calls: map[string]int{}, accounts: map[solana.PublicKey]*onchain.Account{
 		solana.SystemProgramID: {Executable: true}, p.ProgramID: {Executable: true},
 		pools[0].Address: owned, pools[0].MerkleTree: owned, pools[0].Treasury: owned,
 		solana.WrappedSol: {Owner: solana.TokenProgramID, Data: mint}, payer: {Lamports: 1_000_000_000},
@@ -231,7 +232,7 @@ func TestWhatChangesIsTold(t *testing.T) {
 			}
 		}
 		lamports := func(l uint64) func(*node) {
-			return func(n *node) { n.accounts[payer] = &poolcheck.Account{Lamports: l} }
+			return func(n *node) { n.accounts[payer] = &onchain.Account{Lamports: l} }
 		}
 		step("a little is spent", lamports(990_000_000), 0)
 		step("more is spent", lamports(940_000_000), 1)
@@ -368,7 +369,7 @@ func TestAnEndpointFarBehindIsPassedOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, late := newNode(t), newNode(t)
-		late.set(func(n *node) { n.slot = 500; n.accounts[payer] = &poolcheck.Account{Lamports: 1} })
+		late.set(func(n *node) { n.slot = 500; n.accounts[payer] = &onchain.Account{Lamports: 1} })
 		f := watch(t, map[string]*node{"a": n, "late": late}, Options{})
 		f.Set(named(0), query("a", "late"))
 		time.Sleep(time.Second)
@@ -491,7 +492,7 @@ func TestEventsWaitForWhoeverReceivesThem(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, lamports := range []uint64{5, 500_000_000, 7} { // three changes of each, and nobody receives
-			n.set(func(n *node) { n.accounts[payer] = &poolcheck.Account{Lamports: lamports} })
+			n.set(func(n *node) { n.accounts[payer] = &onchain.Account{Lamports: lamports} })
 			time.Sleep(2 * time.Minute)
 		}
 		var got []string

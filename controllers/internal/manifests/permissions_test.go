@@ -42,6 +42,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 // recorder notes what a client asked the API server for, as RBAC sees it, and
@@ -163,7 +164,7 @@ func operate(t *testing.T, config *rest.Config, namespaces ...string) {
 	must(t, err)
 	resolver, err := refs.NewResolver(refs.Options{Reader: live, Now: time.Now, Random: mathrand.Float64, Interval: time.Second})
 	must(t, err)
-	watcher, err := chainwatch.New(chainwatch.Options{HTTP: chainwatch.NewHTTPClient(), Now: time.Now, Random: mathrand.Float64})
+	watcher, err := chainwatch.New(chainwatch.Options{HTTP: rpc.NewHTTPClient(), Now: time.Now, Random: mathrand.Float64})
 	must(t, err)
 	t.Cleanup(watcher.Close)
 	poller, err := pool.NewPoller(silent{}, time.Now)

@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/collector"
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 // Wiring sets a Reconciler up with everything that it works with, as the
@@ -72,7 +73,7 @@ func (w Wiring) parts(m ctrl.Manager) (Options, error) {
 	}
 	chain := w.Chain
 	if chain == nil {
-		chain = chainwatch.NewHTTPClient()
+		chain = rpc.NewHTTPClient()
 	}
 	asked, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {

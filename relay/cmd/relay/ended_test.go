@@ -16,11 +16,11 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -53,9 +53,9 @@ func TestWhatIsEndedPassByPassIsToldInSum(t *testing.T) {
 		noError(t, s.Release(ctx, sub.Lease(), time.Hour, txmgr.HoldExpiry))
 	}
 	height := uint64(50)
-	search := func(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
+	search := func(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
 		height += 50 // past the first attempt soon, and past the other many looks later
-		return ledger.Look{Statuses: make([]*ledger.Status, len(signatures)), Slot: height, FinalizedSlot: height, FinalizedHeight: height, FirstAvailable: 1}, nil
+		return onchain.Look{Statuses: make([]*onchain.Status, len(signatures)), Slot: height, FinalizedSlot: height, FinalizedHeight: height, FirstAvailable: 1}, nil
 	}
 	var out bytes.Buffer
 	c := &attemptsCmd{}
@@ -80,7 +80,7 @@ func TestBooksAreNotCompleteWhileABalanceIsUnexplained(t *testing.T) {
 	net.Start(t.Context())
 	endpoints, err := chain.NewEndpoints(chain.EndpointsOptions{
 		Endpoints: []chain.Endpoint{{Name: "late", URL: server.URL, WebSocketURL: chain.NoWebSocket, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit}}},
-		Genesis:   localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+		Genesis:   localnet.GenesisHash, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
 	})
 	noError(t, err)
 	t.Cleanup(endpoints.Close)

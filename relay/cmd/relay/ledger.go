@@ -14,10 +14,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
@@ -147,12 +147,12 @@ func has(balances map[solana.PublicKey]uint64, payer solana.PublicKey) bool {
 func quiet(ctx context.Context, endpoints *chain.Endpoints, cursors []spending.Cursor, balances map[solana.PublicKey]uint64) error {
 	for i := range cursors {
 		c := &cursors[i]
-		accounts, _, err := endpoints.Accounts(ctx, []solana.PublicKey{c.Payer}, ledger.Finalized, c.Slot)
+		accounts, _, err := endpoints.Accounts(ctx, []solana.PublicKey{c.Payer}, onchain.Finalized, c.Slot)
 		if err != nil {
 			return fmt.Errorf("read balance of fee payer %s: %w", c.Payer, err)
 		}
 		// Asked after the balance: none since means none in it either.
-		later, err := endpoints.SignaturesFor(ctx, c.Payer, ledger.Finalized, solana.Signature{}, c.Signature, 1)
+		later, err := endpoints.SignaturesFor(ctx, c.Payer, onchain.Finalized, solana.Signature{}, c.Signature, 1)
 		if err != nil {
 			return fmt.Errorf("read history of fee payer %s: %w", c.Payer, err)
 		}

@@ -17,8 +17,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/rpc"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -204,10 +205,10 @@ func (p *probe) askEach(ctx context.Context) []probedEndpoint {
 }
 
 // askEndpoint asks one for what it is; what it does not tell it may not serve.
-func askEndpoint(ctx context.Context, e config.Endpoint, c *chain.Client) probedEndpoint {
+func askEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEndpoint {
 	out := probedEndpoint{Name: e.Name, Roles: e.Roles, State: poolcheck.OK}
 	hash, err := c.GenesisHash(ctx)
-	var refused *ledger.RPCError
+	var refused *onchain.RPCError
 	switch {
 	case errors.As(err, &refused) && slices.Equal(e.Roles, []string{config.RoleSubmit}):
 		out.State, out.Found = poolcheck.Unknown, "it refuses to tell its chain, as endpoints do that take transactions only"
@@ -220,7 +221,7 @@ func askEndpoint(ctx context.Context, e config.Endpoint, c *chain.Client) probed
 	if out.Version, err = c.Version(ctx); err != nil {
 		out.Version = ""
 	}
-	slot, err := c.Slot(ctx, ledger.Confirmed)
+	slot, err := c.Slot(ctx, onchain.Confirmed)
 	if err != nil {
 		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not tell its slot: "+err.Error(), "check its plan"
 		return out
@@ -260,7 +261,7 @@ func (silent) GenesisHash(context.Context) (solana.Hash, error) {
 	return solana.Hash{}, errNoEndpoint
 }
 
-func (silent) Accounts(context.Context, []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
+func (silent) Accounts(context.Context, []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	return 0, nil, errNoEndpoint
 }
 
@@ -269,16 +270,16 @@ type probe struct {
 	*config.Probed
 	flags     *config.Probe
 	transport closer
-	clients   []*chain.Client
+	clients   []*rpc.Client
 }
 
 type closer interface{ CloseIdleConnections() }
 
 func (p *probe) open() error {
-	http := chain.NewHTTPClient()
+	http := rpc.NewHTTPClient()
 	p.transport = http
 	for _, e := range p.Endpoints {
-		c, err := chain.New(chain.Options{URL: e.URL.Reveal(), HTTP: http, Now: time.Now, Timeout: p.flags.Timeout})
+		c, err := rpc.New(rpc.Options{URL: e.URL.Reveal(), HTTP: http, Now: time.Now, Timeout: p.flags.Timeout})
 		if err != nil {
 			return fmt.Errorf("endpoint %s: %w", e.Name, err)
 		}
@@ -318,7 +319,7 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 
 // reader is the first endpoint that reads and is well, else the first of another
 // chain, whose checks then say so; nil when none answers.
-func (p *probe) reader(endpoints []probedEndpoint) *chain.Client {
+func (p *probe) reader(endpoints []probedEndpoint) *rpc.Client {
 	for _, foreign := range []bool{false, true} {
 		for i := range endpoints {
 			e := &endpoints[i]
@@ -331,7 +332,7 @@ func (p *probe) reader(endpoints []probedEndpoint) *chain.Client {
 }
 
 // compare holds the profile against the newest transactions of the first mint's tree.
-func (p *probe) compare(ctx context.Context, client *chain.Client) []poolcheck.Check {
+func (p *probe) compare(ctx context.Context, client *rpc.Client) []poolcheck.Check {
 	pools, err := poolcheck.Pools(p.Profile)
 	if err != nil {
 		return nil // which another check tells
@@ -359,7 +360,7 @@ const (
 	slotsAnHour = uint64(time.Hour / slotTime)
 )
 
-func (p *probe) payer(ctx context.Context, client *chain.Client, slot uint64, address solana.PublicKey, lamports uint64, known bool) probedPayer {
+func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, address solana.PublicKey, lamports uint64, known bool) probedPayer {
 	out := probedPayer{Address: address.String(), State: poolcheck.Unknown, Remedy: "probe again: the balance could not be read"}
 	if !known {
 		return out

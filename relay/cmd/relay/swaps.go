@@ -18,10 +18,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
@@ -94,7 +94,7 @@ func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log 
 	defer asked.Close()
 	ctx, cancel := context.WithTimeout(env, slotPatience)
 	defer cancel()
-	if slot, err = asked.Slot(ctx, ledger.Confirmed); err != nil {
+	if slot, err = asked.Slot(ctx, onchain.Confirmed); err != nil {
 		return 0, false, fmt.Errorf("ask for the chain's slot: %w", err)
 	}
 	return slot, false, nil

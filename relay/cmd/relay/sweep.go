@@ -18,11 +18,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // Exit codes of relay sweep, beside those of every command.
@@ -218,7 +218,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 			return fmt.Errorf("%w: the RPC endpoints serve another chain: %w, or --genesis-hash", commandline.ErrUsage, err)
 		}
 		// The hash was given, so it is known before any endpoint has answered.
-		if _, err = endpoints.Slot(ctx, ledger.Confirmed); err == nil {
+		if _, err = endpoints.Slot(ctx, onchain.Confirmed); err == nil {
 			return nil
 		}
 		if !told && ctx.Err() == nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // maxSwept is how many keys one sweep takes: what one question for statuses may
@@ -114,7 +114,7 @@ func (b *sweepBooks) Complete(ctx context.Context, payers []solana.PublicKey) (b
 		if cursor == nil {
 			cursor = &spending.Cursor{} // nothing has ever happened to it
 		}
-		accounts, _, err := b.endpoints.Accounts(ctx, []solana.PublicKey{payer}, ledger.Finalized, cursor.Slot)
+		accounts, _, err := b.endpoints.Accounts(ctx, []solana.PublicKey{payer}, onchain.Finalized, cursor.Slot)
 		if err != nil {
 			return false, err
 		}

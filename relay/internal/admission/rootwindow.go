@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -59,7 +59,7 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 // refuseUnknownRoot tells a root that has left the ring from one that the node has not
 // seen yet: another process may have given it to the client just now, and then
 // tells the others of the slot within slotReportDelay.
-func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *ledger.Snapshot) error {
+func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -5,8 +5,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -136,7 +136,7 @@ func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.
 }
 
 // checkMint refuses what the SPL Token program has not made a mint of.
-func checkMint(a *ledger.Account) error {
+func checkMint(a *onchain.Account) error {
 	switch {
 	case a == nil:
 		return invalidSwap("output_mint does not exist on the chain: expected the address of a mint of the SPL Token program")
@@ -153,7 +153,7 @@ func checkMint(a *ledger.Account) error {
 
 // tokenAccount reads the account of the mint's tokens; nil when there is none,
 // which lamports that anybody may have put on the address do not change.
-func tokenAccount(a *ledger.Account, mint solana.PublicKey) (*shieldpool.TokenAccount, error) {
+func tokenAccount(a *onchain.Account, mint solana.PublicKey) (*shieldpool.TokenAccount, error) {
 	switch {
 	case a == nil || a.Owner.Equals(solana.SystemProgramID):
 		return nil, nil //nolint:nilnil // nil is "there is none", as documented

@@ -19,9 +19,9 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -175,7 +175,7 @@ type genesis solana.Hash
 
 func (g genesis) GenesisHash(context.Context) (solana.Hash, error) { return solana.Hash(g), nil }
 
-func (genesis) Slot(context.Context, ledger.Commitment) (uint64, error) { return 1, nil }
+func (genesis) Slot(context.Context, onchain.Commitment) (uint64, error) { return 1, nil }
 
 func (genesis) Status() []chain.EndpointStatus { return []chain.EndpointStatus{{Name: "a"}} }
 
@@ -191,7 +191,7 @@ func (e endpoints) GenesisHash(context.Context) (solana.Hash, error) {
 	return solana.Hash(e.genesis), e.err
 }
 
-func (e endpoints) Slot(context.Context, ledger.Commitment) (uint64, error) { return 1, e.down }
+func (e endpoints) Slot(context.Context, onchain.Commitment) (uint64, error) { return 1, e.down }
 
 func (e endpoints) Status() []chain.EndpointStatus { return e.status }
 
@@ -206,10 +206,10 @@ func TestTheGateWaitsForAnEndpointOfTheRightChain(t *testing.T) {
 		wrong, opens bool
 	}{
 		"one of two is of another chain":        {endpoints{genesis: genesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, true},
-		"the other of them is down":             {endpoints{genesis: genesis(want), err: foreign, down: ledger.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, false},
+		"the other of them is down":             {endpoints{genesis: genesis(want), err: foreign, down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}, {Name: "b", Foreign: true}}}, false, false},
 		"all are of another chain":              {endpoints{genesis: genesis(want), err: foreign, status: []chain.EndpointStatus{{Name: "b", Foreign: true}}}, true, false},
-		"none answers, and the hash was set":    {endpoints{genesis: genesis(want), down: ledger.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
-		"none answers, and no hash was set":     {endpoints{err: ledger.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"none answers, and the hash was set":    {endpoints{genesis: genesis(want), down: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
+		"none answers, and no hash was set":     {endpoints{err: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
 		"all answer and are of the right chain": {endpoints{genesis: genesis(want), status: []chain.EndpointStatus{{Name: "a"}}}, false, true},
 	} {
 		g := newChainGate(tt.endpoints, want, [32]byte{1}, nothing)

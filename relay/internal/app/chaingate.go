@@ -11,7 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -22,7 +22,7 @@ type chainReader interface {
 	// GenesisHash gives the chain's hash, and a *chain.GenesisError for each
 	// endpoint of another chain.
 	GenesisHash(ctx context.Context) (solana.Hash, error)
-	Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error)
+	Slot(ctx context.Context, commitment onchain.Commitment) (uint64, error)
 	Status() []chain.EndpointStatus
 }
 
@@ -66,7 +66,7 @@ func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
 	}
 	// A hash that was configured is known before any endpoint has answered.
-	if _, err := g.chain.Slot(ctx, ledger.Confirmed); err != nil {
+	if _, err := g.chain.Slot(ctx, onchain.Confirmed); err != nil {
 		return got, err
 	}
 	if err := g.prepare(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -26,7 +27,7 @@ func (c *checkedChain) GenesisHash(context.Context) (solana.Hash, error) {
 	return c.genesis, c.err
 }
 
-func (*checkedChain) Accounts(context.Context, []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
+func (*checkedChain) Accounts(context.Context, []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	return 0, nil, errors.New("no answer")
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -23,8 +23,8 @@ const indexInterval = 500 * time.Millisecond
 type history struct{ *chain.Endpoints }
 
 // SignaturesFor implements commitments.Chain.
-func (h history) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	return h.Endpoints.SignaturesFor(ctx, address, ledger.Confirmed, before, until, limit)
+func (h history) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
+	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
 // FirstAvailableBlock implements commitments.Chain: the start of the longest
@@ -51,7 +51,7 @@ func (a *App) checkIndex(context.Context) error {
 	return nil
 }
 
-func (a *App) treeChanged(s ledger.Snapshot, selfCheck error) {
+func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	a.metrics.Tree(s.Tree.NextIndex, selfCheck)
 	if !s.Doubtful { // else it may be anything, and the whole fleet goes by it
 		a.submissions.TreeSlots.Observe(s.Slot)

@@ -13,12 +13,12 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -107,7 +107,7 @@ func (a *App) checkChain(ctx context.Context) error {
 	if !a.chainGate.open.Load() {
 		return errors.New("the chain's genesis has not been read since the relay started")
 	}
-	if _, err := a.endpoints.Slot(ctx, ledger.Confirmed); err != nil {
+	if _, err := a.endpoints.Slot(ctx, onchain.Confirmed); err != nil {
 		return fmt.Errorf("no RPC endpoint answers: %w", err)
 	}
 	return nil
@@ -126,7 +126,7 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 			sick = append(sick, e.Name+" serves another chain and is not used: correct its URL")
 		case e.Breaker != outbound.Closed:
 			sick = append(sick, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
-		case e.LastError == ledger.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
+		case e.LastError == onchain.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
 			sick = append(sick, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and take out the one that is wrong")
 		case e.Lag > lagAllowed:
 			sick = append(sick, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))

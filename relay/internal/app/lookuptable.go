@@ -8,7 +8,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -27,7 +27,7 @@ func newTable(address solana.PublicKey, pool *shieldpool.Pool) *shieldpool.Looku
 
 // accountReader reads accounts, all at one slot.
 type accountReader interface {
-	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
 
 // readTable reads the relay's own lookup table. Only what is finalized counts:
@@ -37,7 +37,7 @@ func readTable(ctx context.Context, chain accountReader, t *shieldpool.LookupTab
 	if t == nil {
 		return nil
 	}
-	accounts, _, err := chain.Accounts(ctx, []solana.PublicKey{t.Address}, ledger.Finalized, 0)
+	accounts, _, err := chain.Accounts(ctx, []solana.PublicKey{t.Address}, onchain.Finalized, 0)
 	if err != nil {
 		return fmt.Errorf("read lookup table: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -18,12 +18,12 @@ func nothing(context.Context) error { return nil }
 
 // account answers every reading with one account, which may be nil.
 type account struct {
-	*ledger.Account
+	*onchain.Account
 	err error
 }
 
-func (a account) Accounts(context.Context, []solana.PublicKey, ledger.Commitment, uint64) ([]*ledger.Account, uint64, error) {
-	return []*ledger.Account{a.Account}, 1, a.err
+func (a account) Accounts(context.Context, []solana.PublicKey, onchain.Commitment, uint64) ([]*onchain.Account, uint64, error) {
+	return []*onchain.Account{a.Account}, 1, a.err
 }
 
 func TestTheLookupTableIsReadAndChecked(t *testing.T) {
@@ -31,13 +31,13 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
 	must(t, err)
-	table := func(deactivated uint64, keys ...solana.PublicKey) *ledger.Account {
+	table := func(deactivated uint64, keys ...solana.PublicKey) *onchain.Account {
 		data := binary.LittleEndian.AppendUint32(nil, 1)
 		data = append(binary.LittleEndian.AppendUint64(data, deactivated), make([]byte, 44)...)
 		for _, k := range keys {
 			data = append(data, k[:]...)
 		}
-		return &ledger.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
+		return &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
 	}
 	const active = ^uint64(0)
 	other := solana.PublicKey{5}
@@ -52,10 +52,10 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 		"one that holds the pool's accounts":    {chain: account{Account: table(active, all...)}},
 		"one that does not exist":               {chain: account{}, wantFinal: true, wantText: "does not exist"},
 		"another program's account":             {chain: account{Account: foreign}, wantFinal: true, wantText: "belongs to"},
-		"one that is cut short":                 {chain: account{Account: &ledger.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantFinal: true, wantText: "1 bytes"},
+		"one that is cut short":                 {chain: account{Account: &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: []byte{1}}}, wantFinal: true, wantText: "1 bytes"},
 		"one that is being deactivated":         {chain: account{Account: table(7, all...)}, wantFinal: true, wantText: "deactivated"},
 		"one that lacks the treasury":           {chain: account{Account: table(active, pool.Address, pool.MerkleTree, solana.SystemProgramID)}, wantFinal: true, wantText: pool.Treasury.String()},
-		"a chain that does not answer is no no": {chain: account{err: ledger.ErrUnavailable}, wantText: "unavailable"},
+		"a chain that does not answer is no no": {chain: account{err: onchain.ErrUnavailable}, wantText: "unavailable"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -80,5 +80,5 @@ func TestTheLookupTableIsReadAndChecked(t *testing.T) {
 	if newTable(solana.PublicKey{}, pool) != nil {
 		t.Error("there is a table although none is configured")
 	}
-	must(t, readTable(t.Context(), account{err: ledger.ErrUnavailable}, nil, pool))
+	must(t, readTable(t.Context(), account{err: onchain.ErrUnavailable}, nil, pool))
 }

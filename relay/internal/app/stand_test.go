@@ -24,14 +24,14 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
-	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -60,7 +60,7 @@ type stand struct {
 	t      *testing.T
 	o      standOptions
 	chain  *localnet.Chain
-	rpc    *chain.Client
+	rpc    *rpc.Client
 	pool   *shieldpool.Pool
 	payer  *feepayer.Key // the first of payers
 	payers []*feepayer.Key
@@ -98,7 +98,7 @@ func newStand(t *testing.T, o standOptions) *stand {
 	url, err := s.chain.Listen("127.0.0.1:0")
 	must(t, err)
 	s.chain.Start(t.Context())
-	s.rpc, err = chain.New(chain.Options{URL: url, HTTP: chain.NewHTTPClient(), Now: time.Now})
+	s.rpc, err = rpc.New(rpc.Options{URL: url, HTTP: rpc.NewHTTPClient(), Now: time.Now})
 	must(t, err)
 	s.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)
@@ -372,7 +372,7 @@ func (s *stand) land(wallet *feepayer.Key, c *shieldpool.Call) {
 		if st[0] != nil && st[0].Err != nil {
 			s.t.Fatalf("the transaction failed: %v", st[0].Err)
 		}
-		return st[0] != nil && st[0].Confirmation.AtLeast(ledger.Confirmed)
+		return st[0] != nil && st[0].Confirmation.AtLeast(onchain.Confirmed)
 	})
 }
 
@@ -394,7 +394,7 @@ func newForger(t *testing.T) (*forger, []byte) {
 // inputs are of a withdrawal with fresh notes under the pool's newest root.
 func (f *forger) inputs(s *stand, amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
 	s.t.Helper()
-	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, ledger.Confirmed, 0)
+	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{s.pool.MerkleTree}, onchain.Confirmed, 0)
 	must(s.t, err)
 	in := &shieldpool.PublicInputs{PublicAmount: amount, MintAddress: s.pool.Mint.Field}
 	if accounts[0] != nil {

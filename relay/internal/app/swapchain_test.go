@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // holdBefore keeps swaps from being executed: the router gives a price, and
@@ -38,7 +38,7 @@ func dropped() fault.Rule { return fault.Rule{Method: "sendTransaction", Drop: t
 // slotNow is the chain's.
 func (s *swapStand) slotNow() uint64 {
 	s.t.Helper()
-	at, err := s.rpc.Slot(s.t.Context(), ledger.Processed)
+	at, err := s.rpc.Slot(s.t.Context(), onchain.Processed)
 	must(s.t, err)
 	return at
 }

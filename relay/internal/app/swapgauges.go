@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // swapCache keeps one sum of the fleet's swaps for the gauges of one scrape, and
@@ -42,7 +42,7 @@ func (c *swapCache) get() (store.SwapSummary, bool) {
 
 // sumSwaps sums swaps up as of the chain's slot.
 func (a *App) sumSwaps(ctx context.Context) (store.SwapSummary, error) {
-	slot, err := a.endpoints.Slot(ctx, ledger.Confirmed)
+	slot, err := a.endpoints.Slot(ctx, onchain.Confirmed)
 	if err != nil {
 		return store.SwapSummary{}, err
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -460,9 +460,9 @@ func (s *swapStand) history(of solana.PublicKey) (out []landed) {
 	return out
 }
 
-func (s *swapStand) account(key solana.PublicKey) *ledger.Account {
+func (s *swapStand) account(key solana.PublicKey) *onchain.Account {
 	s.t.Helper()
-	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{key}, ledger.Confirmed, 0)
+	accounts, _, err := s.rpc.Accounts(s.t.Context(), []solana.PublicKey{key}, onchain.Confirmed, 0)
 	must(s.t, err)
 	return accounts[0]
 }
@@ -585,7 +585,7 @@ func (s *swapStand) try(payer *feepayer.Key, instructions ...solana.Instruction)
 	eventually(s.t, "a stranger's transaction is confirmed", func() bool {
 		st, _, err := s.rpc.Statuses(ctx, []solana.Signature{sig}, true)
 		must(s.t, err)
-		if st[0] == nil || !st[0].Confirmation.AtLeast(ledger.Confirmed) {
+		if st[0] == nil || !st[0].Confirmation.AtLeast(onchain.Confirmed) {
 			return false
 		}
 		if st[0].Err != nil {

@@ -29,7 +29,7 @@ func Endpoints(configured []config.Endpoint, o chain.EndpointsOptions) (*chain.E
 			Name: e.Name, URL: e.URL.Reveal(), WebSocketURL: e.WebSocketURL.Reveal(), Roles: roles, RequestsPerSecond: e.RequestsPerSecond,
 		})
 	}
-	o.HTTP, o.Now, o.Rand = chain.NewHTTPClient, time.Now, rand.Float64
+	o.Now, o.Rand = time.Now, rand.Float64
 	return chain.NewEndpoints(o)
 }
 

@@ -9,8 +9,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // blockhashes keeps the newest blockhash for all callers.
 type blockhashes struct {
 	mu     sync.Mutex
-	held   ledger.Blockhash
+	held   onchain.Blockhash
 	at     time.Time // when the call for held began
 	flight *hashFlight
 	first  []firstSeen // by endpoint
@@ -46,15 +47,15 @@ type hashFlight struct {
 // LatestBlockhash gives a confirmed blockhash that was the newest less than
 // about a second ago, shared by all callers. While it is used it is replaced in
 // the background, by one call at a time. It is never one that is frozen, nor
-// from an endpoint that is behind the others: then ledger.KindNodeBehind; nor one
-// whose height cannot be: then ledger.KindContradiction.
+// from an endpoint that is behind the others: then onchain.KindNodeBehind; nor one
+// whose height cannot be: then onchain.KindContradiction.
 //
 // Its last valid block height is the most that it can be by what two endpoints
 // agree on; with a single one, what that says. While there are several and none
 // bears the other out it is what no height exceeds, the slot: a transaction must
 // not seem dead early on one endpoint's word. For the same reason the slot is the
 // highest that any of several tells while they do not agree.
-func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
+func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	b := &e.hashes
 	for {
 		b.mu.Lock()
@@ -77,10 +78,10 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, erro
 		}
 		select {
 		case <-ctx.Done():
-			return ledger.Blockhash{}, ended(ctx, methodBlockhash)
+			return onchain.Blockhash{}, rpc.Ended(ctx, methodBlockhash)
 		case <-f.done:
 			if f.err != nil {
-				return ledger.Blockhash{}, f.err
+				return onchain.Blockhash{}, f.err
 			}
 		}
 	}
@@ -88,9 +89,9 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (ledger.Blockhash, erro
 
 func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	began := e.now()
-	got, err := ask(e.background, e, query[ledger.Blockhash]{
+	got, err := ask(e.background, e, query[onchain.Blockhash]{
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
-		do: func(ctx context.Context, at askedEndpoint) (ledger.Blockhash, error) {
+		do: func(ctx context.Context, at askedEndpoint) (onchain.Blockhash, error) {
 			h, err := at.LatestBlockhash(ctx)
 			if err == nil { // a slot that cannot be is no measure of the others' hashes
 				err = e.reached(e.all[at.index], methodBlockhash, h.Slot, at.best, false)
@@ -120,7 +121,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 
 // check refuses a blockhash that is older than it should be: behind the slot that
 // any endpoint has told, or the same for too many slots.
-func (b *blockhashes) check(at askedEndpoint, h ledger.Blockhash, maxLag uint64) error {
+func (b *blockhashes) check(at askedEndpoint, h onchain.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seen := &b.first[at.index]
@@ -136,13 +137,13 @@ func (b *blockhashes) check(at askedEndpoint, h ledger.Blockhash, maxLag uint64)
 	return nil
 }
 
-func older(h ledger.Blockhash, format string, args ...any) error {
-	return &ledger.Unavailable{Method: methodBlockhash, Kind: ledger.KindNodeBehind, Slot: h.Slot, Detail: fmt.Sprintf(format, args...)}
+func older(h onchain.Blockhash, format string, args ...any) error {
+	return &onchain.Unavailable{Method: methodBlockhash, Kind: onchain.KindNodeBehind, Slot: h.Slot, Detail: fmt.Sprintf(format, args...)}
 }
 
 // lastValid gives the last block height at which a transaction that names the
 // blockhash can land, and refuses one that the chain cannot have.
-func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h ledger.Blockhash) (uint64, error) {
+func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h onchain.Blockhash) (uint64, error) {
 	if h.LastValidBlockHeight < hashLife || h.LastValidBlockHeight-hashLife > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
 			h.Slot, h.LastValidBlockHeight, h.Slot+hashLife)
@@ -175,7 +176,7 @@ func (e *Endpoints) lastValid(ctx context.Context, at askedEndpoint, h ledger.Bl
 }
 
 // possible holds a blockhash against what is known of the chain's heights.
-func (e *Endpoints) possible(i int, h ledger.Blockhash, b block) error {
+func (e *Endpoints) possible(i int, h onchain.Blockhash, b block) error {
 	above, below, against := e.heights.observe(i, byBlockhash, b, e.now())
 	e.disputed(i, against)
 	switch {
@@ -204,7 +205,7 @@ func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 			return nil
 		}
 	}
-	if _, err := e.newest(ctx, at); kindOf(err) == ledger.KindContradiction {
+	if _, err := e.newest(ctx, at); onchain.KindOf(err) == onchain.KindContradiction {
 		return err
 	}
 	return nil
@@ -213,7 +214,7 @@ func (e *Endpoints) askHeights(ctx context.Context, at askedEndpoint) error {
 // newest reads an endpoint's newest confirmed block, and holds it against what is
 // known.
 func (e *Endpoints) newest(ctx context.Context, at askedEndpoint) (block, error) {
-	b, err := at.newest(ctx, ledger.Confirmed)
+	b, err := tip(ctx, at, onchain.Confirmed)
 	if err != nil {
 		return b, err
 	}

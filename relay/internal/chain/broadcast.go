@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 const methodSend = "sendTransaction"
@@ -18,9 +19,9 @@ const methodSend = "sendTransaction"
 // A node that has not seen minContextSlot takes neither; 0 for any.
 //
 // It returns nil as soon as one endpoint took it, which does not mean that it
-// landed; *ledger.SendError, or *ledger.RPCError, when every one that was asked
+// landed; *onchain.SendError, or *onchain.RPCError, when every one that was asked
 // refused, so that this send put nothing on the chain; else
-// ledger.ErrUnavailable, after which it may have. The other endpoints' calls go
+// onchain.ErrUnavailable, after which it may have. The other endpoints' calls go
 // on to their own end: neither the caller nor a shutdown cancels a send.
 func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	targets := e.targets()
@@ -37,7 +38,7 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 	for range targets {
 		select {
 		case <-ctx.Done():
-			return ended(ctx, methodSend)
+			return rpc.Ended(ctx, methodSend)
 		case a := <-results:
 			if a.err == nil {
 				return nil
@@ -77,7 +78,7 @@ func (e *Endpoints) targets() (out []target) {
 
 // sendTo makes the call to one endpoint.
 func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool, minContextSlot uint64) error {
-	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, errLimit)
+	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, rpc.ErrLimit)
 	defer cancel()
 	start := e.now()
 	best := e.slots.Best(start)
@@ -92,7 +93,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 		}
 		err = t.withEndpoint(t.clients[urgency].Send(limited, raw, first, minContextSlot))
 	}
-	if !first && kindOf(err) == ledger.KindBudget {
+	if !first && onchain.KindOf(err) == onchain.KindBudget {
 		e.observer.RebroadcastSkipped(t.name)
 	}
 	e.learn(t.endpoint, t.permit, methodSend, e.now().Sub(start), best, err)
@@ -103,17 +104,17 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 type refusals struct {
 	unknown answers // that may have put it on the chain
 	unasked int
-	refused *ledger.SendError
+	refused *onchain.SendError
 	place   int // of the endpoint that gave refused
 	invalid error
 }
 
 func (r *refusals) take(place int, err error) {
-	var s *ledger.SendError
+	var s *onchain.SendError
 	switch {
-	case kindOf(err) == ledger.KindBudget:
+	case onchain.KindOf(err) == onchain.KindBudget:
 		r.unasked++
-	case errors.Is(err, ledger.ErrUnavailable):
+	case errors.Is(err, onchain.ErrUnavailable):
 		r.unknown.add(err)
 	case !errors.As(err, &s):
 		r.invalid = err
@@ -124,7 +125,7 @@ func (r *refusals) take(place int, err error) {
 	}
 }
 
-func processed(s *ledger.SendError) bool { return s.Err.Kind == "AlreadyProcessed" }
+func processed(s *onchain.SendError) bool { return s.Err.Kind == "AlreadyProcessed" }
 
 func (r *refusals) err() error {
 	r.unknown.method = methodSend
@@ -136,8 +137,8 @@ func (r *refusals) err() error {
 	case r.invalid != nil:
 		return r.invalid
 	case r.unasked > 0:
-		return &ledger.Unavailable{Method: methodSend, Kind: ledger.KindBudget, Detail: "no submit endpoint's budget had a request for it"}
+		return &onchain.Unavailable{Method: methodSend, Kind: onchain.KindBudget, Detail: "no submit endpoint's budget had a request for it"}
 	default:
-		return &ledger.Unavailable{Method: methodSend, Kind: ledger.KindRejected, Detail: "every submit endpoint serves another chain: correct their URLs"}
+		return &onchain.Unavailable{Method: methodSend, Kind: onchain.KindRejected, Detail: "every submit endpoint serves another chain: correct their URLs"}
 	}
 }

@@ -3,7 +3,6 @@ package chain
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 var raw = []byte{1, 2, 3}
@@ -105,10 +104,10 @@ func TestOutcomeOfASend(t *testing.T) {
 		"all refuse, and one has processed it":       {a: stale, b: done, wantSend: "AlreadyProcessed"},
 		"one refuses it, one the call":               {a: invalid, b: stale, wantSend: "Custom"},
 		"all refuse the call":                        {a: invalid, b: invalid, wantRPC: -32602},
-		"one refuses, one is down: it may land":      {a: stale, b: sick, wantKind: ledger.KindServerError},
-		"one refuses, one is behind":                 {a: stale, b: behind, wantKind: ledger.KindNodeBehind},
-		"one refuses, one hangs: it may land":        {a: stale, b: hangs, wantKind: ledger.KindTimeout, wantWithin: 5 * time.Second},
-		"no answer that is a signature: it may land": {a: says(`{}`), b: stale, wantKind: ledger.KindBadResponse},
+		"one refuses, one is down: it may land":      {a: stale, b: sick, wantKind: onchain.KindServerError},
+		"one refuses, one is behind":                 {a: stale, b: behind, wantKind: onchain.KindNodeBehind},
+		"one refuses, one hangs: it may land":        {a: stale, b: hangs, wantKind: onchain.KindTimeout, wantWithin: 5 * time.Second},
+		"no answer that is a signature: it may land": {a: says(`{}`), b: stale, wantKind: onchain.KindBadResponse},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +121,7 @@ func TestOutcomeOfASend(t *testing.T) {
 				if took := time.Since(start); took != test.wantWithin {
 					t.Errorf("it took %s, want %s", took, test.wantWithin)
 				}
-				var s *ledger.SendError
+				var s *onchain.SendError
 				switch {
 				case test.wantSend != "":
 					if !errors.As(err, &s) || (s.Err.Kind != test.wantSend && s.Err.Detail != test.wantSend) {
@@ -151,7 +150,7 @@ func TestSendOutlivesItsCaller(t *testing.T) {
 		e, seen := newEndpoints(t, n, of("a", "b"), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
-		checkError(t, e.Send(ctx, raw, true, 0), ledger.KindCancelled, 0, context.Canceled)
+		checkError(t, e.Send(ctx, raw, true, 0), onchain.KindCancelled, 0, context.Canceled)
 		e.Close()
 		short, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
@@ -260,31 +259,9 @@ func TestRebroadcastThatNoBudgetAllows(t *testing.T) {
 		if _, err := e.GenesisHash(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		checkError(t, e.Send(t.Context(), raw, false, 0), ledger.KindBudget, 0, nil)
+		checkError(t, e.Send(t.Context(), raw, false, 0), onchain.KindBudget, 0, nil)
 		if n["a"].count("sendTransaction") != 0 || e.Status()[0].Breaker != outbound.Closed {
 			t.Error("it was sent, or held against the endpoint")
 		}
 	})
-}
-
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
-	tests := map[string]struct {
-		header string
-		want   time.Duration
-	}{
-		"seconds":             {"7", 7 * time.Second},
-		"a date":              {now.Add(time.Minute).Format(http.TimeFormat), time.Minute},
-		"a date that is past": {now.Add(-time.Minute).Format(http.TimeFormat), 0},
-		"nothing":             {"", 0},
-		"a word":              {"soon", 0},
-		"a negative number":   {"-5", 0},
-		"a huge number":       {"99999999999999999999", 0},
-	}
-	for name, test := range tests {
-		if got := retryAfter(test.header, now); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
-	}
 }

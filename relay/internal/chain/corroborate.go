@@ -7,8 +7,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -86,7 +86,7 @@ func others[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough
 // is not known.
 type endpointWord struct {
 	by       *endpoint
-	statuses []*ledger.Status
+	statuses []*onchain.Status
 	slot     uint64
 	height   uint64
 }
@@ -95,9 +95,9 @@ type endpointWord struct {
 // two of them, else it is not verified; with absence, that a signature is not known, too.
 // done says that no further word is needed, and outvoted which words tell of a signature
 // that two others do not know.
-func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*ledger.Status, done bool, outvoted []bool) {
-	current, said := upToDate(words, maxLag), make([]*ledger.Status, len(words))
-	statuses, done, outvoted = make([]*ledger.Status, len(words[0].statuses)), true, make([]bool, len(words))
+func conclude(words []endpointWord, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
+	current, said := upToDate(words, maxLag), make([]*onchain.Status, len(words))
+	statuses, done, outvoted = make([]*onchain.Status, len(words[0].statuses)), true, make([]bool, len(words))
 	for i := range statuses {
 		for k, w := range words {
 			said[k] = w.statuses[i]
@@ -130,8 +130,8 @@ func upToDate(words []endpointWord, maxLag uint64) []bool {
 // settle finds what two endpoints say of one signature. settled says that no further one
 // is needed, and outvoted that two do not know what another tells. current are those
 // whose not knowing it counts.
-func settle(said []*ledger.Status, current []bool, absence bool) (status *ledger.Status, settled, outvoted bool) {
-	var borne, most *ledger.Status // what two say, and what one says that says most
+func settle(said []*onchain.Status, current []bool, absence bool) (status *onchain.Status, settled, outvoted bool) {
+	var borne, most *onchain.Status // what two say, and what one says that says most
 	missing := 0
 	for k, a := range said {
 		if a == nil {
@@ -156,7 +156,7 @@ func settle(said []*ledger.Status, current []bool, absence bool) (status *ledger
 	case most == nil:
 		return nil, !absence || missing > 1, false
 	case borne != nil:
-		more := slices.ContainsFunc(said, func(s *ledger.Status) bool { return s != nil && !borne.Confirmation.AtLeast(s.Confirmation) })
+		more := slices.ContainsFunc(said, func(s *onchain.Status) bool { return s != nil && !borne.Confirmation.AtLeast(s.Confirmation) })
 		return borne, !more, false
 	case absence && missing > 1:
 		return nil, true, true
@@ -170,7 +170,7 @@ func settle(said []*ledger.Status, current []bool, absence bool) (status *ledger
 }
 
 // common is what two statuses of the same end say both.
-func common(a, b *ledger.Status) *ledger.Status {
+func common(a, b *onchain.Status) *onchain.Status {
 	both := *a
 	both.Slot = min(a.Slot, b.Slot)
 	if !b.Confirmation.AtLeast(a.Confirmation) {
@@ -181,7 +181,7 @@ func common(a, b *ledger.Status) *ledger.Status {
 
 // corroborateStatuses asks other endpoints for the statuses that endpoint by gave and from
 // which something follows, in one call for all.
-func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*ledger.Status]) []*ledger.Status {
+func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
 	words := []endpointWord{{e.all[by], first.value, first.slot, 0}}
 	statuses, done, _ := conclude(words, false, e.maxLag)
 	if done || !e.another(by) {
@@ -192,14 +192,14 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 	for k, i := range open {
 		wanted[k] = signatures[i]
 	}
-	others(ctx, e, query[slotted[[]*ledger.Status]]{
+	others(ctx, e, query[slotted[[]*onchain.Status]]{
 		// Its slot may be a lie: that it says the same counts.
 		method: "getSignatureStatuses", urgency: outbound.Read,
-		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Status], error) {
+		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return pair(at.Statuses(ctx, wanted, true))
 		},
-	}, by, func(ep *endpoint, said slotted[[]*ledger.Status]) bool {
-		w := endpointWord{ep, make([]*ledger.Status, len(signatures)), said.slot, 0}
+	}, by, func(ep *endpoint, said slotted[[]*onchain.Status]) bool {
+		w := endpointWord{ep, make([]*onchain.Status, len(signatures)), said.slot, 0}
 		for k, i := range open {
 			w.statuses[i] = said.value[k]
 		}
@@ -232,7 +232,7 @@ func (e *Endpoints) compareWords(words []endpointWord) {
 }
 
 // sameEnd reports whether two statuses tell of the same success or failure.
-func sameEnd(a, b *ledger.Status) bool { return sameError(a.Err, b.Err) }
+func sameEnd(a, b *onchain.Status) bool { return sameError(a.Err, b.Err) }
 
 func sameError(a, b *shieldpool.TransactionError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
@@ -240,17 +240,17 @@ func sameError(a, b *shieldpool.TransactionError) bool {
 
 // denies reports whether an endpoint's word, of the slot at, says otherwise than
 // another's, rather than that it has not come so far or forgets sooner.
-func denies(first, second *ledger.Status, at uint64) bool {
+func denies(first, second *onchain.Status, at uint64) bool {
 	if second == nil {
 		return at > first.Slot+propagation && at < first.Slot+shortMemory
 	}
-	return second.Confirmation.AtLeast(ledger.Confirmed) && (!sameEnd(first, second) || first.Slot != second.Slot)
+	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameEnd(first, second) || first.Slot != second.Slot)
 }
 
 // unverified is the error of an answer that no second endpoint gives, too.
 func unverified(method string) error {
-	return &ledger.Unavailable{
-		Method: method, Kind: ledger.KindUnverified,
+	return &onchain.Unavailable{
+		Method: method, Kind: onchain.KindUnverified,
 		Detail: "one endpoint says so and none of the others does: nothing is concluded before a second one says the same; GET /health names those that contradict each other or do not answer",
 	}
 }
@@ -266,7 +266,7 @@ const (
 
 // owns asks one endpoint whether the program owns the account.
 func (e *Endpoints) owns(ctx context.Context, ep *endpoint, program, account solana.PublicKey) presence {
-	found, _, err := ep.clients[outbound.Read].Accounts(ctx, []solana.PublicKey{account}, ledger.Confirmed, 0)
+	found, _, err := ep.clients[outbound.Read].Accounts(ctx, []solana.PublicKey{account}, onchain.Confirmed, 0)
 	switch {
 	case err != nil:
 		return notTold

@@ -12,8 +12,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -66,7 +66,7 @@ func TestALiarAheadWinsNothing(t *testing.T) {
 							t.Errorf("%s, which tells the truth, is %d slots behind and contradicted %d times", s.Name, s.Lag, s.Contradictions)
 						}
 					}
-					if liar := e.Status()[0]; ahead > 64 && (liar.Contradictions == 0 || liar.ContradictedBy != "" || liar.LastError != ledger.KindServerError && liar.LastError != ledger.KindContradiction) {
+					if liar := e.Status()[0]; ahead > 64 && (liar.Contradictions == 0 || liar.ContradictedBy != "" || liar.LastError != onchain.KindServerError && liar.LastError != onchain.KindContradiction) {
 						t.Errorf("nobody tells of the liar: %+v", liar)
 					}
 					if said := strings.Count(seen.logged(), "slots or heights that no other endpoint confirms"); ahead > 64 && said != 1 {
@@ -96,7 +96,7 @@ func TestOneWildSlotStopsNothing(t *testing.T) {
 				}
 				sim, err := e.Simulate(t.Context(), []byte{1}, true, 0)
 				if len(names) == 1 {
-					checkError(t, err, ledger.KindContradiction, 0, nil)
+					checkError(t, err, onchain.KindContradiction, 0, nil)
 				} else if err != nil || sim.Slot != n["b"].standing() {
 					t.Errorf("simulation is %+v with error %v, want that of b", sim, err)
 				}
@@ -122,21 +122,21 @@ func TestOutcomesNeedTwo(t *testing.T) {
 	lie, fails := status(90, "finalized", "null"), status(90, "finalized", `"AccountInUse"`)
 	tests := map[string]struct {
 		say      []string // by endpoint; "" is down
-		want     ledger.Status
+		want     onchain.Status
 		disputes bool
 	}{
-		"a single endpoint is believed":                {say: []string{lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
-		"one of two lies that it landed":               {say: []string{lie, "null"}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}, disputes: true},
-		"one of two lies that it failed":               {say: []string{fails, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Err: accountInUse, Unverified: true}, disputes: true},
-		"the other of two is down":                     {say: []string{lie, ""}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}},
-		"two say so":                                   {say: []string{lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
-		"two say so of different finality":             {say: []string{lie, status(90, "confirmed", "null")}, want: ledger.Status{Slot: 90, Confirmation: ledger.Confirmed}},
-		"two say so of different slots":                {say: []string{lie, status(70, "finalized", "null")}, want: ledger.Status{Slot: 70, Confirmation: ledger.Finalized}, disputes: true},
-		"two of three say so, after one who does not":  {say: []string{lie, "null", lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}, disputes: true},
-		"two of three say so, and one is down":         {say: []string{lie, "", lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
-		"one of three lies that it failed":             {say: []string{fails, lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}, disputes: true},
-		"one of three says for ever that it is new":    {say: []string{status(90, "confirmed", "null"), lie, lie}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized}},
-		"one of three lies, and two know it is not so": {say: []string{lie, "null", "null"}, want: ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}, disputes: true},
+		"a single endpoint is believed":                {say: []string{lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
+		"one of two lies that it landed":               {say: []string{lie, "null"}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized, Unverified: true}, disputes: true},
+		"one of two lies that it failed":               {say: []string{fails, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized, Err: accountInUse, Unverified: true}, disputes: true},
+		"the other of two is down":                     {say: []string{lie, ""}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized, Unverified: true}},
+		"two say so":                                   {say: []string{lie, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
+		"two say so of different finality":             {say: []string{lie, status(90, "confirmed", "null")}, want: onchain.Status{Slot: 90, Confirmation: onchain.Confirmed}},
+		"two say so of different slots":                {say: []string{lie, status(70, "finalized", "null")}, want: onchain.Status{Slot: 70, Confirmation: onchain.Finalized}, disputes: true},
+		"two of three say so, after one who does not":  {say: []string{lie, "null", lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}, disputes: true},
+		"two of three say so, and one is down":         {say: []string{lie, "", lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
+		"one of three lies that it failed":             {say: []string{fails, lie, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}, disputes: true},
+		"one of three says for ever that it is new":    {say: []string{status(90, "confirmed", "null"), lie, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
+		"one of three lies, and two know it is not so": {say: []string{lie, "null", "null"}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized, Unverified: true}, disputes: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -195,11 +195,11 @@ func TestOneOfThreeDecidesNoFate(t *testing.T) {
 		return fmt.Sprintf(`{"confirmationStatus":%q,"err":%s,"slot":90}`, confirmation, err)
 	}
 	landed, none := status("finalized", "null"), "null"
-	final, unsure := &ledger.Status{Slot: 90, Confirmation: ledger.Finalized}, &ledger.Status{Slot: 90, Confirmation: ledger.Finalized, Unverified: true}
+	final, unsure := &onchain.Status{Slot: 90, Confirmation: onchain.Finalized}, &onchain.Status{Slot: 90, Confirmation: onchain.Finalized, Unverified: true}
 	tests := map[string]struct {
 		lie, truth string
 		behind     bool // one of the honest ones does not know yet what the other one does
-		want       *ledger.Status
+		want       *onchain.Status
 	}{
 		"it hides a landing":                        {lie: none, truth: landed, want: final},
 		"it calls a landing a failure":              {lie: status("finalized", `"AccountInUse"`), truth: landed, want: final},
@@ -376,7 +376,7 @@ func TestWhoseSlotIsALieIsAWitnessAllTheSame(t *testing.T) {
 		n["liar"].set("getSignatureStatuses", status(ahead))
 		n["honest"].set("simulateTransaction", fails(200))
 		n["liar"].set("simulateTransaction", fails(ahead))
-		want := []*ledger.Status{{Slot: 72, Confirmation: ledger.Finalized}}
+		want := []*onchain.Status{{Slot: 72, Confirmation: onchain.Finalized}}
 		look, err := e.Search(t.Context(), []solana.Signature{sigA})
 		if diff := cmp.Diff(want, look.Statuses); err != nil || diff != "" {
 			t.Errorf("error is %v, and a search differs (-want +got):\n%s", err, diff)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -35,12 +35,12 @@ func past[T any](method string, urgency outbound.Urgency, do func(context.Contex
 }
 
 // Slot reads the newest slot of the commitment.
-func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
+func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (uint64, error) {
 	q := current("getSlot", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[uint64], error) {
 		slot, err := at.Slot(ctx, commitment)
 		return slotted[uint64]{slot, slot}, err
 	})
-	q.unconfirmed = commitment != ledger.Confirmed
+	q.unconfirmed = commitment != onchain.Confirmed
 	s, err := ask(ctx, e, q)
 	return s.value, err
 }
@@ -49,15 +49,15 @@ func (e *Endpoints) Slot(ctx context.Context, commitment ledger.Commitment) (uin
 // not before minContextSlot; the entry of an account that does not exist is nil.
 // When it is a single one, such as the pool's tree, that does not exist, a second
 // endpoint is asked too, and believed if it knows it.
-func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
-	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Account], error) {
+func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
+	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return pair(at.Accounts(ctx, keys, commitment, minContextSlot))
 	})
-	q.unconfirmed = commitment != ledger.Confirmed
-	s, err := doubt(ctx, e, q, secondOpinion[slotted[[]*ledger.Account]]{
-		about:  func(s slotted[[]*ledger.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },
+	q.unconfirmed = commitment != onchain.Confirmed
+	s, err := doubt(ctx, e, q, secondOpinion[slotted[[]*onchain.Account]]{
+		about:  func(s slotted[[]*onchain.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },
 		again:  q.do,
-		settle: lessNothing(func(a *ledger.Account) bool { return a == nil }),
+		settle: lessNothing(func(a *onchain.Account) bool { return a == nil }),
 	})
 	return s.value, s.slot, err
 }
@@ -114,21 +114,21 @@ func lessNothing[T any](nothing func(T) bool) func(first, second slotted[[]T]) s
 }
 
 // Simulate runs a transaction on the newest confirmed state, not before
-// minContextSlot, without sending it; see Client.Simulate. One that fails is run at
+// minContextSlot, without sending it; see rpc.Client.Simulate. One that fails is run at
 // a second endpoint, too: it succeeds when it does there, since what is sent in
 // vain costs a fee at most, and that it fails holds when both say so. The slot of the
 // result is minContextSlot where a single endpoint alone claims a later one.
-func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
-	simulate := func(least uint64) query[ledger.Simulation] {
-		return query[ledger.Simulation]{
+func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
+	simulate := func(least uint64) query[onchain.Simulation] {
+		return query[onchain.Simulation]{
 			method: "simulateTransaction", urgency: outbound.Read, roles: []Role{RoleRead},
-			do: func(ctx context.Context, at askedEndpoint) (ledger.Simulation, error) {
+			do: func(ctx context.Context, at askedEndpoint) (onchain.Simulation, error) {
 				return at.Simulate(ctx, raw, replaceBlockhash, least)
 			},
 		}
 	}
 	q := simulate(minContextSlot)
-	q.slot = func(s ledger.Simulation) uint64 { return s.Slot }
+	q.slot = func(s onchain.Simulation) uint64 { return s.Slot }
 	out, by, err := askWhom(ctx, e, q)
 	at := out.Slot
 	if err == nil && !e.Corroborated(at) { // what asks for it next would be asked of no honest node
@@ -138,10 +138,10 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 		return out, err
 	}
 	// A second one that is a little behind may tell, one far behind may not.
-	failed := []ledger.Simulation{out}
+	failed := []onchain.Simulation{out}
 	out.Unverified = true
 	least := min(at, e.slots.Best(e.now()))
-	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second ledger.Simulation) bool {
+	others(ctx, e, simulate(max(minContextSlot, least-min(least, e.maxLag))), by, func(ep *endpoint, second onchain.Simulation) bool {
 		if second.Err == nil {
 			e.dispute(e.all[by], ep)
 			second.Slot = min(second.Slot, out.Slot) // its slot may be a lie
@@ -173,11 +173,11 @@ func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKe
 // tells where the endpoint stood. The entry of one that is not known is nil,
 // which says nothing of its fate: Search does. What is Decisive two endpoints say,
 // if there are several.
-func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*ledger.Status, uint64, error) {
+func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*onchain.Status, uint64, error) {
 	// The slot is a processed one, which says nothing of an endpoint's lag.
-	s, by, err := askWhom(ctx, e, query[slotted[[]*ledger.Status]]{
-		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*ledger.Status], unconfirmed: true,
-		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Status], error) {
+	s, by, err := askWhom(ctx, e, query[slotted[[]*onchain.Status]]{
+		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*onchain.Status], unconfirmed: true,
+		do: func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return pair(at.Statuses(ctx, signatures, false))
 		},
 	})
@@ -188,16 +188,16 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 }
 
 // SignaturesFor lists the transactions that name the address, from an archive's
-// history first; see Client.SignaturesFor. When there is none, a second endpoint
+// history first; see rpc.Client.SignaturesFor. When there is none, a second endpoint
 // is asked too.
-func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	q := past("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]ledger.SignatureInfo, error) {
+func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
+	q := past("getSignaturesForAddress", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) ([]onchain.SignatureInfo, error) {
 		return at.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
-	return doubt(ctx, e, q, secondOpinion[[]ledger.SignatureInfo]{
-		about:  func(of []ledger.SignatureInfo) bool { return len(of) == 0 },
+	return doubt(ctx, e, q, secondOpinion[[]onchain.SignatureInfo]{
+		about:  func(of []onchain.SignatureInfo) bool { return len(of) == 0 },
 		again:  q.do,
-		settle: func(_, second []ledger.SignatureInfo) []ledger.SignatureInfo { return second },
+		settle: func(_, second []onchain.SignatureInfo) []onchain.SignatureInfo { return second },
 	})
 }
 
@@ -210,10 +210,10 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 }
 
 // Block reads the confirmed block of the slot. Endpoints that have none there
-// are passed over: it fails with ledger.ErrBlockPruned or ledger.ErrSlotSkipped
+// are passed over: it fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped
 // only when all that could be asked say so.
-func (e *Endpoints) Block(ctx context.Context, slot uint64) (*ledger.Block, error) {
-	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*ledger.Block, error) {
+func (e *Endpoints) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
+	return ask(ctx, e, past("getBlock", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Block, error) {
 		return at.Block(ctx, slot)
 	}))
 }
@@ -221,11 +221,11 @@ func (e *Endpoints) Block(ctx context.Context, slot uint64) (*ledger.Block, erro
 // Payment reads what a finalized transaction did to an account's lamports; nil
 // when no endpoint knows it as finalized. It fails when the transaction does
 // not name the account.
-func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
-	q := past("getTransaction", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*ledger.Payment, error) {
-		return at.payment(ctx, signature, account)
+func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
+	q := past("getTransaction", outbound.Upkeep, func(ctx context.Context, at askedEndpoint) (*onchain.Payment, error) {
+		return at.Payment(ctx, signature, account)
 	})
-	q.unknown = isNil[ledger.Payment]
+	q.unknown = isNil[onchain.Payment]
 	return ask(ctx, e, q)
 }
 
@@ -233,14 +233,14 @@ func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, acc
 // paid for it has spent the note. It is confirmed at least; nil when the history
 // of no endpoint has it. The caller knows that the account exists, so nil means
 // that the histories are too short.
-func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*ledger.Creation, error) {
+func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("creation of a nullifier needs a pool and a nullifier that is not zero")
 	}
-	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*ledger.Creation, error) {
-		return at.creation(ctx, pool, nullifier)
+	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.Creation, error) {
+		return at.Creation(ctx, pool, nullifier)
 	})
-	q.unknown = isNil[ledger.Creation]
+	q.unknown = isNil[onchain.Creation]
 	first, by, err := askWhom(ctx, e, q)
 	if err != nil || first == nil || !e.another(by) {
 		return first, err
@@ -249,7 +249,7 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 	if err != nil {
 		return nil, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	return corroborate(ctx, e, q, first, by, func(a, b *ledger.Creation) bool {
+	return corroborate(ctx, e, q, first, by, func(a, b *onchain.Creation) bool {
 		if a.Signature != b.Signature {
 			return false
 		}
@@ -264,19 +264,19 @@ func (e *Endpoints) Creation(ctx context.Context, pool *shieldpool.Pool, nullifi
 // slots from first to last: the fewer they are, the less there is to read of what
 // strangers send to the state's address. It is confirmed at least; nil when the
 // history of no endpoint has it: then the swap has not ended, or the histories are too short.
-func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
+func (e *Endpoints) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("the end of a swap needs one whose nullifier is not zero")
 	}
-	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*ledger.SwapEnd, error) {
-		return at.settlement(ctx, swap, first, last)
+	q := past("getTransaction", outbound.Read, func(ctx context.Context, at askedEndpoint) (*onchain.SwapEnd, error) {
+		return at.Settlement(ctx, swap, first, last)
 	})
-	q.unknown = isNil[ledger.SwapEnd]
+	q.unknown = isNil[onchain.SwapEnd]
 	end, by, err := askWhom(ctx, e, q)
 	if err != nil || end == nil || !e.another(by) {
 		return end, err
 	}
-	return corroborate(ctx, e, q, end, by, func(a, b *ledger.SwapEnd) bool {
+	return corroborate(ctx, e, q, end, by, func(a, b *onchain.SwapEnd) bool {
 		if a.Signature != b.Signature || a.How != b.How {
 			return false
 		}

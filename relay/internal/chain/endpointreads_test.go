@@ -13,7 +13,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 func archives(names ...string) []Endpoint {
@@ -27,22 +27,22 @@ func archives(names ...string) []Endpoint {
 // what a second one bears out.
 func TestSearchIsOfOneEndpoint(t *testing.T) {
 	t.Parallel()
-	fromBoth := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 200, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 1}
-	fromOther := ledger.Look{Statuses: []*ledger.Status{nil}, Slot: 100, FinalizedSlot: 68, FirstAvailable: 3}
+	fromBoth := onchain.Look{Statuses: []*onchain.Status{nil}, Slot: 200, FinalizedSlot: 68, FinalizedHeight: 60, FirstAvailable: 1}
+	fromOther := onchain.Look{Statuses: []*onchain.Status{nil}, Slot: 100, FinalizedSlot: 68, FirstAvailable: 3}
 	status := func(slot int) reply {
 		return says(fmt.Sprintf(`{"context":{"slot":%d},"value":[null]}`, slot))
 	}
 	tests := map[string]struct {
 		method string
 		answer reply
-		want   ledger.Look
+		want   onchain.Look
 	}{
 		"the archive answers":                      {"getSlot", sick, fromBoth},
 		"it does not tell the horizon":             {"getEpochInfo", sick, fromOther},
 		"it does not tell its history":             {"getFirstAvailableBlock", sick, fromOther},
 		"it does not tell the statuses":            {"getSignatureStatuses", sick, fromOther},
 		"its statuses are from before its horizon": {"getSignatureStatuses", status(167), fromOther},
-		"its statuses are from its horizon":        {"getSignatureStatuses", status(168), func() ledger.Look { l := fromBoth; l.Slot = 168; return l }()},
+		"its statuses are from its horizon":        {"getSignatureStatuses", status(168), func() onchain.Look { l := fromBoth; l.Slot = 168; return l }()},
 		"its height is above its slot":             {"getEpochInfo", says(`{"absoluteSlot":5,"blockHeight":6}`), fromOther},
 		"its history is switched off":              {"getSignatureStatuses", refuses(`{"code":-32011,"message":"Transaction history is not available from this node"}`), fromOther},
 	}
@@ -70,7 +70,7 @@ func TestSearchIsOfOneEndpoint(t *testing.T) {
 }
 
 // oneSays is the status as one endpoint's word alone.
-func oneSays(s *ledger.Status) *ledger.Status {
+func oneSays(s *onchain.Status) *onchain.Status {
 	c := *s
 	c.Unverified = true
 	return &c
@@ -78,7 +78,7 @@ func oneSays(s *ledger.Status) *ledger.Status {
 
 func TestSearchAsksAnother(t *testing.T) {
 	t.Parallel()
-	landed := &ledger.Status{Slot: 72, Confirmation: ledger.Finalized}
+	landed := &onchain.Status{Slot: 72, Confirmation: onchain.Finalized}
 	known := `{"confirmationStatus":"finalized","err":null,"slot":72}`
 	failed := `{"confirmationStatus":"finalized","err":"AccountInUse","slot":72}`
 	confirmed, processed := `{"confirmationStatus":"confirmed","err":null,"slot":72}`, `{"confirmationStatus":"processed","err":null,"slot":72}`
@@ -87,18 +87,18 @@ func TestSearchAsksAnother(t *testing.T) {
 	}
 	tests := map[string]struct {
 		archive, other reply
-		want           []*ledger.Status
+		want           []*onchain.Status
 		wantHeight     uint64 // 0 when it is not borne out
 		wantAsked      int    // of the other
 	}{
-		"both know all":                          {says2(known, known), says2(known, known), []*ledger.Status{landed, landed}, 60, 1},
-		"each knows one, which nobody bears out": {says2("null", known), says2(known, "null"), []*ledger.Status{oneSays(landed), oneSays(landed)}, 60, 1},
-		"both know neither":                      {says2("null", "null"), says2("null", "null"), []*ledger.Status{nil, nil}, 60, 1},
-		"the other says that one failed":         {says2("null", known), says2("null", failed), []*ledger.Status{nil, oneSays(landed)}, 60, 1},
-		"the other has not come so far":          {says2(confirmed, known), says2(processed, confirmed), []*ledger.Status{{Slot: 72, Confirmation: ledger.Processed}, {Slot: 72, Confirmation: ledger.Confirmed}}, 60, 1},
-		"the other is down: nothing is known":    {says2("null", known), sick, []*ledger.Status{nil, oneSays(landed)}, 0, 1},
-		"the other hangs, and is left":           {says2("null", known), reply{hang: true}, []*ledger.Status{nil, oneSays(landed)}, 0, 1},
-		"what is said to be under way is asked":  {says2(processed, processed), says2(known, "null"), []*ledger.Status{{Slot: 72, Confirmation: ledger.Processed}, {Slot: 72, Confirmation: ledger.Processed}}, 60, 1},
+		"both know all":                          {says2(known, known), says2(known, known), []*onchain.Status{landed, landed}, 60, 1},
+		"each knows one, which nobody bears out": {says2("null", known), says2(known, "null"), []*onchain.Status{oneSays(landed), oneSays(landed)}, 60, 1},
+		"both know neither":                      {says2("null", "null"), says2("null", "null"), []*onchain.Status{nil, nil}, 60, 1},
+		"the other says that one failed":         {says2("null", known), says2("null", failed), []*onchain.Status{nil, oneSays(landed)}, 60, 1},
+		"the other has not come so far":          {says2(confirmed, known), says2(processed, confirmed), []*onchain.Status{{Slot: 72, Confirmation: onchain.Processed}, {Slot: 72, Confirmation: onchain.Confirmed}}, 60, 1},
+		"the other is down: nothing is known":    {says2("null", known), sick, []*onchain.Status{nil, oneSays(landed)}, 0, 1},
+		"the other hangs, and is left":           {says2("null", known), reply{hang: true}, []*onchain.Status{nil, oneSays(landed)}, 0, 1},
+		"what is said to be under way is asked":  {says2(processed, processed), says2(known, "null"), []*onchain.Status{{Slot: 72, Confirmation: onchain.Processed}, {Slot: 72, Confirmation: onchain.Processed}}, 60, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestSearchAsksAnother(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := ledger.Look{Statuses: test.want, Slot: 100, FinalizedSlot: 68, FinalizedHeight: test.wantHeight, FirstAvailable: 3}
+				want := onchain.Look{Statuses: test.want, Slot: 100, FinalizedSlot: 68, FinalizedHeight: test.wantHeight, FirstAvailable: 3}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("look differs (-want +got):\n%s", diff)
 				}
@@ -129,7 +129,7 @@ func TestNothingIsDoubted(t *testing.T) {
 	t.Parallel()
 	account := fmt.Sprintf(`{"data":["","base64"],"lamports":7,"owner":%q}`, keyB)
 	accounts := func(ctx context.Context, e *Endpoints) (any, error) {
-		a, _, err := e.Accounts(ctx, []solana.PublicKey{keyA}, ledger.Confirmed, 0)
+		a, _, err := e.Accounts(ctx, []solana.PublicKey{keyA}, onchain.Confirmed, 0)
 		return len(a) == 1 && a[0] != nil && a[0].Lamports == 7, err
 	}
 	balance := func(ctx context.Context, e *Endpoints) (any, error) {
@@ -141,7 +141,7 @@ func TestNothingIsDoubted(t *testing.T) {
 		return slices.Equal(lamports, []uint64{7, 7}), err
 	}
 	history := func(ctx context.Context, e *Endpoints) (any, error) {
-		infos, err := e.SignaturesFor(ctx, keyA, ledger.Finalized, solana.Signature{}, solana.Signature{}, 0)
+		infos, err := e.SignaturesFor(ctx, keyA, onchain.Finalized, solana.Signature{}, solana.Signature{}, 0)
 		return len(infos) == 1 && infos[0].Signature == sigA, err
 	}
 	valued := func(v string) reply { return says(`{"context":{"slot":100},"value":` + v + `}`) }
@@ -203,10 +203,10 @@ func TestHistoryThatOneEndpointHasNot(t *testing.T) {
 	}{
 		"the archive has it":                            {archive: block, other: pruned, want: true},
 		"the archive has it not":                        {archive: skipped, other: block, want: true},
-		"none has it":                                   {archive: skipped, other: pruned, wantErr: ledger.ErrBlockPruned},
-		"none knows of one":                             {archive: skipped, other: skipped, wantErr: ledger.ErrSlotSkipped},
-		"the archive is down, so nobody knows":          {archive: sick, other: pruned, wantErr: ledger.ErrUnavailable},
-		"the archive is not asked now, so nobody knows": {archive: block, other: pruned, open: true, wantErr: ledger.ErrUnavailable},
+		"none has it":                                   {archive: skipped, other: pruned, wantErr: onchain.ErrBlockPruned},
+		"none knows of one":                             {archive: skipped, other: skipped, wantErr: onchain.ErrSlotSkipped},
+		"the archive is down, so nobody knows":          {archive: sick, other: pruned, wantErr: onchain.ErrUnavailable},
+		"the archive is not asked now, so nobody knows": {archive: block, other: pruned, open: true, wantErr: onchain.ErrUnavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestHistoryThatOneEndpointHasNot(t *testing.T) {
 					t.Errorf("block is %+v", b)
 				}
 				if test.wantErr != nil {
-					checkError(t, err, kindOf(err), 0, test.wantErr)
+					checkError(t, err, onchain.KindOf(err), 0, test.wantErr)
 				}
 			})
 		})
@@ -239,8 +239,8 @@ func TestPaymentThatIsNotKnown(t *testing.T) {
 		wantErr        error
 	}{
 		"nobody knows it":                      {archive: null, other: null},
-		"one does not, the other is down":      {archive: null, other: sick, wantErr: ledger.ErrUnavailable},
-		"one does not, the other is not asked": {archive: null, other: null, open: true, wantErr: ledger.ErrUnavailable},
+		"one does not, the other is down":      {archive: null, other: sick, wantErr: onchain.ErrUnavailable},
+		"one does not, the other is not asked": {archive: null, other: null, open: true, wantErr: onchain.ErrUnavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestPaymentThatIsNotKnown(t *testing.T) {
 					t.Fatalf("payment is %+v with error %v", p, err)
 				}
 				if test.wantErr != nil {
-					checkError(t, err, kindOf(err), 0, test.wantErr)
+					checkError(t, err, onchain.KindOf(err), 0, test.wantErr)
 				}
 			})
 		})
@@ -270,7 +270,7 @@ func TestBlockhashIsShared(t *testing.T) {
 		n := newNetwork("a")
 		h := n["a"]
 		e, _ := newEndpoints(t, n, of("a"), nil)
-		get := func() ledger.Blockhash {
+		get := func() onchain.Blockhash {
 			t.Helper()
 			got, err := e.LatestBlockhash(t.Context())
 			if err != nil {
@@ -314,7 +314,7 @@ func TestBlockhashIsShared(t *testing.T) {
 		h.fail(sick)
 		time.Sleep(2 * time.Second)
 		_, err := e.LatestBlockhash(t.Context())
-		checkError(t, err, ledger.KindServerError, 0, nil)
+		checkError(t, err, onchain.KindServerError, 0, nil)
 	})
 }
 
@@ -356,7 +356,7 @@ func TestBlockhashThatIsNotTaken(t *testing.T) {
 					n["a"].set("getLatestBlockhash", test.then)
 					time.Sleep(4 * time.Second) // in which a chain comes so far
 					// Any answer of a later slot shows what is behind.
-					if _, err := e.Slot(t.Context(), ledger.Confirmed); err != nil {
+					if _, err := e.Slot(t.Context(), onchain.Confirmed); err != nil {
 						t.Fatal(err)
 					}
 					got, err := e.LatestBlockhash(t.Context())
@@ -366,7 +366,7 @@ func TestBlockhashThatIsNotTaken(t *testing.T) {
 							t.Errorf("blockhash is %+v with error %v, want that of a", got, err)
 						}
 					case alone:
-						checkError(t, err, ledger.KindNodeBehind, 0, nil)
+						checkError(t, err, onchain.KindNodeBehind, 0, nil)
 						if !strings.Contains(fmt.Sprint(err), test.wantText) {
 							t.Errorf("error is %v, want %q in it", err, test.wantText)
 						}

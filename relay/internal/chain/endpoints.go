@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 // Role is what an endpoint is used for.
@@ -66,7 +67,7 @@ func (e Endpoint) GoString() string { return e.String() }
 // LogValue gives name and roles.
 func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
-// EndpointsOptions configure Endpoints. Endpoints, HTTP, Now, Rand and Log are
+// EndpointsOptions configure Endpoints. Endpoints, Now, Rand and Log are
 // required.
 type EndpointsOptions struct {
 	// Endpoints are in the order of preference among equals. At least one has
@@ -76,7 +77,7 @@ type EndpointsOptions struct {
 	// first endpoint that answers, in their order.
 	Genesis solana.Hash
 	// HTTP makes the client of one endpoint, so that a slow one exhausts nobody
-	// else's connections; NewHTTPClient does.
+	// else's connections; nil stands for rpc.NewHTTPClient.
 	HTTP func() *http.Client
 	// Now is the clock; Rand gives numbers from 0 to below 1 for jitter.
 	Now  func() time.Time
@@ -84,7 +85,7 @@ type EndpointsOptions struct {
 	Log  *slog.Logger
 	// Observer is told of what happens. Nil for none.
 	Observer Observer
-	// Timeout bounds one call as in Options; 0 is 5 s. A read that another
+	// Timeout bounds one call as in rpc.Options; 0 is 5 s. A read that another
 	// endpoint could answer gets less.
 	Timeout time.Duration
 	// MaxLag is by how many slots an endpoint may be behind the best before it
@@ -99,7 +100,7 @@ type EndpointsOptions struct {
 // names. Its methods must not block.
 type Observer interface {
 	// Called is told of every call: its RPC method, its class ("ok", "refused",
-	// "preflight" or a kind of ledger.Unavailable) and its duration.
+	// "preflight" or a kind of onchain.Unavailable) and its duration.
 	Called(endpoint, method, class string, took time.Duration)
 	// BreakerChanged is told the new state: closed, half_open or open.
 	BreakerChanged(endpoint string, state outbound.State)
@@ -145,7 +146,7 @@ type EndpointStatus struct {
 // role and whose breaker is closed, and from there to the next; a send goes to
 // all. Safe for concurrent use.
 //
-// Errors of calls are as Client's, and name the endpoints by their names.
+// Errors of calls are as rpc.Client's, and name the endpoints by their names.
 type Endpoints struct {
 	all      []*endpoint
 	now      func() time.Time
@@ -177,7 +178,7 @@ type endpoint struct {
 	index   int
 	roles   []Role
 	http    *http.Client
-	clients map[outbound.Urgency]*Client
+	clients map[outbound.Urgency]*rpc.Client
 	// socket is nil without one; a function, so that no printing shows it.
 	socket  func() *url.URL
 	breaker *outbound.Breaker
@@ -215,16 +216,19 @@ var endpointName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 // NewEndpoints makes them. It makes no call: an endpoint that is down when the
 // relay starts may be up later.
 func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
-	if o.HTTP == nil || o.Now == nil || o.Rand == nil || o.Log == nil {
-		return nil, errors.New("RPC endpoints need an HTTP client, a clock, a source of random numbers and a log")
+	if o.Now == nil || o.Rand == nil || o.Log == nil {
+		return nil, errors.New("RPC endpoints need a clock, a source of random numbers and a log")
 	}
 	if o.Probe < 0 {
 		return nil, fmt.Errorf("interval of probes is %s: expected a positive duration, or 0 for %s", o.Probe, defaultProbe)
 	}
 	e := &Endpoints{
 		now: o.Now, rand: o.Rand, log: o.Log, observer: o.Observer, genesis: o.Genesis,
-		timeout: cmp.Or(o.Timeout, defaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
+		timeout: cmp.Or(o.Timeout, rpc.DefaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
 		turned: newSignal(),
+	}
+	if o.HTTP == nil {
+		o.HTTP = rpc.NewHTTPClient
 	}
 	e.slots = newSlotAgreement(len(o.Endpoints), e.maxLag)
 	if e.observer == nil {
@@ -256,7 +260,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 }
 
 func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoint, error) {
-	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: transport, clients: map[outbound.Urgency]*Client{}, meter: newLatencyMeter()}
+	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: transport, clients: map[outbound.Urgency]*rpc.Client{}, meter: newLatencyMeter()}
 	if len(ep.roles) == 0 {
 		ep.roles = []Role{RoleRead, RoleSubmit}
 	}
@@ -265,13 +269,13 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 			return nil, fmt.Errorf("role of %d characters is not known: expected %s, %s or %s", len(role), RoleRead, RoleSubmit, RoleArchive)
 		}
 	}
-	client, err := New(Options{URL: c.URL, HTTP: transport, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
+	client, err := rpc.New(rpc.Options{URL: c.URL, HTTP: transport, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
 		e.observer.Called(c.Name, method, class, took)
 	}})
 	if err != nil {
 		return nil, err
 	}
-	if ep.socket, err = socketOf(client.endpoint(), c.WebSocketURL); err != nil {
+	if ep.socket, err = socketOf(c.URL, c.WebSocketURL); err != nil {
 		return nil, err
 	}
 	if ep.budget, err = outbound.NewBudget(c.RequestsPerSecond, e.now); err != nil {
@@ -281,12 +285,9 @@ func (e *Endpoints) endpoint(i int, c Endpoint, transport *http.Client) (*endpoi
 	if err != nil {
 		return nil, err
 	}
-	client.name = c.Name
 	// A rebroadcast does not wait: another comes soon.
 	for u, most := range map[outbound.Urgency]time.Duration{outbound.FirstSend: e.timeout, outbound.Read: e.timeout, outbound.Rebroadcast: 0, outbound.Upkeep: e.timeout} {
-		of := *client
-		of.gate = func(ctx context.Context) error { return ep.budget.Wait(ctx, u, most) }
-		ep.clients[u] = &of
+		ep.clients[u] = client.Gated(func(ctx context.Context) error { return ep.budget.Wait(ctx, u, most) })
 	}
 	return ep, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 func balance(t *testing.T, e *Endpoints) error {
@@ -93,10 +93,10 @@ func TestReadThatNobodyAnswers(t *testing.T) {
 		wantText  string
 		wantCalls int // at a
 	}{
-		"all down":                             {sick, reply{status: 403}, ledger.KindServerError, 0, "getBalance: chain is unavailable: server_error: a: server_error: HTTP 503; b: rejected: HTTP 403", 2},
+		"all down":                             {sick, reply{status: 403}, onchain.KindServerError, 0, "getBalance: chain is unavailable: server_error: a: server_error: HTTP 503; b: rejected: HTTP 403", 2},
 		"all refuse":                           {refuses(`{"code":-32602,"message":"no"}`), refuses(`{"code":-32602,"message":"no"}`), "", -32602, "getBalance at a: the RPC endpoint refuses", 1},
-		"one refuses and one is down: unknown": {refuses(`{"code":-32602,"message":"no"}`), sick, ledger.KindServerError, 0, "getBalance at b: chain is unavailable: server_error: HTTP 503", 2},
-		"all behind, so all get three chances": {behind, behind, ledger.KindNodeBehind, 0, "a: node_behind: code -32016", 3},
+		"one refuses and one is down: unknown": {refuses(`{"code":-32602,"message":"no"}`), sick, onchain.KindServerError, 0, "getBalance at b: chain is unavailable: server_error: HTTP 503", 2},
+		"all behind, so all get three chances": {behind, behind, onchain.KindNodeBehind, 0, "a: node_behind: code -32016", 3},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestReadsPrefer(t *testing.T) {
 				n := newNetwork("a", "b")
 				e, _ := newEndpoints(t, n, of("a", "b"), nil)
 				test.change(n["a"], n["b"])
-				if _, err := e.Slot(t.Context(), ledger.Confirmed); err != nil {
+				if _, err := e.Slot(t.Context(), onchain.Confirmed); err != nil {
 					t.Fatal(err)
 				}
 				read(t, e, 1)
@@ -219,7 +219,7 @@ func TestBreakerOfOneOfSeveral(t *testing.T) {
 				t.Fatal("no error")
 			}
 		}
-		if got := e.Status()[0]; got.Breaker != outbound.Open || got.LastError != ledger.KindServerError || time.Since(got.LastErrorAt) > time.Second {
+		if got := e.Status()[0]; got.Breaker != outbound.Open || got.LastError != onchain.KindServerError || time.Since(got.LastErrorAt) > time.Second {
 			t.Errorf("status is %+v, want an open breaker and why", got)
 		}
 		calls := n["a"].count("")
@@ -263,7 +263,7 @@ func TestOneEndpointAlone(t *testing.T) {
 		n := newNetwork("a")
 		e, seen := newEndpoints(t, n, of("a"), nil)
 		n["a"].fail(sick)
-		checkError(t, balance(t, e), ledger.KindServerError, 0, nil)
+		checkError(t, balance(t, e), onchain.KindServerError, 0, nil)
 		if got := n["a"].count(""); got != 3 {
 			t.Errorf("%d calls, want 3: nobody else can answer", got)
 		}
@@ -328,13 +328,13 @@ func TestReadFailsFastWhileAllBreakersAreOpen(t *testing.T) {
 		e, _ := newEndpoints(t, n, of("a"), nil)
 		start := time.Now()
 		err := balance(t, e)
-		checkError(t, err, ledger.KindBreakerOpen, 0, nil)
+		checkError(t, err, onchain.KindBreakerOpen, 0, nil)
 		if took := time.Since(start); took < time.Second || took > 1500*time.Millisecond || n["a"].count("") != 1 {
 			t.Errorf("it took %s and %d calls, want about a second and one call: Retry-After is 20 s", took, n["a"].count(""))
 		}
 		n["a"].heal()
 		time.Sleep(17 * time.Second)
-		checkError(t, balance(t, e), ledger.KindBreakerOpen, 0, nil)
+		checkError(t, balance(t, e), onchain.KindBreakerOpen, 0, nil)
 		if n["a"].count("") != 1 {
 			t.Error("it was asked before the time that it named was over")
 		}
@@ -364,7 +364,7 @@ func TestCallerWhoLeavesSaysNothingOfTheEndpoint(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), test.after)
 					_, _, err := e.Balance(ctx, keyA, 0)
 					cancel()
-					checkError(t, err, ledger.KindCancelled, 0, context.DeadlineExceeded)
+					checkError(t, err, onchain.KindCancelled, 0, context.DeadlineExceeded)
 				}
 				if got := e.Status()[0].Breaker; got != test.want {
 					t.Errorf("breaker is %s, want %s", got, test.want)
@@ -473,7 +473,7 @@ func TestGenesis(t *testing.T) {
 			}
 			n["a"].heal()
 			n["b"].fail(sick)
-			checkError(t, balance(t, e), ledger.KindServerError, 0, nil)
+			checkError(t, balance(t, e), onchain.KindServerError, 0, nil)
 			if n["a"].count("") != 0 || !e.Status()[0].Foreign {
 				t.Error("an endpoint of another chain was used")
 			}
@@ -489,8 +489,8 @@ func TestGenesis(t *testing.T) {
 			if !hash.IsZero() {
 				t.Errorf("hash is %s", hash)
 			}
-			checkError(t, err, ledger.KindServerError, 0, nil)
-			checkError(t, balance(t, e), ledger.KindServerError, 0, nil)
+			checkError(t, err, onchain.KindServerError, 0, nil)
+			checkError(t, balance(t, e), onchain.KindServerError, 0, nil)
 		})
 	})
 	t.Run("all serve another chain", func(t *testing.T) {
@@ -499,8 +499,8 @@ func TestGenesis(t *testing.T) {
 			n["a"].chain = other
 			e, _ := newEndpoints(t, n, of("a"), nil)
 			for range 2 {
-				checkError(t, balance(t, e), ledger.KindRejected, 0, nil)
-				checkError(t, e.Send(t.Context(), []byte{1}, true, 0), ledger.KindRejected, 0, nil)
+				checkError(t, balance(t, e), onchain.KindRejected, 0, nil)
+				checkError(t, e.Send(t.Context(), []byte{1}, true, 0), onchain.KindRejected, 0, nil)
 			}
 			if n["a"].count("") != 0 {
 				t.Error("it was used")
@@ -545,12 +545,11 @@ func TestNewEndpointsRefuses(t *testing.T) {
 		"no clock":                     {func(o *EndpointsOptions) { o.Now = nil }, "a clock"},
 		"no random numbers":            {func(o *EndpointsOptions) { o.Rand = nil }, "random numbers"},
 		"no log":                       {func(o *EndpointsOptions) { o.Log = nil }, "a log"},
-		"no HTTP client":               {func(o *EndpointsOptions) { o.HTTP = nil }, "an HTTP client"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := EndpointsOptions{Endpoints: of("a"), HTTP: NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
+			o := EndpointsOptions{Endpoints: of("a"), Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
 			test.change(&o)
 			e, err := NewEndpoints(o)
 			if err == nil || e != nil {

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 const (
@@ -23,13 +24,17 @@ const (
 	// abandoned is the time from which a call whose caller ran out of time tells
 	// that the endpoint hangs.
 	hangAfter = time.Second
+	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
+	retryDelay    = 100 * time.Millisecond
+	retryMaxDelay = time.Second
+	retryJitter   = 0.3
 	// maxPause bounds what Retry-After may ask for.
 	maxPause = 30 * time.Second
 )
 
 // askedEndpoint is an endpoint while it is asked.
 type askedEndpoint struct {
-	*Client
+	*rpc.Client
 	index int
 	// best is the newest slot that was known of any endpoint when the call began.
 	best uint64
@@ -72,20 +77,20 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			case err == nil && (q.unknown == nil || !q.unknown(v)):
 				return v, nil
 			case err != nil && ctx.Err() != nil:
-				return none, ended(ctx, q.method)
+				return none, rpc.Ended(ctx, q.method)
 			}
 			results.add(err)
 			calls++
 		}
 		if len(candidates) == 0 {
-			return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindRejected, Detail: "every RPC endpoint for it serves another chain: correct their URLs"}
+			return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindRejected, Detail: "every RPC endpoint for it serves another chain: correct their URLs"}
 		}
 		if results.n == 0 {
 			if !e.awaitBreaker(ctx, candidates, deadline) {
 				if ctx.Err() != nil {
-					return none, ended(ctx, q.method)
+					return none, rpc.Ended(ctx, q.method)
 				}
-				return none, &ledger.Unavailable{Method: q.method, Kind: ledger.KindBreakerOpen, Detail: "every endpoint for it failed its last calls; it is asked again in a moment"}
+				return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindBreakerOpen, Detail: "every endpoint for it failed its last calls; it is asked again in a moment"}
 			}
 			continue
 		}
@@ -94,7 +99,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			return none, results.err()
 		}
 		if !sleep(ctx, backoff(round, e.rand())) {
-			return none, ended(ctx, q.method)
+			return none, rpc.Ended(ctx, q.method)
 		}
 	}
 }
@@ -238,8 +243,8 @@ func (e *Endpoints) reached(ep *endpoint, method string, slot, best uint64, unco
 		return nil
 	}
 	e.contradicted(ep, nil)
-	return &ledger.Unavailable{
-		Method: method, Endpoint: ep.name, Kind: ledger.KindContradiction,
+	return &onchain.Unavailable{
+		Method: method, Endpoint: ep.name, Kind: onchain.KindContradiction,
 		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.slots.Best(now)),
 	}
 }
@@ -250,20 +255,17 @@ func (e *Endpoints) limit(ctx context.Context, method string, left int) (context
 	if left <= 1 {
 		return ctx, func() {}
 	}
-	most := e.timeout * 2 / 5
-	if slow(method) {
-		most *= slowFactor
-	}
+	most := rpc.Timeout(method, e.timeout*2/5)
 	if deadline, ok := ctx.Deadline(); ok {
 		most = min(most, deadline.Sub(e.now())/time.Duration(left))
 	}
-	return context.WithTimeoutCause(ctx, most, errLimit)
+	return context.WithTimeoutCause(ctx, most, rpc.ErrLimit)
 }
 
 // withEndpoint puts the endpoint's name into the error.
 func (ep *endpoint) withEndpoint(err error) error {
-	var u *ledger.Unavailable
-	var r *ledger.RPCError
+	var u *onchain.Unavailable
+	var r *onchain.RPCError
 	switch {
 	case errors.As(err, &u):
 		u.Endpoint = ep.name
@@ -277,18 +279,18 @@ func (ep *endpoint) withEndpoint(err error) error {
 func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, took time.Duration, best uint64, err error) {
 	now := e.now()
 	outcome, kind, pause := outbound.Good, "", time.Duration(0)
-	var u *ledger.Unavailable
+	var u *onchain.Unavailable
 	switch {
 	case errors.As(err, &u):
 		outcome, kind, pause = verdict(u, took), u.Kind, u.RetryAfter
-		if u.Kind == ledger.KindNodeBehind && u.Slot > 0 {
+		if u.Kind == onchain.KindNodeBehind && u.Slot > 0 {
 			e.slots.Behind(ep.index, u.Slot, best, now)
 		}
-	case classOf(err) == "refused":
+	case rpc.ClassOf(err) == "refused":
 		outcome = outbound.Reachable
 	}
 	if outcome != outbound.NoOutcome {
-		ep.meter.Observe(method, took, outcome == outbound.Bad || kind == ledger.KindNodeBehind || kind == ledger.KindContradiction, now)
+		ep.meter.Observe(method, took, outcome == outbound.Bad || kind == onchain.KindNodeBehind || kind == onchain.KindContradiction, now)
 	}
 	if kind != "" && outcome != outbound.NoOutcome {
 		ep.mu.Lock()
@@ -302,16 +304,16 @@ func (e *Endpoints) learn(ep *endpoint, permit outbound.Permit, method string, t
 }
 
 // verdict is what a call that gave no answer tells of its endpoint.
-func verdict(u *ledger.Unavailable, took time.Duration) outbound.Outcome {
+func verdict(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
 	switch u.Kind {
-	case ledger.KindCancelled:
+	case onchain.KindCancelled:
 		if errors.Is(u.Err, context.DeadlineExceeded) && took >= hangAfter {
 			return outbound.Bad
 		}
 		return outbound.NoOutcome
-	case ledger.KindBudget:
+	case onchain.KindBudget:
 		return outbound.NoOutcome
-	case ledger.KindNodeBehind, ledger.KindNotYet, ledger.KindContradiction:
+	case onchain.KindNodeBehind, onchain.KindNotYet, onchain.KindContradiction:
 		return outbound.Reachable
 	default:
 		return outbound.Bad
@@ -324,19 +326,19 @@ type answers struct {
 	n        int
 	unknown  int // endpoints that do not know
 	skipped  int // endpoints that were not asked, as their breakers are open
-	down     []*ledger.Unavailable
+	down     []*onchain.Unavailable
 	definite error
 }
 
 func (a *answers) add(err error) {
 	a.n++
-	var u *ledger.Unavailable
+	var u *onchain.Unavailable
 	switch {
 	case err == nil:
 		a.unknown++
 	case errors.As(err, &u):
 		a.down = append(a.down, u)
-	case a.definite == nil, errors.Is(err, ledger.ErrBlockPruned), errors.Is(err, ledger.ErrSlotSkipped) && !errors.Is(a.definite, ledger.ErrBlockPruned):
+	case a.definite == nil, errors.Is(err, onchain.ErrBlockPruned), errors.Is(err, onchain.ErrSlotSkipped) && !errors.Is(a.definite, onchain.ErrBlockPruned):
 		// That there was a block tells more than that there is none, and both more
 		// than that the call is not served.
 		a.definite = err
@@ -345,13 +347,13 @@ func (a *answers) add(err error) {
 
 // transient reports whether asking again may bring an answer.
 func (a *answers) transient() bool {
-	return slices.ContainsFunc(a.down, func(u *ledger.Unavailable) bool { return transient(u) })
+	return slices.ContainsFunc(a.down, func(u *onchain.Unavailable) bool { return onchain.Transient(u) })
 }
 
 // behind reports whether every failure was that the node is not there yet.
 func (a *answers) behind() bool {
-	return !slices.ContainsFunc(a.down, func(u *ledger.Unavailable) bool {
-		return u.Kind != ledger.KindNodeBehind && u.Kind != ledger.KindNotYet
+	return !slices.ContainsFunc(a.down, func(u *onchain.Unavailable) bool {
+		return u.Kind != onchain.KindNodeBehind && u.Kind != onchain.KindNotYet
 	})
 }
 
@@ -359,15 +361,15 @@ func (a *answers) behind() bool {
 // not know. That one does not know or no longer has it means nothing while
 // another was not asked.
 func (a *answers) err() error {
-	nothing := a.definite == nil || errors.Is(a.definite, ledger.ErrBlockPruned) || errors.Is(a.definite, ledger.ErrSlotSkipped)
+	nothing := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {
 	case len(a.down) == 0 && a.skipped > 0 && nothing:
-		return &ledger.Unavailable{Method: a.method, Kind: ledger.KindBreakerOpen, Detail: "an endpoint that may know failed its last calls; it is asked again in a moment"}
+		return &onchain.Unavailable{Method: a.method, Kind: onchain.KindBreakerOpen, Detail: "an endpoint that may know failed its last calls; it is asked again in a moment"}
 	case len(a.down) == 1:
 		return a.down[0]
 	case len(a.down) > 1:
 		// The first is that of the endpoint that is best otherwise.
-		all := &ledger.Unavailable{Method: a.method, Kind: a.down[0].Kind, Err: a.down[0].Err}
+		all := &onchain.Unavailable{Method: a.method, Kind: a.down[0].Kind, Err: a.down[0].Err}
 		details := make([]string, len(a.down))
 		for i, u := range a.down {
 			details[i] = u.Endpoint + ": " + u.Kind

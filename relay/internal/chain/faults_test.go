@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -38,7 +38,7 @@ func (w *world) endpoints(change func(*chain.EndpointsOptions), faults []fault.R
 			{Name: "faulty", URL: faulty.URL, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}},
 			{Name: "well", URL: well.URL},
 		},
-		Genesis: localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+		Genesis: localnet.GenesisHash, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&o)
@@ -105,7 +105,7 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range calls {
-				if _, slot, err := e.Accounts(ctx, []solana.PublicKey{w.pool.MerkleTree}, ledger.Confirmed, landed.Slot); err != nil || slot < landed.Slot {
+				if _, slot, err := e.Accounts(ctx, []solana.PublicKey{w.pool.MerkleTree}, onchain.Confirmed, landed.Slot); err != nil || slot < landed.Slot {
 					t.Errorf("accounts are of slot %d with error %v, want %d or later", slot, err, landed.Slot)
 				}
 				if got, err := e.LatestBlockhash(ctx); err != nil || got.Slot < landed.Slot {
@@ -159,7 +159,7 @@ func TestSendReachesTheChain(t *testing.T) {
 			defer cancel()
 			_ = e.Flush(until)
 			w.Finalize()
-			if s := w.status(signature, true); s == nil || s.Err != nil || s.Confirmation != ledger.Finalized {
+			if s := w.status(signature, true); s == nil || s.Err != nil || s.Confirmation != onchain.Finalized {
 				t.Errorf("status is %+v, want a success", s)
 			}
 		})
@@ -172,13 +172,13 @@ func TestFrozenBlockhashIsNotTaken(t *testing.T) {
 	e := w.endpoints(func(o *chain.EndpointsOptions) { o.Probe = 100 * time.Millisecond },
 		[]fault.Rule{{Method: "getLatestBlockhash", FrozenBlockhash: true}})
 	go e.Run(t.Context())
-	first := must[ledger.Blockhash](t)(e.LatestBlockhash(t.Context()))
+	first := must[onchain.Blockhash](t)(e.LatestBlockhash(t.Context()))
 	w.Advance(30)
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		// Any other answer shows that the chain has moved.
-		slot := must[uint64](t)(e.Slot(t.Context(), ledger.Confirmed))
-		got := must[ledger.Blockhash](t)(e.LatestBlockhash(t.Context()))
+		slot := must[uint64](t)(e.Slot(t.Context(), onchain.Confirmed))
+		got := must[onchain.Blockhash](t)(e.LatestBlockhash(t.Context()))
 		if got.Slot == slot {
 			break
 		}
@@ -203,10 +203,10 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	w.Finalize()
 	e := w.through(fault.Rule{Empty: true})
 	// One of the two is wrong: nothing follows, and least of all that it did not land.
-	if look := must[ledger.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || !look.Statuses[0].Unverified || look.Statuses[1] != nil {
+	if look := must[onchain.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || !look.Statuses[0].Unverified || look.Statuses[1] != nil {
 		t.Errorf("statuses are %+v, want the first alone, not verified", look.Statuses)
 	}
-	if _, err := e.Creation(t.Context(), w.pool, in.Nullifiers[1]); !errors.Is(err, ledger.ErrUnavailable) {
+	if _, err := e.Creation(t.Context(), w.pool, in.Nullifiers[1]); !errors.Is(err, onchain.ErrUnavailable) {
 		t.Errorf("error is %v, want that nothing is known", err)
 	}
 	// A third one decides.
@@ -215,10 +215,10 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	e = w.endpoints(func(o *chain.EndpointsOptions) {
 		o.Endpoints = append(o.Endpoints, chain.Endpoint{Name: "third", URL: third.URL})
 	}, []fault.Rule{{Empty: true}})
-	if look := must[ledger.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[0].Unverified || look.Statuses[1] != nil {
+	if look := must[onchain.Look](t)(e.Search(t.Context(), []solana.Signature{signature, {9}})); look.Statuses[0] == nil || look.Statuses[0].Unverified || look.Statuses[1] != nil {
 		t.Errorf("statuses are %+v, want the first alone, as two say", look.Statuses)
 	}
-	made := must[*ledger.Creation](t)(e.Creation(t.Context(), w.pool, in.Nullifiers[1]))
+	made := must[*onchain.Creation](t)(e.Creation(t.Context(), w.pool, in.Nullifiers[1]))
 	if made == nil || made.Signature != signature {
 		t.Errorf("creation is %+v, want that by %s", made, signature)
 	}
@@ -226,14 +226,14 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := must[ledger.Snapshot](t)(reader.Tree(t.Context(), 0)); s.Tree.NextIndex != 2 {
+	if s := must[onchain.Snapshot](t)(reader.Tree(t.Context(), 0)); s.Tree.NextIndex != 2 {
 		t.Errorf("the tree has %d leaves, want 2", s.Tree.NextIndex)
 	}
 	lamports, _, err := e.Balances(t.Context(), []solana.PublicKey{w.payer.PublicKey()})
 	if err != nil || lamports[0] == 0 {
 		t.Errorf("the payer holds %v with error %v, want what the other endpoint knows", lamports, err)
 	}
-	paid := must[*ledger.Payment](t)(e.Payment(t.Context(), signature, w.payer.PublicKey()))
+	paid := must[*onchain.Payment](t)(e.Payment(t.Context(), signature, w.payer.PublicKey()))
 	if paid == nil || paid.Signature != signature {
 		t.Errorf("payment is %+v, want that of %s", paid, signature)
 	}
@@ -256,7 +256,7 @@ func TestWhatATransactionDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Finalize()
-	if made := must[*ledger.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0])); made != nil {
+	if made := must[*onchain.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0])); made != nil {
 		t.Errorf("creation is %+v, want none: a gift makes no nullifier", made)
 	}
 	before, _, err := w.client.Balance(ctx, w.payer.PublicKey(), 0)
@@ -272,9 +272,9 @@ func TestWhatATransactionDid(t *testing.T) {
 	if err := w.Fund(address, litter); err != nil {
 		t.Fatal(err)
 	}
-	wantMade := &ledger.Creation{Signature: signature, Slot: landed.Slot, Confirmation: ledger.Confirmed, FeePayer: w.payer.PublicKey()}
+	wantMade := &onchain.Creation{Signature: signature, Slot: landed.Slot, Confirmation: onchain.Confirmed, FeePayer: w.payer.PublicKey()}
 	for _, nullifier := range in.Nullifiers {
-		made := must[*ledger.Creation](t)(w.client.Creation(ctx, w.pool, nullifier))
+		made := must[*onchain.Creation](t)(w.client.Creation(ctx, w.pool, nullifier))
 		if made == nil || made.Call == nil || *made.Call.Inputs != *in {
 			t.Fatalf("creation is %+v, want a call with the inputs", made)
 		}
@@ -283,26 +283,26 @@ func TestWhatATransactionDid(t *testing.T) {
 			t.Errorf("creation differs (-want +got):\n%s", diff)
 		}
 	}
-	if paid := must[*ledger.Payment](t)(w.client.Payment(ctx, signature, w.payer.PublicKey())); paid != nil {
+	if paid := must[*onchain.Payment](t)(w.client.Payment(ctx, signature, w.payer.PublicKey())); paid != nil {
 		t.Errorf("payment is %+v before it is finalized, want none", paid)
 	}
 
 	w.Finalize()
-	made := must[*ledger.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0]))
-	if made == nil || made.Confirmation != ledger.Finalized {
+	made := must[*onchain.Creation](t)(w.client.Creation(ctx, w.pool, in.Nullifiers[0]))
+	if made == nil || made.Confirmation != onchain.Finalized {
 		t.Errorf("creation is %+v, want it finalized", made)
 	}
 	after, _, err := w.client.Balance(ctx, w.payer.PublicKey(), landed.Slot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	paid := must[*ledger.Payment](t)(w.client.Payment(ctx, signature, w.payer.PublicKey()))
+	paid := must[*onchain.Payment](t)(w.client.Payment(ctx, signature, w.payer.PublicKey()))
 	if paid == nil || paid.At.IsZero() || time.Since(paid.At).Abs() > time.Hour {
 		t.Fatalf("payment is %+v, want one of now", paid)
 	}
 	paid.At = time.Time{}
 	priority := shieldpool.Compute{Limit: 300_000, Price: 1000}.PriorityFee()
-	wantPaid := &ledger.Payment{
+	wantPaid := &onchain.Payment{
 		Signature: signature, Slot: landed.Slot, FeePayer: w.payer.PublicKey(),
 		Fee: 5000 + priority, SignatureFees: 5000, Before: before, After: after,
 	}

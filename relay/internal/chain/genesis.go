@@ -9,8 +9,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 // recheck is how often an endpoint of another chain is asked whether it still is.
@@ -115,7 +116,7 @@ func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 		want = e.reference()
 	}
 	if err := e.compare(ep, want); err != nil {
-		return &ledger.Unavailable{Method: "getGenesisHash", Endpoint: ep.name, Kind: ledger.KindRejected, Detail: err.Error()}
+		return &onchain.Unavailable{Method: "getGenesisHash", Endpoint: ep.name, Kind: onchain.KindRejected, Detail: err.Error()}
 	}
 	return nil
 }
@@ -127,7 +128,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	}
 	done := ep.asking.DoChan("", func() (any, error) {
 		hash, err := ep.clients[outbound.Read].GenesisHash(context.WithoutCancel(ctx))
-		var refused *ledger.RPCError
+		var refused *onchain.RPCError
 		untold := errors.As(err, &refused) && ep.only(RoleSubmit)
 		if untold {
 			err = nil
@@ -143,7 +144,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	})
 	select {
 	case <-ctx.Done():
-		return ep.withEndpoint(ended(ctx, "getGenesisHash"))
+		return ep.withEndpoint(rpc.Ended(ctx, "getGenesisHash"))
 	case r := <-done:
 		return r.Err
 	}

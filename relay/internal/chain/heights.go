@@ -1,11 +1,12 @@
 package chain
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
@@ -30,6 +31,15 @@ const (
 	// needed of one that does not lie.
 	maxFinality = 256
 )
+
+// block is one of the chain's, by slot and by block height.
+type block struct{ slot, height uint64 }
+
+// tip is the newest block of the commitment at an endpoint.
+func tip(ctx context.Context, at askedEndpoint, commitment onchain.Commitment) (block, error) {
+	t, err := at.Newest(ctx, commitment)
+	return block{t.Slot, t.Height}, err
+}
 
 // agreement is that at a slot the block height is from low to high. From one slot
 // to the next the height grows by one or, when the slot is skipped, by none: so it
@@ -239,7 +249,7 @@ func (h *heights) seconded(yes bool, now time.Time) (enough bool) {
 
 // contradiction is the error of a block height that cannot be.
 func contradiction(method, format string, args ...any) error {
-	return &ledger.Unavailable{Method: method, Kind: ledger.KindContradiction, Detail: fmt.Sprintf(format, args...)}
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
 // refuted counts that an endpoint's height is not used, unless disputed has.
@@ -257,7 +267,7 @@ func (e *Endpoints) disputed(i, against int) {
 	}
 	for _, ep := range []*endpoint{e.all[i], e.all[against]} {
 		ep.mu.Lock()
-		ep.lastError, ep.errorAt = ledger.KindContradiction, e.now()
+		ep.lastError, ep.errorAt = onchain.KindContradiction, e.now()
 		ep.mu.Unlock()
 	}
 	e.dispute(e.all[i], e.all[against])

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // skippedSlots is by how much the truth's heights are below its slots, 22 million on mainnet.
@@ -28,7 +28,7 @@ func slotAsHeight(slot, _ uint64) uint64   { return slot }
 func tooHigh(_, height uint64) uint64      { return height + 5000 }
 func tooLow(_, height uint64) uint64       { return height - 5000 }
 func littleTooLow(_, h uint64) uint64      { return h - 9 }
-func kindText(err error) string            { return strings.TrimSpace(kindOf(err)) }
+func kindText(err error) string            { return strings.TrimSpace(onchain.KindOf(err)) }
 func blockAt(slot uint64) (height uint64)  { return slot - skippedSlots }
 func lastOf(slot uint64) (last uint64)     { return blockAt(slot) + 150 }
 func noHigher(slot uint64) (height uint64) { return slot + 150 }
@@ -51,7 +51,7 @@ func TestALieOfAnOutageMakesNobodyBehind(t *testing.T) {
 		n["liar"].fail(sick)
 		delete(n["liar"].said, "getLatestBlockhash")
 		delete(n["liar"].said, "getEpochInfo")
-		var h ledger.Blockhash
+		var h onchain.Blockhash
 		var err error
 		for range 10 { // its breaker is tried again in moments
 			if h, err = e.LatestBlockhash(t.Context()); err == nil && h.Slot == 100_005 {
@@ -79,7 +79,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 		wantLiars    bool // its blockhash is taken
 	}{
 		"an only one is taken at its word":                     {hosts: []string{"liar"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: func(s uint64) uint64 { return lastOf(s) + 5000 }, wantLiars: true},
-		"an only one that contradicts itself is not":           {hosts: []string{"liar"}, blockhash: slotAsHeight, epochInfo: truth, wantKind: ledger.KindContradiction},
+		"an only one that contradicts itself is not":           {hosts: []string{"liar"}, blockhash: slotAsHeight, epochInfo: truth, wantKind: onchain.KindContradiction},
 		"one of two that contradicts itself is passed over":    {hosts: []string{"liar", "b"}, blockhash: slotAsHeight, epochInfo: truth, wantLast: lastOf},
 		"one of two, too high":                                 {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: noHigher, wantLiars: true},
 		"one of two, too low":                                  {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, wantLast: noHigher, wantLiars: true},
@@ -88,7 +88,7 @@ func TestABlockhashesHeightIsNoSingleEndpointsWord(t *testing.T) {
 		"one of two that agreed before, too high":              {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, wantLast: lastOf},
 		"one of two that agreed before, too low":               {hosts: []string{"liar", "b"}, blockhash: tooLow, epochInfo: tooLow, agreed: true, wantLast: lastOf},
 		"one of two that agreed before, a little too low":      {hosts: []string{"liar", "b"}, blockhash: littleTooLow, epochInfo: truth, agreed: true, wantLast: lastOf, wantLiars: true},
-		"one of two that agreed before, the other away":        {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, down: true, wantKind: ledger.KindContradiction},
+		"one of two that agreed before, the other away":        {hosts: []string{"liar", "b"}, blockhash: tooHigh, epochInfo: tooHigh, agreed: true, down: true, wantKind: onchain.KindContradiction},
 		"one of three, too high":                               {hosts: []string{"liar", "b", "c"}, blockhash: tooHigh, epochInfo: tooHigh, wantLast: lastOf},
 		"one of three, too low":                                {hosts: []string{"liar", "b", "c"}, blockhash: tooLow, epochInfo: tooLow, wantLast: lastOf},
 		"one of three that gives its slot as its height":       {hosts: []string{"liar", "b", "c"}, blockhash: slotAsHeight, epochInfo: slotAsHeight, wantLast: lastOf},
@@ -198,10 +198,10 @@ func TestNothingIsDeadOnOneEndpointsWord(t *testing.T) {
 						n["b"].set("getEpochInfo", sick)
 					}
 					look, err := e.Search(t.Context(), []solana.Signature{sigA})
-					if err != nil && kindText(err) != ledger.KindContradiction {
+					if err != nil && kindText(err) != onchain.KindContradiction {
 						t.Fatal(err)
 					}
-					switch dead := err == nil && look.Fate(look.Statuses[0], slot+test.ahead, test.recorded, signed) == ledger.Expired; {
+					switch dead := err == nil && look.Fate(look.Statuses[0], slot+test.ahead, test.recorded, signed) == onchain.Expired; {
 					case dead && blockAt(at-32) <= lastOf(slot) && !test.down:
 						t.Fatalf("dead at height %d although it may land up to %d: %+v", blockAt(at-32), lastOf(slot), look)
 					case dead && at-slot < 160 && test.down:

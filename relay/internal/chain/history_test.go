@@ -10,7 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -82,7 +82,7 @@ func TestCreation(t *testing.T) {
 		indexIn(t, routed, pool.Profile.ProgramID), indexIn(t, routed, address), solana.Base58(instructionData(t, maker)).String())
 	unknownNotes := signedBy(t, sigA, solana.NewInstruction(pool.Profile.ProgramID, solana.AccountMetaSlice{solana.Meta(address).WRITE()}, append(instructionData(t, maker), "a form yet unknown"...)))
 
-	found := &ledger.Creation{Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
+	found := &onchain.Creation{Signature: sigA, Slot: 7, Confirmation: onchain.Finalized, FeePayer: payerKey}
 	tests := map[string]struct {
 		transaction string
 		want        bool
@@ -96,10 +96,10 @@ func TestCreation(t *testing.T) {
 		"another program's":                  {transaction: landed(imitation, balances(accountsOf(t, imitation)))},
 		"a call that spends other notes":     {transaction: landed(other, balances(accountsOf(t, other)))},
 		"one that failed":                    {transaction: landed(maker, strings.Replace(balances(accountsOf(t, maker)), `"err":null`, `"err":"AccountInUse"`, 1))},
-		"one that is listed and not there":   {transaction: "null", wantKind: ledger.KindNotYet},
-		"one that is another":                {transaction: landed(signedBy(t, sigB, solana.NewInstruction(router, nil, nil)), balances(2)), wantKind: ledger.KindBadResponse},
-		"one without its balances":           {transaction: landed(maker, `"err":null,"fee":5000`), wantKind: ledger.KindBadResponse},
-		"one without its fee":                {transaction: landed(maker, strings.Replace(balances(accountsOf(t, maker)), `"fee":5000,`, "", 1)), wantKind: ledger.KindBadResponse},
+		"one that is listed and not there":   {transaction: "null", wantKind: onchain.KindNotYet},
+		"one that is another":                {transaction: landed(signedBy(t, sigB, solana.NewInstruction(router, nil, nil)), balances(2)), wantKind: onchain.KindBadResponse},
+		"one without its balances":           {transaction: landed(maker, `"err":null,"fee":5000`), wantKind: onchain.KindBadResponse},
+		"one without its fee":                {transaction: landed(maker, strings.Replace(balances(accountsOf(t, maker)), `"fee":5000,`, "", 1)), wantKind: onchain.KindBadResponse},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,8 +17,9 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/rpc"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -28,7 +29,7 @@ type world struct {
 	*localnet.Chain
 	t      *testing.T
 	client *chain.Endpoints
-	single *chain.Client
+	single *rpc.Client
 	pool   *shieldpool.Pool
 	reader *chain.PoolReader
 	payer  solana.PrivateKey
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, o localnet.Options) *world {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(w.Chain)
-	transport := chain.NewHTTPClient()
+	transport := rpc.NewHTTPClient()
 	t.Cleanup(func() {
 		w.client.Close()
 		transport.CloseIdleConnections()
@@ -55,12 +56,12 @@ func newWorld(t *testing.T, o localnet.Options) *world {
 			t.Error(err)
 		}
 	})
-	if w.single, err = chain.New(chain.Options{URL: server.URL, HTTP: transport, Now: time.Now}); err != nil {
+	if w.single, err = rpc.New(rpc.Options{URL: server.URL, HTTP: transport, Now: time.Now}); err != nil {
 		t.Fatal(err)
 	}
 	w.client, err = chain.NewEndpoints(chain.EndpointsOptions{
 		Endpoints: []chain.Endpoint{{Name: "local", URL: server.URL}}, Genesis: localnet.GenesisHash,
-		HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func (w *world) inputs(n uint64, root [32]byte, amount int64) *shieldpool.Public
 }
 
 // sign proves and signs a Transact of the payer's.
-func (w *world) sign(in *shieldpool.PublicInputs, hash ledger.Blockhash) ([]byte, solana.Signature) {
+func (w *world) sign(in *shieldpool.PublicInputs, hash onchain.Blockhash) ([]byte, solana.Signature) {
 	w.t.Helper()
 	signals := in.Signals()
 	proof, err := w.keys.Prove(signals[:], 1)
@@ -132,19 +133,19 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-func (w *world) blockhash() ledger.Blockhash {
+func (w *world) blockhash() onchain.Blockhash {
 	w.t.Helper()
 	// Not the endpoints' own, which they keep for a moment: slots here move faster.
-	return must[ledger.Blockhash](w.t)(w.single.LatestBlockhash(w.t.Context()))
+	return must[onchain.Blockhash](w.t)(w.single.LatestBlockhash(w.t.Context()))
 }
 
 func (w *world) root() [32]byte {
 	w.t.Helper()
-	return must[ledger.Root](w.t)(w.reader.Root(w.t.Context(), "")).Root
+	return must[onchain.Root](w.t)(w.reader.Root(w.t.Context(), "")).Root
 }
 
 // status is what the recent blocks know of the signature, or the whole history.
-func (w *world) status(signature solana.Signature, history bool) *ledger.Status {
+func (w *world) status(signature solana.Signature, history bool) *onchain.Status {
 	w.t.Helper()
 	if history {
 		return w.look(signature).Statuses[0]
@@ -156,14 +157,14 @@ func (w *world) status(signature solana.Signature, history bool) *ledger.Status 
 	return statuses[0]
 }
 
-func (w *world) look(signatures ...solana.Signature) ledger.Look {
+func (w *world) look(signatures ...solana.Signature) onchain.Look {
 	w.t.Helper()
-	return must[ledger.Look](w.t)(w.client.Search(w.t.Context(), signatures))
+	return must[onchain.Look](w.t)(w.client.Search(w.t.Context(), signatures))
 }
 
 func wantSendError(t *testing.T, err error, want *shieldpool.TransactionError) {
 	t.Helper()
-	var s *ledger.SendError
+	var s *onchain.SendError
 	if !errors.As(err, &s) {
 		t.Fatalf("error is %v, want a send error", err)
 	}
@@ -189,7 +190,7 @@ func TestPoolIsSeenOnceItIsInitialised(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Finalize()
-	s := must[ledger.Snapshot](t)(w.reader.Tree(t.Context(), 0))
+	s := must[onchain.Snapshot](t)(w.reader.Tree(t.Context(), 0))
 	if !s.Checked || s.Tree.NextIndex != 0 {
 		t.Errorf("the new tree has %d leaves, checked %v; want 0, true", s.Tree.NextIndex, s.Checked)
 	}
@@ -206,7 +207,7 @@ func TestLifeOfATransaction(t *testing.T) {
 	hash := w.blockhash()
 	raw, signature := w.sign(in, hash)
 
-	sim := must[ledger.Simulation](t)(w.client.Simulate(ctx, raw, false, hash.Slot))
+	sim := must[onchain.Simulation](t)(w.client.Simulate(ctx, raw, false, hash.Slot))
 	if sim.Err != nil || sim.UnitsConsumed < 100_000 || sim.Slot < hash.Slot {
 		t.Errorf("simulation says %+v, want a success of a Transact's compute units", sim)
 	}
@@ -216,7 +217,7 @@ func TestLifeOfATransaction(t *testing.T) {
 	if err := w.client.Send(ctx, raw, true, hash.Slot); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.status(signature, false); s == nil || s.Confirmation != ledger.Processed || s.Err != nil {
+	if s := w.status(signature, false); s == nil || s.Confirmation != onchain.Processed || s.Err != nil {
 		t.Fatalf("status is %+v, want processed", s)
 	}
 	if w.root() != before {
@@ -225,10 +226,10 @@ func TestLifeOfATransaction(t *testing.T) {
 
 	w.Advance(localnet.DefaultConfirmAfter + 1)
 	landed := w.status(signature, false)
-	if landed == nil || landed.Confirmation != ledger.Confirmed {
+	if landed == nil || landed.Confirmation != onchain.Confirmed {
 		t.Fatalf("status is %+v, want confirmed", landed)
 	}
-	inspection := must[ledger.Inspection](t)(w.reader.Inspect(ctx, in, w.payer.PublicKey(), landed.Slot))
+	inspection := must[onchain.Inspection](t)(w.reader.Inspect(ctx, in, w.payer.PublicKey(), landed.Slot))
 	if inspection.Spent != [2]bool{true, true} || !inspection.RecipientExists || inspection.Slot < landed.Slot {
 		t.Errorf("inspection is %+v, want both spent and the payer existing", inspection)
 	}
@@ -238,7 +239,7 @@ func TestLifeOfATransaction(t *testing.T) {
 	}
 
 	w.Finalize()
-	if s := w.status(signature, false); s == nil || s.Confirmation != ledger.Finalized {
+	if s := w.status(signature, false); s == nil || s.Confirmation != onchain.Finalized {
 		t.Errorf("status is %+v, want finalized", s)
 	}
 	w.Advance(400)
@@ -274,7 +275,7 @@ func TestPreflightSeesWhatIsConfirmed(t *testing.T) {
 	if s := w.status(signature, true); s == nil || s.Err != nil {
 		t.Errorf("status is %+v, want a success", s)
 	}
-	if s := must[ledger.Snapshot](t)(w.reader.Tree(ctx, 0)); s.Tree.NextIndex != 4 || !s.Checked {
+	if s := must[onchain.Snapshot](t)(w.reader.Tree(ctx, 0)); s.Tree.NextIndex != 4 || !s.Checked {
 		t.Errorf("the tree has %d leaves, checked %v; want 4, true", s.Tree.NextIndex, s.Checked)
 	}
 
@@ -288,7 +289,7 @@ func TestPreflightSeesWhatIsConfirmed(t *testing.T) {
 	}
 	for _, test := range tests {
 		raw, signature := w.sign(test.in, w.blockhash())
-		if sim := must[ledger.Simulation](t)(w.client.Simulate(ctx, raw, true, 0)); cmp.Diff(test.want, sim.Err) != "" {
+		if sim := must[onchain.Simulation](t)(w.client.Simulate(ctx, raw, true, 0)); cmp.Diff(test.want, sim.Err) != "" {
 			t.Errorf("%s: simulation says %v, want %v", test.name, sim.Err, test.want)
 		}
 		wantSendError(t, w.client.Send(ctx, raw, true, 0), test.want)
@@ -311,16 +312,16 @@ func TestBlockhashDies(t *testing.T) {
 		w.Advance(10)
 	}
 	wantSendError(t, w.client.Send(ctx, raw, true, 0), &shieldpool.TransactionError{Kind: "BlockhashNotFound"})
-	look, slot := w.look(signature), must[uint64](t)(w.client.Slot(ctx, ledger.Confirmed))
+	look, slot := w.look(signature), must[uint64](t)(w.client.Slot(ctx, onchain.Confirmed))
 	if look.FinalizedHeight+20 > look.FinalizedSlot || look.FinalizedSlot > slot || look.Slot < look.FinalizedSlot {
 		t.Errorf("the look is %+v at confirmed slot %d, want the 20 skipped slots between height and slot", look, slot)
 	}
 	if look.Statuses[0] != nil || look.FirstAvailable > hash.Slot {
 		t.Errorf("the look is %+v, want a transaction that is not known to a history from before slot %d", look, hash.Slot)
 	}
-	var u *ledger.Unavailable
-	if err := w.client.Send(ctx, raw, true, slot+1000); !errors.As(err, &u) || u.Kind != ledger.KindNodeBehind {
-		t.Errorf("a send to a node behind the slot gives %v, want %s", err, ledger.KindNodeBehind)
+	var u *onchain.Unavailable
+	if err := w.client.Send(ctx, raw, true, slot+1000); !errors.As(err, &u) || u.Kind != onchain.KindNodeBehind {
+		t.Errorf("a send to a node behind the slot gives %v, want %s", err, onchain.KindNodeBehind)
 	}
 }
 
@@ -355,14 +356,14 @@ func TestHistoryOfTheTree(t *testing.T) {
 	want = append(want, last.Commitments[0], last.Commitments[1])
 	w.Finalize()
 
-	infos, err := w.client.SignaturesFor(ctx, w.pool.MerkleTree, ledger.Confirmed, solana.Signature{}, solana.Signature{}, 3)
+	infos, err := w.client.SignaturesFor(ctx, w.pool.MerkleTree, onchain.Confirmed, solana.Signature{}, solana.Signature{}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(infos) != 3 || infos[0].Signature != signatures[3] || infos[1].Signature != signatures[2] || !infos[1].Failed || infos[0].Failed {
 		t.Errorf("the newest three are %+v, want the last, the failed one and another", infos)
 	}
-	rest := must[[]ledger.SignatureInfo](t)(w.client.SignaturesFor(ctx, w.pool.MerkleTree, ledger.Confirmed, infos[1].Signature, solana.Signature{}, 0))
+	rest := must[[]onchain.SignatureInfo](t)(w.client.SignaturesFor(ctx, w.pool.MerkleTree, onchain.Confirmed, infos[1].Signature, solana.Signature{}, 0))
 	if len(rest) != 3 || rest[2].Slot >= rest[1].Slot {
 		t.Errorf("before them are %+v, want the two deposits and Initialize", rest)
 	}
@@ -376,16 +377,16 @@ func TestHistoryOfTheTree(t *testing.T) {
 	if failed != 1 {
 		t.Errorf("%d failed transactions of the program, want 1", failed)
 	}
-	tree := must[ledger.Snapshot](t)(w.reader.Tree(ctx, 0)).Tree
+	tree := must[onchain.Snapshot](t)(w.reader.Tree(ctx, 0)).Tree
 	if tree.NextIndex != uint64(len(leaves)) {
 		t.Errorf("the tree has %d leaves, the blocks %d", tree.NextIndex, len(leaves))
 	}
 
 	skipped := infos[1].Slot + 1
-	if _, err := w.client.Block(ctx, skipped); !errors.Is(err, ledger.ErrSlotSkipped) {
+	if _, err := w.client.Block(ctx, skipped); !errors.Is(err, onchain.ErrSlotSkipped) {
 		t.Errorf("block of a skipped slot gives %v, want ErrSlotSkipped", err)
 	}
-	if _, err := w.client.Block(ctx, infos[0].Slot+10_000); !errors.Is(err, ledger.ErrUnavailable) {
+	if _, err := w.client.Block(ctx, infos[0].Slot+10_000); !errors.Is(err, onchain.ErrUnavailable) {
 		t.Errorf("block of the future gives %v, want that it is not available", err)
 	}
 	if fees, err := w.client.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil || len(fees) == 0 {
@@ -398,7 +399,7 @@ func TestHistoryOfTheTree(t *testing.T) {
 func (w *world) leaves(slots []uint64) (leaves [][32]byte, failed int) {
 	w.t.Helper()
 	for _, slot := range slots {
-		block := must[*ledger.Block](w.t)(w.client.Block(w.t.Context(), slot))
+		block := must[*onchain.Block](w.t)(w.client.Block(w.t.Context(), slot))
 		for _, tx := range block.Transactions {
 			for _, ix := range tx.Instructions {
 				if ix.ProgramID != w.pool.Profile.ProgramID || len(ix.Data) < shieldpool.TransactLength {
@@ -426,7 +427,7 @@ func TestBlockThatTheEndpointNoLongerHas(t *testing.T) {
 	if first < 2 {
 		t.Fatalf("first available block is %d, want a later one", first)
 	}
-	if _, err := w.client.Block(t.Context(), first-1); !errors.Is(err, ledger.ErrBlockPruned) {
+	if _, err := w.client.Block(t.Context(), first-1); !errors.Is(err, onchain.ErrBlockPruned) {
 		t.Errorf("block before the history gives %v, want ErrBlockPruned", err)
 	}
 }

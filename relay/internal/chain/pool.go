@@ -11,7 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -30,9 +30,9 @@ const (
 )
 
 // AccountReader reads accounts, all at one slot that is not before
-// minContextSlot; *Endpoints is one, and *Client.
+// minContextSlot; *Endpoints is one, and *rpc.Client.
 type AccountReader interface {
-	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
 
 // PoolOptions configure a PoolReader.
@@ -45,14 +45,14 @@ type PoolOptions struct {
 	Corroborated func(slot uint64) bool
 	// History finds the transaction that made a nullifier's account; as Endpoints.Creation.
 	// Nil when nobody asks.
-	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*ledger.Creation, error)
+	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
 	// Everywhere reads an account at every endpoint; nil when there is only one.
 	Everywhere func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
 	// Changed is told of every new state of the tree account, with the error of
 	// its self-check or nil. Calls do not overlap. Nil for none.
-	Changed func(ledger.Snapshot, error)
+	Changed func(onchain.Snapshot, error)
 }
 
 // PoolReader reads the accounts of one pool at the confirmed commitment, and
@@ -68,9 +68,9 @@ type PoolReader struct {
 	now          func() time.Time
 	corroborated func(uint64) bool
 	interval     time.Duration
-	changed      func(ledger.Snapshot, error)
+	changed      func(onchain.Snapshot, error)
 	mints        map[string]bool
-	history      func(context.Context, *shieldpool.Pool, [32]byte) (*ledger.Creation, error)
+	history      func(context.Context, *shieldpool.Pool, [32]byte) (*onchain.Creation, error)
 	// everywhere is nil when there is only one endpoint.
 	everywhere func(context.Context, solana.PublicKey) []AccountAt
 
@@ -82,7 +82,7 @@ type PoolReader struct {
 	told   time.Time  // when an endpoint last told last
 
 	mu     sync.Mutex
-	last   *ledger.Snapshot
+	last   *onchain.Snapshot
 	around time.Time // when the last round of all endpoints began
 }
 
@@ -102,7 +102,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 		p.corroborated = func(uint64) bool { return true }
 	}
 	if p.changed == nil {
-		p.changed = func(ledger.Snapshot, error) {}
+		p.changed = func(onchain.Snapshot, error) {}
 	}
 	for _, m := range o.Pool.Profile.Mints {
 		other, err := o.Pool.Profile.Pool(m)
@@ -118,7 +118,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 
 // Creation is the transaction that made the nullifier's account; nil when no endpoint's
 // history has it.
-func (p *PoolReader) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
+func (p *PoolReader) Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
 	if p.history == nil {
 		return nil, nil //nolint:nilnil // nobody has a history
 	}
@@ -128,7 +128,7 @@ func (p *PoolReader) Creation(ctx context.Context, nullifier [32]byte) (*ledger.
 // Tree gives the tree account as it was at most maxAge before the call, or
 // later: from the cache, else by the next permitted read. With maxAge 0 the
 // read starts after the call. The snapshot is shared: do not change it.
-func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now().Add(-maxAge)
 	if s := p.cached(); s != nil && !s.At.Before(since) {
 		return *s, nil
@@ -138,7 +138,7 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (ledger.Sna
 		done := p.flight.DoChan("", func() (any, error) { return p.refresh(context.WithoutCancel(ctx)), nil })
 		select {
 		case <-ctx.Done():
-			return ledger.Snapshot{}, unavailable(ctx.Err())
+			return onchain.Snapshot{}, unavailable(ctx.Err())
 		case r := <-done:
 			// A read that was under way before the call may be too old.
 			if got, ok := r.Val.(reading); ok && !got.at.Before(since) {
@@ -151,15 +151,15 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (ledger.Sna
 // Root gives the newest root for clients to prove against, at most MinInterval
 // old. mint is a base58 address, or empty for the pool's own; one that is not
 // this pool's is refused with unknown_mint.
-func (p *PoolReader) Root(ctx context.Context, mint string) (ledger.Root, error) {
+func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error) {
 	if !p.mints[mint] {
-		return ledger.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
+		return onchain.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
 	}
 	s, err := p.Tree(ctx, p.interval)
 	if err != nil {
-		return ledger.Root{}, err
+		return onchain.Root{}, err
 	}
-	return ledger.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
+	return onchain.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
 }
 
 // Inspect reads, at one slot, which of the inputs' nullifiers are spent and
@@ -167,7 +167,7 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (ledger.Root, error)
 // before minContextSlot: who knows of an event at that slot gets an answer that
 // knows of it too. Nor is it one that a single endpoint alone claims. A nullifier is spent when its account exists and the program
 // owns it: anybody can put a lamport on the address.
-func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	var keys []solana.PublicKey
 	var inputs []int // the input behind each key; the recipient, if any, comes after them
 	for i := range in.Nullifiers {
@@ -176,18 +176,18 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		}
 		key, _, err := p.pool.Nullifier(in.Nullifiers[i])
 		if err != nil {
-			return ledger.Inspection{}, fmt.Errorf("derive nullifier%d address: %w", i, err)
+			return onchain.Inspection{}, fmt.Errorf("derive nullifier%d address: %w", i, err)
 		}
 		keys, inputs = append(keys, key), append(inputs, i)
 	}
 	if !recipient.IsZero() {
 		keys = append(keys, recipient)
 	}
-	accounts, slot, err := p.accounts.Accounts(ctx, keys, ledger.Confirmed, minContextSlot)
+	accounts, slot, err := p.accounts.Accounts(ctx, keys, onchain.Confirmed, minContextSlot)
 	if err != nil {
-		return ledger.Inspection{}, unavailable(err)
+		return onchain.Inspection{}, unavailable(err)
 	}
-	out := ledger.Inspection{Slot: minContextSlot}
+	out := onchain.Inspection{Slot: minContextSlot}
 	if p.corroborated(slot) { // else what asks for it next would be asked of no honest node
 		out.Slot = slot
 	}
@@ -203,23 +203,23 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 
 // Tokens reads a mint and a token account at one slot. What they are is for the
 // caller to say: anybody can put anything on an address of their own.
-func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey) (ledger.Tokens, error) {
-	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{mint, account}, ledger.Confirmed, 0)
+func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error) {
+	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{mint, account}, onchain.Confirmed, 0)
 	if err != nil {
-		return ledger.Tokens{}, unavailable(err)
+		return onchain.Tokens{}, unavailable(err)
 	}
-	return ledger.Tokens{Mint: accounts[0], Account: accounts[1], Slot: slot}, nil
+	return onchain.Tokens{Mint: accounts[0], Account: accounts[1], Slot: slot}, nil
 }
 
 // reading is what one read of the tree account, begun at at, brought.
 type reading struct {
-	snapshot ledger.Snapshot
-	all      []ledger.Snapshot // of every endpoint, when all were asked
+	snapshot onchain.Snapshot
+	all      []onchain.Snapshot // of every endpoint, when all were asked
 	at       time.Time
 	err      error
 }
 
-func (p *PoolReader) cached() *ledger.Snapshot {
+func (p *PoolReader) cached() *onchain.Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last
@@ -230,7 +230,7 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 	p.pause(p.started)
 	p.started = p.now()
 	r := reading{at: p.started}
-	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{p.pool.MerkleTree}, ledger.Confirmed, 0)
+	accounts, slot, err := p.accounts.Accounts(ctx, []solana.PublicKey{p.pool.MerkleTree}, onchain.Confirmed, 0)
 	if err != nil {
 		r.err = unavailable(err)
 		return r
@@ -257,7 +257,7 @@ func (p *PoolReader) pause(last time.Time) {
 
 // take makes the account's state the newest one and returns it. When it has fewer
 // leaves than are known it returns what is known, and that one endpoint alone says so.
-func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (s ledger.Snapshot, alone bool, err error) {
+func (p *PoolReader) take(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
 	p.taking.Lock()
 	defer p.taking.Unlock()
 	last := p.cached()
@@ -268,7 +268,7 @@ func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (s ledge
 	s, err = p.parse(a, slot, at)
 	switch {
 	case err != nil:
-		return ledger.Snapshot{}, false, err
+		return onchain.Snapshot{}, false, err
 	case p.everywhere != nil && s.Checked && p.fewer(s):
 		return p.repeat(at), true, nil
 	default:
@@ -277,14 +277,14 @@ func (p *PoolReader) take(a *ledger.Account, slot uint64, at time.Time) (s ledge
 }
 
 // repeat says again what is known, at another time.
-func (p *PoolReader) repeat(at time.Time) ledger.Snapshot {
+func (p *PoolReader) repeat(at time.Time) onchain.Snapshot {
 	s := *p.cached()
 	s.At = at
 	return p.note(s, p.data)
 }
 
 // keep makes the snapshot, which an endpoint has just told, the newest one.
-func (p *PoolReader) keep(s ledger.Snapshot, data []byte) ledger.Snapshot {
+func (p *PoolReader) keep(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	p.told = s.At
 	changed := !bytes.Equal(data, p.data)
 	s = p.note(s, data)
@@ -298,7 +298,7 @@ func (p *PoolReader) keep(s ledger.Snapshot, data []byte) ledger.Snapshot {
 	return s
 }
 
-func (p *PoolReader) note(s ledger.Snapshot, data []byte) ledger.Snapshot {
+func (p *PoolReader) note(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	s.Doubtful = !p.corroborated(s.Slot)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -314,7 +314,7 @@ func (p *PoolReader) malformedAccount(err error) error {
 }
 
 // notInitialised guides to the command that mends it.
-func (p *PoolReader) notInitialised(a *ledger.Account) error {
+func (p *PoolReader) notInitialised(a *onchain.Account) error {
 	found := "does not exist"
 	if a != nil {
 		found = "exists but is not owned by the program"

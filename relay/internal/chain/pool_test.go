@@ -12,7 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -20,7 +20,7 @@ import (
 // accounts is a chain state that a test changes under the reader.
 type accounts struct {
 	mu        sync.Mutex
-	held      map[solana.PublicKey]*ledger.Account
+	held      map[solana.PublicKey]*onchain.Account
 	slot      uint64
 	err       error
 	reads     int
@@ -29,8 +29,8 @@ type accounts struct {
 	notBefore []uint64
 }
 
-func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
-	if commitment != ledger.Confirmed {
+func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
+	if commitment != onchain.Confirmed {
 		return nil, 0, errors.New("read at another commitment than confirmed")
 	}
 	// The state is what it was when the read began.
@@ -38,7 +38,7 @@ func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commit
 	a.reads++
 	a.asked = append(a.asked, keys)
 	a.notBefore = append(a.notBefore, minContextSlot)
-	slot, err, out := a.slot, a.err, make([]*ledger.Account, len(keys))
+	slot, err, out := a.slot, a.err, make([]*onchain.Account, len(keys))
 	for i, k := range keys {
 		out[i] = a.held[k]
 	}
@@ -50,12 +50,12 @@ func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commit
 	return out, slot, err
 }
 
-func (a *accounts) set(slot uint64, key solana.PublicKey, account *ledger.Account) {
+func (a *accounts) set(slot uint64, key solana.PublicKey, account *onchain.Account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.slot, a.err = slot, nil
 	if a.held == nil {
-		a.held = map[solana.PublicKey]*ledger.Account{}
+		a.held = map[solana.PublicKey]*onchain.Account{}
 	}
 	a.held[key] = account
 }
@@ -82,12 +82,12 @@ func testPool(t *testing.T) *shieldpool.Pool {
 	return pool
 }
 
-func owned(pool *shieldpool.Pool, data []byte) *ledger.Account {
-	return &ledger.Account{Owner: pool.Profile.ProgramID, Lamports: 1, Data: data}
+func owned(pool *shieldpool.Pool, data []byte) *onchain.Account {
+	return &onchain.Account{Owner: pool.Profile.ProgramID, Lamports: 1, Data: data}
 }
 
 // treeOf is a tree account with that many leaves.
-func treeOf(t *testing.T, pool *shieldpool.Pool, leaves byte) *ledger.Account {
+func treeOf(t *testing.T, pool *shieldpool.Pool, leaves byte) *onchain.Account {
 	t.Helper()
 	tree := pool.Profile.NewTree(keyA)
 	for i := range leaves {
@@ -108,7 +108,7 @@ func newPool(t *testing.T, a *accounts) (*PoolReader, *[]change) {
 	changes := new([]change)
 	p, err := NewPool(PoolOptions{
 		Accounts: a, Pool: testPool(t), Now: time.Now, MinInterval: 200 * time.Millisecond,
-		Changed: func(s ledger.Snapshot, err error) {
+		Changed: func(s onchain.Snapshot, err error) {
 			if errors.Is(err, shieldpool.ErrSelfCheck) != (err != nil) || s.Checked != (err == nil) {
 				t.Errorf("snapshot is checked: %v, with error %v", s.Checked, err)
 			}
@@ -131,7 +131,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 // tick lets the virtual clock move, as a real one does between two calls.
 func tick() { time.Sleep(time.Nanosecond) }
 
-func mustTree(t *testing.T, p *PoolReader, maxAge time.Duration) ledger.Snapshot {
+func mustTree(t *testing.T, p *PoolReader, maxAge time.Duration) onchain.Snapshot {
 	t.Helper()
 	tick()
 	s, err := p.Tree(t.Context(), maxAge)
@@ -264,7 +264,7 @@ func TestSelfCheckRunsOncePerChange(t *testing.T) {
 		p, changes := newPool(t, a)
 		good, bad := treeOf(t, p.pool, 2), treeOf(t, p.pool, 2)
 		bad.Data[40+32+31] ^= 1 // level 1 of the frontier, which two leaves use
-		for slot, account := range []*ledger.Account{good, good, bad, bad, good} {
+		for slot, account := range []*onchain.Account{good, good, bad, bad, good} {
 			a.set(uint64(slot+1), p.pool.MerkleTree, account)
 			s := mustTree(t, p, 0)
 			if s.Checked != (account == good) || s.Slot != uint64(slot+1) {
@@ -299,15 +299,15 @@ func TestTreeThatIsNotThere(t *testing.T) {
 	pool := testPool(t)
 	good := treeOf(t, pool, 2)
 	tests := map[string]struct {
-		account *ledger.Account
+		account *onchain.Account
 		err     error
 		want    refusal.Code
 		says    string
 	}{
 		"no account":               {want: refusal.PoolNotInitialised, says: "does not exist"},
-		"an account of another":    {account: &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1, Data: good.Data}, want: refusal.PoolNotInitialised, says: "not owned by the program"},
+		"an account of another":    {account: &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1, Data: good.Data}, want: refusal.PoolNotInitialised, says: "not owned by the program"},
 		"an account that is short": {account: owned(pool, good.Data[:100]), want: refusal.PoolNotInitialised, says: "profile development"},
-		"an endpoint that is down": {err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindTimeout}, want: refusal.ChainUnavailable, says: "later"},
+		"an endpoint that is down": {err: &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout}, want: refusal.ChainUnavailable, says: "later"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestTreeThatIsNotThere(t *testing.T) {
 				if !strings.Contains(r.Message, test.says) {
 					t.Errorf("message is %q, want %q in it", r.Message, test.says)
 				}
-				if test.err != nil && !errors.Is(err, ledger.ErrUnavailable) {
+				if test.err != nil && !errors.Is(err, onchain.ErrUnavailable) {
 					t.Errorf("the cause is lost: %v", r.Cause)
 				}
 				if test.account == nil && test.err == nil {
@@ -345,7 +345,7 @@ func TestTreeThatIsNotThere(t *testing.T) {
 				time.Sleep(time.Second)
 				_, err = p.Tree(t.Context(), 0)
 				checkRefusal(t, err, refusal.ChainUnavailable)
-				if !errors.Is(err, ledger.ErrUnavailable) {
+				if !errors.Is(err, onchain.ErrUnavailable) {
 					t.Errorf("the cause is lost: %v", err)
 				}
 			})
@@ -359,7 +359,7 @@ func TestRoot(t *testing.T) {
 		p, _ := newPool(t, a)
 		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
 		tree := mustTree(t, p, 0).Tree
-		want := ledger.Root{Root: tree.Root, Tree: p.pool.MerkleTree, NextIndex: 2, Slot: 10}
+		want := onchain.Root{Root: tree.Root, Tree: p.pool.MerkleTree, NextIndex: 2, Slot: 10}
 		for _, mint := range []string{"", p.pool.Mint.Address.String()} {
 			got, err := p.Root(t.Context(), mint)
 			if err != nil {
@@ -394,30 +394,30 @@ func TestInspect(t *testing.T) {
 	tests := map[string]struct {
 		nullifiers [2][32]byte
 		recipient  solana.PublicKey
-		held       map[solana.PublicKey]*ledger.Account
-		want       ledger.Inspection
+		held       map[solana.PublicKey]*onchain.Account
+		want       onchain.Inspection
 		wantKeys   int
 	}{
 		"nothing there": {
 			nullifiers: nullifiers, recipient: recipient, wantKeys: 3,
-			want: ledger.Inspection{Slot: 5},
+			want: onchain.Inspection{Slot: 5},
 		},
 		"the second is spent, the recipient exists": {
 			nullifiers: nullifiers, recipient: recipient, wantKeys: 3,
-			held: map[solana.PublicKey]*ledger.Account{addresses[1]: owned(pool, nil), recipient: {Owner: solana.SystemProgramID, Lamports: 42}},
-			want: ledger.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 42, RecipientExists: true, RecipientOwner: solana.SystemProgramID, Slot: 5},
+			held: map[solana.PublicKey]*onchain.Account{addresses[1]: owned(pool, nil), recipient: {Owner: solana.SystemProgramID, Lamports: 42}},
+			want: onchain.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 42, RecipientExists: true, RecipientOwner: solana.SystemProgramID, Slot: 5},
 		},
 		"a lamport on the address spends nothing": {
 			nullifiers: nullifiers, wantKeys: 2,
-			held: map[solana.PublicKey]*ledger.Account{addresses[0]: {Owner: solana.SystemProgramID, Lamports: 1}},
-			want: ledger.Inspection{Slot: 5},
+			held: map[solana.PublicKey]*onchain.Account{addresses[0]: {Owner: solana.SystemProgramID, Lamports: 1}},
+			want: onchain.Inspection{Slot: 5},
 		},
 		"a zero nullifier is not asked for": {
 			nullifiers: [2][32]byte{{}, nullifiers[1]}, recipient: recipient, wantKeys: 2,
-			held: map[solana.PublicKey]*ledger.Account{addresses[1]: owned(pool, nil), recipient: {Lamports: 3}},
-			want: ledger.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 3, RecipientExists: true, Slot: 5},
+			held: map[solana.PublicKey]*onchain.Account{addresses[1]: owned(pool, nil), recipient: {Lamports: 3}},
+			want: onchain.Inspection{Spent: [2]bool{false, true}, RecipientLamports: 3, RecipientExists: true, Slot: 5},
 		},
-		"no input at all": {want: ledger.Inspection{Slot: 5}},
+		"no input at all": {want: onchain.Inspection{Slot: 5}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestInspect(t *testing.T) {
 	}
 	t.Run("an endpoint that is down says nothing of spent", func(t *testing.T) {
 		t.Parallel()
-		a := &accounts{err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindConnection}}
+		a := &accounts{err: &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindConnection}}
 		p, _ := newPool(t, a)
 		_, err := p.Inspect(t.Context(), &shieldpool.PublicInputs{Nullifiers: nullifiers}, recipient, 0)
 		checkRefusal(t, err, refusal.ChainUnavailable)
@@ -448,15 +448,15 @@ func TestInspect(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	mint, account := solana.PublicKey{78}, solana.PublicKey{79}
-	held := &ledger.Account{Owner: solana.TokenProgramID, Lamports: 5, Data: []byte{1, 2}}
+	held := &onchain.Account{Owner: solana.TokenProgramID, Lamports: 5, Data: []byte{1, 2}}
 	tests := map[string]struct {
-		held map[solana.PublicKey]*ledger.Account
-		want ledger.Tokens
+		held map[solana.PublicKey]*onchain.Account
+		want onchain.Tokens
 	}{
-		"neither is there":      {want: ledger.Tokens{Slot: 5}},
-		"the mint alone":        {map[solana.PublicKey]*ledger.Account{mint: held}, ledger.Tokens{Mint: held, Slot: 5}},
-		"the account alone":     {map[solana.PublicKey]*ledger.Account{account: held}, ledger.Tokens{Account: held, Slot: 5}},
-		"others are not theirs": {map[solana.PublicKey]*ledger.Account{{80}: held}, ledger.Tokens{Slot: 5}},
+		"neither is there":      {want: onchain.Tokens{Slot: 5}},
+		"the mint alone":        {map[solana.PublicKey]*onchain.Account{mint: held}, onchain.Tokens{Mint: held, Slot: 5}},
+		"the account alone":     {map[solana.PublicKey]*onchain.Account{account: held}, onchain.Tokens{Account: held, Slot: 5}},
+		"others are not theirs": {map[solana.PublicKey]*onchain.Account{{80}: held}, onchain.Tokens{Slot: 5}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -477,7 +477,7 @@ func TestTokens(t *testing.T) {
 	}
 	t.Run("an endpoint that is down says nothing", func(t *testing.T) {
 		t.Parallel()
-		a := &accounts{err: &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindConnection}}
+		a := &accounts{err: &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindConnection}}
 		p, _ := newPool(t, a)
 		_, err := p.Tokens(t.Context(), mint, account)
 		checkRefusal(t, err, refusal.ChainUnavailable)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // An endpoint may answer with the past as if it were now: its slot is right, and the
@@ -31,7 +31,7 @@ const (
 // AccountAt is what one endpoint tells of an account, and of which slot; the account is nil
 // when it does not exist.
 type AccountAt struct {
-	Account *ledger.Account
+	Account *onchain.Account
 	Slot    uint64
 }
 
@@ -40,8 +40,8 @@ type AccountAt struct {
 // breaker leaves none out: sends that failed may have opened it, and the one endpoint that
 // is left may be behind.
 func (e *Endpoints) Everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
-	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*ledger.Account], error) {
-		return pair(at.Accounts(ctx, []solana.PublicKey{key}, ledger.Confirmed, 0))
+	q := current("getMultipleAccounts", outbound.Read, func(ctx context.Context, at askedEndpoint) (slotted[[]*onchain.Account], error) {
+		return pair(at.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
 	})
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -67,7 +67,7 @@ var errNoAnswer = errors.New("no endpoint gave the tree account when all were as
 // TreeWith gives the tree account that has the root in its ring: the one that Tree
 // gives, or else any endpoint's. When all lack the root it gives the newest one, read
 // after the call.
-func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := p.Tree(ctx, maxAge)
 	if err != nil || !s.Checked || s.Tree.Headroom(root) >= 0 {
 		return s, err
@@ -77,7 +77,7 @@ func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Du
 	}
 	r, err := p.readEverywhere(ctx)
 	if err != nil {
-		return ledger.Snapshot{}, err
+		return onchain.Snapshot{}, err
 	}
 	for _, other := range r.all {
 		if other.Checked && other.Tree.Headroom(root) >= 0 {
@@ -149,7 +149,7 @@ func (p *PoolReader) round(ctx context.Context) reading {
 	p.taking.Lock()
 	defer p.taking.Unlock()
 	var best AccountAt
-	var newest ledger.Snapshot
+	var newest onchain.Snapshot
 	for _, t := range told {
 		s, err := p.parse(t.Account, t.Slot, r.at)
 		if err != nil {
@@ -173,7 +173,7 @@ func (p *PoolReader) round(ctx context.Context) reading {
 
 // passes reports whether the newest of what all endpoints tell takes the place of the
 // tree that is known.
-func (p *PoolReader) passes(newest ledger.Snapshot, all []ledger.Snapshot, at time.Time) bool {
+func (p *PoolReader) passes(newest onchain.Snapshot, all []onchain.Snapshot, at time.Time) bool {
 	last := p.cached()
 	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
 		return true
@@ -196,32 +196,32 @@ func (p *PoolReader) passes(newest ledger.Snapshot, all []ledger.Snapshot, at ti
 }
 
 // newer reports whether a has more leaves than b, or as many at a later slot.
-func newer(a, b ledger.Snapshot) bool {
+func newer(a, b onchain.Snapshot) bool {
 	return a.Checked && (!b.Checked || cmp.Or(cmp.Compare(a.Tree.NextIndex, b.Tree.NextIndex), cmp.Compare(a.Slot, b.Slot)) > 0)
 }
 
 // fewer reports whether the tree has fewer leaves than the one that is known.
-func (p *PoolReader) fewer(s ledger.Snapshot) bool {
+func (p *PoolReader) fewer(s onchain.Snapshot) bool {
 	last := p.cached()
 	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
 }
 
 // parse makes a snapshot of what an endpoint tells. A tree that is known is not checked again.
-func (p *PoolReader) parse(a *ledger.Account, slot uint64, at time.Time) (ledger.Snapshot, error) {
+func (p *PoolReader) parse(a *onchain.Account, slot uint64, at time.Time) (onchain.Snapshot, error) {
 	last := p.cached()
 	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
 		if last != nil {
 			// The program closes no pool: whoever answered has lost the account.
-			return ledger.Snapshot{}, unavailable(malformed("getMultipleAccounts", "the merkle_tree account, which was there, is not: the endpoint's state is incomplete"))
+			return onchain.Snapshot{}, unavailable(onchain.Malformed("getMultipleAccounts", "the merkle_tree account, which was there, is not: the endpoint's state is incomplete"))
 		}
-		return ledger.Snapshot{}, p.notInitialised(a)
+		return onchain.Snapshot{}, p.notInitialised(a)
 	}
 	if last != nil && bytes.Equal(a.Data, p.data) {
-		return ledger.Snapshot{Tree: last.Tree, Slot: slot, At: at, Checked: last.Checked}, nil
+		return onchain.Snapshot{Tree: last.Tree, Slot: slot, At: at, Checked: last.Checked}, nil
 	}
 	tree, err := p.pool.Profile.ParseTree(a.Data)
 	if err != nil {
-		return ledger.Snapshot{}, p.malformedAccount(err)
+		return onchain.Snapshot{}, p.malformedAccount(err)
 	}
-	return ledger.Snapshot{Tree: tree, Slot: slot, At: at, Checked: tree.SelfCheck() == nil}, nil
+	return onchain.Snapshot{Tree: tree, Slot: slot, At: at, Checked: tree.SelfCheck() == nil}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -21,7 +21,7 @@ type several []*accounts
 
 func (s several) everywhere(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	for _, a := range s {
-		if accounts, slot, err := a.Accounts(ctx, []solana.PublicKey{key}, ledger.Confirmed, 0); err == nil {
+		if accounts, slot, err := a.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0); err == nil {
 			all = append(all, AccountAt{accounts[0], slot})
 		}
 	}
@@ -129,7 +129,7 @@ func TestARootIsSoughtEverywhere(t *testing.T) {
 			t.Error("all are asked for a root that is known")
 		}
 		for _, a := range all {
-			a.fail(&ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindTimeout})
+			a.fail(&onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout})
 		}
 		_, err := p.TreeWith(t.Context(), [32]byte{7}, time.Minute)
 		checkRefusal(t, err, refusal.ChainUnavailable)
@@ -228,9 +228,9 @@ func TestANoteIsSpentWhenAllSaySo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spent, lamport := owned(pool, nil), &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
+	spent, lamport := owned(pool, nil), &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 	tests := map[string]struct {
-		first, second *ledger.Account
+		first, second *onchain.Account
 		down          bool // the second one
 		want          bool
 	}{

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // pollInterval is how often Run looks at an endpoint, on average.
@@ -44,7 +44,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	// What it answers is in the judgement; nobody waits for it.
 	_, _ = attempt(ctx, e, ep, permit, query[uint64]{
 		method: "getSlot", urgency: outbound.Upkeep,
-		do:   func(ctx context.Context, at askedEndpoint) (uint64, error) { return at.Slot(ctx, ledger.Confirmed) },
+		do:   func(ctx context.Context, at askedEndpoint) (uint64, error) { return at.Slot(ctx, onchain.Confirmed) },
 		slot: func(slot uint64) uint64 { return slot },
 	}, 1)
 }

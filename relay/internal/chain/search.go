@@ -8,8 +8,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // Search looks up to 256 signatures up in all that an endpoint knows, an
@@ -20,16 +20,16 @@ import (
 // further transaction can land before a block holds only as far as two say so.
 // Whoever lies, loses its history, or is ahead of the chain, must not make the relay
 // think that something landed, or that nothing did.
-func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (ledger.Look, error) {
+func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.Look, error) {
+	q := past("getSignatureStatuses", outbound.Read, func(ctx context.Context, at askedEndpoint) (onchain.Look, error) {
 		return e.search(ctx, at, signatures)
 	})
-	q.slot, q.unconfirmed = func(l ledger.Look) uint64 { return l.Slot }, true
+	q.slot, q.unconfirmed = func(l onchain.Look) uint64 { return l.Slot }, true
 	first, by, err := askWhom(ctx, e, q)
 	if err != nil {
 		return first, err
 	}
-	looks, words := []ledger.Look{first}, []endpointWord{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
+	looks, words := []onchain.Look{first}, []endpointWord{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
 	statuses, done, outvoted := conclude(words, true, e.maxLag)
 	if done || !e.another(by) {
 		return first, nil
@@ -51,7 +51,7 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 		}
 	}
 	if looks = useful; len(looks) == 0 {
-		return ledger.Look{Statuses: statuses}, nil
+		return onchain.Look{Statuses: statuses}, nil
 	}
 	out := together(looks, e.heights.seconded(len(looks) > 1, e.now()))
 	out.Statuses = statuses
@@ -61,15 +61,15 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 // together is the first of several looks at the same signatures, with the horizon
 // that two of them bear out. Of one alone, nothing follows from what it does not
 // know, unless it is enough.
-func together(looks []ledger.Look, enough bool) ledger.Look {
+func together(looks []onchain.Look, enough bool) onchain.Look {
 	out := looks[0]
 	switch {
 	case len(looks) > 1:
-		slices.SortFunc(looks, func(a, b ledger.Look) int { return cmp.Compare(b.ExpiredSlot, a.ExpiredSlot) })
+		slices.SortFunc(looks, func(a, b onchain.Look) int { return cmp.Compare(b.ExpiredSlot, a.ExpiredSlot) })
 		out.ExpiredSlot = looks[1].ExpiredSlot
-		slices.SortFunc(looks, func(a, b ledger.Look) int { return b.ExpiredAt.Compare(a.ExpiredAt) })
+		slices.SortFunc(looks, func(a, b onchain.Look) int { return b.ExpiredAt.Compare(a.ExpiredAt) })
 		out.ExpiredAt = looks[1].ExpiredAt
-		slices.SortFunc(looks, func(a, b ledger.Look) int { return cmp.Compare(b.FinalizedHeight, a.FinalizedHeight) })
+		slices.SortFunc(looks, func(a, b onchain.Look) int { return cmp.Compare(b.FinalizedHeight, a.FinalizedHeight) })
 		out.FinalizedSlot, out.FinalizedHeight = looks[1].FinalizedSlot, looks[1].FinalizedHeight
 		out.Slot = max(out.Slot, out.FinalizedSlot)
 	case !enough:
@@ -81,7 +81,7 @@ func together(looks []ledger.Look, enough bool) ledger.Look {
 // witness is what a further endpoint says of signatures: that counts whatever it says
 // of slots and heights, which is its horizon when the chain can be there.
 type witness struct {
-	ledger.Look
+	onchain.Look
 	horizon bool
 }
 
@@ -94,37 +94,37 @@ func (e *Endpoints) witnesses(signatures []solana.Signature) query[witness] {
 		case err == nil:
 			possible := e.reached(e.all[at.index], method, look.Slot, at.best, true) == nil
 			return witness{look, possible}, nil
-		case kindOf(err) != ledger.KindContradiction:
+		case onchain.KindOf(err) != onchain.KindContradiction:
 			return witness{}, err
 		}
 		statuses, slot, err := at.Statuses(ctx, signatures, true)
-		return witness{Look: ledger.Look{Statuses: statuses, Slot: slot}}, err
+		return witness{Look: onchain.Look{Statuses: statuses, Slot: slot}}, err
 	}}
 }
 
 // search is Search at one endpoint.
-func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []solana.Signature) (ledger.Look, error) {
-	final, err := at.newest(ctx, ledger.Finalized)
+func (e *Endpoints) search(ctx context.Context, at askedEndpoint, signatures []solana.Signature) (onchain.Look, error) {
+	final, err := tip(ctx, at, onchain.Finalized)
 	if err == nil {
 		err = e.plausible(at.index, final)
 	}
 	if err != nil {
-		return ledger.Look{}, err
+		return onchain.Look{}, err
 	}
-	first, err := at.firstAvailable(ctx)
+	first, err := at.FirstAvailable(ctx)
 	if err != nil {
-		return ledger.Look{}, err
+		return onchain.Look{}, err
 	}
 	statuses, slot, err := at.Statuses(ctx, signatures, true)
 	if err == nil {
 		// Behind one URL may be several nodes: one that has not seen the horizon
 		// does not know what landed before it.
-		err = seen("getSignatureStatuses", slot, final.slot)
+		err = onchain.CheckSlot("getSignatureStatuses", slot, final.slot)
 	}
 	if err != nil {
-		return ledger.Look{}, err
+		return onchain.Look{}, err
 	}
-	look := ledger.Look{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
+	look := onchain.Look{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
 	look.ExpiredSlot, look.ExpiredAt = e.heights.finalized(at.index, final, max(slot, at.best), e.now())
 	return look, nil
 }

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 // TestCredentialsOfEndpointsAppearNowhere: whatever an endpoint does, with
@@ -25,25 +27,28 @@ import (
 func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 	t.Parallel()
 	echo := fmt.Sprintf(`{"code":-32602,"message":"key %s of %s:%s@host/v2/%s is not valid"}`, canaryQuery, canaryUser, canaryPass, canaryPath)
+	fault := func(json string) string { return `{"jsonrpc":"2.0","id":1,"error":` + json + `}` }
+	result := func(json string) string { return `{"jsonrpc":"2.0","id":1,"result":` + json + `}` }
 	tests := map[string]struct {
-		url    string // empty for the node's
-		answer answer
+		url    string // empty for one that answers
+		status int    // 0 is 200
+		body   string
 	}{
 		"nobody listens":             {url: "http://" + closedAddress(t)},
-		"HTTP 403":                   {answer: answer{status: 403, body: canaryQuery}},
-		"HTTP 500":                   {answer: answer{status: 500, body: canaryPath}},
-		"a refusal that echoes it":   {answer: fault(echo)},
-		"an error that echoes it":    {answer: fault(strings.Replace(echo, "-32602", "-32603", 1))},
-		"another chain":              {answer: result(fmt.Sprintf("%q", solana.Hash{66}))},
-		"a hash that is none":        {answer: result(`"` + canaryPath + `"`)},
-		"TLS to a server without it": {url: strings.Replace(newNode(t, answer{}).URL, "http:", "https:", 1)},
+		"HTTP 403":                   {status: 403, body: canaryQuery},
+		"HTTP 500":                   {status: 500, body: canaryPath},
+		"a refusal that echoes it":   {body: fault(echo)},
+		"an error that echoes it":    {body: fault(strings.Replace(echo, "-32602", "-32603", 1))},
+		"another chain":              {body: result(fmt.Sprintf("%q", solana.Hash{66}))},
+		"a hash that is none":        {body: result(`"` + canaryPath + `"`)},
+		"TLS to a server without it": {url: strings.Replace(answering(t, 200, ""), "http:", "https:", 1)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			target := test.url
 			if target == "" {
-				target = newNode(t, test.answer).URL
+				target = answering(t, cmp.Or(test.status, http.StatusOK), test.body)
 			}
 			url := withCanaries(t, target)
 			var text strings.Builder
@@ -53,7 +58,7 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 					{Name: "first", URL: url},
 					{Name: "second", URL: url, WebSocketURL: strings.Replace(url, "http", "ws", 1), Roles: []Role{RoleRead, RoleSubmit, RoleArchive}},
 				},
-				Genesis: hashA, HTTP: NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 }, Timeout: time.Second,
+				Genesis: hashA, Now: time.Now, Rand: func() float64 { return 0 }, Timeout: time.Second,
 				Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}
 			e, err := NewEndpoints(o)
@@ -80,7 +85,7 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 			running.Go(func() { e.Subscribe(ctx, treeKey, func() {}) })
 			running.Wait()
 
-			plain := Options{URL: url, HTTP: http.DefaultClient, Now: time.Now}
+			plain := rpc.Options{URL: url, HTTP: http.DefaultClient, Now: time.Now}
 			status := e.Status()
 			for _, v := range []any{e, *e.all[0].clients[0], status, o, o.Endpoints, o.Endpoints[1], &o.Endpoints[1], plain, &plain} {
 				fmt.Fprintf(&text, "%v %+v %#v %s\n", v, v, v, v)
@@ -111,18 +116,18 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 	two := func(_, _ any, err error) error { return err }
 	calls := []func() error{
 		func() error { return one(e.LatestBlockhash(ctx)) },
-		func() error { return two(e.Accounts(ctx, keys, ledger.Confirmed, 1)) },
+		func() error { return two(e.Accounts(ctx, keys, onchain.Confirmed, 1)) },
 		func() error { return two(e.Balance(ctx, keyA, 1)) },
 		func() error { return two(e.Balances(ctx, keys)) },
 		func() error { return one(e.Simulate(ctx, raw, true, 1)) },
 		func() error { return one(e.PriorityFees(ctx, keys)) },
 		func() error { return two(e.Statuses(ctx, []solana.Signature{sigA})) },
 		func() error { return one(e.Search(ctx, []solana.Signature{sigA})) },
-		func() error { return one(e.SignaturesFor(ctx, keyA, ledger.Finalized, sigA, sigB, 1)) },
+		func() error { return one(e.SignaturesFor(ctx, keyA, onchain.Finalized, sigA, sigB, 1)) },
 		func() error { return one(e.Blocks(ctx, 1, 2)) },
 		func() error { return one(e.Block(ctx, 1)) },
 		func() error { return one(e.Payment(ctx, sigA, keyA)) },
-		func() error { return one(e.Slot(ctx, ledger.Finalized)) },
+		func() error { return one(e.Slot(ctx, onchain.Finalized)) },
 		func() error { return e.Send(ctx, raw, true, 1) },
 		func() error { return e.Send(ctx, raw, false, 1) },
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -86,11 +86,11 @@ func TestSettlement(t *testing.T) {
 		slot        int
 		transaction string
 	}
-	executed := &ledger.SwapEnd{How: shieldpool.Executed, Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
-	refunded := &ledger.SwapEnd{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: ledger.Finalized, FeePayer: payerKey}
+	executed := &onchain.SwapEnd{How: shieldpool.Executed, Signature: sigA, Slot: 7, Confirmation: onchain.Finalized, FeePayer: payerKey}
+	refunded := &onchain.SwapEnd{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: onchain.Finalized, FeePayer: payerKey}
 	tests := map[string]struct {
 		history   []listed // newest first
-		want      *ledger.SwapEnd
+		want      *onchain.SwapEnd
 		wantReads int // 0 for any
 		wantKind  string
 	}{
@@ -107,8 +107,8 @@ func TestSettlement(t *testing.T) {
 		"another swap's end that names the state":     {history: []listed{{sigA, 9, landedAs(sigA, must(other.Close(payerKey, swap.State, false)))}}},
 		"another program's instruction":               {history: []listed{{sigA, 9, landedAs(sigA, imitation)}}},
 		"no history":                                  {},
-		"a transaction that is listed and not there":  {history: []listed{{sigA, 9, "null"}}, wantKind: ledger.KindNotYet},
-		"a transaction that is another than is asked": {history: []listed{{sigA, 9, landedAs(sigB, execute)}}, wantKind: ledger.KindBadResponse},
+		"a transaction that is listed and not there":  {history: []listed{{sigA, 9, "null"}}, wantKind: onchain.KindNotYet},
+		"a transaction that is another than is asked": {history: []listed{{sigA, 9, landedAs(sigB, execute)}}, wantKind: onchain.KindBadResponse},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestSettlementAsksAnotherForWhatOneDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &ledger.SwapEnd{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: ledger.Confirmed, FeePayer: payerKey}
+	want := &onchain.SwapEnd{How: shieldpool.Refunded, Signature: sigA, Slot: 7, Confirmation: onchain.Confirmed, FeePayer: payerKey}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settlement differs (-want +got):\n%s", diff)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // Some archives list no confirmationStatus. A note that another has spent would
@@ -15,10 +15,10 @@ func TestCreationThatAnArchiveListsWithoutItsConfirmation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		final bool // getTransaction knows it as finalized
-		want  ledger.Commitment
+		want  onchain.Commitment
 	}{
-		"is final when it is known as finalized": {true, ledger.Finalized},
-		"is not final when it is not":            {false, ledger.Confirmed},
+		"is final when it is known as finalized": {true, onchain.Finalized},
+		"is not final when it is not":            {false, onchain.Confirmed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

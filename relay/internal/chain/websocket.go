@@ -11,7 +11,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 const (
@@ -28,14 +29,18 @@ const (
 
 // socketOf is the endpoint's WebSocket URL: the configured one, else its own
 // with the scheme changed. Nil when there is to be none.
-func socketOf(u *url.URL, configured string) (func() *url.URL, error) {
+func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	switch configured {
 	case NoWebSocket:
 		return nil, nil
 	case "":
-		out := *u
-		out.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
-		return func() *url.URL { return &out }, nil
+		out, err := url.Parse(endpoint)
+		if err != nil {
+			// The parser's error repeats the URL.
+			return nil, fmt.Errorf("RPC URL of %d bytes is not usable", len(endpoint))
+		}
+		out.Scheme = map[string]string{"http": "ws", "https": "wss"}[out.Scheme]
+		return func() *url.URL { return out }, nil
 	}
 	out, err := url.Parse(configured)
 	if err != nil || (out.Scheme != "ws" && out.Scheme != "wss") || out.Host == "" {
@@ -89,8 +94,8 @@ func socketReason(err error) string {
 		return err.Error()
 	case websocket.CloseStatus(err) >= 0:
 		return fmt.Sprintf("the endpoint closed it with status %d", websocket.CloseStatus(err))
-	case connectionDetail(err) != "":
-		return connectionDetail(err)
+	case rpc.ConnectionDetail(err) != "":
+		return rpc.ConnectionDetail(err)
 	default:
 		return "connection failed"
 	}
@@ -162,8 +167,8 @@ func dialSocket(ctx context.Context, ep *endpoint, account solana.PublicKey) (*w
 		return nil, err
 	}
 	conn.SetReadLimit(maxNotification)
-	subscribe, err := json.Marshal(request{Version: "2.0", ID: 1, Method: "accountSubscribe", Params: []any{account, config{
-		"encoding": "base64", "commitment": ledger.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},
+	subscribe, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "accountSubscribe", "params": []any{account, map[string]any{
+		"encoding": "base64", "commitment": onchain.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},
 	}}})
 	if err == nil {
 		err = conn.Write(ctx, websocket.MessageText, subscribe)

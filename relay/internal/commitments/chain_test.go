@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -34,8 +34,8 @@ type localPool struct {
 // archive is the endpoints as the index asks for them.
 type archive struct{ *chain.Endpoints }
 
-func (a archive) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
-	return a.Endpoints.SignaturesFor(ctx, address, ledger.Confirmed, before, until, limit)
+func (a archive) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
+	return a.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
 func (a archive) FirstAvailableBlock(ctx context.Context) (uint64, error) {
@@ -55,7 +55,7 @@ func newLocalPool(t *testing.T) *localPool {
 	must(t, err)
 	endpoints, err := chain.NewEndpoints(chain.EndpointsOptions{
 		Endpoints: []chain.Endpoint{{Name: "local", URL: url, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit, chain.RoleArchive}}},
-		HTTP:      chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: discard(),
+		Now:       time.Now, Rand: rand.Float64, Log: discard(),
 	})
 	must(t, err)
 	t.Cleanup(endpoints.Close)

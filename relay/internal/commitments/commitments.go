@@ -13,7 +13,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -59,15 +59,15 @@ type Store interface {
 type Chain interface {
 	// SignaturesFor lists an address's transactions, newest first, before a
 	// signature and down to another, both exclusive; zero ones do not bound.
-	SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error)
-	// Block gives ledger.ErrSlotSkipped or ledger.ErrBlockPruned for a block that it has not.
-	Block(ctx context.Context, slot uint64) (*ledger.Block, error)
+	SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
+	// Block gives onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it has not.
+	Block(ctx context.Context, slot uint64) (*onchain.Block, error)
 	FirstAvailableBlock(ctx context.Context) (uint64, error)
 }
 
 // Tree reads the pool's tree account: the checkpoint.
 type Tree interface {
-	Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error)
+	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
 }
 
 // Options configure a Follower. All are needed.

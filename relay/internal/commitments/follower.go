@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -132,7 +132,7 @@ func kindOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	for _, kind := range []error{errShort, errMismatch, errUnchecked, ledger.ErrUnavailable, ledger.ErrSlotSkipped} {
+	for _, kind := range []error{errShort, errMismatch, errUnchecked, onchain.ErrUnavailable, onchain.ErrSlotSkipped} {
 		if errors.Is(err, kind) {
 			return kind.Error()
 		}

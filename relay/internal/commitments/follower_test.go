@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAWrongOrderIsNeverPublished(t *testing.T) {
 		wantServed(t, f, 1)
 		h.advance(time.Minute)
 	}
-	h.set(func() { h.blocks[1].Transactions = []ledger.BlockTransaction{a, b} })
+	h.set(func() { h.blocks[1].Transactions = []onchain.BlockTransaction{a, b} })
 	h.advance(time.Hour)
 	must(t, f.Sync(t.Context()))
 	wantServed(t, f, 1, 2, 3)

@@ -15,9 +15,9 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -34,7 +34,7 @@ type history struct {
 	pool *shieldpool.Pool
 
 	mu     sync.Mutex
-	blocks []*ledger.Block
+	blocks []*onchain.Block
 	tree   *shieldpool.TreeAccount
 	next   uint64
 	// first is the first slot that the endpoint still has; unlisted slots are
@@ -84,10 +84,10 @@ func (h *history) data(n uint64) []byte {
 
 // transaction is one of two outputs, among calls that append nothing to this
 // tree: another program's, another pool's, and one with a tag of its own.
-func (h *history) transaction(n uint64, failed bool) ledger.BlockTransaction {
+func (h *history) transaction(n uint64, failed bool) onchain.BlockTransaction {
 	h.t.Helper()
 	program, tree := h.pool.Profile.ProgramID, []solana.PublicKey{h.pool.Address, h.pool.MerkleTree}
-	tx := ledger.BlockTransaction{Failed: failed, Instructions: []ledger.Instruction{
+	tx := onchain.BlockTransaction{Failed: failed, Instructions: []onchain.Instruction{
 		{ProgramID: solana.SystemProgramID, Data: h.data(1_000_000), Accounts: tree},
 		{ProgramID: program, Data: h.data(1_000_001), Accounts: []solana.PublicKey{{1}, {2}}},
 		{ProgramID: program, Data: []byte{h.pool.Profile.Tags.Initialize}, Accounts: tree},
@@ -98,7 +98,7 @@ func (h *history) transaction(n uint64, failed bool) ledger.BlockTransaction {
 }
 
 // transact makes the chain's next transaction.
-func (h *history) transact() ledger.BlockTransaction {
+func (h *history) transact() onchain.BlockTransaction {
 	h.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *history) transact() ledger.BlockTransaction {
 }
 
 // fail makes one that appends nothing.
-func (h *history) fail() ledger.BlockTransaction {
+func (h *history) fail() onchain.BlockTransaction {
 	h.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,10 +118,10 @@ func (h *history) fail() ledger.BlockTransaction {
 	return h.transaction(h.next, true)
 }
 
-func (h *history) block(slot uint64, txs ...ledger.BlockTransaction) {
+func (h *history) block(slot uint64, txs ...onchain.BlockTransaction) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.blocks = append(h.blocks, &ledger.Block{Slot: slot, Transactions: txs})
+	h.blocks = append(h.blocks, &onchain.Block{Slot: slot, Transactions: txs})
 }
 
 // fork replaces the chain by one of the given transactions, by slot.
@@ -131,13 +131,13 @@ func (h *history) fork(slots map[uint64][]uint64) {
 	defer h.mu.Unlock()
 	h.blocks, h.tree = nil, h.pool.Profile.NewTree(solana.PublicKey{})
 	for slot, transactions := range slots {
-		b := &ledger.Block{Slot: slot}
+		b := &onchain.Block{Slot: slot}
 		for _, n := range transactions {
 			b.Transactions = append(b.Transactions, h.transaction(n, false))
 		}
 		h.blocks = append(h.blocks, b)
 	}
-	slices.SortFunc(h.blocks, func(a, b *ledger.Block) int { return cmp.Compare(a.Slot, b.Slot) })
+	slices.SortFunc(h.blocks, func(a, b *onchain.Block) int { return cmp.Compare(a.Slot, b.Slot) })
 	for _, b := range h.blocks {
 		for _, n := range slots[b.Slot] {
 			for k := range uint64(2) {
@@ -153,11 +153,11 @@ func (h *history) set(change func()) {
 	change()
 }
 
-func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _ solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _ solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lists++
-	var all []ledger.SignatureInfo
+	var all []onchain.SignatureInfo
 	for _, b := range slices.Backward(h.blocks) {
 		if b.Slot < h.first {
 			break
@@ -166,22 +166,22 @@ func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _
 			continue
 		}
 		for _, tx := range b.Transactions { // not the order of execution
-			all = append(all, ledger.SignatureInfo{Signature: tx.Signature, Slot: b.Slot, Failed: tx.Failed})
+			all = append(all, onchain.SignatureInfo{Signature: tx.Signature, Slot: b.Slot, Failed: tx.Failed})
 		}
 	}
 	if before != (solana.Signature{}) {
-		i := slices.IndexFunc(all, func(s ledger.SignatureInfo) bool { return s.Signature == before })
+		i := slices.IndexFunc(all, func(s onchain.SignatureInfo) bool { return s.Signature == before })
 		all = all[i+1:]
 	}
 	return all[:min(limit, pageLimit, len(all))], nil
 }
 
-func (h *history) Block(_ context.Context, slot uint64) (*ledger.Block, error) {
+func (h *history) Block(_ context.Context, slot uint64) (*onchain.Block, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reads++
 	if slot < max(h.first, h.pruned) {
-		return nil, fmt.Errorf("getBlock: %w", ledger.ErrBlockPruned)
+		return nil, fmt.Errorf("getBlock: %w", onchain.ErrBlockPruned)
 	}
 	for _, b := range h.blocks {
 		if b.Slot == slot {
@@ -189,7 +189,7 @@ func (h *history) Block(_ context.Context, slot uint64) (*ledger.Block, error) {
 			return &copied, nil
 		}
 	}
-	return nil, ledger.ErrSlotSkipped
+	return nil, onchain.ErrSlotSkipped
 }
 
 func (h *history) FirstAvailableBlock(context.Context) (uint64, error) {
@@ -198,7 +198,7 @@ func (h *history) FirstAvailableBlock(context.Context) (uint64, error) {
 	return max(h.first, h.pruned), nil
 }
 
-func (h *history) Tree(ctx context.Context, _ time.Duration) (ledger.Snapshot, error) {
+func (h *history) Tree(ctx context.Context, _ time.Duration) (onchain.Snapshot, error) {
 	h.mu.Lock()
 	gate := h.gate
 	h.looks++
@@ -207,14 +207,14 @@ func (h *history) Tree(ctx context.Context, _ time.Duration) (ledger.Snapshot, e
 		select {
 		case gate <- struct{}{}:
 		case <-ctx.Done():
-			return ledger.Snapshot{}, ctx.Err()
+			return onchain.Snapshot{}, ctx.Err()
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	copied := *h.tree
 	copied.History = slices.Clone(h.tree.History)
-	return ledger.Snapshot{Tree: &copied, Slot: 1 << 40, Checked: !h.unchecked}, nil
+	return onchain.Snapshot{Tree: &copied, Slot: 1 << 40, Checked: !h.unchecked}, nil
 }
 
 func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Follower {

@@ -9,8 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
@@ -138,7 +138,7 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 		group.Go(func() error {
 			block, err := f.Chain.Block(ctx, slot)
 			switch {
-			case errors.Is(err, ledger.ErrBlockPruned):
+			case errors.Is(err, onchain.ErrBlockPruned):
 				return fmt.Errorf("%w: block %d is gone: %w", errShort, slot, err)
 			case err != nil:
 				return fmt.Errorf("read block %d: %w", slot, err)
@@ -155,7 +155,7 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 
 // leaves are a block's, in execution order. Failed transactions appended none,
 // and other pools of the program have trees of their own.
-func (f *Follower) leaves(slot uint64, b *ledger.Block) (out []IndexedCommitment) {
+func (f *Follower) leaves(slot uint64, b *onchain.Block) (out []IndexedCommitment) {
 	for _, tx := range b.Transactions {
 		if tx.Failed {
 			continue

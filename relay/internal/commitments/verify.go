@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/merkle"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
@@ -42,7 +42,7 @@ const (
 
 // classify compares the leaves' root with the newest tree account. known is the
 // number of leaves that the chain had before the blocks were read.
-func classify(pos Position, root [32]byte, known uint64, snap ledger.Snapshot) verdict {
+func classify(pos Position, root [32]byte, known uint64, snap onchain.Snapshot) verdict {
 	switch {
 	case !snap.Checked:
 		return unchecked
@@ -60,12 +60,12 @@ func classify(pos Position, root [32]byte, known uint64, snap ledger.Snapshot) v
 // look is one comparison of what is stored with the chain.
 type look struct {
 	pos   Position
-	snap  ledger.Snapshot
+	snap  onchain.Snapshot
 	known uint64 // leaves on the chain before the blocks were read
 	verdict
 }
 
-func (f *Follower) compare(pos Position, known uint64, snap ledger.Snapshot) look {
+func (f *Follower) compare(pos Position, known uint64, snap onchain.Snapshot) look {
 	root := f.tree.Root()
 	return look{pos, snap, known, classify(pos, merkle.Bytes(&root), known, snap)}
 }
@@ -106,7 +106,7 @@ func (f *Follower) pass(ctx context.Context) error {
 }
 
 // advance reads what is new and compares it with the tree as it is after that.
-func (f *Follower) advance(ctx context.Context, pos Position, snap ledger.Snapshot) (look, error) {
+func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (look, error) {
 	known := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
 	if errors.Is(err, errShort) {
@@ -194,7 +194,7 @@ func (f *Follower) rest(err error) error {
 // disproves, then ever more, because the slots of what is right may have
 // changed on another fork too. What the endpoint can no longer give is kept,
 // unless it is disproved.
-func (f *Follower) rewind(ctx context.Context, pos Position, snap ledger.Snapshot) error {
+func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapshot) error {
 	kept, err := f.retain(ctx, &pos, snap)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func rewindSlot(slot uint64, strike int) uint64 {
 
 // window is the range of leaf counts whose roots the chain still remembers,
 // because each leaf takes one place of its ring.
-func window(snap ledger.Snapshot) (oldest, newest uint64) {
+func window(snap onchain.Snapshot) (oldest, newest uint64) {
 	newest = snap.Tree.NextIndex
 	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest
 }
@@ -246,7 +246,7 @@ type prefix struct {
 // as a whole. When that is nothing, a list whose root the chain would remember
 // is disproved and served no more; an older one is no worse than it was when it
 // was confirmed.
-func (f *Follower) retain(ctx context.Context, pos *Position, snap ledger.Snapshot) (prefix, error) {
+func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
 	p, err := f.common(ctx, *pos, snap)
 	if err != nil {
 		return p, err
@@ -262,7 +262,7 @@ func (f *Follower) retain(ctx context.Context, pos *Position, snap ledger.Snapsh
 	}
 }
 
-func (f *Follower) common(ctx context.Context, pos Position, snap ledger.Snapshot) (p prefix, err error) {
+func (f *Follower) common(ctx context.Context, pos Position, snap onchain.Snapshot) (p prefix, err error) {
 	oldest, newest := window(snap)
 	if oldest > pos.Leaves {
 		return p, nil

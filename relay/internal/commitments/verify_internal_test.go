@@ -5,22 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	ours, other := [32]byte{1}, [32]byte{2}
-	at := func(next, slot uint64, checked bool, roots ...[32]byte) ledger.Snapshot {
+	at := func(next, slot uint64, checked bool, roots ...[32]byte) onchain.Snapshot {
 		ring := make([][32]byte, 100)
 		copy(ring, roots)
-		return ledger.Snapshot{Tree: &shieldpool.TreeAccount{NextIndex: next, History: ring}, Slot: slot, Checked: checked}
+		return onchain.Snapshot{Tree: &shieldpool.TreeAccount{NextIndex: next, History: ring}, Slot: slot, Checked: checked}
 	}
 	tests := map[string]struct {
 		leaves uint64
 		known  uint64
-		snap   ledger.Snapshot
+		snap   onchain.Snapshot
 		want   verdict
 	}{
 		"the root is the newest":                                        {leaves: 8, known: 8, snap: at(8, 50, true, ours), want: confirmed},

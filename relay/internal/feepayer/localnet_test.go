@@ -50,7 +50,7 @@ func reader(t *testing.T, c *localnet.Chain, name string) feepayer.BalanceReader
 	t.Cleanup(server.Close)
 	e := must[*chain.Endpoints](t)(chain.NewEndpoints(chain.EndpointsOptions{
 		Endpoints: []chain.Endpoint{{Name: name, URL: server.URL, WebSocketURL: chain.NoWebSocket}}, Genesis: localnet.GenesisHash,
-		HTTP: chain.NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now, Rand: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(e.Close)
 	return e

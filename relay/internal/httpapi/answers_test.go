@@ -13,9 +13,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/openapi/spec"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -204,8 +204,8 @@ func TestAnswers(t *testing.T) {
 		},
 		"the Merkle root": {
 			request: get("/merkle-root"), wantStatus: 200,
-			domains: &domains{root: func(string) (ledger.Root, error) {
-				return ledger.Root{Root: *completed().Root, Tree: solana.MustPublicKeyFromBase58("GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr"), NextIndex: 8, Slot: 4711}, nil
+			domains: &domains{root: func(string) (onchain.Root, error) {
+				return onchain.Root{Root: *completed().Root, Tree: solana.MustPublicKeyFromBase58("GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr"), NextIndex: 8, Slot: 4711}, nil
 			}},
 			want: map[string]any{"root": hex32, "merkle_tree": "GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr", "next_index": 8.0, "slot": 4711.0},
 		},
@@ -379,9 +379,9 @@ func TestHandedOn(t *testing.T) {
 		t.Parallel()
 		for path, want := range map[string]string{"/merkle-root": "", "/merkle-root?mint=" + sol: sol} {
 			got := "not called"
-			d := &domains{root: func(mint string) (ledger.Root, error) {
+			d := &domains{root: func(mint string) (onchain.Root, error) {
 				got = mint
-				return ledger.Root{Tree: solana.SystemProgramID}, nil
+				return onchain.Root{Tree: solana.SystemProgramID}, nil
 			}}
 			newFixture(t, d).do(t, get(path))
 			if got != want {

@@ -22,9 +22,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -39,7 +39,7 @@ type domains struct {
 	backlog  func() (submission.Backlog, error)
 	position func() (commitments.Position, error)
 	read     func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
-	root     func(mint string) (ledger.Root, error)
+	root     func(mint string) (onchain.Root, error)
 	register func(viewingkey.Registration) (string, error)
 	health   func() httpapi.HealthReport
 }
@@ -64,7 +64,7 @@ func (d *domains) Read(_ context.Context, generation, from uint64, limit int) ([
 	return d.read(generation, from, limit)
 }
 
-func (d *domains) Root(_ context.Context, mint string) (ledger.Root, error) { return d.root(mint) }
+func (d *domains) Root(_ context.Context, mint string) (onchain.Root, error) { return d.root(mint) }
 
 func (d *domains) Register(_ context.Context, r viewingkey.Registration) (string, error) {
 	return d.register(r)

@@ -21,9 +21,9 @@ import (
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -62,7 +62,7 @@ type Commitments interface {
 // Tree reads the newest root on the chain. The mint is one of the pool's, in
 // base58, or empty for the first.
 type Tree interface {
-	Root(ctx context.Context, mint string) (ledger.Root, error)
+	Root(ctx context.Context, mint string) (onchain.Root, error)
 }
 
 // ViewingKeys registers a viewing key and returns its identifier.

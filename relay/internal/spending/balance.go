@@ -5,7 +5,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // balance adds slots up, in their order, from what the cursor says: what the
@@ -48,7 +48,7 @@ func (b *balance) open(cursor *Cursor) {
 
 // add takes one slot, or says in doubt why not.
 func (b *balance) add(s slot) {
-	var known []*ledger.Payment
+	var known []*onchain.Payment
 	for _, p := range s.payments {
 		if p != nil {
 			known = append(known, p)
@@ -91,7 +91,7 @@ func (b *balance) add(s slot) {
 }
 
 // enter makes a payment's entry and returns what the payer lost by it.
-func (b *balance) enter(p *ledger.Payment) (lost int64) {
+func (b *balance) enter(p *onchain.Payment) (lost int64) {
 	var attempt *Attempt
 	if a, ok := b.attempts[p.Signature]; ok {
 		attempt = &a
@@ -108,7 +108,7 @@ func (b *balance) enter(p *ledger.Payment) (lost int64) {
 // of which nobody tells the order: each begins where another ends, but for the
 // first and the last. whole says that they do, and that the first begins where
 // the cursor ends. If not, closing is the best guess.
-func chained(payments []*ledger.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
+func chained(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, whole bool) {
 	if len(payments) == 0 {
 		return 0, 0, false
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -106,7 +106,7 @@ func (a *Attempt) sweeps() bool { return a != nil && Kind(a.Kind) == KindSweep }
 
 // enter judges a payment; attempt is nil when the database knows of none. ok is
 // false when nothing happened to the payer: anybody may name its address.
-func enter(p *ledger.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
+func enter(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, After: p.After}
 	if e.At.IsZero() {
 		e.At = now

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -153,7 +153,7 @@ func TestEnter(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := enter(&ledger.Payment{
+			got, ok := enter(&onchain.Payment{
 				Signature: solana.Signature{7}, Slot: 9, FeePayer: test.payer, Failed: test.failed,
 				Fee: test.fee, SignatureFees: test.sigs, Before: test.before, After: test.after,
 			}, us, test.attempt, now)
@@ -180,22 +180,22 @@ func TestEnter(t *testing.T) {
 func TestTheBlocksTimeIsTheEntrys(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if e, ok := enter(&ledger.Payment{FeePayer: somebody, At: at, After: 1}, us, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
+	if e, ok := enter(&onchain.Payment{FeePayer: somebody, At: at, After: 1}, us, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
 		t.Errorf("the entry is of %s, want %s", e.At, at)
 	}
 }
 
 func TestChained(t *testing.T) {
 	t.Parallel()
-	pay := func(steps ...uint64) (out []*ledger.Payment) {
+	pay := func(steps ...uint64) (out []*onchain.Payment) {
 		for i := 0; i < len(steps); i += 2 {
-			out = append(out, &ledger.Payment{Before: steps[i], After: steps[i+1]})
+			out = append(out, &onchain.Payment{Before: steps[i], After: steps[i+1]})
 		}
 		return out
 	}
 	from := func(after uint64) *Cursor { return &Cursor{After: after} }
 	tests := map[string]struct {
-		payments         []*ledger.Payment
+		payments         []*onchain.Payment
 		cursor           *Cursor
 		opening, closing uint64
 		whole            bool

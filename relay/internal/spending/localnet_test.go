@@ -23,10 +23,10 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/spending"
 	"github.com/relaypool/relaypool/relay/internal/store"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -109,7 +109,7 @@ func (p *pool) endpoints(first, second []fault.Rule) *chain.Endpoints {
 		all[i].URL, all[i].WebSocketURL = server.URL, chain.NoWebSocket
 	}
 	e := must[*chain.Endpoints](p.T)(chain.NewEndpoints(chain.EndpointsOptions{
-		Endpoints: all, Genesis: localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+		Endpoints: all, Genesis: localnet.GenesisHash, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
 	}))
 	p.Cleanup(e.Close)
 	return e
@@ -182,7 +182,7 @@ func (p *pool) statement(e *chain.Endpoints) spending.Statement {
 		Log: slog.New(slog.NewTextHandler(p.Output(), nil)), Now: time.Now, Payments: 8,
 	}))
 	for pass := 1; ; pass++ {
-		if err := r.Pass(p.Context()); err != nil && !errors.Is(err, ledger.ErrUnavailable) {
+		if err := r.Pass(p.Context()); err != nil && !errors.Is(err, onchain.ErrUnavailable) {
 			p.Fatal(err)
 		}
 		now := time.Now()

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // TestAnOutageIsNoGap: what could not be asked for is asked for again, however many
@@ -17,10 +17,10 @@ func TestAnOutageIsNoGap(t *testing.T) {
 	w.fund(3, 1e9)
 	w.transfer(4)
 	first, between, second := w.transfer(5), w.transfer(6), w.transfer(7)
-	away := &ledger.Unavailable{Method: "getTransaction", Kind: ledger.KindTimeout}
+	away := &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindTimeout}
 	w.broken[first], w.broken[second] = away, away
 	for range 3 {
-		if err := r.Pass(t.Context()); !errors.Is(err, ledger.ErrUnavailable) {
+		if err := r.Pass(t.Context()); !errors.Is(err, onchain.ErrUnavailable) {
 			t.Fatalf("the pass ends with %v, want the outage", err)
 		}
 		if w.cursor.Slot != 4 {

@@ -11,7 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // ErrMoved says that another process has moved a payer's cursor since it was read.
@@ -52,11 +52,11 @@ type Chain interface {
 	// SignaturesFor lists an address's transactions, newest first and in no order
 	// within a slot, before a signature and down to another, both left out; zero
 	// ones do not bound. At most limit are returned.
-	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error)
+	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
 	// Payment is what a finalized transaction did to the account; nil when no
-	// endpoint knows the transaction. An error that is no ledger.ErrUnavailable
+	// endpoint knows the transaction. An error that is no onchain.ErrUnavailable
 	// is the endpoints' last word on it.
-	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error)
+	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error)
 }
 
 // Observer counts what the ledger finds.
@@ -219,7 +219,7 @@ func (r *Reconciler) list(ctx context.Context, t *track, cursor *Cursor) (arrive
 		until = cursor.Signature
 	}
 	for range pagesPerPass {
-		page, err := r.Chain.SignaturesFor(ctx, t.payer, ledger.Finalized, t.before, until, pageSize)
+		page, err := r.Chain.SignaturesFor(ctx, t.payer, onchain.Finalized, t.before, until, pageSize)
 		if err != nil {
 			return false, err
 		}
@@ -233,7 +233,7 @@ func (r *Reconciler) list(ctx context.Context, t *track, cursor *Cursor) (arrive
 // slot is a slot's transactions; a payment is nil when no endpoint knows it.
 type slot struct {
 	signatures []solana.Signature
-	payments   []*ledger.Payment
+	payments   []*onchain.Payment
 	number     uint64
 }
 
@@ -243,7 +243,7 @@ func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []s
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
 	for i := range slots {
-		slots[i].payments = make([]*ledger.Payment, len(slots[i].signatures))
+		slots[i].payments = make([]*onchain.Payment, len(slots[i].signatures))
 	}
 	failed := len(slots)
 	var mu sync.Mutex
@@ -251,7 +251,7 @@ func (r *Reconciler) read(ctx context.Context, payer solana.PublicKey, slots []s
 		for j, signature := range slots[i].signatures {
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
-				if err != nil && !errors.Is(err, ledger.ErrUnavailable) && ctx.Err() == nil {
+				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
 					// The endpoints answer, and cannot tell of this one: anybody may name
 					// our address in a transaction of a version that they do not read.
 					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)

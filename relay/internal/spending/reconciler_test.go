@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -26,7 +26,7 @@ type world struct {
 	log strings.Builder
 
 	mu       sync.Mutex
-	payments []*ledger.Payment // in the order in which they landed
+	payments []*onchain.Payment // in the order in which they landed
 	lamports uint64
 	ours     map[solana.Signature]Attempt
 
@@ -62,7 +62,7 @@ func (w *world) land(slot uint64, change int64, feePayer solana.PublicKey) solan
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := len(w.payments) + 1
-	p := &ledger.Payment{
+	p := &onchain.Payment{
 		Signature: solana.Signature{byte(n), byte(n >> 8), byte(n >> 16)}, Slot: slot, At: w.now, FeePayer: feePayer,
 		Before: w.lamports, After: uint64(int64(w.lamports) + change),
 	}
@@ -86,11 +86,11 @@ func (w *world) transfer(slot uint64) solana.Signature {
 	return signature
 }
 
-func (w *world) SignaturesFor(_ context.Context, address solana.PublicKey, c ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+func (w *world) SignaturesFor(_ context.Context, address solana.PublicKey, c onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lists++
-	if address != us || c != ledger.Finalized || limit != pageSize {
+	if address != us || c != onchain.Finalized || limit != pageSize {
 		w.Errorf("history of %s at %s by %d was asked for", address, c, limit)
 	}
 	if w.down != nil {
@@ -100,7 +100,7 @@ func (w *world) SignaturesFor(_ context.Context, address solana.PublicKey, c led
 		w.forgetful--
 		return nil, nil
 	}
-	var out []ledger.SignatureInfo
+	var out []onchain.SignatureInfo
 	started := before.IsZero()
 	for _, p := range slices.Backward(w.payments) {
 		switch {
@@ -109,13 +109,13 @@ func (w *world) SignaturesFor(_ context.Context, address solana.PublicKey, c led
 		case p.Signature == until && !w.boundless:
 			return out, nil
 		case started && !w.hidden[p.Signature] && len(out) < limit:
-			out = append(out, ledger.SignatureInfo{Signature: p.Signature, Slot: p.Slot, Failed: p.Failed})
+			out = append(out, onchain.SignatureInfo{Signature: p.Signature, Slot: p.Slot, Failed: p.Failed})
 		}
 	}
 	return out, nil
 }
 
-func (w *world) Payment(_ context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
+func (w *world) Payment(_ context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
@@ -252,7 +252,7 @@ func TestTheLedgerFollowsAPayer(t *testing.T) {
 	mention := w.land(8, 0, somebody)
 	w.transfer(9)
 	w.pass(r)
-	w.payments = slices.DeleteFunc(w.payments, func(p *ledger.Payment) bool { return p.Signature == mention })
+	w.payments = slices.DeleteFunc(w.payments, func(p *onchain.Payment) bool { return p.Signature == mention })
 	w.wantAll()
 	if diff := cmp.Diff([]Kind{KindReceived, KindTransfer, KindTransfer, KindUnknown, KindTransfer}, w.seen); diff != "" {
 		t.Errorf("observed kinds differ (-want +got):\n%s", diff)
@@ -337,13 +337,13 @@ type dying struct {
 	cancel func()
 }
 
-func (d dying) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
+func (d dying) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
 	p, err := d.world.Payment(ctx, signature, account)
 	if d.asked == d.after {
 		d.cancel()
 	}
 	if ctx.Err() != nil {
-		return nil, &ledger.Unavailable{Method: "getTransaction", Kind: ledger.KindCancelled, Err: ctx.Err()}
+		return nil, &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindCancelled, Err: ctx.Err()}
 	}
 	return p, err
 }
@@ -360,9 +360,9 @@ func TestMoreHistoryThanIsHeldIsListedAgain(t *testing.T) {
 	tr := track{payer: us}
 	total := maxListed + 2*pageSize
 	for n := total; n > 0; n -= pageSize {
-		page := make([]ledger.SignatureInfo, pageSize)
+		page := make([]onchain.SignatureInfo, pageSize)
 		for i := range page {
-			page[i] = ledger.SignatureInfo{Signature: solana.Signature{byte(n - i), byte((n - i) >> 8), byte((n - i) >> 16)}, Slot: uint64(n-i) / 3}
+			page[i] = onchain.SignatureInfo{Signature: solana.Signature{byte(n - i), byte((n - i) >> 8), byte((n - i) >> 16)}, Slot: uint64(n-i) / 3}
 		}
 		tr.walk(page, nil)
 	}
@@ -371,7 +371,7 @@ func TestMoreHistoryThanIsHeldIsListedAgain(t *testing.T) {
 		t.Fatalf("%d signatures are held, want at most %d and the rest cut", len(tr.found), maxListed)
 	}
 	newest := tr.found[len(tr.found)-1].Slot
-	if n := len(slices.DeleteFunc(slices.Clone(tr.found), func(i ledger.SignatureInfo) bool { return i.Slot != newest })); n != 3 {
+	if n := len(slices.DeleteFunc(slices.Clone(tr.found), func(i onchain.SignatureInfo) bool { return i.Slot != newest })); n != 3 {
 		t.Errorf("%d transactions of the newest slot are held, want all 3", n)
 	}
 	if tr.found[0].Slot != 0 {
@@ -385,7 +385,7 @@ func TestMoreHistoryThanIsHeldIsListedAgain(t *testing.T) {
 
 func TestWhatTheEndpointsDoWrong(t *testing.T) {
 	t.Parallel()
-	down := &ledger.Unavailable{Method: "getSignaturesForAddress", Kind: ledger.KindTimeout}
+	down := &onchain.Unavailable{Method: "getSignaturesForAddress", Kind: onchain.KindTimeout}
 	tests := map[string]struct {
 		wrong, right func(w *world, newest solana.Signature)
 		wantErr      bool
@@ -407,7 +407,7 @@ func TestWhatTheEndpointsDoWrong(t *testing.T) {
 		},
 		"a payment is of a kind that no endpoint reads": {
 			wrong: func(w *world, s solana.Signature) {
-				w.broken[s] = &ledger.RPCError{Method: "getTransaction", Code: -32015}
+				w.broken[s] = &onchain.RPCError{Method: "getTransaction", Code: -32015}
 			},
 			right:       func(w *world, s solana.Signature) { delete(w.broken, s) },
 			wantEntries: 4,
@@ -598,7 +598,7 @@ func TestOnePayersTroubleIsNotTheOthers(t *testing.T) {
 // picky fails for the first payer.
 type picky struct{ *world }
 
-func (p picky) SignaturesFor(ctx context.Context, a solana.PublicKey, c ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+func (p picky) SignaturesFor(ctx context.Context, a solana.PublicKey, c onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	if a != us {
 		return nil, errDown
 	}

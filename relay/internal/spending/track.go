@@ -7,7 +7,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // track is how one payer's history is being read: a walk from the newest
@@ -22,7 +22,7 @@ type track struct {
 	// empty counts pages in a row without a transaction.
 	empty int
 	// found is newest first during the walk, oldest first after it.
-	found []ledger.SignatureInfo
+	found []onchain.SignatureInfo
 	// cut says that the newest were dropped, to be listed again later.
 	cut bool
 
@@ -31,7 +31,7 @@ type track struct {
 }
 
 // walk takes a page and tells whether the walk is over.
-func (t *track) walk(page []ledger.SignatureInfo, cursor *Cursor) (over bool) {
+func (t *track) walk(page []onchain.SignatureInfo, cursor *Cursor) (over bool) {
 	for _, info := range page {
 		if cursor != nil && info.Slot <= cursor.Slot {
 			over = true // an endpoint that does not know the cursor's signature goes on beyond it
@@ -55,7 +55,7 @@ func (t *track) walk(page []ledger.SignatureInfo, cursor *Cursor) (over bool) {
 	t.bound()
 	if over {
 		slices.Reverse(t.found)
-		slices.SortStableFunc(t.found, func(a, b ledger.SignatureInfo) int { return cmp.Compare(a.Slot, b.Slot) })
+		slices.SortStableFunc(t.found, func(a, b onchain.SignatureInfo) int { return cmp.Compare(a.Slot, b.Slot) })
 		t.walking, t.listed = false, true
 	}
 	return over
@@ -96,7 +96,7 @@ func (t *track) due(cursor *Cursor, limit int) []slot {
 }
 
 func (t *track) drop(upTo uint64) {
-	n, _ := slices.BinarySearchFunc(t.found, upTo+1, func(info ledger.SignatureInfo, slot uint64) int { return cmp.Compare(info.Slot, slot) })
+	n, _ := slices.BinarySearchFunc(t.found, upTo+1, func(info onchain.SignatureInfo, slot uint64) int { return cmp.Compare(info.Slot, slot) })
 	t.found = t.found[n:]
 }
 

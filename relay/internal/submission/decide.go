@@ -1,19 +1,19 @@
 package submission
 
 import (
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // verdict is what one look at the chain says about one attempt.
-type verdict = ledger.Fate
+type verdict = onchain.Fate
 
 const (
-	mayLand       = ledger.MayLand
-	landed        = ledger.Landed
-	failedOnChain = ledger.FailedOnChain
-	expired       = ledger.Expired
-	forgotten     = ledger.Forgotten
+	mayLand       = onchain.MayLand
+	landed        = onchain.Landed
+	failedOnChain = onchain.FailedOnChain
+	expired       = onchain.Expired
+	forgotten     = onchain.Forgotten
 )
 
 // noteFact is what is known of a submission's nullifiers.

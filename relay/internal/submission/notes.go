@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -45,7 +45,7 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 		p.notes, p.landing = notesSpentByUs, &txmgr.Landing{Signature: made.Signature, Slot: made.Slot, Purpose: txmgr.PurposeTransact}
 		h.Observer.Attempt("adopted")
 		h.Log.WarnContext(ctx, "landing of this relay found that the database did not know", "request_id", j.ID, "slot", made.Slot)
-	case made.Confirmation.AtLeast(ledger.Finalized):
+	case made.Confirmation.AtLeast(onchain.Finalized):
 		p.notes = notesSpentByOther
 	default:
 		p.notes = notesSpentNotFinal
@@ -56,7 +56,7 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 // isOwnTransaction reports whether a transaction is this submission's: paid by a payer of
 // ours, and doing exactly what was asked. A swap that somebody else began in the
 // same words is ours too: its lamports wait for a second leg.
-func (h *Handler) isOwnTransaction(j *txmgr.Job, made *ledger.Creation) bool {
+func (h *Handler) isOwnTransaction(j *txmgr.Job, made *onchain.Creation) bool {
 	payer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(made.FeePayer) ||
 		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == made.FeePayer })
 	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(Of(j).Call)

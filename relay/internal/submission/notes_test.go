@@ -6,8 +6,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -17,11 +17,11 @@ type searched struct {
 	landed map[solana.Signature]uint64
 }
 
-func (s searched) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures))}
+func (s searched) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
+	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures))}
 	for i, signature := range signatures {
 		if slot, ok := s.landed[signature]; ok {
-			look.Statuses[i] = &ledger.Status{Slot: slot, Confirmation: ledger.Finalized}
+			look.Statuses[i] = &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}
 		}
 	}
 	return look, nil
@@ -30,7 +30,7 @@ func (s searched) Search(_ context.Context, signatures []solana.Signature) (ledg
 // unmade is a pool of whose nullifiers no history tells.
 type unmade struct{ PoolState }
 
-func (unmade) Creation(context.Context, [32]byte) (*ledger.Creation, error) { return nil, nil }
+func (unmade) Creation(context.Context, [32]byte) (*onchain.Creation, error) { return nil, nil }
 
 // TestWhoSpentANoteIsLookedForAmongTheDeadToo: an attempt that was buried on the word
 // of endpoints that were wrong may have landed after all.

@@ -7,8 +7,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -16,20 +16,20 @@ import (
 // chain_unavailable, are fit for clients.
 type PoolState interface {
 	// Tree is the tree account, not older than maxAge if the chain answers.
-	Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error)
+	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
 	// TreeWith is the tree account that has the root in its ring: the one that Tree
 	// gives, or any endpoint's. When all lack it, it is the newest one, read after the call.
-	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error)
+	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
-	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error)
+	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error)
 	// Spent reports whether a nullifier of which one endpoint says so is spent by all
 	// that answer.
 	Spent(ctx context.Context, nullifier [32]byte) (bool, error)
 	// Tokens reads a mint and a token account at one slot.
-	Tokens(ctx context.Context, mint, account solana.PublicKey) (ledger.Tokens, error)
+	Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error)
 	// Creation is the transaction that made the nullifier's account; nil when no
 	// endpoint's history has it.
-	Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error)
+	Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error)
 }
 
 // LeafIndex finds where commitments stand in the tree.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -47,12 +47,12 @@ type rooted struct {
 	tree *shieldpool.TreeAccount
 }
 
-func (rooted) Inspect(context.Context, *shieldpool.PublicInputs, solana.PublicKey, uint64) (ledger.Inspection, error) {
-	return ledger.Inspection{}, nil
+func (rooted) Inspect(context.Context, *shieldpool.PublicInputs, solana.PublicKey, uint64) (onchain.Inspection, error) {
+	return onchain.Inspection{}, nil
 }
 
-func (s rooted) TreeWith(context.Context, [32]byte, time.Duration) (ledger.Snapshot, error) {
-	return ledger.Snapshot{Tree: s.tree, Slot: 7, Checked: true}, nil
+func (s rooted) TreeWith(context.Context, [32]byte, time.Duration) (onchain.Snapshot, error) {
+	return onchain.Snapshot{Tree: s.tree, Slot: 7, Checked: true}, nil
 }
 
 // ended keeps how submissions fail.
@@ -97,8 +97,8 @@ type rehearsed struct {
 }
 
 func (rehearsed) PriorityFees(context.Context, []solana.PublicKey) ([]uint64, error) { return nil, nil }
-func (c rehearsed) Simulate(context.Context, []byte, bool, uint64) (ledger.Simulation, error) {
-	return ledger.Simulation{Err: c.fails, UnitsConsumed: 1000, Slot: 1}, nil
+func (c rehearsed) Simulate(context.Context, []byte, bool, uint64) (onchain.Simulation, error) {
+	return onchain.Simulation{Err: c.fails, UnitsConsumed: 1000, Slot: 1}, nil
 }
 
 // aTransfer is a claim of a transfer whose root the tree does not hold, and a handler
@@ -169,16 +169,16 @@ type byPayer struct {
 	fails map[solana.PublicKey]*shieldpool.TransactionError
 }
 
-func (c byPayer) Simulate(_ context.Context, raw []byte, _ bool, _ uint64) (ledger.Simulation, error) {
+func (c byPayer) Simulate(_ context.Context, raw []byte, _ bool, _ uint64) (onchain.Simulation, error) {
 	tx, err := solana.TransactionFromBytes(raw)
 	if err != nil {
-		return ledger.Simulation{}, err
+		return onchain.Simulation{}, err
 	}
 	fails, known := c.fails[tx.Message.AccountKeys[0]]
 	if !known {
-		return ledger.Simulation{}, errNotAsked
+		return onchain.Simulation{}, errNotAsked
 	}
-	return ledger.Simulation{Err: fails}, nil
+	return onchain.Simulation{Err: fails}, nil
 }
 
 // TestAProofIsTriedWithAPayerThatCanPay: that one of them is empty says nothing of
@@ -212,10 +212,10 @@ func TestAProofIsTriedWithAPayerThatCanPay(t *testing.T) {
 // simulated is a chain that simulates all alike.
 type simulated struct {
 	rehearsed
-	answer ledger.Simulation
+	answer onchain.Simulation
 }
 
-func (c simulated) Simulate(context.Context, []byte, bool, uint64) (ledger.Simulation, error) {
+func (c simulated) Simulate(context.Context, []byte, bool, uint64) (onchain.Simulation, error) {
 	return c.answer, nil
 }
 
@@ -228,16 +228,16 @@ func custom(code uint32) *shieldpool.TransactionError {
 func TestWhatTheProgramSaysOfAProofOfAnotherSign(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		answer ledger.Simulation
+		answer onchain.Simulation
 		want   refusal.Code // "" when it is taken
 	}{
-		"it takes it":                        {ledger.Simulation{}, ""},
-		"it refuses the proof":               {ledger.Simulation{Err: custom(shieldpool.CodeProofInvalid)}, refusal.ProofInvalid},
-		"one endpoint alone says so":         {ledger.Simulation{Err: custom(shieldpool.CodeProofInvalid), Unverified: true}, refusal.ChainUnavailable},
-		"the notes are spent meanwhile":      {ledger.Simulation{Err: custom(shieldpool.CodeDoubleSpend)}, refusal.ChainUnavailable},
-		"the node lags behind the root":      {ledger.Simulation{Err: custom(shieldpool.CodeRootNotFound)}, refusal.ChainUnavailable},
-		"it refuses something else for good": {ledger.Simulation{Err: custom(shieldpool.CodeConservation)}, refusal.ProgramError},
-		"it would pay too little rent":       {ledger.Simulation{Err: &shieldpool.TransactionError{Kind: "InsufficientFundsForRent", Account: 1}}, refusal.RecipientBelowRent},
+		"it takes it":                        {onchain.Simulation{}, ""},
+		"it refuses the proof":               {onchain.Simulation{Err: custom(shieldpool.CodeProofInvalid)}, refusal.ProofInvalid},
+		"one endpoint alone says so":         {onchain.Simulation{Err: custom(shieldpool.CodeProofInvalid), Unverified: true}, refusal.ChainUnavailable},
+		"the notes are spent meanwhile":      {onchain.Simulation{Err: custom(shieldpool.CodeDoubleSpend)}, refusal.ChainUnavailable},
+		"the node lags behind the root":      {onchain.Simulation{Err: custom(shieldpool.CodeRootNotFound)}, refusal.ChainUnavailable},
+		"it refuses something else for good": {onchain.Simulation{Err: custom(shieldpool.CodeConservation)}, refusal.ProgramError},
+		"it would pay too little rent":       {onchain.Simulation{Err: &shieldpool.TransactionError{Kind: "InsufficientFundsForRent", Account: 1}}, refusal.RecipientBelowRent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -35,7 +35,7 @@ func TestTheEndIsLookedForWhereItCanBe(t *testing.T) {
 			}
 			delete(w.chain.accounts, w.swap.State)
 			w.chain.slot = testTimeout - 5
-			w.chain.settled = &ledger.SwapEnd{How: shieldpool.Executed, Signature: solana.Signature{4}, Slot: testCreated + 40, Confirmation: ledger.Confirmed}
+			w.chain.settled = &onchain.SwapEnd{How: shieldpool.Executed, Signature: solana.Signature{4}, Slot: testCreated + 40, Confirmation: onchain.Confirmed}
 			if _, err := w.next(); err != nil {
 				t.Fatal(err)
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -39,9 +39,9 @@ func testWallet() solana.PublicKey {
 
 // fakeChain answers with the accounts that a test puts there.
 type fakeChain struct {
-	accounts map[solana.PublicKey]*ledger.Account
+	accounts map[solana.PublicKey]*onchain.Account
 	slot     uint64
-	settled  *ledger.SwapEnd
+	settled  *onchain.SwapEnd
 	// err fails every call; tables only those for other accounts than the swap's.
 	err, tables error
 	floor       uint64
@@ -50,14 +50,14 @@ type fakeChain struct {
 	first, last uint64
 }
 
-func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitment ledger.Commitment, floor uint64) ([]*ledger.Account, uint64, error) {
+func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitment onchain.Commitment, floor uint64) ([]*onchain.Account, uint64, error) {
 	if c.err != nil {
 		return nil, 0, c.err
 	}
-	if commitment != ledger.Confirmed {
+	if commitment != onchain.Confirmed {
 		panic("the chain is read at " + string(commitment))
 	}
-	out := make([]*ledger.Account, len(keys))
+	out := make([]*onchain.Account, len(keys))
 	for i, k := range keys {
 		out[i] = c.accounts[k]
 		if out[i] != nil && out[i].Owner == solana.AddressLookupTableProgramID && c.tables != nil {
@@ -68,7 +68,7 @@ func (c *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey, commitm
 	return out, c.slot, nil
 }
 
-func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
+func (c *fakeChain) Settlement(_ context.Context, _ *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	c.searched++
 	c.first, c.last = first, last
 	return c.settled, c.err
@@ -204,7 +204,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		Swap:      &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: testTimeout},
 		CreatedAt: w.now.Add(-4 * time.Second),
 	}
-	w.chain = &fakeChain{accounts: map[solana.PublicKey]*ledger.Account{}, slot: testCreated + 10}
+	w.chain = &fakeChain{accounts: map[solana.PublicKey]*onchain.Account{}, slot: testCreated + 10}
 	w.router = &fakeRouter{w: w, out: 2 * testMinimum}
 	w.fund(nil)
 	if change != nil {
@@ -225,7 +225,7 @@ func (w *world) fund(change func(*shieldpool.SwapState)) {
 	if change != nil {
 		change(s)
 	}
-	w.chain.accounts[w.swap.State] = &ledger.Account{Owner: w.pool.Profile.ProgramID, Lamports: testLamports + 2_011_440, Data: s.Bytes()}
+	w.chain.accounts[w.swap.State] = &onchain.Account{Owner: w.pool.Profile.ProgramID, Lamports: testLamports + 2_011_440, Data: s.Bytes()}
 }
 
 // tokens puts a token account on the chain.
@@ -241,7 +241,7 @@ func (w *world) tokens(at, owner, mint solana.PublicKey, amount uint64, frozen b
 	if mint.Equals(solana.WrappedSol) {
 		data[109] = 1
 	}
-	w.chain.accounts[at] = &ledger.Account{Owner: solana.TokenProgramID, Lamports: shieldpool.TokenAccountRent, Data: data}
+	w.chain.accounts[at] = &onchain.Account{Owner: solana.TokenProgramID, Lamports: shieldpool.TokenAccountRent, Data: data}
 }
 
 // ready puts all three token accounts on the chain, empty.
@@ -259,7 +259,7 @@ func (w *world) publish(at solana.PublicKey, addresses ...solana.PublicKey) {
 	for _, a := range addresses {
 		data = append(data, a[:]...)
 	}
-	w.chain.accounts[at] = &ledger.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
+	w.chain.accounts[at] = &onchain.Account{Owner: solana.AddressLookupTableProgramID, Data: data}
 }
 
 // instructions are honest: the router's program swaps what is in the user's

@@ -7,9 +7,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // searched knows signatures; of the chain nothing else is asked.
@@ -18,11 +18,11 @@ type searched struct {
 	landed map[solana.Signature]uint64
 }
 
-func (s searched) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures))}
+func (s searched) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
+	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures))}
 	for i, signature := range signatures {
 		if slot, ok := s.landed[signature]; ok {
-			look.Statuses[i] = &ledger.Status{Slot: slot, Confirmation: ledger.Finalized}
+			look.Statuses[i] = &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}
 		}
 	}
 	return look, nil

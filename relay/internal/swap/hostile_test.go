@@ -23,10 +23,10 @@ import (
 	localtoken "github.com/relaypool/relaypool/hack/localnet/token"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -171,13 +171,13 @@ type attacked struct {
 }
 
 // Accounts implements swap.Chain.
-func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger.Commitment, _ uint64) (out []*ledger.Account, slot uint64, err error) {
+func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, _ uint64) (out []*onchain.Account, slot uint64, err error) {
 	s.Read(bank.Confirmed, func(v bank.View) {
 		slot = v.Slot()
 		for _, key := range keys {
-			var found *ledger.Account
+			var found *onchain.Account
 			if held := v.Account(key); held != nil {
-				found = &ledger.Account{Owner: held.Owner, Lamports: held.Lamports, Data: held.Data}
+				found = &onchain.Account{Owner: held.Owner, Lamports: held.Lamports, Data: held.Data}
 			}
 			out = append(out, found)
 		}
@@ -186,8 +186,8 @@ func (s *attacked) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger
 }
 
 // Settlement implements swap.Chain.
-func (s *attacked) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.SwapEnd, error) {
-	return &ledger.SwapEnd{How: s.how, Signature: solana.Signature{1}, Confirmation: ledger.Confirmed}, nil
+func (s *attacked) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
+	return &onchain.SwapEnd{How: s.how, Signature: solana.Signature{1}, Confirmation: onchain.Confirmed}, nil
 }
 
 func (s *attacked) output() uint64 {

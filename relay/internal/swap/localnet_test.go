@@ -22,11 +22,12 @@ import (
 	localrouter "github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -53,7 +54,7 @@ type local struct {
 	t   *testing.T
 	rpc *chain.Endpoints
 	// node reads blockhashes, which rpc keeps for a while by the clock.
-	node   *chain.Client
+	node   *rpc.Client
 	pool   *shieldpool.Pool
 	payer  solana.PrivateKey
 	wallet solana.PublicKey
@@ -89,10 +90,10 @@ func newLocal(t *testing.T, minimum uint64) *local {
 	server, routing := httptest.NewServer(l.Chain), httptest.NewServer(l.Router())
 	l.rpc = must[*chain.Endpoints](t)(chain.NewEndpoints(chain.EndpointsOptions{
 		Endpoints: []chain.Endpoint{{Name: "local", URL: server.URL}}, Genesis: localnet.GenesisHash,
-		HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
 	}))
-	transport := chain.NewHTTPClient()
-	l.node = must[*chain.Client](t)(chain.New(chain.Options{URL: server.URL, HTTP: transport, Now: time.Now}))
+	transport := rpc.NewHTTPClient()
+	l.node = must[*rpc.Client](t)(rpc.New(rpc.Options{URL: server.URL, HTTP: transport, Now: time.Now}))
 	// The clock of router and saga stands still, so that no machine is too slow for a quote.
 	now := time.Now()
 	clock := func() time.Time { return now }
@@ -137,7 +138,7 @@ func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
 		OutputMint: localnet.OutputMint(), RecipientATA: must[solana.PublicKey](l.t)(shieldpool.AssociatedTokenAccount(l.wallet, localnet.OutputMint())),
 		MinOutput: out * minimum / 100,
 	}
-	tree, _, err := l.rpc.Accounts(l.t.Context(), []solana.PublicKey{l.pool.MerkleTree}, ledger.Confirmed, 0)
+	tree, _, err := l.rpc.Accounts(l.t.Context(), []solana.PublicKey{l.pool.MerkleTree}, onchain.Confirmed, 0)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func (l *local) begin(keys *trapdoor.Key, now time.Time, minimum uint64) {
 func (l *local) land(build func(solana.Hash) (*solana.Transaction, error)) (slot uint64) {
 	l.t.Helper()
 	ctx := l.t.Context()
-	hash := must[ledger.Blockhash](l.t)(l.node.LatestBlockhash(ctx))
+	hash := must[onchain.Blockhash](l.t)(l.node.LatestBlockhash(ctx))
 	tx := must[*solana.Transaction](l.t)(build(hash.Hash))
 	tx.Signatures = []solana.Signature{must[solana.Signature](l.t)(l.payer.Sign(must[[]byte](l.t)(tx.Message.MarshalBinary())))}
 	if err := l.rpc.Send(ctx, must[[]byte](l.t)(tx.MarshalBinary()), true, 0); err != nil {
@@ -198,7 +199,7 @@ func (l *local) step() (swap.Order, error) {
 		return order, err
 	}
 	tx.Signatures = make([]solana.Signature, 1)
-	sim := must[ledger.Simulation](l.t)(l.rpc.Simulate(l.t.Context(), must[[]byte](l.t)(tx.MarshalBinary()), true, 0))
+	sim := must[onchain.Simulation](l.t)(l.rpc.Simulate(l.t.Context(), must[[]byte](l.t)(tx.MarshalBinary()), true, 0))
 	if sim.Err != nil {
 		return order, l.saga.Rejected(l.c, order.Draft, &txmgr.Failure{Err: sim.Err})
 	}
@@ -232,7 +233,7 @@ func (l *local) lamports(of solana.PublicKey) uint64 {
 // tokens is the recipient's balance; 0 without an account.
 func (l *local) tokens() uint64 {
 	l.t.Helper()
-	found, _, err := l.rpc.Accounts(l.t.Context(), []solana.PublicKey{l.swap.Terms.RecipientATA}, ledger.Confirmed, 0)
+	found, _, err := l.rpc.Accounts(l.t.Context(), []solana.PublicKey{l.swap.Terms.RecipientATA}, onchain.Confirmed, 0)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func (l *local) tokens() uint64 {
 // toTimeout lets the timeout slot pass, and be confirmed.
 func (l *local) toTimeout() {
 	l.t.Helper()
-	slot := must[uint64](l.t)(l.rpc.Slot(l.t.Context(), ledger.Confirmed))
+	slot := must[uint64](l.t)(l.rpc.Slot(l.t.Context(), onchain.Confirmed))
 	if slot < l.c.Swap.TimeoutSlot {
 		l.Advance(l.c.Swap.TimeoutSlot - slot)
 	}
@@ -484,7 +485,7 @@ func TestNoChainNoOrder(t *testing.T) {
 	l := newLocal(t, 99)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, ledger.ErrUnavailable) || errors.As(err, new(*txmgr.Deferral)) || order.Draft != nil {
+	if order, err := l.saga.Next(ctx, l.c, 0); !errors.Is(err, onchain.ErrUnavailable) || errors.As(err, new(*txmgr.Deferral)) || order.Draft != nil {
 		t.Errorf("order is %+v, %v, want the chain's error", order, err)
 	}
 }

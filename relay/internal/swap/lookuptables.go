@@ -7,7 +7,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -25,7 +25,7 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	accounts, _, err := s.chain.Accounts(ctx, keys, ledger.Confirmed, e.slot)
+	accounts, _, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, e.slot)
 	if err != nil {
 		return fmt.Errorf("read the lookup tables: %w", err)
 	}
@@ -45,7 +45,7 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 // tableOf decodes a lookup table that a router named. What it holds is read from
 // the chain and never taken from the router, so that an index stands for what
 // was checked; a table is only ever added to.
-func tableOf(key solana.PublicKey, a *ledger.Account) (shieldpool.LookupTable, error) {
+func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, error) {
 	hostile := &ownRejection{RejectedRoute{What: RejectedTable}}
 	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
 		return shieldpool.LookupTable{}, hostile

@@ -15,9 +15,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -45,9 +45,9 @@ type model struct {
 	rand *rand.Rand
 	slot uint64
 	// views are the accounts as they were at the end of each slot.
-	views map[uint64]map[solana.PublicKey]*ledger.Account
+	views map[uint64]map[solana.PublicKey]*onchain.Account
 	// read is what was answered last; failing says that nothing was.
-	read    map[solana.PublicKey]*ledger.Account
+	read    map[solana.PublicKey]*onchain.Account
 	readAt  uint64
 	failing bool
 
@@ -116,7 +116,7 @@ func TestModel(t *testing.T) {
 
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
-		rand: rand.New(rand.NewPCG(seed, 1)), slot: testCreated, views: map[uint64]map[solana.PublicKey]*ledger.Account{},
+		rand: rand.New(rand.NewPCG(seed, 1)), slot: testCreated, views: map[uint64]map[solana.PublicKey]*onchain.Account{},
 		seen: map[string]int{}, market: testMinimum * 3 / 2,
 	}
 	m.world = newWorld(t, func(w *world) {
@@ -138,21 +138,21 @@ func (m *model) chance(p float64) bool { return !m.calm() && m.rand.Float64() < 
 func (m *model) calm() bool            { return m.slot >= modelCalm }
 
 // Accounts implements Chain: by a node that may be behind, but not before floor.
-func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger.Commitment, floor uint64) ([]*ledger.Account, uint64, error) {
+func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ onchain.Commitment, floor uint64) ([]*onchain.Account, uint64, error) {
 	newest := m.slot - modelConfirm
 	if keys[0] != m.swap.State { // lookup tables, of which this chain has none
-		return make([]*ledger.Account, len(keys)), newest, nil
+		return make([]*onchain.Account, len(keys)), newest, nil
 	}
 	m.failing = floor > newest || m.chance(0.05)
 	if m.failing {
-		return nil, 0, &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindNodeBehind}
+		return nil, 0, &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindNodeBehind}
 	}
 	m.readAt = newest
 	if lag := uint64(m.rand.IntN(10)); m.chance(0.3) && newest-lag >= max(floor, testCreated) {
 		m.readAt -= lag
 	}
 	m.read = m.views[m.readAt]
-	out := make([]*ledger.Account, len(keys))
+	out := make([]*onchain.Account, len(keys))
 	for i, k := range keys {
 		out[i] = m.read[k]
 	}
@@ -160,11 +160,11 @@ func (m *model) Accounts(_ context.Context, keys []solana.PublicKey, _ ledger.Co
 }
 
 // Settlement implements Chain, with a history that may be short for a while.
-func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*ledger.SwapEnd, error) {
+func (m *model) Settlement(context.Context, *shieldpool.Swap, uint64, uint64) (*onchain.SwapEnd, error) {
 	if !m.ended || m.endSlot > m.slot-modelConfirm || m.chance(0.2) {
 		return nil, nil
 	}
-	return &ledger.SwapEnd{How: m.how, Signature: solana.Signature{1}, Slot: m.endSlot, Confirmation: ledger.Confirmed}, nil
+	return &onchain.SwapEnd{How: m.how, Signature: solana.Signature{1}, Slot: m.endSlot, Confirmation: onchain.Confirmed}, nil
 }
 
 // modelRouter is honest, down, lying or slow.
@@ -308,7 +308,7 @@ func (m *model) strangers() {
 		m.world.tokens(ata, m.wallet, m.swap.Terms.OutputMint, 0, m.rand.IntN(2) == 0)
 	}
 	if m.chance(0.02) && accounts[m.swap.State] == nil {
-		accounts[m.swap.State] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
+		accounts[m.swap.State] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 	}
 	if a := accounts[m.swap.WSOL]; m.chance(0.01) && a != nil { // wrapped SOL of a stranger's, as much as the swap holds
 		t, err := shieldpool.ParseTokenAccount(a.Data)
@@ -379,7 +379,7 @@ func (m *model) putOff(err error) {
 			m.t.Fatalf("a wait for %s takes %s", wait.Reason, wait.Delay)
 		}
 		m.due = m.now.Add(wait.Delay)
-	} else if !errors.Is(err, ledger.ErrUnavailable) {
+	} else if !errors.Is(err, onchain.ErrUnavailable) {
 		m.t.Fatal(err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -31,7 +31,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 		r.began = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
 	}
 	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
-	found, slot, err := s.chain.Accounts(ctx, keys, ledger.Confirmed, max(floor, r.began))
+	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(floor, r.began))
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
 	}
@@ -50,7 +50,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, floor u
 }
 
 // readAccounts reads the state's account.
-func (s *Planner) readAccounts(r *round, a *ledger.Account) {
+func (s *Planner) readAccounts(r *round, a *onchain.Account) {
 	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
 		r.state = stateMissing
 		return
@@ -71,7 +71,7 @@ func (s *Planner) readAccounts(r *round, a *ledger.Account) {
 
 // findWallet finds the wallet whose token account the terms name: the
 // submission's recipient, or who owns the account.
-func (s *Planner) findWallet(r *round, recipient *ledger.Account) (solana.PublicKey, error) {
+func (s *Planner) findWallet(r *round, recipient *onchain.Account) (solana.PublicKey, error) {
 	candidates := []solana.PublicKey{r.c.Call.Recipient}
 	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
 		if t, err := shieldpool.ParseTokenAccount(recipient.Data); err == nil {
@@ -96,7 +96,7 @@ func (s *Planner) findWallet(r *round, recipient *ledger.Account) (solana.Public
 
 // tokenFact judges the account at a token account's address. Lamports that
 // somebody put there are no account yet: making it takes them in.
-func tokenFact(a *ledger.Account, owner, mint solana.PublicKey) (accountFact, *shieldpool.TokenAccount) {
+func tokenFact(a *onchain.Account, owner, mint solana.PublicKey) (accountFact, *shieldpool.TokenAccount) {
 	if a == nil || a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0 {
 		return accountMissing, nil
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -60,7 +60,7 @@ func TestNext(t *testing.T) {
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"lamports of a stranger's at an account's address": {func(w *world) {
 			w.ready()
-			w.chain.accounts[w.swap.Output] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
+			w.chain.accounts[w.swap.Output] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 		}, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"accounts ready": {(*world).ready, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"lamports wrapped by a stranger": {func(w *world) {
@@ -109,7 +109,7 @@ func TestNext(t *testing.T) {
 		}, want{reason: ReasonStateWrong}},
 		"no state yet": {func(w *world) { delete(w.chain.accounts, w.swap.State) }, want{reason: ReasonStateMissing}},
 		"lamports at the state's address, once it is gone": {func(w *world) {
-			w.chain.accounts[w.swap.State] = &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}
+			w.chain.accounts[w.swap.State] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}
 			w.chain.slot = testTimeout
 		}, want{reason: txmgr.HoldHistory}}, // 200 slots later no fork is that young
 		"no recipient in the submission, but an account of the token": {func(w *world) {
@@ -367,7 +367,7 @@ func TestSettled(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(w *world) {
 				delete(w.chain.accounts, w.swap.State)
-				w.chain.settled = &ledger.SwapEnd{How: how, Signature: solana.Signature{4}, Slot: 1005, Confirmation: ledger.Confirmed, FeePayer: key(77)}
+				w.chain.settled = &onchain.SwapEnd{How: how, Signature: solana.Signature{4}, Slot: 1005, Confirmation: onchain.Confirmed, FeePayer: key(77)}
 			})
 			order, err := w.next()
 			if err != nil {
@@ -388,7 +388,7 @@ func TestSettled(t *testing.T) {
 // TestNextPassesTheChainOn: what the chain does not say is no reason to wait.
 func TestNextPassesTheChainOn(t *testing.T) {
 	t.Parallel()
-	down := &ledger.Unavailable{Method: "getMultipleAccounts", Kind: ledger.KindTimeout}
+	down := &onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindTimeout}
 	for name, world := range map[string]func(*world){
 		"no accounts": func(w *world) { w.chain.err = down },
 		"no tables": func(w *world) {
@@ -402,7 +402,7 @@ func TestNextPassesTheChainOn(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, world)
 			_, err := w.next()
-			if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, ledger.ErrUnavailable) {
+			if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, onchain.ErrUnavailable) {
 				t.Errorf("error is %v, want the chain's", err)
 			}
 		})

@@ -18,21 +18,21 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Chain is what the planner asks of the RPC. An error that wraps
-// ledger.ErrUnavailable says nothing about what was asked.
+// onchain.ErrUnavailable says nothing about what was asked.
 type Chain interface {
 	// Accounts reads accounts, all at the slot that it returns, which is not before
 	// minContextSlot; the entry of one that does not exist is nil.
-	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 	// Settlement is the transaction that ended the swap in the slots from first to
 	// last, confirmed at least; nil when no endpoint's history has it.
-	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error)
+	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
 }
 
 // Router gives prices, and instructions for them. Its errors are
@@ -125,7 +125,7 @@ type round struct {
 	wrapped  bool
 	// wallet owns the recipient's token account, and gets the lamports back.
 	wallet solana.PublicKey
-	ended  *ledger.SwapEnd
+	ended  *onchain.SwapEnd
 	// level is how narrow a route the router was asked for, and offer what it gave.
 	level int
 	offer *Quote

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -28,7 +28,7 @@ func (f *failing) Send(context.Context, []byte, bool, uint64) error {
 	return nil
 }
 
-func (f *failing) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
+func (f *failing) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	hash, err := f.Chain.LatestBlockhash(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,10 +36,10 @@ func (f *failing) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error)
 	return hash, err
 }
 
-func (*failing) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
-	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures)), Slot: 1}
+func (*failing) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
+	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures)), Slot: 1}
 	for i := range look.Statuses {
-		look.Statuses[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}
+		look.Statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}
 	}
 	return look, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // resolveOpen follows the payers' sweeps that are not over, whoever signed them,
@@ -45,7 +45,7 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string,
 	look, err := r.Chain.Search(ctx, signatures)
 	if err != nil {
 		// Without an answer nothing is known to be on the chain: what is due is sent again.
-		look = ledger.Look{Statuses: make([]*ledger.Status, len(open))}
+		look = onchain.Look{Statuses: make([]*onchain.Status, len(open))}
 		waits = fmt.Sprintf("the chain, to tell of %d transactions (%v)", len(open), err)
 	}
 	for i := range open {
@@ -61,21 +61,21 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waits string,
 }
 
 // resolve acts on what a look says of one attempt, and gives what is waited for.
-func (r *run) resolve(ctx context.Context, a *Attempt, l *ledger.Look, st *ledger.Status) (waits string, err error) {
+func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.Look, st *onchain.Status) (waits string, err error) {
 	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
-	case fate == ledger.Landed && st.Confirmation.AtLeast(ledger.Finalized):
+	case fate == onchain.Landed && st.Confirmation.AtLeast(onchain.Finalized):
 		r.result.Transactions++
 		r.result.Lamports += a.Lamports()
 		r.result.Fees += a.Fee
 		return "", r.end(ctx, a, EndLanded, st.Slot)
-	case fate == ledger.FailedOnChain:
+	case fate == onchain.FailedOnChain:
 		r.result.Failed++
 		r.result.Fees += a.Fee
 		return "", r.end(ctx, a, EndFailed, st.Slot)
-	case fate == ledger.Expired:
+	case fate == onchain.Expired:
 		r.result.Expired++
 		return "", r.end(ctx, a, EndExpired, 0)
-	case fate == ledger.Forgotten:
+	case fate == onchain.Forgotten:
 		return fmt.Sprintf("an endpoint whose history reaches back to slot %d, where a transaction of %s was signed: give one with the role archive", a.BlockhashSlot, a.FeePayer), nil
 	case st != nil:
 		return "transactions to be finalized", nil

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // maxFailures is after how many transactions that failed on the chain a run gives
@@ -180,14 +180,14 @@ func (r *run) pause(ctx context.Context, waits string) error {
 func (r *run) moveAll(ctx context.Context) error {
 	for {
 		price := r.price(ctx)
-		commitment := ledger.Confirmed
+		commitment := onchain.Confirmed
 		moves, left, short, err := r.planned(ctx, commitment, price)
 		if err != nil {
 			return err
 		}
 		if len(moves) == 0 {
 			// Nothing to do by what may still be undone is no end.
-			commitment = ledger.Finalized
+			commitment = onchain.Finalized
 			var final []move
 			if final, left, short, err = r.planned(ctx, commitment, price); err != nil {
 				return err
@@ -218,7 +218,7 @@ func (r *run) moveAll(ctx context.Context) error {
 }
 
 // planned reads the balances and plans.
-func (r *run) planned(ctx context.Context, c ledger.Commitment, price uint64) ([]move, uint64, *Short, error) {
+func (r *run) planned(ctx context.Context, c onchain.Commitment, price uint64) ([]move, uint64, *Short, error) {
 	from, err := r.balances(ctx, r.payers(), c)
 	if err != nil {
 		return nil, 0, nil, err
@@ -234,7 +234,7 @@ func (r *run) planned(ctx context.Context, c ledger.Commitment, price uint64) ([
 // balances reads what accounts hold, each by a call of its own: of a single one
 // that does not exist the endpoints ask a second of them. It asks until it is
 // answered: a read that fails is no empty wallet.
-func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c ledger.Commitment) ([]balance, error) {
+func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.Commitment) ([]balance, error) {
 	out := make([]balance, len(keys))
 	for i := 0; i < len(keys); {
 		accounts, _, err := r.Chain.Accounts(ctx, keys[i:i+1], c, r.minContextSlot)
@@ -255,7 +255,7 @@ func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c ledger.Co
 
 // retry waits when err only means that there was no answer, else gives it back.
 func (r *run) retry(ctx context.Context, what string, err error) error {
-	if !errors.Is(err, ledger.ErrUnavailable) {
+	if !errors.Is(err, onchain.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return r.pause(ctx, fmt.Sprintf("the chain, to %s (%v)", what, err))
@@ -313,7 +313,7 @@ func (r *run) launch(ctx context.Context, m *move) error {
 func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	r.sent[a.Signature] = r.Now()
 	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
-	var refused *ledger.SendError
+	var refused *onchain.SendError
 	switch {
 	case first && errors.As(err, &refused):
 		r.refused[a.Signature] = true

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // Step is what a transaction belongs to.
@@ -76,12 +76,12 @@ type Unresolved struct {
 func (u Unresolved) Total() int64 { return u.Open + u.Unfinalized }
 
 // Chain is what a sweep asks of the RPC. An error that wraps
-// ledger.ErrUnavailable says nothing about what was asked.
+// onchain.ErrUnavailable says nothing about what was asked.
 type Chain interface {
 	txmgr.Chain
 	// Accounts reads up to 100 accounts at the slot that it returns, which is not
 	// before minContextSlot; nil for one that does not exist.
-	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
 
 // ErrLocked says that another sweep is at work on one of the accounts.

@@ -12,8 +12,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/localnet/fault"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/sweep"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -130,10 +130,10 @@ type watched struct {
 	blockhashes int
 	onBlockhash func(n int)
 	onSend      func(raw []byte)
-	onSearch    func(ledger.Look)
+	onSearch    func(onchain.Look)
 }
 
-func (c *watched) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
+func (c *watched) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	c.mu.Lock()
 	c.blockhashes++
 	n := c.blockhashes
@@ -151,7 +151,7 @@ func (c *watched) Send(ctx context.Context, raw []byte, first bool, minContextSl
 	return c.Chain.Send(ctx, raw, first, minContextSlot)
 }
 
-func (c *watched) Search(ctx context.Context, signatures []solana.Signature) (ledger.Look, error) {
+func (c *watched) Search(ctx context.Context, signatures []solana.Signature) (onchain.Look, error) {
 	look, err := c.Chain.Search(ctx, signatures)
 	if err == nil && c.onSearch != nil {
 		c.onSearch(look)
@@ -165,8 +165,8 @@ func TestAForkThatLosesATransactionLosesNoLamport(t *testing.T) {
 	old, to := w.key("old", 2*sol), w.key("new", sol)
 	c := &watched{Chain: w.endpoints()}
 	forks := 0
-	c.onSearch = func(l ledger.Look) {
-		if st := l.Statuses[0]; st != nil && st.Confirmation == ledger.Confirmed && forks < 3 {
+	c.onSearch = func(l onchain.Look) {
+		if st := l.Statuses[0]; st != nil && st.Confirmation == onchain.Confirmed && forks < 3 {
 			if _, err := w.net.ForkFrom(st.Slot, nil); err == nil { // it may be final by now
 				forks++
 			}

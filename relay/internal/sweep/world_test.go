@@ -119,7 +119,7 @@ func (w *world) endpoints(faults ...[]fault.Rule) *chain.Endpoints {
 		all = append(all, chain.Endpoint{Name: name, URL: server.URL, WebSocketURL: chain.NoWebSocket, Roles: []chain.Role{chain.RoleRead, chain.RoleSubmit}})
 	}
 	e := must[*chain.Endpoints](w.T)(chain.NewEndpoints(chain.EndpointsOptions{
-		Endpoints: all, Genesis: localnet.GenesisHash, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: func() float64 { return 0 },
+		Endpoints: all, Genesis: localnet.GenesisHash, Now: time.Now, Rand: func() float64 { return 0 },
 		Log: slog.New(slog.DiscardHandler), Timeout: time.Second,
 	}))
 	w.Cleanup(func() {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -35,13 +35,13 @@ func (w *world) confirmed(sig solana.Signature) {
 	w.eventually("the transaction is confirmed", func() bool {
 		st, _, err := w.rpc.Statuses(w.t.Context(), []solana.Signature{sig})
 		must(w.t, err)
-		return st[0] != nil && st[0].Confirmation.AtLeast(ledger.Confirmed)
+		return st[0] != nil && st[0].Confirmation.AtLeast(onchain.Confirmed)
 	})
 }
 
 // overRealTokens is a good swap into a mint of the local chain.
 func (w *world) overRealTokens(mint solana.PublicKey) *swapCase {
-	c := w.swap(&tokenState{held: map[solana.PublicKey]*ledger.Account{}})
+	c := w.swap(&tokenState{held: map[solana.PublicKey]*onchain.Account{}})
 	c.terms.OutputMint = mint
 	c.derive(c.wallet)
 	return c

@@ -23,9 +23,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -35,19 +35,19 @@ import (
 type tokenState struct {
 	submission.PoolState
 	mu    sync.Mutex
-	held  map[solana.PublicKey]*ledger.Account
+	held  map[solana.PublicKey]*onchain.Account
 	reads int
 	fault error
 }
 
-func (s *tokenState) Tokens(_ context.Context, mint, account solana.PublicKey) (ledger.Tokens, error) {
+func (s *tokenState) Tokens(_ context.Context, mint, account solana.PublicKey) (onchain.Tokens, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
-	return ledger.Tokens{Mint: s.held[mint], Account: s.held[account]}, s.fault
+	return onchain.Tokens{Mint: s.held[mint], Account: s.held[account]}, s.fault
 }
 
-func (s *tokenState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+func (s *tokenState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	seen, err := s.PoolState.Inspect(ctx, in, recipient, minContextSlot)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *tokenState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 	return seen, err
 }
 
-func (s *tokenState) put(key solana.PublicKey, a *ledger.Account) {
+func (s *tokenState) put(key solana.PublicKey, a *onchain.Account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[key] = a
@@ -69,19 +69,19 @@ func (s *tokenState) count() int {
 	return s.reads
 }
 
-func mintAccount() *ledger.Account {
+func mintAccount() *onchain.Account {
 	data := make([]byte, shieldpool.TokenMintLength)
 	data[45] = 1
-	return &ledger.Account{Owner: solana.TokenProgramID, Lamports: 1_461_600, Data: data}
+	return &onchain.Account{Owner: solana.TokenProgramID, Lamports: 1_461_600, Data: data}
 }
 
 // holderAccount is a token account of the mint; state is 1, or 2 for a frozen one.
-func holderAccount(mint, owner solana.PublicKey, state byte) *ledger.Account {
+func holderAccount(mint, owner solana.PublicKey, state byte) *onchain.Account {
 	data := make([]byte, shieldpool.TokenAccountLength)
 	copy(data, mint[:])
 	copy(data[32:], owner[:])
 	data[108] = state
-	return &ledger.Account{Owner: solana.TokenProgramID, Lamports: 2_039_280, Data: data}
+	return &onchain.Account{Owner: solana.TokenProgramID, Lamports: 2_039_280, Data: data}
 }
 
 // swapCase is a swap in the making: what a test changes of it before it is
@@ -360,7 +360,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			"output_mint belongs to the Token-2022 program: expected a mint of the SPL Token program, the only one that swaps pay out; choose another token",
 		},
 		"an output mint that is a wallet": {
-			func(c *swapCase) { c.state.put(c.terms.OutputMint, &ledger.Account{Owner: solana.SystemProgramID}) }, refusal.InvalidSwap,
+			func(c *swapCase) { c.state.put(c.terms.OutputMint, &onchain.Account{Owner: solana.SystemProgramID}) }, refusal.InvalidSwap,
 			"output_mint is no mint: its account belongs to another program than SPL Token; expected the address of a mint",
 		},
 		"an output mint that is a token account": {
@@ -369,7 +369,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 		},
 		"an output mint that is not initialised": {
 			func(c *swapCase) {
-				c.state.put(c.terms.OutputMint, &ledger.Account{Owner: solana.TokenProgramID, Data: make([]byte, shieldpool.TokenMintLength)})
+				c.state.put(c.terms.OutputMint, &onchain.Account{Owner: solana.TokenProgramID, Data: make([]byte, shieldpool.TokenMintLength)})
 			}, refusal.InvalidSwap,
 			"output_mint is an account of the SPL Token program, but no initialised mint",
 		},
@@ -380,7 +380,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 		"no recipient and lamports on the token account's address": {
 			func(c *swapCase) {
 				c.req.Recipient = ""
-				c.state.put(c.terms.RecipientATA, &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1})
+				c.state.put(c.terms.RecipientATA, &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1})
 			}, refusal.RecipientRequired, "recipient is missing, and recipient_ata does not exist yet",
 		},
 		"no recipient and a token account that is not its owner's associated one": {
@@ -445,7 +445,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 		},
 	}
 	// All are refused before anything is stored, by one relay that works on nothing.
-	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}}
+	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	r := w.assemble(parts{state: state})
 	api := w.serve(r)
 	var canaries sync.Map
@@ -520,9 +520,9 @@ func TestSwapsThatAreAccepted(t *testing.T) {
 			c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.wallet, 1))
 		},
 		"lamports on the token account's address": func(c *swapCase) {
-			c.state.put(c.terms.RecipientATA, &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1})
+			c.state.put(c.terms.RecipientATA, &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1})
 		},
-		"a wallet that exists":      func(c *swapCase) { c.state.put(c.wallet, &ledger.Account{Owner: solana.SystemProgramID, Lamports: 1}) },
+		"a wallet that exists":      func(c *swapCase) { c.state.put(c.wallet, &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}) },
 		"one note to spend":         func(c *swapCase) { c.in.Nullifiers[1] = [32]byte{} },
 		"the smallest amount":       func(c *swapCase) { c.in.PublicAmount = -5_015_046 },
 		"the least output of all":   func(c *swapCase) { c.terms.MinOutput = 1 },
@@ -531,7 +531,7 @@ func TestSwapsThatAreAccepted(t *testing.T) {
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
-			state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}}
+			state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 			caps := &askedCaps{}
 			r := w.assemble(parts{state: state, spending: caps})
 			c := w.swap(state)
@@ -584,7 +584,7 @@ func (a *askedCaps) Ready(_ context.Context, transfer bool, lamports uint64) err
 func TestRepeatsOfSwaps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}}
+	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	api := w.serve(w.assemble(parts{state: state}))
 	c := w.swap(state)
 	req := c.request()
@@ -647,7 +647,7 @@ func TestRepeatsOfSwaps(t *testing.T) {
 func TestAForgedSwapCostsNoCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}}
+	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	c := w.swap(state)
 	c.req.Proof, c.proven = make([]byte, shieldpool.ProofLength), true
 	_, err := w.assemble(parts{state: state}).Submit(t.Context(), c.request())
@@ -662,7 +662,7 @@ func TestAForgedSwapCostsNoCall(t *testing.T) {
 func TestASwapIsJudgedWithoutItsRoute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}}
+	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	r := w.assemble(parts{state: state})
 	transfer, free := w.swap(state), w.swap(state)
 	transfer.in.PublicAmount, free.terms.MinOutput = 0, 0
@@ -675,7 +675,7 @@ func TestASwapIsJudgedWithoutItsRoute(t *testing.T) {
 func TestASwapWaitsForAChainThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}, fault: refusal.New(refusal.ChainUnavailable, "no chain")}
+	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}, fault: refusal.New(refusal.ChainUnavailable, "no chain")}
 	_, err := w.assemble(parts{state: state}).Submit(t.Context(), w.swap(state).request())
 	_ = wantCode(t, err, refusal.ChainUnavailable)
 }
@@ -713,7 +713,7 @@ func TestVaultsThatSwapsPay(t *testing.T) {
 	for name, tt := range tests {
 		for _, named := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, named: %v", name, named), func(t *testing.T) {
-				state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}}
+				state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 				c := w.swap(state)
 				wallet := tt.wallet(c)
 				c.pay(wallet)
@@ -743,7 +743,7 @@ func TestASwapOfAPoolOfAnotherMint(t *testing.T) {
 	pool, err := profile.Pool(profile.Mints[0])
 	must(t, err)
 	w.pool = pool
-	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*ledger.Account{}}
+	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	c := w.swap(state)
 	c.in.MintAddress = profile.Mints[1].Field
 	_, err = w.assemble(parts{state: state}).Submit(t.Context(), c.request())

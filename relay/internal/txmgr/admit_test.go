@@ -7,8 +7,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -32,7 +32,7 @@ type walletState struct {
 	lamports uint64
 }
 
-func (s *walletState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+func (s *walletState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	seen, err := s.PoolState.Inspect(ctx, in, recipient, minContextSlot)
 	seen.RecipientExists, seen.RecipientLamports = s.lamports > 0, s.lamports
 	return seen, err
@@ -45,7 +45,7 @@ type spentState struct {
 	all bool
 }
 
-func (s *spentState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
+func (s *spentState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	seen, err := s.PoolState.Inspect(ctx, in, recipient, minContextSlot)
 	seen.Spent[0] = true
 	return seen, err

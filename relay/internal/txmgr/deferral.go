@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -65,11 +65,11 @@ func Refused(j *Job, err error) error {
 
 // Unreachable is an error of a call to the chain, as what the job waits for.
 func Unreachable(j *Job, err error) error {
-	if !errors.Is(err, ledger.ErrUnavailable) || j.Tries < triesBeforeHold {
+	if !errors.Is(err, onchain.ErrUnavailable) || j.Tries < triesBeforeHold {
 		return err
 	}
-	unavailable := (*ledger.Unavailable)(nil)
-	if errors.As(err, &unavailable) && unavailable.Kind == ledger.KindUnverified {
+	unavailable := (*onchain.Unavailable)(nil)
+	if errors.As(err, &unavailable) && unavailable.Kind == onchain.KindUnverified {
 		return &Deferral{Reason: HoldSecondEndpoint, Cause: err, Fault: true}
 	}
 	return &Deferral{Reason: HoldChain, Cause: err, Fault: true}

@@ -9,9 +9,9 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -57,7 +57,7 @@ func (l *lossy) Send(ctx context.Context, raw []byte, preflight bool, minContext
 		}
 	}
 	if !heard {
-		return &ledger.Unavailable{Method: "sendTransaction", Kind: "timeout"}
+		return &onchain.Unavailable{Method: "sendTransaction", Kind: "timeout"}
 	}
 	return nil
 }
@@ -388,7 +388,7 @@ type amnesia struct {
 	on atomic.Bool
 }
 
-func (a *amnesia) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+func (a *amnesia) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	statuses, slot, err := a.Chain.Statuses(ctx, sigs)
 	if a.on.Load() {
 		clear(statuses)
@@ -396,7 +396,7 @@ func (a *amnesia) Statuses(ctx context.Context, sigs []solana.Signature) ([]*led
 	return statuses, slot, err
 }
 
-func (a *amnesia) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+func (a *amnesia) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
 	look, err := a.Chain.Search(ctx, sigs)
 	if a.on.Load() {
 		clear(look.Statuses)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -31,7 +31,7 @@ func (u *undecided) Send(ctx context.Context, raw []byte, first bool, minContext
 	return u.Chain.Send(ctx, raw, first, minContextSlot)
 }
 
-func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
 	l, err := u.Chain.Search(ctx, sigs)
 	if u.disagrees.Load() {
 		l.FinalizedHeight, l.ExpiredSlot = 0, 0

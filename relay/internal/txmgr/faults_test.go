@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/groth16"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -22,14 +22,14 @@ import (
 // distorted is a chain whose answers a test bends; nil fields leave them as they are.
 type distorted struct {
 	txmgr.Chain
-	statuses func(history bool, s []*ledger.Status)
+	statuses func(history bool, s []*onchain.Status)
 	height   func(h uint64) uint64
 	first    func(slot uint64) uint64
 	fees     func(ctx context.Context) error
-	simulate func(s *ledger.Simulation)
+	simulate func(s *onchain.Simulation)
 }
 
-func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
+func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	s, err := d.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 	if d.simulate != nil {
 		d.simulate(&s)
@@ -37,7 +37,7 @@ func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	return s, err
 }
 
-func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	s, slot, err := d.Chain.Statuses(ctx, sigs)
 	if d.statuses != nil {
 		d.statuses(false, s)
@@ -45,7 +45,7 @@ func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature) ([]*l
 	return s, slot, err
 }
 
-func (d *distorted) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+func (d *distorted) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
 	l, err := d.Chain.Search(ctx, sigs)
 	if d.statuses != nil {
 		d.statuses(true, l.Statuses)
@@ -73,7 +73,7 @@ func (w *world) distort(d *distorted) *relay {
 }
 
 // withhold caps every status at a commitment.
-func withhold(s []*ledger.Status, most ledger.Commitment) {
+func withhold(s []*onchain.Status, most onchain.Commitment) {
 	for i, st := range s {
 		if st != nil && st.Confirmation.AtLeast(most) {
 			capped := *st
@@ -89,7 +89,7 @@ func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
 	var gone atomic.Bool
 	var searched atomic.Int64
 	r := w.distort(&distorted{
-		statuses: func(history bool, s []*ledger.Status) {
+		statuses: func(history bool, s []*onchain.Status) {
 			switch {
 			case searched.Load() > 2: // the endpoint has its history back
 			case gone.Load():
@@ -98,7 +98,7 @@ func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
 					searched.Add(1)
 				}
 			default:
-				withhold(s, ledger.Confirmed)
+				withhold(s, onchain.Confirmed)
 			}
 		},
 		first: func(slot uint64) uint64 {
@@ -125,7 +125,7 @@ func TestAnAttemptThatIsOnTheChainUnconfirmedIsNotANoteSpentByAnother(t *testing
 	var looks atomic.Int64 // with history
 	r := w.distort(&distorted{
 		// A lagging node: it knows nothing when the attempt is judged dead, then too little.
-		statuses: func(history bool, s []*ledger.Status) {
+		statuses: func(history bool, s []*onchain.Status) {
 			if history {
 				looks.Add(1)
 			}
@@ -133,7 +133,7 @@ func TestAnAttemptThatIsOnTheChainUnconfirmedIsNotANoteSpentByAnother(t *testing
 			case n <= 1:
 				clear(s)
 			case n <= 3:
-				withhold(s, ledger.Processed)
+				withhold(s, onchain.Processed)
 			}
 		},
 		height: func(h uint64) uint64 { return h + 1_000_000 },
@@ -162,7 +162,7 @@ func TestANodeThatLagsBehindTheRootFailsNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			var n atomic.Int64
-			r := w.distort(&distorted{simulate: func(s *ledger.Simulation) {
+			r := w.distort(&distorted{simulate: func(s *onchain.Simulation) {
 				if n.Add(1) <= test.lags {
 					s.Err = &shieldpool.TransactionError{Kind: "InstructionError", Detail: "Custom", Instruction: shieldpool.PoolInstruction, Custom: 0x1001}
 				}
@@ -198,17 +198,17 @@ func TestARootThatTheNodeHasNotSeenIsNotStale(t *testing.T) {
 // forkedState answers with a tree as old as it was when it was frozen.
 type forkedState struct {
 	submission.PoolState
-	old atomic.Pointer[ledger.Snapshot]
+	old atomic.Pointer[onchain.Snapshot]
 }
 
-func (f *forkedState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+func (f *forkedState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	if old := f.old.Load(); old != nil {
 		return *old, nil
 	}
 	return f.PoolState.Tree(ctx, maxAge)
 }
 
-func (f *forkedState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+func (f *forkedState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	if old := f.old.Load(); old != nil {
 		return *old, nil
 	}
@@ -239,7 +239,7 @@ func TestFeesThatDoNotComeHoldNothingUp(t *testing.T) {
 	w := newWorld(t)
 	r := w.distort(&distorted{fees: func(ctx context.Context) error {
 		<-ctx.Done()
-		return &ledger.Unavailable{Kind: ledger.KindCancelled, Err: ctx.Err()}
+		return &onchain.Unavailable{Kind: onchain.KindCancelled, Err: ctx.Err()}
 	}})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
@@ -254,15 +254,15 @@ type stuckTree struct {
 	stuck atomic.Bool
 }
 
-func (s *stuckTree) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+func (s *stuckTree) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	if s.stuck.Load() {
 		<-ctx.Done()
-		return ledger.Snapshot{}, ctx.Err()
+		return onchain.Snapshot{}, ctx.Err()
 	}
 	return s.PoolState.Tree(ctx, maxAge)
 }
 
-func (s *stuckTree) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+func (s *stuckTree) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	if s.stuck.Load() {
 		return s.Tree(ctx, maxAge)
 	}
@@ -302,9 +302,9 @@ func TestLeavesThatCameLateAreToldWithFinality(t *testing.T) {
 	w := newWorld(t)
 	index := new(lateLeaves)
 	w.leaves = index
-	r := w.distort(&distorted{statuses: func(_ bool, s []*ledger.Status) {
+	r := w.distort(&distorted{statuses: func(_ bool, s []*onchain.Status) {
 		if !index.here.Load() {
-			withhold(s, ledger.Confirmed)
+			withhold(s, onchain.Confirmed)
 		}
 	}})
 	w.run(r)

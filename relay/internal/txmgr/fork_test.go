@@ -7,9 +7,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // lagging is a chain whose history, while it lags, ends below a slot.
@@ -19,17 +19,17 @@ type lagging struct {
 	searched atomic.Int64
 }
 
-func (l *lagging) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+func (l *lagging) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	s, at, err := l.Chain.Statuses(ctx, sigs)
 	if l.lags.Load() {
 		clear(s)
 	} else {
-		withhold(s, ledger.Confirmed)
+		withhold(s, onchain.Confirmed)
 	}
 	return s, at, err
 }
 
-func (l *lagging) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+func (l *lagging) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
 	look, err := l.Chain.Search(ctx, sigs)
 	if l.lags.Load() {
 		l.searched.Add(1)

@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -55,7 +55,7 @@ type Job struct {
 	// reserved are what payers keep for attempts that this process made.
 	reserved []reservation
 	// look is what the tracker has just found in all history, for the step that follows.
-	look *ledger.Look
+	look *onchain.Look
 	// lane is the one that it was claimed for.
 	lane *Lane
 }
@@ -167,7 +167,7 @@ func (f *Failure) IsPayers() bool { return f.Class == shieldpool.ClassFeePayerEm
 // Resolution is what one look at the chain says of a job's live attempts.
 type Resolution struct {
 	// Fates are those of the attempts that were live, in their order.
-	Fates []ledger.Fate
+	Fates []onchain.Fate
 	// Landing is set when one landed.
 	Landing *Landing
 	// Failure is of one that failed on the chain; nil for none.
@@ -179,7 +179,7 @@ type Resolution struct {
 // MayLand reports whether an attempt may still land.
 func (r *Resolution) MayLand() bool {
 	for _, f := range r.Fates {
-		if f == ledger.MayLand {
+		if f == onchain.MayLand {
 			return true
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // archive counts searches, and knows everything as confirmed.
@@ -20,11 +20,11 @@ type archive struct {
 	searches atomic.Int64
 }
 
-func (a *archive) Search(_ context.Context, signatures []solana.Signature) (ledger.Look, error) {
+func (a *archive) Search(_ context.Context, signatures []solana.Signature) (onchain.Look, error) {
 	a.searches.Add(1)
-	look := ledger.Look{Statuses: make([]*ledger.Status, len(signatures))}
+	look := onchain.Look{Statuses: make([]*onchain.Status, len(signatures))}
 	for i := range look.Statuses {
-		look.Statuses[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Confirmed}
+		look.Statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Confirmed}
 	}
 	return look, nil
 }
@@ -33,16 +33,16 @@ func (a *archive) Search(_ context.Context, signatures []solana.Signature) (ledg
 // then, for as long as it is watched, and mean nothing by it.
 func TestALandingIsDoubtedByLooksInARowThatMissIt(t *testing.T) {
 	t.Parallel()
-	seen := &ledger.Status{Slot: 1, Confirmation: ledger.Confirmed}
+	seen := &onchain.Status{Slot: 1, Confirmation: onchain.Confirmed}
 	nodes := &archive{}
 	e := &Manager{Options: Options{Chain: nodes, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming()}}
 	e.stopping, e.stop = context.WithCancel(t.Context())
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
 	w := &watch{Landed: Landed{Job: &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}}, Landing: Landing{Slot: 1}}}
 	e.tracker.landed[w.ID] = w
-	look := func(times int, status *ledger.Status) int64 {
+	look := func(times int, status *onchain.Status) int64 {
 		for range times {
-			e.tracker.applyLandedStatuses(t.Context(), []*watch{w}, []*ledger.Status{status})
+			e.tracker.applyLandedStatuses(t.Context(), []*watch{w}, []*onchain.Status{status})
 			e.steps.Wait()
 		}
 		return nodes.searches.Load()

@@ -8,9 +8,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // gated holds calls up until their gate opens; a nil gate is open.
@@ -35,18 +35,18 @@ func (g *gated) pass(ctx context.Context, gate chan struct{}) error {
 	case <-gate:
 		return nil
 	case <-ctx.Done():
-		return &ledger.Unavailable{Kind: ledger.KindCancelled, Err: ctx.Err()}
+		return &onchain.Unavailable{Kind: onchain.KindCancelled, Err: ctx.Err()}
 	}
 }
 
-func (g *gated) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
+func (g *gated) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	if err := g.pass(ctx, g.simulate); err != nil {
-		return ledger.Simulation{}, err
+		return onchain.Simulation{}, err
 	}
 	return g.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 }
 
-func (g *gated) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+func (g *gated) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	if err := g.pass(ctx, g.statuses); err != nil {
 		return nil, 0, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -76,7 +76,7 @@ func modelProgramError(r *rand.Rand) *shieldpool.TransactionError {
 
 // contest gives the statuses as they come out when the hostile endpoint has a say.
 // With absence the port holds what is not known against another endpoint, too.
-func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signature, truth []*ledger.Status, absence bool) []*ledger.Status {
+func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signature, truth []*onchain.Status, absence bool) []*onchain.Status {
 	r := p.lies(method, modelKey(sigs))
 	if r == nil {
 		return truth
@@ -85,16 +85,16 @@ func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signatu
 	if p.w.hostile.three && r.IntN(4) > 0 {
 		return truth // two honest ones have agreed
 	}
-	out := make([]*ledger.Status, len(sigs))
+	out := make([]*onchain.Status, len(sigs))
 	for i, t := range truth {
 		lie := t
 		switch p.w.hostile.aim {
 		case aimLanded:
-			lie = &ledger.Status{Slot: v.finalized.slot, Confirmation: ledger.Finalized}
+			lie = &onchain.Status{Slot: v.finalized.slot, Confirmation: onchain.Finalized}
 		case aimFailed:
 			// Which error depends on the signature alone: many are asked for in any order.
 			err := modelProgramError(p.draw(method, modelKey(sigs[i:i+1])))
-			lie = &ledger.Status{Slot: v.finalized.slot, Confirmation: ledger.Finalized, Err: err}
+			lie = &onchain.Status{Slot: v.finalized.slot, Confirmation: onchain.Finalized, Err: err}
 		case aimHidden:
 			lie = nil
 		default:
@@ -105,7 +105,7 @@ func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signatu
 }
 
 // contested is what comes of a lie and the truth, the lie being told first or second.
-func contested(lie, truth *ledger.Status, first, absence bool) *ledger.Status {
+func contested(lie, truth *onchain.Status, first, absence bool) *onchain.Status {
 	one, two := truth, lie
 	if first {
 		one, two = lie, truth
@@ -133,7 +133,7 @@ func contested(lie, truth *ledger.Status, first, absence bool) *ledger.Status {
 }
 
 // simulated is a simulation as it comes out when the hostile endpoint has a say.
-func (p *modelProcess) simulated(key string, truth ledger.Simulation) ledger.Simulation {
+func (p *modelProcess) simulated(key string, truth onchain.Simulation) onchain.Simulation {
 	r := p.lies("simulate", key)
 	if r == nil {
 		return truth

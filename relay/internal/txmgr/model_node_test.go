@@ -6,7 +6,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -15,14 +15,14 @@ type modelNode struct{ *modelProcess }
 
 // behind is the answer of a node that has not reached the slot asked for.
 func nodeBehind(method string) error {
-	return &ledger.Unavailable{Method: method, Kind: ledger.KindNodeBehind}
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindNodeBehind}
 }
 
 // LatestBlockhash implements txmgr.Chain.
-func (n modelNode) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
-	return ask(ctx, n.modelProcess, "blockhash", "", noChain, func(_ context.Context, _ modelFault, v modelView) (ledger.Blockhash, error) {
+func (n modelNode) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
+	return ask(ctx, n.modelProcess, "blockhash", "", noChain, func(_ context.Context, _ modelFault, v modelView) (onchain.Blockhash, error) {
 		b := v.confirmed
-		return ledger.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.life + n.higher(b)}, nil
+		return onchain.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.life + n.higher(b)}, nil
 	})
 }
 
@@ -43,7 +43,7 @@ func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextS
 		}
 		if first {
 			if refused := n.w.chain.preflight(v, tx, false); refused != nil {
-				return struct{}{}, &ledger.SendError{Err: refused}
+				return struct{}{}, &onchain.SendError{Err: refused}
 			}
 		}
 		n.w.sent(n.modelProcess, tx)
@@ -76,42 +76,42 @@ func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldp
 }
 
 // Simulate implements txmgr.Chain.
-func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
+func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	tx, err := parseModelTx(n.w.chain.pool, raw)
 	if err != nil {
 		n.w.violated("%s simulates what is no transaction: %v", n.name, err)
-		return ledger.Simulation{}, err
+		return onchain.Simulation{}, err
 	}
-	return ask(ctx, n.modelProcess, "simulate", string(tx.call.Inputs.Nullifiers[0][:]), noChain, func(_ context.Context, _ modelFault, v modelView) (ledger.Simulation, error) {
+	return ask(ctx, n.modelProcess, "simulate", string(tx.call.Inputs.Nullifiers[0][:]), noChain, func(_ context.Context, _ modelFault, v modelView) (onchain.Simulation, error) {
 		if v.confirmed.slot < minContextSlot {
-			return ledger.Simulation{}, nodeBehind("simulateTransaction")
+			return onchain.Simulation{}, nodeBehind("simulateTransaction")
 		}
-		truth := ledger.Simulation{Err: n.w.chain.preflight(v, tx, replaceBlockhash), UnitsConsumed: tx.units(), Slot: v.confirmed.slot}
+		truth := onchain.Simulation{Err: n.w.chain.preflight(v, tx, replaceBlockhash), UnitsConsumed: tx.units(), Slot: v.confirmed.slot}
 		return n.simulated(string(tx.call.Inputs.Nullifiers[0][:]), truth), nil
 	})
 }
 
 // status is what a node with that view tells of a signature that landed from a slot on.
-func (c *modelChain) status(v modelView, sig solana.Signature, from uint64) *ledger.Status {
+func (c *modelChain) status(v modelView, sig solana.Signature, from uint64) *onchain.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.landing(sig, v.tip)
 	if l == nil || l.block.slot < from {
 		return nil
 	}
-	s := &ledger.Status{Slot: l.block.slot, Err: l.err, Confirmation: ledger.Processed}
+	s := &onchain.Status{Slot: l.block.slot, Err: l.err, Confirmation: onchain.Processed}
 	switch {
 	case l.block.height <= v.finalized.height:
-		s.Confirmation = ledger.Finalized
+		s.Confirmation = onchain.Finalized
 	case l.block.height <= v.confirmed.height:
-		s.Confirmation = ledger.Confirmed
+		s.Confirmation = onchain.Confirmed
 	}
 	return s
 }
 
 // statuses are those of many.
-func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature, from uint64) []*ledger.Status {
-	out := make([]*ledger.Status, len(sigs))
+func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature, from uint64) []*onchain.Status {
+	out := make([]*onchain.Status, len(sigs))
 	if f == faultNull {
 		return out
 	}
@@ -136,8 +136,8 @@ func (c *modelChain) expired(v modelView) uint64 {
 }
 
 // Statuses implements txmgr.Chain.
-func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
-	out, err := ask(ctx, n.modelProcess, "statuses", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) ([]*ledger.Status, error) {
+func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
+	out, err := ask(ctx, n.modelProcess, "statuses", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) ([]*onchain.Status, error) {
 		truth := n.w.chain.statuses(f, v, sigs, v.tip.slot-min(v.tip.slot, n.w.chain.recent))
 		return n.contest("statuses", v, sigs, truth, false), nil
 	})
@@ -145,10 +145,10 @@ func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*le
 }
 
 // Search implements txmgr.Chain.
-func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
-	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (ledger.Look, error) {
+func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (onchain.Look, error) {
 		from := n.w.chain.searchable(v)
-		return ledger.Look{
+		return onchain.Look{
 			Statuses: n.contest("search", v, sigs, n.w.chain.statuses(f, v, sigs, from), true), Slot: v.tip.slot,
 			FinalizedSlot: v.finalized.slot, FinalizedHeight: v.finalized.height, FirstAvailable: from,
 			ExpiredSlot: n.w.chain.expired(v),
@@ -163,7 +163,7 @@ func (n modelNode) PriorityFees(ctx context.Context, _ []solana.PublicKey) ([]ui
 
 // Tree implements submission.PoolState, as the reader of the pool does: a node
 // that lags behind what the process has seen takes nothing back.
-func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	now := n.w.now()
 	n.mu.Lock()
 	last := n.tree
@@ -171,19 +171,19 @@ func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snaps
 	if last.Tree != nil && maxAge > 0 && now.Sub(last.At) <= maxAge {
 		return last, nil
 	}
-	return ask(ctx, n.modelProcess, "tree", "", noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Snapshot, error) {
+	return ask(ctx, n.modelProcess, "tree", "", noPool, func(_ context.Context, _ modelFault, v modelView) (onchain.Snapshot, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.tree.At = now
 		if n.tree.Tree == nil || v.confirmed.slot >= n.tree.Slot {
-			n.tree = ledger.Snapshot{Tree: n.w.chain.tree(v.confirmed.state), Slot: v.confirmed.slot, At: now, Checked: true}
+			n.tree = onchain.Snapshot{Tree: n.w.chain.tree(v.confirmed.state), Slot: v.confirmed.slot, At: now, Checked: true}
 		}
 		return n.tree, nil
 	})
 }
 
 // TreeWith implements submission.PoolState.
-func (n modelNode) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+func (n modelNode) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := n.Tree(ctx, maxAge)
 	if err != nil || maxAge == 0 || s.Tree.Headroom(root) >= 0 {
 		return s, err
@@ -195,9 +195,9 @@ func (n modelNode) TreeWith(ctx context.Context, root [32]byte, maxAge time.Dura
 func (n modelNode) Spent(context.Context, [32]byte) (bool, error) { return true, nil }
 
 // Inspect implements submission.PoolState.
-func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (ledger.Inspection, error) {
-	return ask(ctx, n.modelProcess, "inspect", string(in.Nullifiers[0][:]), noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Inspection, error) {
-		out := ledger.Inspection{Slot: v.confirmed.slot}
+func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
+	return ask(ctx, n.modelProcess, "inspect", string(in.Nullifiers[0][:]), noPool, func(_ context.Context, _ modelFault, v modelView) (onchain.Inspection, error) {
+		out := onchain.Inspection{Slot: v.confirmed.slot}
 		if out.Slot < minContextSlot {
 			return out, noPool("getMultipleAccounts")
 		}
@@ -212,22 +212,22 @@ func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, rec
 }
 
 // Tokens implements submission.PoolState: no model's swap is admitted by one.
-func (n modelNode) Tokens(ctx context.Context, mint, _ solana.PublicKey) (ledger.Tokens, error) {
-	return ask(ctx, n.modelProcess, "tokens", string(mint[:]), noPool, func(_ context.Context, _ modelFault, v modelView) (ledger.Tokens, error) {
-		return ledger.Tokens{Slot: v.confirmed.slot}, nil
+func (n modelNode) Tokens(ctx context.Context, mint, _ solana.PublicKey) (onchain.Tokens, error) {
+	return ask(ctx, n.modelProcess, "tokens", string(mint[:]), noPool, func(_ context.Context, _ modelFault, v modelView) (onchain.Tokens, error) {
+		return onchain.Tokens{Slot: v.confirmed.slot}, nil
 	})
 }
 
 // Creation implements submission.PoolState.
-func (n modelNode) Creation(ctx context.Context, nullifier [32]byte) (*ledger.Creation, error) {
-	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ context.Context, _ modelFault, v modelView) (*ledger.Creation, error) {
+func (n modelNode) Creation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
+	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ context.Context, _ modelFault, v modelView) (*onchain.Creation, error) {
 		l := v.confirmed.state.spent[nullifier]
 		if l == nil || l.block.slot < n.w.chain.searchable(v) {
 			return nil, nil //nolint:nilnil // nil is "no history has it", as documented
 		}
-		out := &ledger.Creation{Signature: l.tx.signature, Slot: l.block.slot, Confirmation: ledger.Confirmed, FeePayer: l.tx.payer, Call: l.tx.call}
+		out := &onchain.Creation{Signature: l.tx.signature, Slot: l.block.slot, Confirmation: onchain.Confirmed, FeePayer: l.tx.payer, Call: l.tx.call}
 		if l.block.height <= v.finalized.height {
-			out.Confirmation = ledger.Finalized
+			out.Confirmation = onchain.Finalized
 		}
 		return out, nil
 	})

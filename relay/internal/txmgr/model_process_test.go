@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/admission"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -44,7 +44,7 @@ type modelProcess struct {
 	denies bool
 	silent string
 	// tree is the newest tree that it has read, and when.
-	tree     ledger.Snapshot
+	tree     onchain.Snapshot
 	reserved map[solana.PublicKey]int64
 }
 
@@ -218,7 +218,7 @@ func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknow
 func unknownBecause(unknown, why error) error { return fmt.Errorf("%w (%w)", unknown, why) }
 
 func noChain(method string) error {
-	return &ledger.Unavailable{Method: method, Kind: ledger.KindTimeout}
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindTimeout}
 }
 
 func noPool(method string) error {

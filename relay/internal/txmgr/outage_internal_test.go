@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
 	t.Parallel()
-	away := &ledger.Unavailable{Method: "sendTransaction", Kind: ledger.KindTimeout}
-	leftOut := &ledger.Unavailable{Method: "sendTransaction", Kind: ledger.KindBudget}
+	away := &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindTimeout}
+	leftOut := &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindBudget}
 	const least = 5 * time.Second
 	type send struct {
 		at    time.Duration
@@ -29,7 +29,7 @@ func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
 		"two fail over five seconds":                  {sends: []send{{err: away}, {at: least, err: away}}, at: least},
 		"many fail at one moment":                     {sends: []send{{err: away}, {err: away}, {err: away}, {err: away}}, at: least},
 		"one is taken among them":                     {sends: []send{{err: away}, {at: 2 * time.Second}, {at: 3 * time.Second, err: away}, {at: least, err: away}}, at: least},
-		"one is refused by who heard it":              {sends: []send{{err: away}, {err: away}, {at: least, err: away}, {at: least, err: &ledger.SendError{}}}, at: least},
+		"one is refused by who heard it":              {sends: []send{{err: away}, {err: away}, {at: least, err: away}, {at: least, err: &onchain.SendError{}}}, at: least},
 		"one lands of which nobody heard":             {sends: []send{{err: away}, {err: away}, {at: least, err: away}, {at: least, lands: true}}, at: least},
 		"the relay left all out for want of a budget": {sends: []send{{err: leftOut}, {at: 2 * time.Second, err: leftOut}, {at: least, err: leftOut}}, at: least},
 		"one fails long after several did":            {sends: []send{{err: away}, {at: 2 * time.Second, err: away}, {at: least, err: away}, {at: time.Hour, err: away}}, at: time.Hour},

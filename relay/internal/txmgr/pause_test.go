@@ -9,9 +9,9 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -99,14 +99,14 @@ type awayState struct {
 	away atomic.Bool
 }
 
-func (s *awayState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+func (s *awayState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	if s.away.Load() {
-		return ledger.Snapshot{}, refusal.New(refusal.ChainUnavailable, "the plan is used up")
+		return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable, "the plan is used up")
 	}
 	return s.PoolState.Tree(ctx, maxAge)
 }
 
-func (s *awayState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+func (s *awayState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	return s.Tree(ctx, maxAge)
 }
 
@@ -170,7 +170,7 @@ type deafChain struct {
 
 func (c *deafChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	if c.deaf.Load() {
-		return &ledger.Unavailable{Method: "sendTransaction", Kind: ledger.KindRateLimited}
+		return &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindRateLimited}
 	}
 	return c.Chain.Send(ctx, raw, first, minContextSlot)
 }
@@ -217,19 +217,19 @@ type flakyState struct {
 	held  atomic.Bool
 }
 
-func (s *flakyState) Tree(ctx context.Context, maxAge time.Duration) (ledger.Snapshot, error) {
+func (s *flakyState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	r := s.relay.Load()
 	if r == nil || r.of("signed") < 2 {
 		return s.PoolState.Tree(ctx, maxAge)
 	}
 	s.held.Store(s.held.Load() || r.PausedBy() != "")
 	if s.looks.Add(1)%2 == 1 {
-		return ledger.Snapshot{}, refusal.New(refusal.ChainUnavailable, "one answer is lost")
+		return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable, "one answer is lost")
 	}
 	return s.PoolState.Tree(ctx, maxAge)
 }
 
-func (s *flakyState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (ledger.Snapshot, error) {
+func (s *flakyState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	return s.Tree(ctx, maxAge)
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // processedTimeout is for how long a transaction that is said to be processed, and no
@@ -52,7 +52,7 @@ func (t *tracker) pollInFlight(ctx context.Context, flying []*entry) (asked int)
 
 // statuses asks; nil when there was no answer: unknown is neither failure nor
 // success, and the next poll asks again.
-func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*ledger.Status {
+func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onchain.Status {
 	statuses, _, err := t.m.Chain.Statuses(ctx, sigs)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -67,7 +67,7 @@ func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.S
 	statuses := t.statuses(ctx, sigs)
 	if statuses == nil {
 		// Without an answer nothing is known to be on the chain: what is due is sent again.
-		statuses = make([]*ledger.Status, len(sigs))
+		statuses = make([]*onchain.Status, len(sigs))
 	}
 	for _, w := range batch {
 		n := len(w.j.Live)
@@ -77,7 +77,7 @@ func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.S
 }
 
 // applyStatuses acts on what the recent past says of one job's attempts.
-func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*ledger.Status) {
+func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*onchain.Status) {
 	known := false
 	for i, st := range statuses {
 		switch {
@@ -86,17 +86,17 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*ledge
 		case st.Unverified: // it may be a lie: what is not on the chain has to be sent again
 			t.markUnverified(w.j)
 			continue
-		case st.Err == nil && st.Confirmation.AtLeast(ledger.Confirmed):
+		case st.Err == nil && st.Confirmation.AtLeast(onchain.Confirmed):
 			if a := &w.j.Live[i]; t.startStep(w) {
 				t.record(w, Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose})
 			}
 			return
-		case st.Confirmation.AtLeast(ledger.Finalized):
+		case st.Confirmation.AtLeast(onchain.Finalized):
 			t.startNextStep(ctx, w) // it failed for good: the step finds out what that means
 			return
 		}
 		// One that is processed is confirmed in moments, or the endpoint lies.
-		known = known || st.Confirmation.AtLeast(ledger.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
+		known = known || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
 	}
 	if !known && !t.m.Now().Before(w.next) {
 		t.rebroadcast(ctx, w)
@@ -219,14 +219,14 @@ func (t *tracker) pollLanded(ctx context.Context) (asked int) {
 	return asked
 }
 
-func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statuses []*ledger.Status) {
+func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*watch, statuses []*onchain.Status) {
 	var final []*watch
 	t.mu.Lock()
 	var missed []*watch
 	for i, w := range batch {
 		switch st := statuses[i]; {
 		case t.landed[w.ID] != w || w.busy || st != nil && st.Unverified:
-		case st != nil && st.Err == nil && st.Confirmation.AtLeast(ledger.Finalized):
+		case st != nil && st.Err == nil && st.Confirmation.AtLeast(onchain.Finalized):
 			w.Slot, w.busy = st.Slot, true
 			final = append(final, w)
 		case st != nil && st.Err == nil:
@@ -263,12 +263,12 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*watch) {
 	}
 	var final []*watch
 	for i, w := range missed {
-		var st *ledger.Status
+		var st *onchain.Status
 		if err == nil {
 			st = look.Statuses[i]
 		}
 		switch {
-		case err != nil, st != nil && st.Unverified, st == nil && (look.FirstAvailable > w.Slot || look.Slot < w.Slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(ledger.Finalized):
+		case err != nil, st != nil && st.Unverified, st == nil && (look.FirstAvailable > w.Slot || look.Slot < w.Slot), st != nil && st.Err == nil && !st.Confirmation.AtLeast(onchain.Finalized):
 			t.mu.Lock()
 			w.busy = false
 			t.mu.Unlock()

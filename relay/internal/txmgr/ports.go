@@ -7,7 +7,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // Handler knows what the jobs of a lane are for. The manager signs, sends, follows and
@@ -60,21 +60,21 @@ func (l *Lane) pausable() bool { return l.Probe != nil }
 func (l *Lane) ClaimSoon() { signal(l.due) }
 
 // Chain is what the manager asks of the RPC. An error that wraps
-// ledger.ErrUnavailable says nothing about what was asked.
+// onchain.ErrUnavailable says nothing about what was asked.
 type Chain interface {
-	LatestBlockhash(ctx context.Context) (ledger.Blockhash, error)
+	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
 	// Send gives signed bytes to the endpoints; nil when one took them, and a
-	// *ledger.SendError when all that were asked refused. A first send is simulated
+	// *onchain.SendError when all that were asked refused. A first send is simulated
 	// by the endpoint and goes before the repetitions in an endpoint's budget. Once
 	// begun it is not cut off by ctx, and gives up by itself within seconds.
 	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
 	// Simulate runs a transaction on a node that has reached minContextSlot.
-	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error)
+	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
 	// Statuses answers from the recent past in the order of at most 256
 	// signatures, nil for one that is not known; the slot is that of the answer.
-	Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error)
+	Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error)
 	// Search looks at most 256 signatures up in all history of one endpoint.
-	Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error)
+	Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error)
 	PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error)
 }
 

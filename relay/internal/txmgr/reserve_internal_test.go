@@ -10,7 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -48,12 +48,12 @@ type rehearsed struct {
 }
 
 func (rehearsed) PriorityFees(context.Context, []solana.PublicKey) ([]uint64, error) { return nil, nil }
-func (c rehearsed) Simulate(context.Context, []byte, bool, uint64) (ledger.Simulation, error) {
-	return ledger.Simulation{Err: c.fails, UnitsConsumed: 1000, Slot: 1}, nil
+func (c rehearsed) Simulate(context.Context, []byte, bool, uint64) (onchain.Simulation, error) {
+	return onchain.Simulation{Err: c.fails, UnitsConsumed: 1000, Slot: 1}, nil
 }
 
-func (rehearsed) LatestBlockhash(context.Context) (ledger.Blockhash, error) {
-	return ledger.Blockhash{Hash: solana.Hash{1}, Slot: 1, LastValidBlockHeight: 151}, nil
+func (rehearsed) LatestBlockhash(context.Context) (onchain.Blockhash, error) {
+	return onchain.Blockhash{Hash: solana.Hash{1}, Slot: 1, LastValidBlockHeight: 151}, nil
 }
 func (rehearsed) Send(context.Context, []byte, bool, uint64) error { return nil }
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -30,10 +30,10 @@ func (f *failedNote) Send(_ context.Context, raw []byte, _ bool, _ uint64) error
 	return err
 }
 
-func (f *failedNote) fail(sigs []solana.Signature, statuses []*ledger.Status) []*ledger.Status {
+func (f *failedNote) fail(sigs []solana.Signature, statuses []*onchain.Status) []*onchain.Status {
 	for i, s := range sigs {
 		if _, sent := f.sent.Load(s); sent {
-			statuses[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{
+			statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{
 				Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: 0x1037,
 			}}
 		}
@@ -41,7 +41,7 @@ func (f *failedNote) fail(sigs []solana.Signature, statuses []*ledger.Status) []
 	return statuses
 }
 
-func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*ledger.Status, uint64, error) {
+func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	statuses, slot, err := f.Chain.Statuses(ctx, sigs)
 	if err == nil {
 		statuses = f.fail(sigs, statuses)
@@ -49,7 +49,7 @@ func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*
 	return statuses, slot, err
 }
 
-func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
+func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
 	look, err := f.Chain.Search(ctx, sigs)
 	if err == nil {
 		look.Statuses = f.fail(sigs, look.Statuses)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -48,14 +48,14 @@ func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 		}
 		look = &found
 	}
-	if slices.ContainsFunc(look.Statuses, func(s *ledger.Status) bool { return s != nil && s.Unverified }) {
+	if slices.ContainsFunc(look.Statuses, func(s *onchain.Status) bool { return s != nil && s.Unverified }) {
 		m.tracker.markUnverified(j)
 	}
 	return m.applyFates(ctx, j, look)
 }
 
 // applyFates takes one look's verdicts on the live attempts.
-func (m *Manager) applyFates(ctx context.Context, j *Job, look *ledger.Look) (*Resolution, error) {
+func (m *Manager) applyFates(ctx context.Context, j *Job, look *onchain.Look) (*Resolution, error) {
 	r := &Resolution{MinContextSlot: look.FinalizedSlot}
 	var dead []DeadAttempt
 	for i := range j.Live {
@@ -63,23 +63,23 @@ func (m *Manager) applyFates(ctx context.Context, j *Job, look *ledger.Look) (*R
 		fate := fateOf(a, st, look)
 		r.Fates = append(r.Fates, fate)
 		switch fate {
-		case ledger.Landed:
+		case onchain.Landed:
 			r.Landing = &Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose}
-		case ledger.FailedOnChain:
+		case onchain.FailedOnChain:
 			r.Failure = &Failure{Err: st.Err, Class: m.Class(a.Purpose, st.Err)}
 			dead = append(dead, DeadAttempt{Signature: a.Signature, Paid: a.Fee})
 			m.Observer.Attempt("failed_on_chain")
 			m.reportFailure(j, a, r.Failure.Class, st.Err)
-		case ledger.Expired:
+		case onchain.Expired:
 			dead = append(dead, DeadAttempt{Signature: a.Signature})
 			m.Observer.Attempt("expired")
-		case ledger.MayLand, ledger.Forgotten:
+		case onchain.MayLand, onchain.Forgotten:
 		}
 	}
 	return r, m.markDead(ctx, j, dead)
 }
 
-func fateOf(a *Attempt, st *ledger.Status, l *ledger.Look) ledger.Fate {
+func fateOf(a *Attempt, st *onchain.Status, l *onchain.Look) onchain.Fate {
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
@@ -112,8 +112,8 @@ func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (
 			switch {
 			case st == nil || st.Err != nil && !st.Unverified:
 			case st.Unverified:
-				return nil, Unreachable(j, &ledger.Unavailable{Method: "getSignatureStatuses", Kind: ledger.KindUnverified, Detail: "no second endpoint says the same of an attempt"})
-			case st.Confirmation.AtLeast(ledger.Confirmed):
+				return nil, Unreachable(j, &onchain.Unavailable{Method: "getSignatureStatuses", Kind: onchain.KindUnverified, Detail: "no second endpoint says the same of an attempt"})
+			case st.Confirmation.AtLeast(onchain.Confirmed):
 				return &Landing{Signature: some[i].Signature, Slot: st.Slot, Purpose: some[i].Purpose}, nil
 			default:
 				return nil, errUnconfirmed

@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -34,8 +34,8 @@ func TestWhatADeadAttemptHasPaid(t *testing.T) {
 		return Attempt{Signature: sig, Purpose: PurposeTransact, Cost: 1_786_760, Fee: 5000, BlockhashSlot: 10, LastValidBlockHeight: last}
 	}
 	c := &Job{Kind: shieldpool.KindTransfer, Live: []Attempt{attempt(failed, 160), attempt(lost, 160), attempt(alive, 400)}}
-	look := &ledger.Look{
-		Statuses:      []*ledger.Status{{Slot: 20, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}, nil, nil},
+	look := &onchain.Look{
+		Statuses:      []*onchain.Status{{Slot: 20, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{Kind: "AccountInUse"}}, nil, nil},
 		FinalizedSlot: 300, FinalizedHeight: 300, Slot: 300, FirstAvailable: 1,
 	}
 	if _, err := e.applyFates(t.Context(), c, look); err != nil {

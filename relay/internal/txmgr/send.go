@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -23,7 +23,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	// longer than a swap has; what fails on the chain is settled within seconds. A
 	// second leg was simulated a moment ago, so it goes without preflight.
 	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
-	var refused *ledger.SendError
+	var refused *onchain.SendError
 	if !errors.As(err, &refused) {
 		if err != nil {
 			m.Log.InfoContext(ctx, "send timed out; outcome unknown", "request_id", j.Row.RequestID(), "error", err)
@@ -79,13 +79,13 @@ type sendOutage struct {
 
 // observe tells what came of one send.
 func (d *sendOutage) observe(now time.Time, err error) {
-	unavailable := (*ledger.Unavailable)(nil)
+	unavailable := (*onchain.Unavailable)(nil)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case !errors.Is(err, ledger.ErrUnavailable): // taken, or refused by who could have taken it
+	case !errors.Is(err, onchain.ErrUnavailable): // taken, or refused by who could have taken it
 		d.failures = 0
-	case errors.As(err, &unavailable) && unavailable.Kind == ledger.KindBudget:
+	case errors.As(err, &unavailable) && unavailable.Kind == onchain.KindBudget:
 		// The relay itself left it out, for the sake of others.
 	default:
 		if d.outdated(now) {

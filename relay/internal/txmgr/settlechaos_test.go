@@ -22,10 +22,10 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -37,7 +37,7 @@ var (
 )
 
 // errUnruly is a call without an answer.
-var errUnruly = fmt.Errorf("no answer came: %w", ledger.ErrUnavailable)
+var errUnruly = fmt.Errorf("no answer came: %w", onchain.ErrUnavailable)
 
 // unruly is what goes wrong with the calls of one process, as long as it is on:
 // some are not made, some are made and their answer is lost, and some stand still
@@ -169,42 +169,42 @@ type unrulyChain struct {
 // chainCalls are what both ask of the chain.
 type chainCalls interface {
 	txmgr.Chain
-	Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error)
-	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error)
+	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
+	Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
 }
 
 func (c *unrulyChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	return unrulily0(ctx, c.u, func() error { return c.chainCalls.Send(ctx, raw, first, minContextSlot) })
 }
 
-func (c *unrulyChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
-	return unrulily(ctx, c.u, func() (ledger.Simulation, error) {
+func (c *unrulyChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
+	return unrulily(ctx, c.u, func() (onchain.Simulation, error) {
 		return c.chainCalls.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 	})
 }
 
-func (c *unrulyChain) Statuses(ctx context.Context, sigs []solana.Signature) (out []*ledger.Status, slot uint64, err error) {
-	out, err = unrulily(ctx, c.u, func() (found []*ledger.Status, err error) {
+func (c *unrulyChain) Statuses(ctx context.Context, sigs []solana.Signature) (out []*onchain.Status, slot uint64, err error) {
+	out, err = unrulily(ctx, c.u, func() (found []*onchain.Status, err error) {
 		found, slot, err = c.chainCalls.Statuses(ctx, sigs)
 		return found, err
 	})
 	return out, slot, err
 }
 
-func (c *unrulyChain) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
-	return unrulily(ctx, c.u, func() (ledger.Look, error) { return c.chainCalls.Search(ctx, sigs) })
+func (c *unrulyChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+	return unrulily(ctx, c.u, func() (onchain.Look, error) { return c.chainCalls.Search(ctx, sigs) })
 }
 
-func (c *unrulyChain) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) (out []*ledger.Account, slot uint64, err error) {
-	out, err = unrulily(ctx, c.u, func() (found []*ledger.Account, err error) {
+func (c *unrulyChain) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) (out []*onchain.Account, slot uint64, err error) {
+	out, err = unrulily(ctx, c.u, func() (found []*onchain.Account, err error) {
 		found, slot, err = c.chainCalls.Accounts(ctx, keys, commitment, minContextSlot)
 		return found, err
 	})
 	return out, slot, err
 }
 
-func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
-	return unrulily(ctx, c.u, func() (*ledger.SwapEnd, error) { return c.chainCalls.Settlement(ctx, swap, first, last) })
+func (c *unrulyChain) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+	return unrulily(ctx, c.u, func() (*onchain.SwapEnd, error) { return c.chainCalls.Settlement(ctx, swap, first, last) })
 }
 
 // chaos is a fleet, its swaps and the unruly world around them.
@@ -255,7 +255,7 @@ func (c *chaos) recorded(l txmgr.Lease, a *txmgr.Attempt) {
 		}
 		st := look.Statuses[0]
 		switch {
-		case st != nil && st.Err != nil && st.Confirmation.AtLeast(ledger.Finalized):
+		case st != nil && st.Err != nil && st.Confirmation.AtLeast(onchain.Finalized):
 		case st == nil && look.FinalizedHeight > last:
 		default:
 			c.fault("death rule: an attempt to %s was signed while another could land up to height %d: status %+v, finalized %d", a.Purpose, last, st, look.FinalizedHeight)
@@ -440,7 +440,7 @@ func (c *chaos) verify(ended []*submission.Submission) {
 	for i, r := range c.swaps {
 		s := ended[i]
 		ends[s.Swap.Phase]++
-		accounts, _, err := r.rpc.Accounts(ctx, []solana.PublicKey{r.swap.State, r.call.Swap.RecipientATA, r.call.Recipient, r.swap.WSOL, r.swap.Output}, ledger.Confirmed, 0)
+		accounts, _, err := r.rpc.Accounts(ctx, []solana.PublicKey{r.swap.State, r.call.Swap.RecipientATA, r.call.Recipient, r.swap.WSOL, r.swap.Output}, onchain.Confirmed, 0)
 		must(c.t, err)
 		settled, err := r.rpc.Settlement(ctx, r.swap, 0, math.MaxInt64)
 		must(c.t, err)
@@ -473,7 +473,7 @@ func (c *chaos) verify(ended []*submission.Submission) {
 				c.fault("swap %d gave %d tokens and %d lamports, want %d lamports back", i, tokens, lamports, back)
 			}
 			rent += lamports - r.net
-			for _, a := range []*ledger.Account{accounts[1], accounts[3], accounts[4]} {
+			for _, a := range []*onchain.Account{accounts[1], accounts[3], accounts[4]} {
 				if a != nil {
 					rent += account
 				}
@@ -481,7 +481,7 @@ func (c *chaos) verify(ended []*submission.Submission) {
 		}
 	}
 	var fees uint64
-	infos, err := c.rpc.SignaturesFor(ctx, c.swaps[0].payer.PublicKey(), ledger.Confirmed, solana.Signature{}, solana.Signature{}, 0)
+	infos, err := c.rpc.SignaturesFor(ctx, c.swaps[0].payer.PublicKey(), onchain.Confirmed, solana.Signature{}, solana.Signature{}, 0)
 	must(c.t, err)
 	failed := 0
 	for _, info := range infos {

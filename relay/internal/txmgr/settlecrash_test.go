@@ -22,13 +22,13 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -229,26 +229,26 @@ func (c *mortalChain) fresh(raw []byte) bool {
 	return c.m.calls[key] == 1
 }
 
-func (c *mortalChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
-	return mortally(c.m, "simulation", func() (ledger.Simulation, error) {
+func (c *mortalChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
+	return mortally(c.m, "simulation", func() (onchain.Simulation, error) {
 		return c.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 	})
 }
 
-func (c *mortalChain) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
-	return mortally(c.m, "blockhash", func() (ledger.Blockhash, error) { return c.Chain.LatestBlockhash(ctx) })
+func (c *mortalChain) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
+	return mortally(c.m, "blockhash", func() (onchain.Blockhash, error) { return c.Chain.LatestBlockhash(ctx) })
 }
 
-func (c *mortalChain) Statuses(ctx context.Context, sigs []solana.Signature) (out []*ledger.Status, slot uint64, err error) {
-	out, err = mortally(c.m, "statuses", func() (found []*ledger.Status, err error) {
+func (c *mortalChain) Statuses(ctx context.Context, sigs []solana.Signature) (out []*onchain.Status, slot uint64, err error) {
+	out, err = mortally(c.m, "statuses", func() (found []*onchain.Status, err error) {
 		found, slot, err = c.Chain.Statuses(ctx, sigs)
 		return found, err
 	})
 	return out, slot, err
 }
 
-func (c *mortalChain) Search(ctx context.Context, sigs []solana.Signature) (ledger.Look, error) {
-	return mortally(c.m, "search", func() (ledger.Look, error) { return c.Chain.Search(ctx, sigs) })
+func (c *mortalChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.Look, error) {
+	return mortally(c.m, "search", func() (onchain.Look, error) { return c.Chain.Search(ctx, sigs) })
 }
 
 // mortalReads is its RPC as the planner has it.
@@ -257,16 +257,16 @@ type mortalReads struct {
 	m *mortal
 }
 
-func (c *mortalReads) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) (out []*ledger.Account, slot uint64, err error) {
-	out, err = mortally(c.m, "look at accounts", func() (found []*ledger.Account, err error) {
+func (c *mortalReads) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) (out []*onchain.Account, slot uint64, err error) {
+	out, err = mortally(c.m, "look at accounts", func() (found []*onchain.Account, err error) {
 		found, slot, err = c.Chain.Accounts(ctx, keys, commitment, minContextSlot)
 		return found, err
 	})
 	return out, slot, err
 }
 
-func (c *mortalReads) Settlement(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
-	return mortally(c.m, "look for the end", func() (*ledger.SwapEnd, error) { return c.Chain.Settlement(ctx, s, first, last) })
+func (c *mortalReads) Settlement(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+	return mortally(c.m, "look for the end", func() (*onchain.SwapEnd, error) { return c.Chain.Settlement(ctx, s, first, last) })
 }
 
 // mortalRouter is its router.
@@ -515,7 +515,7 @@ func (r *swapRun) carry(ctx context.Context, d death) (first *mortal, s *submiss
 func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uint64) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	keys := []solana.PublicKey{r.swap.State, r.call.Swap.RecipientATA, r.call.Recipient, r.payer.PublicKey(), r.swap.WSOL, r.swap.Output}
-	accounts, _, err := r.rpc.Accounts(ctx, keys, ledger.Confirmed, 0)
+	accounts, _, err := r.rpc.Accounts(ctx, keys, onchain.Confirmed, 0)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -562,7 +562,7 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 		fault("it ended as %s", s.Swap.Phase)
 	}
 	var fees uint64
-	infos, err := r.rpc.SignaturesFor(ctx, r.payer.PublicKey(), ledger.Confirmed, solana.Signature{}, solana.Signature{}, 0)
+	infos, err := r.rpc.SignaturesFor(ctx, r.payer.PublicKey(), onchain.Confirmed, solana.Signature{}, solana.Signature{}, 0)
 	if err != nil {
 		return append(faults, err.Error())
 	}

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Sign makes the signed transaction over a recent blockhash. Of its costs the attempt
 // knows the network's fee.
 func Sign(ctx context.Context, chain interface {
-	LatestBlockhash(ctx context.Context) (ledger.Blockhash, error)
+	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
 }, build Build, payer Payer, compute shieldpool.Compute,
 ) (*Attempt, error) {
 	hash, err := chain.LatestBlockhash(ctx)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -16,17 +16,17 @@ type Build func(payer solana.PublicKey, compute shieldpool.Compute, blockhash so
 // Simulate runs the unsigned transaction on a node that has reached minContextSlot,
 // with any blockhash.
 func Simulate(ctx context.Context, chain interface {
-	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error)
+	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
 }, build Build, payer solana.PublicKey, compute shieldpool.Compute, minContextSlot uint64,
-) (ledger.Simulation, error) {
+) (onchain.Simulation, error) {
 	tx, err := build(payer, compute, solana.Hash{})
 	if err != nil {
-		return ledger.Simulation{}, err
+		return onchain.Simulation{}, err
 	}
 	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
 	raw, err := tx.MarshalBinary()
 	if err != nil {
-		return ledger.Simulation{}, fmt.Errorf("encode transaction: %w", err)
+		return onchain.Simulation{}, fmt.Errorf("encode transaction: %w", err)
 	}
 	return chain.Simulate(ctx, raw, true, minContextSlot)
 }

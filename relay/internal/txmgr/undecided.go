@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // UndecidedStore is what ending undecided attempts needs of the store.
@@ -24,7 +24,7 @@ type UndecidedStore interface {
 }
 
 // Search is Chain's.
-type Search func(ctx context.Context, sigs []solana.Signature) (ledger.Look, error)
+type Search func(ctx context.Context, sigs []solana.Signature) (onchain.Look, error)
 
 // decideLease is how long the jobs of a pass are held without a beat.
 const decideLease = time.Minute
@@ -104,13 +104,13 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 	over = true
 	for i := range c.Live {
 		switch fateOf(&c.Live[i], look.Statuses[i], &look) {
-		case ledger.Expired:
+		case onchain.Expired:
 			dead = append(dead, DeadAttempt{Signature: c.Live[i].Signature})
-		case ledger.Landed:
+		case onchain.Landed:
 			return true, nil
-		case ledger.MayLand:
+		case onchain.MayLand:
 			over = false
-		case ledger.FailedOnChain, ledger.Forgotten:
+		case onchain.FailedOnChain, onchain.Forgotten:
 			// The manager knows what each costs or waits for.
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // docket is what is undecided; a relay holds some of it.
@@ -59,9 +59,9 @@ func TestAPassDecidesAllThatWaits(t *testing.T) {
 		d.free = append(d.free, c)
 	}
 	searches := 0
-	ended, waiting, err := DecideUndecided(t.Context(), d, func(_ context.Context, s []solana.Signature) (ledger.Look, error) {
+	ended, waiting, err := DecideUndecided(t.Context(), d, func(_ context.Context, s []solana.Signature) (onchain.Look, error) {
 		searches++
-		return ledger.Look{Statuses: make([]*ledger.Status, len(s)), FinalizedSlot: 10, FinalizedHeight: 10, FirstAvailable: 1}, nil
+		return onchain.Look{Statuses: make([]*onchain.Status, len(s)), FinalizedSlot: 10, FinalizedHeight: 10, FirstAvailable: 1}, nil
 	})
 	if err != nil || ended != all-alive || waiting != alive+held || searches != alive {
 		t.Errorf("%d are ended and %d wait after %d searches (%v), want %d, %d and %d", ended, waiting, searches, err, all-alive, alive+held, alive)

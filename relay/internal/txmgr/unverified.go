@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // HoldSecondEndpoint is the reason while one endpoint says what came of a job, and no second one does.
@@ -82,5 +82,5 @@ func (t *tracker) recordUnverified(ctx context.Context, flying []*entry) {
 
 // errUnverified says that one endpoint alone fails a transaction.
 func errUnverified(method string) error {
-	return &ledger.Unavailable{Method: method, Kind: ledger.KindUnverified, Detail: "one endpoint says that the transaction fails, and no second one fails it the same way"}
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindUnverified, Detail: "one endpoint says that the transaction fails, and no second one fails it the same way"}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // listen makes endpoints of the chain by those names, in their order.
@@ -275,10 +275,10 @@ func TestWhatIsSaidToBeProcessedIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 200*time.Millisecond) // it does not expire meanwhile
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain {
-		says := &distorted{Chain: c, statuses: func(_ bool, all []*ledger.Status) {
+		says := &distorted{Chain: c, statuses: func(_ bool, all []*onchain.Status) {
 			for i, s := range all {
 				if s == nil {
-					all[i] = &ledger.Status{Slot: 1, Confirmation: ledger.Processed}
+					all[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Processed}
 				}
 			}
 		}}

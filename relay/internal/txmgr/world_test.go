@@ -18,11 +18,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -102,7 +102,7 @@ func newWorldOf(t *testing.T, slot time.Duration, change ...func(*localnet.Optio
 func (w *world) endpoints(all ...chain.Endpoint) *chain.Endpoints {
 	w.t.Helper()
 	e, err := chain.NewEndpoints(chain.EndpointsOptions{
-		Endpoints: all, HTTP: chain.NewHTTPClient, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
+		Endpoints: all, Now: time.Now, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler),
 	})
 	must(w.t, err)
 	w.t.Cleanup(e.Close)
@@ -184,7 +184,7 @@ func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 		if st[0] != nil && st[0].Err != nil {
 			w.t.Fatalf("the transaction failed: %v", st[0].Err)
 		}
-		return st[0] != nil && st[0].Confirmation.AtLeast(ledger.Confirmed)
+		return st[0] != nil && st[0].Confirmation.AtLeast(onchain.Confirmed)
 	})
 }
 

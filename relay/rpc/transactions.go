@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -19,19 +19,19 @@ import (
 // minContextSlot keeps a node that has not seen the blockhash's slot from
 // judging it; 0 for none.
 //
-// nil means that the endpoint took it, not that it landed. *ledger.SendError
-// means that this send put nothing on the chain. After ledger.ErrUnavailable it
+// nil means that the endpoint took it, not that it landed. *onchain.SendError
+// means that this send put nothing on the chain. After onchain.ErrUnavailable it
 // may have.
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
-	const method = methodSend
-	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": ledger.Confirmed}
+	const method = "sendTransaction"
+	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
 	result, err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)})
 	if err != nil {
 		return err
 	}
 	var signature solana.Signature
 	if json.Unmarshal(result, &signature) != nil {
-		return malformed(method, "result of %d bytes is no signature", len(result))
+		return onchain.Malformed(method, "result of %d bytes is no signature", len(result))
 	}
 	return nil
 }
@@ -39,30 +39,30 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 // Simulate runs a transaction on the newest confirmed state without sending
 // it. Its signatures are not checked. replaceBlockhash lets one without a live
 // blockhash run. A node that has not seen minContextSlot does not answer; 0 for any.
-func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (ledger.Simulation, error) {
+func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	const method = "simulateTransaction"
 	type value struct {
 		Err           json.RawMessage `json:"err"`
 		UnitsConsumed *uint64         `json:"unitsConsumed"`
 	}
 	result, err := read[at[value]](ctx, c, method, base64.StdEncoding.EncodeToString(raw), config{
-		"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": replaceBlockhash, "commitment": ledger.Confirmed,
+		"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": replaceBlockhash, "commitment": onchain.Confirmed,
 	}.notBefore(minContextSlot))
 	if err == nil {
-		err = seen(method, result.Slot, minContextSlot)
+		err = onchain.CheckSlot(method, result.Slot, minContextSlot)
 	}
 	if err != nil {
-		return ledger.Simulation{}, err
+		return onchain.Simulation{}, err
 	}
-	out := ledger.Simulation{Slot: result.Slot}
+	out := onchain.Simulation{Slot: result.Slot}
 	if out.Err, err = shieldpool.ParseTransactionError(result.Value.Err); err != nil {
-		return ledger.Simulation{}, malformed(method, "%v", err)
+		return onchain.Simulation{}, onchain.Malformed(method, "%v", err)
 	}
 	switch units := result.Value.UnitsConsumed; {
 	case units != nil:
 		out.UnitsConsumed = *units
 	case out.Err == nil:
-		return ledger.Simulation{}, malformed(method, "unitsConsumed is missing")
+		return onchain.Simulation{}, onchain.Malformed(method, "unitsConsumed is missing")
 	}
 	return out, nil
 }
@@ -71,15 +71,15 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 // with history in all that the endpoint keeps. The entry of one that it does
 // not know is nil, which says nothing unless the endpoint's history reaches
 // back far enough. slot is where the endpoint stood.
-func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, history bool) (statuses []*ledger.Status, slot uint64, err error) {
+func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, history bool) (statuses []*onchain.Status, slot uint64, err error) {
 	const method = "getSignatureStatuses"
 	if len(signatures) > MaxStatuses {
 		return nil, 0, fmt.Errorf("%s takes at most %d signatures, received %d", method, MaxStatuses, len(signatures))
 	}
 	type value struct {
-		Slot         *uint64           `json:"slot"`
-		Confirmation ledger.Commitment `json:"confirmationStatus"`
-		Err          json.RawMessage   `json:"err"`
+		Slot         *uint64            `json:"slot"`
+		Confirmation onchain.Commitment `json:"confirmationStatus"`
+		Err          json.RawMessage    `json:"err"`
 	}
 	// None is an empty list, not null.
 	signatures = append([]solana.Signature{}, signatures...)
@@ -88,21 +88,21 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 		return nil, 0, err
 	}
 	if len(result.Value) != len(signatures) {
-		return nil, 0, malformed(method, "%d statuses, expected %d", len(result.Value), len(signatures))
+		return nil, 0, onchain.Malformed(method, "%d statuses, expected %d", len(result.Value), len(signatures))
 	}
-	statuses = make([]*ledger.Status, len(signatures))
+	statuses = make([]*onchain.Status, len(signatures))
 	for i, v := range result.Value {
 		if v == nil {
 			continue
 		}
 		failure, err := shieldpool.ParseTransactionError(v.Err)
 		if err != nil {
-			return nil, 0, malformed(method, "status %d: %v", i, err)
+			return nil, 0, onchain.Malformed(method, "status %d: %v", i, err)
 		}
-		if v.Slot == nil || !v.Confirmation.AtLeast(ledger.Processed) {
-			return nil, 0, malformed(method, "status %d has no slot or no confirmationStatus", i)
+		if v.Slot == nil || !v.Confirmation.AtLeast(onchain.Processed) {
+			return nil, 0, onchain.Malformed(method, "status %d has no slot or no confirmationStatus", i)
 		}
-		statuses[i] = &ledger.Status{Slot: *v.Slot, Confirmation: v.Confirmation, Err: failure}
+		statuses[i] = &onchain.Status{Slot: *v.Slot, Confirmation: v.Confirmation, Err: failure}
 	}
 	return statuses, result.Slot, nil
 }
@@ -110,8 +110,8 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 // SignaturesFor lists the transactions that name the address, confirmed or
 // finalized ones, newest first; those of one slot have no order among them. It starts before the
 // signature before and ends at until, which is left out; zero ones stand for the
-// newest and the oldest. At most limit (1 to 1000) are returned; 0 stands for 1000.
-func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment ledger.Commitment, before, until solana.Signature, limit int) ([]ledger.SignatureInfo, error) {
+// Newest and the oldest. At most limit (1 to 1000) are returned; 0 stands for 1000.
+func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	const method = "getSignaturesForAddress"
 	conf := committed(commitment)
 	if !before.IsZero() {
@@ -127,19 +127,19 @@ func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, co
 		Signature solana.Signature `json:"signature"`
 		Slot      *uint64          `json:"slot"`
 		// Confirmation is null in the answers of some archives.
-		Confirmation *ledger.Commitment `json:"confirmationStatus"`
-		Err          json.RawMessage    `json:"err"`
+		Confirmation *onchain.Commitment `json:"confirmationStatus"`
+		Err          json.RawMessage     `json:"err"`
 	}](ctx, c, method, address, conf)
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]ledger.SignatureInfo, len(result))
+	infos := make([]onchain.SignatureInfo, len(result))
 	for i, r := range result {
 		if r.Slot == nil || r.Signature.IsZero() {
-			return nil, malformed(method, "entry %d has no signature or no slot", i)
+			return nil, onchain.Malformed(method, "entry %d has no signature or no slot", i)
 		}
-		infos[i] = ledger.SignatureInfo{Signature: r.Signature, Slot: *r.Slot, Failed: len(r.Err) > 0 && !isNull(r.Err)}
-		if r.Confirmation != nil && r.Confirmation.AtLeast(ledger.Processed) {
+		infos[i] = onchain.SignatureInfo{Signature: r.Signature, Slot: *r.Slot, Failed: len(r.Err) > 0 && !isNull(r.Err)}
+		if r.Confirmation != nil && r.Confirmation.AtLeast(onchain.Processed) {
 			infos[i].Confirmation = *r.Confirmation
 		}
 	}

@@ -1,8 +1,8 @@
-// Package chain reads and writes the Solana chain over JSON-RPC. It speaks the
-// protocol itself, on net/http, because the relay decides by what
-// solana-go's RPC client leaves out: context slots, minContextSlot, the data
-// of a preflight failure, and errors that never hold the endpoint's URL.
-package chain
+// Package rpc calls one Solana endpoint over JSON-RPC, for relay and operator. It
+// speaks the protocol itself, on net/http, because they decide by what solana-go's
+// RPC client leaves out: context slots, minContextSlot, the data of a preflight
+// failure, and errors that never hold the endpoint's URL.
+package rpc
 
 import (
 	"bytes"
@@ -16,18 +16,12 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
-	defaultTimeout = 5 * time.Second
-	// slowFactor gives some methods longer; see slow.
-	slowFactor = 4
-
-	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
-	retryDelay    = 100 * time.Millisecond
-	retryMaxDelay = time.Second
-	retryJitter   = 0.3
+	// DefaultTimeout is that of Options.
+	DefaultTimeout = 5 * time.Second
 
 	// maxResponse bounds an answer in bytes; the largest blocks stay well below it.
 	maxResponse = 64 << 20
@@ -46,8 +40,10 @@ type Options struct {
 	// Timeout bounds one attempt of one call; getBlock and getSignaturesForAddress
 	// have four times as long. 0 means 5 s.
 	Timeout time.Duration
+	// Silent leaves out of errors what the endpoint says in its own words.
+	Silent bool
 	// Observe is told of every attempt: its RPC method, its class ("ok",
-	// "refused", "preflight" or a kind of ledger.Unavailable) and its duration. Nil for none.
+	// "refused", "preflight" or a kind of onchain.Unavailable) and its duration. Nil for none.
 	Observe func(method, class string, took time.Duration)
 }
 
@@ -60,26 +56,24 @@ func (o Options) GoString() string { return o.String() }
 // LogValue is String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint; Endpoints calls several. No call is retried: of several
-// endpoints another may answer, and whoever sends decides by the submission's state.
+// Client calls one endpoint. No call is retried: of several endpoints another may
+// answer, and whoever sends decides by the submission's state.
 // Safe for concurrent use.
 //
-// Every error of a call is *ledger.Unavailable (unknown: match
-// ledger.ErrUnavailable), *ledger.RPCError, *ledger.SendError,
-// ledger.ErrSlotSkipped or ledger.ErrBlockPruned.
+// Every error of a call is *onchain.Unavailable (unknown: match
+// onchain.ErrUnavailable), *onchain.RPCError, *onchain.SendError,
+// onchain.ErrSlotSkipped or onchain.ErrBlockPruned.
 type Client struct {
 	// endpoint and redact are functions so that no printing of a Client, by
 	// whatever verb, shows what they hold.
 	endpoint func() *url.URL
 	redact   func(string) string
+	silent   bool
 	http     *http.Client
 	now      func() time.Time
 	timeout  time.Duration
 	observe  func(method, class string, took time.Duration)
 
-	// What Endpoints sets on the client of each: its name for errors, and the budget
-	// that every call has to pass.
-	name string
 	gate func(context.Context) error
 }
 
@@ -94,16 +88,24 @@ func New(o Options) (*Client, error) {
 		// The parser's error repeats the URL.
 		return nil, fmt.Errorf("RPC URL of %d bytes is not usable: expected http:// or https:// and a host", len(o.URL))
 	case o.Timeout < 0:
-		return nil, fmt.Errorf("RPC timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, defaultTimeout)
+		return nil, fmt.Errorf("RPC timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, DefaultTimeout)
 	}
-	c := &Client{endpoint: func() *url.URL { return u }, redact: redactor(u).Replace, http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe}
+	c := &Client{endpoint: func() *url.URL { return u }, redact: redactor(u).Replace, http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe, silent: o.Silent}
 	if c.timeout == 0 {
-		c.timeout = defaultTimeout
+		c.timeout = DefaultTimeout
 	}
 	if c.observe == nil {
 		c.observe = func(string, string, time.Duration) {}
 	}
 	return c, nil
+}
+
+// Gated returns a client of the same endpoint whose every call waits for gate first. A
+// gate's error is that of a call that was not made: onchain.KindBudget.
+func (c *Client) Gated(gate func(context.Context) error) *Client {
+	gated := *c
+	gated.gate = gate
+	return &gated
 }
 
 // NewHTTPClient gives a client whose connections are kept in the number that a
@@ -139,10 +141,10 @@ func readAs[T any](ctx context.Context, c *Client, method string, nullable bool,
 	raw, err := c.call(ctx, method, params)
 	if err == nil && ((isNull(raw) && !nullable) || json.Unmarshal(raw, &out) != nil) {
 		// The decoder's error may repeat what it met.
-		err = &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
+		err = &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", len(raw))}
 	}
 	if err != nil && ctx.Err() != nil {
-		err = ended(ctx, method)
+		err = Ended(ctx, method)
 	}
 	return out, err
 }
@@ -156,13 +158,19 @@ func (c *Client) call(ctx context.Context, method string, params []any) (json.Ra
 	}
 	start := c.now()
 	result, err := c.attempt(ctx, method, params)
-	c.observe(method, classOf(err), c.now().Sub(start))
+	c.observe(method, ClassOf(err), c.now().Sub(start))
 	return result, err
 }
 
-// slow tells the methods that take their time on a healthy node: a full block
-// is megabytes, and the list of an address's transactions comes from an archive.
-func slow(method string) bool { return method == "getBlock" || method == "getSignaturesForAddress" }
+// Timeout is how long a call of the method may take, of the usual timeout: four times as
+// long for a full block, which is megabytes, and for the list of an address's
+// transactions, which comes from an archive.
+func Timeout(method string, usual time.Duration) time.Duration {
+	if method == "getBlock" || method == "getSignaturesForAddress" {
+		return 4 * usual
+	}
+	return usual
+}
 
 type request struct {
 	Version string `json:"jsonrpc"`
@@ -181,10 +189,7 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", method, err)
 	}
-	timeout := c.timeout
-	if slow(method) {
-		timeout *= slowFactor
-	}
+	timeout := Timeout(method, c.timeout)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint().String(), bytes.NewReader(body))
@@ -202,10 +207,10 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 	case err != nil:
 		return nil, transportFault(parent, ctx, method, err)
 	case len(raw) > maxResponse:
-		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("answer is above %d bytes", maxResponse)}
+		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("answer is above %d bytes", maxResponse)}
 	}
 	result, err := c.decode(method, resp.StatusCode, raw)
-	var u *ledger.Unavailable
+	var u *onchain.Unavailable
 	if errors.As(err, &u) {
 		u.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), c.now())
 	}
@@ -217,9 +222,9 @@ func (c *Client) attempt(parent context.Context, method string, params []any) (j
 func (c *Client) decode(method string, status int, raw []byte) (json.RawMessage, error) {
 	switch {
 	case status == http.StatusTooManyRequests:
-		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindRateLimited, Detail: "HTTP 429"}
+		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindRateLimited, Detail: "HTTP 429"}
 	case status >= http.StatusInternalServerError:
-		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindServerError, Detail: fmt.Sprintf("HTTP %d", status)}
+		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindServerError, Detail: fmt.Sprintf("HTTP %d", status)}
 	}
 	var r response
 	err := json.Unmarshal(raw, &r)
@@ -227,9 +232,9 @@ func (c *Client) decode(method string, status int, raw []byte) (json.RawMessage,
 	case err == nil && r.Error != nil:
 		return nil, c.fault(method, r.Error)
 	case status != http.StatusOK:
-		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindRejected, Detail: fmt.Sprintf("HTTP %d: check the RPC URL and its credentials", status)}
+		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindRejected, Detail: fmt.Sprintf("HTTP %d: check the RPC URL and its credentials", status)}
 	case err != nil || r.Result == nil:
-		return nil, &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf("answer of %d bytes is no JSON-RPC: expected a result or an error", len(raw))}
+		return nil, &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("answer of %d bytes is no JSON-RPC: expected a result or an error", len(raw))}
 	}
 	return r.Result, nil
 }

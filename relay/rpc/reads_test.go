@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -39,13 +39,13 @@ func TestCalls(t *testing.T) {
 	}{
 		"accounts, one of which does not exist": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				v, slot, err := c.Accounts(ctx, []solana.PublicKey{keyA, keyB}, ledger.Finalized, 8)
+				v, slot, err := c.Accounts(ctx, []solana.PublicKey{keyA, keyB}, onchain.Finalized, 8)
 				return slotted{v, slot}, err
 			},
 			answer:     fmt.Sprintf(`{"context":{"apiVersion":"2.3.0","slot":9},"value":[{"data":["AQID","base64"],"executable":false,"lamports":5,"owner":%q,"rentEpoch":18446744073709551615,"space":3},null]}`, keyB),
 			wantMethod: "getMultipleAccounts",
 			wantParams: fmt.Sprintf(`[[%q,%q],{"commitment":"finalized","encoding":"base64","minContextSlot":8}]`, keyA, keyB),
-			want:       slotted{[]*ledger.Account{{Owner: keyB, Lamports: 5, Data: []byte{1, 2, 3}}, nil}, 9},
+			want:       slotted{[]*onchain.Account{{Owner: keyB, Lamports: 5, Data: []byte{1, 2, 3}}, nil}, 9},
 		},
 		"balance": {
 			do: func(ctx context.Context, c *Client) (any, error) {
@@ -62,7 +62,7 @@ func TestCalls(t *testing.T) {
 			answer:     fmt.Sprintf(`{"context":{"slot":9},"value":{"blockhash":%q,"lastValidBlockHeight":159}}`, hashA),
 			wantMethod: "getLatestBlockhash",
 			wantParams: `[{"commitment":"confirmed"}]`,
-			want:       ledger.Blockhash{Hash: hashA, Slot: 9, LastValidBlockHeight: 159},
+			want:       onchain.Blockhash{Hash: hashA, Slot: 9, LastValidBlockHeight: 159},
 		},
 		"balances, of accounts without their data": {
 			do: func(ctx context.Context, c *Client) (any, error) {
@@ -76,19 +76,19 @@ func TestCalls(t *testing.T) {
 		},
 		"the newest finalized block": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				h, err := c.newest(ctx, ledger.Finalized)
-				return [2]uint64{h.slot, h.height}, err
+				h, err := c.Newest(ctx, onchain.Finalized)
+				return [2]uint64{h.Slot, h.Height}, err
 			},
 			answer:     `{"absoluteSlot":90,"blockHeight":77,"epoch":0,"slotIndex":90,"slotsInEpoch":432000,"transactionCount":5}`,
 			wantMethod: "getEpochInfo", wantParams: `[{"commitment":"finalized"}]`, want: [2]uint64{90, 77},
 		},
 		"slot": {
-			do:         func(ctx context.Context, c *Client) (any, error) { return c.Slot(ctx, ledger.Processed) },
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.Slot(ctx, onchain.Processed) },
 			answer:     `78`,
 			wantMethod: "getSlot", wantParams: `[{"commitment":"processed"}]`, want: uint64(78),
 		},
 		"first available block": {
-			do:         func(ctx context.Context, c *Client) (any, error) { return c.firstAvailable(ctx) },
+			do:         func(ctx context.Context, c *Client) (any, error) { return c.FirstAvailable(ctx) },
 			answer:     `0`,
 			wantMethod: "getFirstAvailableBlock", wantParams: ``, want: uint64(0),
 		},
@@ -123,21 +123,21 @@ func TestCalls(t *testing.T) {
 			answer:     `{"context":{"slot":9},"value":{"accounts":null,"err":{"InstructionError":[2,{"Custom":4128}]},"innerInstructions":null,"logs":[],"replacementBlockhash":null,"returnData":null,"unitsConsumed":123}}`,
 			wantMethod: "simulateTransaction",
 			wantParams: `["AQID",{"commitment":"confirmed","encoding":"base64","minContextSlot":7,"replaceRecentBlockhash":true,"sigVerify":false}]`,
-			want:       ledger.Simulation{Err: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1020}, UnitsConsumed: 123, Slot: 9},
+			want:       onchain.Simulation{Err: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1020}, UnitsConsumed: 123, Slot: 9},
 		},
 		"simulation of a success": {
 			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false, 0) },
 			answer:     `{"context":{"slot":9},"value":{"err":null,"logs":[],"unitsConsumed":150000}}`,
 			wantMethod: "simulateTransaction",
 			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
-			want:       ledger.Simulation{UnitsConsumed: 150000, Slot: 9},
+			want:       onchain.Simulation{UnitsConsumed: 150000, Slot: 9},
 		},
 		"simulation that fails before it runs": {
 			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false, 0) },
 			answer:     `{"context":{"slot":9},"value":{"err":"AccountNotFound","logs":null}}`,
 			wantMethod: "simulateTransaction",
 			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
-			want:       ledger.Simulation{Err: &shieldpool.TransactionError{Kind: "AccountNotFound"}, Slot: 9},
+			want:       onchain.Simulation{Err: &shieldpool.TransactionError{Kind: "AccountNotFound"}, Slot: 9},
 		},
 		"statuses: landed, failed, not known": {
 			do: func(ctx context.Context, c *Client) (any, error) {
@@ -150,30 +150,30 @@ func TestCalls(t *testing.T) {
 				null]}`,
 			wantMethod: "getSignatureStatuses",
 			wantParams: fmt.Sprintf(`[[%q,%q,%q],{"searchTransactionHistory":true}]`, sigA, sigB, solana.Signature{9}),
-			want: slotted{[]*ledger.Status{
-				{Slot: 72, Confirmation: ledger.Confirmed},
-				{Slot: 48, Confirmation: ledger.Finalized, Err: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "UninitializedAccount"}},
+			want: slotted{[]*onchain.Status{
+				{Slot: 72, Confirmation: onchain.Confirmed},
+				{Slot: 48, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "UninitializedAccount"}},
 				nil,
 			}, 82},
 		},
 		"signatures of an address, a page": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				return c.SignaturesFor(ctx, keyA, ledger.Finalized, sigA, sigB, 2)
+				return c.SignaturesFor(ctx, keyA, onchain.Finalized, sigA, sigB, 2)
 			},
 			answer: fmt.Sprintf(`[{"blockTime":null,"confirmationStatus":"finalized","err":null,"memo":null,"signature":%q,"slot":114},
 				{"blockTime":1,"confirmationStatus":null,"err":{"InstructionError":[0,{"Custom":1}]},"memo":null,"signature":%q,"slot":113}]`, sigA, sigB),
 			wantMethod: "getSignaturesForAddress",
 			wantParams: fmt.Sprintf(`[%q,{"before":%q,"commitment":"finalized","limit":2,"until":%q}]`, keyA, sigA, sigB),
-			want:       []ledger.SignatureInfo{{Signature: sigA, Slot: 114, Confirmation: ledger.Finalized}, {Signature: sigB, Slot: 113, Failed: true}},
+			want:       []onchain.SignatureInfo{{Signature: sigA, Slot: 114, Confirmation: onchain.Finalized}, {Signature: sigB, Slot: 113, Failed: true}},
 		},
 		"signatures of an address, from the newest": {
 			do: func(ctx context.Context, c *Client) (any, error) {
-				return c.SignaturesFor(ctx, keyA, ledger.Confirmed, solana.Signature{}, solana.Signature{}, 0)
+				return c.SignaturesFor(ctx, keyA, onchain.Confirmed, solana.Signature{}, solana.Signature{}, 0)
 			},
 			answer:     `[]`,
 			wantMethod: "getSignaturesForAddress",
 			wantParams: fmt.Sprintf(`[%q,{"commitment":"confirmed"}]`, keyA),
-			want:       []ledger.SignatureInfo{},
+			want:       []onchain.SignatureInfo{},
 		},
 		"blocks": {
 			do:         func(ctx context.Context, c *Client) (any, error) { return c.Blocks(ctx, 5, 8) },
@@ -205,7 +205,7 @@ func TestCalls(t *testing.T) {
 func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 	t.Parallel()
 	accounts := func(ctx context.Context, c *Client) error {
-		_, _, err := c.Accounts(ctx, []solana.PublicKey{keyA}, ledger.Confirmed, 0)
+		_, _, err := c.Accounts(ctx, []solana.PublicKey{keyA}, onchain.Confirmed, 0)
 		return err
 	}
 	statuses := func(ctx context.Context, c *Client) error {
@@ -216,10 +216,10 @@ func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 	simulate := func(ctx context.Context, c *Client) error { _, err := c.Simulate(ctx, nil, false, 0); return err }
 	fees := func(ctx context.Context, c *Client) error { _, err := c.PriorityFees(ctx, nil); return err }
 	history := func(ctx context.Context, c *Client) error {
-		_, err := c.SignaturesFor(ctx, keyA, ledger.Confirmed, sigA, sigB, 1)
+		_, err := c.SignaturesFor(ctx, keyA, onchain.Confirmed, sigA, sigB, 1)
 		return err
 	}
-	horizon := func(ctx context.Context, c *Client) error { _, err := c.newest(ctx, ledger.Finalized); return err }
+	horizon := func(ctx context.Context, c *Client) error { _, err := c.Newest(ctx, onchain.Finalized); return err }
 	owner := fmt.Sprintf(`"owner":%q`, keyA)
 	tests := map[string]struct {
 		do     func(context.Context, *Client) error
@@ -252,7 +252,7 @@ func TestAnswersThatDecodeAndSayNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := test.do(t.Context(), newClient(t, Options{URL: newNode(t, result(test.answer)).URL}))
-			checkError(t, err, ledger.KindBadResponse, 0, nil)
+			checkError(t, err, onchain.KindBadResponse, 0, nil)
 		})
 	}
 }
@@ -261,10 +261,10 @@ func TestLimitsAreKeptWithoutACall(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, result(`null`))
 	c := newClient(t, Options{URL: n.URL})
-	_, _, errAccounts := c.Accounts(t.Context(), make([]solana.PublicKey, MaxAccounts+1), ledger.Confirmed, 0)
+	_, _, errAccounts := c.Accounts(t.Context(), make([]solana.PublicKey, MaxAccounts+1), onchain.Confirmed, 0)
 	_, _, errStatuses := c.Statuses(t.Context(), make([]solana.Signature, MaxStatuses+1), false)
 	for _, err := range []error{errAccounts, errStatuses} {
-		if err == nil || errors.Is(err, ledger.ErrUnavailable) {
+		if err == nil || errors.Is(err, onchain.ErrUnavailable) {
 			t.Errorf("error is %v, want one that blames the caller", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package ledger
+package onchain
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -35,7 +35,7 @@ type transaction struct {
 
 // transaction reads a transaction of the commitment or above; nil when the
 // endpoint does not know it.
-func (c *Client) transaction(ctx context.Context, signature solana.Signature, commitment ledger.Commitment) (*transaction, error) {
+func (c *Client) transaction(ctx context.Context, signature solana.Signature, commitment onchain.Commitment) (*transaction, error) {
 	const method = "getTransaction"
 	type answer struct {
 		Slot *uint64 `json:"slot"`
@@ -51,13 +51,13 @@ func (c *Client) transaction(ctx context.Context, signature solana.Signature, co
 	tx, err := wire.resolve()
 	switch {
 	case err != nil:
-		return nil, malformed(method, "%v", err)
+		return nil, onchain.Malformed(method, "%v", err)
 	case wire.Slot == nil || wire.Meta.Fee == nil:
-		return nil, malformed(method, "slot or fee is missing")
+		return nil, onchain.Malformed(method, "slot or fee is missing")
 	case tx.Signature != signature:
-		return nil, malformed(method, "it is another transaction than was asked for")
+		return nil, onchain.Malformed(method, "it is another transaction than was asked for")
 	case len(wire.Meta.Pre) != len(tx.keys) || len(wire.Meta.Post) != len(tx.keys):
-		return nil, malformed(method, "%d and %d balances, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
+		return nil, onchain.Malformed(method, "%d and %d balances, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
 	}
 	out := &transaction{resolved: tx, slot: *wire.Slot, fee: *wire.Meta.Fee, pre: wire.Meta.Pre, post: wire.Meta.Post}
 	if wire.Time != nil {
@@ -66,10 +66,10 @@ func (c *Client) transaction(ctx context.Context, signature solana.Signature, co
 	return out, nil
 }
 
-// payment reads what a finalized transaction did to an account's lamports; nil
+// Payment reads what a finalized transaction did to an account's lamports; nil
 // when the endpoint does not know it.
-func (c *Client) payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*ledger.Payment, error) {
-	tx, err := c.transaction(ctx, signature, ledger.Finalized)
+func (c *Client) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
+	tx, err := c.transaction(ctx, signature, onchain.Finalized)
 	if err != nil || tx == nil {
 		return nil, err
 	}
@@ -77,17 +77,17 @@ func (c *Client) payment(ctx context.Context, signature solana.Signature, accoun
 	if i < 0 {
 		return nil, errNotNamed
 	}
-	return &ledger.Payment{
+	return &onchain.Payment{
 		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
 		Fee: tx.fee, SignatureFees: min(tx.fee, shieldpool.SignatureFee*tx.signatures),
 		Before: tx.pre[i], After: tx.post[i],
 	}, nil
 }
 
-// creation finds the transaction that made the nullifier's account; nil when
+// Creation finds the transaction that made the nullifier's account; nil when
 // the endpoint's history has none. Others may name the address before and
 // after it, and fail or succeed: only the program's own instruction makes it.
-func (c *Client) creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*ledger.Creation, error) {
+func (c *Client) Creation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	address, _, err := pool.Nullifier(nullifier)
 	if err != nil {
 		return nil, fmt.Errorf("derive nullifier address: %w", err)
@@ -108,11 +108,11 @@ func (c *Client) creation(ctx context.Context, pool *shieldpool.Pool, nullifier 
 }
 
 // succeeded lists all successful transactions that name the address, newest first.
-func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]ledger.SignatureInfo, error) {
-	var out []ledger.SignatureInfo
+func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]onchain.SignatureInfo, error) {
+	var out []onchain.SignatureInfo
 	var before solana.Signature
 	for listed := 0; listed < maxHistory; {
-		page, err := c.SignaturesFor(ctx, address, ledger.Confirmed, before, solana.Signature{}, historyPage)
+		page, err := c.SignaturesFor(ctx, address, onchain.Confirmed, before, solana.Signature{}, historyPage)
 		if err != nil || len(page) == 0 {
 			return out, err
 		}
@@ -123,11 +123,11 @@ func (c *Client) succeeded(ctx context.Context, address solana.PublicKey) ([]led
 		}
 		listed, before = listed+len(page), page[len(page)-1].Signature
 	}
-	return nil, malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
+	return nil, onchain.Malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
 }
 
 // maker reads the transaction and tells whether it made the account.
-func (c *Client) maker(ctx context.Context, info ledger.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*ledger.Creation, error) {
+func (c *Client) maker(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
 	tx, err := c.listed(ctx, info)
 	if err != nil || tx.Failed {
 		return nil, err
@@ -144,26 +144,26 @@ func (c *Client) maker(ctx context.Context, info ledger.SignatureInfo, pool *shi
 		if err != nil {
 			return nil, err
 		}
-		return &ledger.Creation{Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer, Call: call}, nil
+		return &onchain.Creation{Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer, Call: call}, nil
 	}
 	return nil, nil
 }
 
 // listed reads a transaction that the endpoint lists as confirmed.
-func (c *Client) listed(ctx context.Context, info ledger.SignatureInfo) (*transaction, error) {
-	tx, err := c.transaction(ctx, info.Signature, ledger.Confirmed)
+func (c *Client) listed(ctx context.Context, info onchain.SignatureInfo) (*transaction, error) {
+	tx, err := c.transaction(ctx, info.Signature, onchain.Confirmed)
 	if err == nil && tx == nil {
 		// Listed and not there: the endpoint's indices disagree, so it answers nothing.
-		err = &ledger.Unavailable{Method: "getTransaction", Kind: ledger.KindNotYet, Detail: "a transaction that the endpoint lists is not there"}
+		err = &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindNotYet, Detail: "a transaction that the endpoint lists is not there"}
 	}
 	return tx, err
 }
 
-// settlement finds the transaction that ended the swap, in the slots from first
+// Settlement finds the transaction that ended the swap, in the slots from first
 // to last; nil when the endpoint's history has none. Anybody may name the state's
 // address before and after it, and call the program for it in vain: only its
 // instruction that succeeded ended it.
-func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*ledger.SwapEnd, error) {
+func (c *Client) Settlement(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	succeeded, err := c.succeeded(ctx, swap.State)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (c *Client) settlement(ctx context.Context, swap *shieldpool.Swap, first, l
 		if err != nil {
 			return nil, err
 		}
-		return &ledger.SwapEnd{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
+		return &onchain.SwapEnd{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
 	}
 	return nil, nil
 }
@@ -205,24 +205,24 @@ func ending(tx *transaction, swap *shieldpool.Swap) shieldpool.Settlement {
 
 // confirmation is how far the network has come with a transaction that is
 // confirmed at least. Some archives list none: they are asked for it as final.
-func (c *Client) confirmation(ctx context.Context, info ledger.SignatureInfo) (ledger.Commitment, error) {
+func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (onchain.Commitment, error) {
 	switch {
-	case info.Confirmation.AtLeast(ledger.Finalized):
-		return ledger.Finalized, nil
-	case info.Confirmation.AtLeast(ledger.Processed):
-		return ledger.Confirmed, nil
+	case info.Confirmation.AtLeast(onchain.Finalized):
+		return onchain.Finalized, nil
+	case info.Confirmation.AtLeast(onchain.Processed):
+		return onchain.Confirmed, nil
 	}
-	tx, err := c.transaction(ctx, info.Signature, ledger.Finalized)
+	tx, err := c.transaction(ctx, info.Signature, onchain.Finalized)
 	if err != nil || tx == nil {
-		return ledger.Confirmed, err
+		return onchain.Confirmed, err
 	}
-	return ledger.Finalized, nil
+	return onchain.Finalized, nil
 }
 
 // callOf decodes a Transact or TransactSwap; nil when the instruction is
 // neither. A note envelope of a form yet unknown hides no nullifier: the call is
 // then without notes.
-func callOf(profile *shieldpool.Profile, ix ledger.Instruction) *shieldpool.Call {
+func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Call {
 	call, err := profile.ParseData(ix.Data)
 	for _, size := range []int{shieldpool.TransactLength, shieldpool.TransactSwapLength} {
 		if err != nil && len(ix.Data) > size {

@@ -1,7 +1,7 @@
-// Package ledger names what is read from and put on the chain: values only, no
+// Package onchain names what is read from and put on the chain: values only, no
 // I/O, so that domain packages can speak of the chain without importing the
 // client that reaches it.
-package ledger
+package onchain
 
 import (
 	"time"
@@ -53,6 +53,9 @@ type Blockhash struct {
 	Hash                       solana.Hash
 	Slot, LastValidBlockHeight uint64
 }
+
+// Tip is the newest block of a commitment.
+type Tip struct{ Slot, Height uint64 }
 
 // Status is a signature that the chain knows: the slot that took the
 // transaction, how settled that is, and why it failed (nil when it succeeded).

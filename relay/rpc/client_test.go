@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/hack/freeport"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -37,38 +37,38 @@ func TestErrorsOfReads(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		answer   answer
-		wantKind string // of ledger.Unavailable
-		wantRPC  int    // code of ledger.RPCError
+		wantKind string // of onchain.Unavailable
+		wantRPC  int    // code of onchain.RPCError
 		wantErr  error  // another
 		again    bool   // another endpoint may answer
 	}{
-		"HTTP 429":                           {answer: answer{status: 429, body: `{"error":"slow down"}`}, wantKind: ledger.KindRateLimited, again: true},
-		"HTTP 429 with a JSON-RPC error":     {answer: answer{status: 429, body: `{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}`}, wantKind: ledger.KindRateLimited, again: true},
-		"429 inside an answer of status 200": {answer: fault(`{"code":429,"message":"Too many requests"}`), wantKind: ledger.KindRateLimited, again: true},
-		"HTTP 500":                           {answer: answer{status: 500}, wantKind: ledger.KindServerError, again: true},
-		"HTTP 502 with a page":               {answer: answer{status: 502, body: "<html>"}, wantKind: ledger.KindServerError, again: true},
-		"no answer":                          {answer: answer{hang: true}, wantKind: ledger.KindTimeout, again: true},
-		"garbage":                            {answer: answer{body: "<html>ok</html>"}, wantKind: ledger.KindBadResponse, again: true},
-		"nothing":                            {answer: answer{}, wantKind: ledger.KindBadResponse, again: true},
-		"neither result nor error":           {answer: answer{body: `{"jsonrpc":"2.0","id":1}`}, wantKind: ledger.KindBadResponse, again: true},
-		"a null result":                      {answer: result(`null`), wantKind: ledger.KindBadResponse, again: true},
-		"a result of another kind":           {answer: result(`"12"`), wantKind: ledger.KindBadResponse, again: true},
-		"no value":                           {answer: result(`{"context":{"slot":5}}`), wantKind: ledger.KindBadResponse, again: true},
-		"a null value":                       {answer: result(`{"context":{"slot":5},"value":null}`), wantKind: ledger.KindBadResponse, again: true},
-		"no context slot":                    {answer: result(`{"context":{},"value":5}`), wantKind: ledger.KindBadResponse, again: true},
-		"a node that is unhealthy":           {answer: fault(`{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}`), wantKind: ledger.KindNodeBehind, again: true},
-		"minContextSlot not reached":         {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":4}}`), wantKind: ledger.KindNodeBehind, again: true},
-		"an internal error":                  {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: ledger.KindServerError, again: true},
-		"a code that nobody knows":           {answer: fault(`{"code":-31999,"message":"?"}`), wantKind: ledger.KindServerError, again: true},
-		"HTTP 403":                           {answer: answer{status: 403, body: "forbidden"}, wantKind: ledger.KindRejected},
-		"HTTP 404":                           {answer: answer{status: 404}, wantKind: ledger.KindRejected},
+		"HTTP 429":                           {answer: answer{status: 429, body: `{"error":"slow down"}`}, wantKind: onchain.KindRateLimited, again: true},
+		"HTTP 429 with a JSON-RPC error":     {answer: answer{status: 429, body: `{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}`}, wantKind: onchain.KindRateLimited, again: true},
+		"429 inside an answer of status 200": {answer: fault(`{"code":429,"message":"Too many requests"}`), wantKind: onchain.KindRateLimited, again: true},
+		"HTTP 500":                           {answer: answer{status: 500}, wantKind: onchain.KindServerError, again: true},
+		"HTTP 502 with a page":               {answer: answer{status: 502, body: "<html>"}, wantKind: onchain.KindServerError, again: true},
+		"no answer":                          {answer: answer{hang: true}, wantKind: onchain.KindTimeout, again: true},
+		"garbage":                            {answer: answer{body: "<html>ok</html>"}, wantKind: onchain.KindBadResponse, again: true},
+		"nothing":                            {answer: answer{}, wantKind: onchain.KindBadResponse, again: true},
+		"neither result nor error":           {answer: answer{body: `{"jsonrpc":"2.0","id":1}`}, wantKind: onchain.KindBadResponse, again: true},
+		"a null result":                      {answer: result(`null`), wantKind: onchain.KindBadResponse, again: true},
+		"a result of another kind":           {answer: result(`"12"`), wantKind: onchain.KindBadResponse, again: true},
+		"no value":                           {answer: result(`{"context":{"slot":5}}`), wantKind: onchain.KindBadResponse, again: true},
+		"a null value":                       {answer: result(`{"context":{"slot":5},"value":null}`), wantKind: onchain.KindBadResponse, again: true},
+		"no context slot":                    {answer: result(`{"context":{},"value":5}`), wantKind: onchain.KindBadResponse, again: true},
+		"a node that is unhealthy":           {answer: fault(`{"code":-32005,"message":"Node is behind by 42 slots","data":{"numSlotsBehind":42}}`), wantKind: onchain.KindNodeBehind, again: true},
+		"minContextSlot not reached":         {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":4}}`), wantKind: onchain.KindNodeBehind, again: true},
+		"an internal error":                  {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: onchain.KindServerError, again: true},
+		"a code that nobody knows":           {answer: fault(`{"code":-31999,"message":"?"}`), wantKind: onchain.KindServerError, again: true},
+		"HTTP 403":                           {answer: answer{status: 403, body: "forbidden"}, wantKind: onchain.KindRejected},
+		"HTTP 404":                           {answer: answer{status: 404}, wantKind: onchain.KindRejected},
 		"invalid params":                     {answer: fault(`{"code":-32602,"message":"Invalid param"}`), wantRPC: -32602},
 		"invalid params with HTTP 400":       {answer: answer{status: 400, body: `{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"}}`}, wantRPC: -32602},
 		"a method that it does not know":     {answer: fault(`{"code":-32601,"message":"Method not found"}`), wantRPC: -32601},
-		"a block that was cleaned up":        {answer: fault(`{"code":-32001,"message":"Block 3 cleaned up"}`), wantErr: ledger.ErrBlockPruned},
-		"a skipped slot":                     {answer: fault(`{"code":-32007,"message":"Slot 3 was skipped"}`), wantErr: ledger.ErrSlotSkipped},
-		"a slot missing in long-term store":  {answer: fault(`{"code":-32009,"message":"Slot 3 was skipped, or missing"}`), wantErr: ledger.ErrSlotSkipped},
-		"a block that is not there yet":      {answer: fault(`{"code":-32004,"message":"Block not available for slot 3"}`), wantKind: ledger.KindNotYet, again: true},
+		"a block that was cleaned up":        {answer: fault(`{"code":-32001,"message":"Block 3 cleaned up"}`), wantErr: onchain.ErrBlockPruned},
+		"a skipped slot":                     {answer: fault(`{"code":-32007,"message":"Slot 3 was skipped"}`), wantErr: onchain.ErrSlotSkipped},
+		"a slot missing in long-term store":  {answer: fault(`{"code":-32009,"message":"Slot 3 was skipped, or missing"}`), wantErr: onchain.ErrSlotSkipped},
+		"a block that is not there yet":      {answer: fault(`{"code":-32004,"message":"Block not available for slot 3"}`), wantKind: onchain.KindNotYet, again: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestErrorsOfReads(t *testing.T) {
 			if calls, _, _ := n.received(); calls != 1 {
 				t.Errorf("%d calls, want one", calls)
 			}
-			if got := transient(err); got != test.again {
+			if got := onchain.Transient(err); got != test.again {
 				t.Errorf("another endpoint is asked: %t, want %t", got, test.again)
 			}
 		})
@@ -92,14 +92,14 @@ func TestErrorsOfReads(t *testing.T) {
 
 func checkError(t *testing.T, err error, kind string, code int, other error) {
 	t.Helper()
-	if got := errors.Is(err, ledger.ErrUnavailable); got != (kind != "") {
+	if got := errors.Is(err, onchain.ErrUnavailable); got != (kind != "") {
 		t.Errorf("error %v says unknown: %v, want %v", err, got, kind != "")
 	}
-	var u *ledger.Unavailable
+	var u *onchain.Unavailable
 	if kind != "" && (!errors.As(err, &u) || u.Kind != kind) {
 		t.Errorf("error is %v, want unavailable of kind %s", err, kind)
 	}
-	var r *ledger.RPCError
+	var r *onchain.RPCError
 	if code != 0 && (!errors.As(err, &r) || r.Code != code) {
 		t.Errorf("error is %v, want RPC error %d", err, code)
 	}
@@ -128,13 +128,13 @@ func TestErrorsOfSends(t *testing.T) {
 		"a preflight failure without its error":  {answer: fault(`{"code":-32002,"message":"Transaction simulation failed"}`), wantRPC: -32002},
 		"a preflight failure with a null error":  {answer: preflight(`null`), wantRPC: -32002},
 		"too large":                              {answer: fault(`{"code":-32602,"message":"base64 encoded too large"}`), wantRPC: -32602},
-		"a node that is behind the blockhash":    {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached"}`), wantKind: ledger.KindNodeBehind},
-		"an unhealthy node":                      {answer: fault(`{"code":-32005,"message":"Node is unhealthy"}`), wantKind: ledger.KindNodeBehind},
-		"a timeout, after which it may land":     {answer: answer{hang: true}, wantKind: ledger.KindTimeout},
-		"HTTP 502, after which it may land":      {answer: answer{status: 502}, wantKind: ledger.KindServerError},
-		"HTTP 429":                               {answer: answer{status: 429}, wantKind: ledger.KindRateLimited},
-		"an answer that is no signature":         {answer: result(`{"ok":true}`), wantKind: ledger.KindBadResponse},
-		"an internal error, maybe after sending": {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: ledger.KindServerError},
+		"a node that is behind the blockhash":    {answer: fault(`{"code":-32016,"message":"Minimum context slot has not been reached"}`), wantKind: onchain.KindNodeBehind},
+		"an unhealthy node":                      {answer: fault(`{"code":-32005,"message":"Node is unhealthy"}`), wantKind: onchain.KindNodeBehind},
+		"a timeout, after which it may land":     {answer: answer{hang: true}, wantKind: onchain.KindTimeout},
+		"HTTP 502, after which it may land":      {answer: answer{status: 502}, wantKind: onchain.KindServerError},
+		"HTTP 429":                               {answer: answer{status: 429}, wantKind: onchain.KindRateLimited},
+		"an answer that is no signature":         {answer: result(`{"ok":true}`), wantKind: onchain.KindBadResponse},
+		"an internal error, maybe after sending": {answer: fault(`{"code":-32603,"message":"Internal error"}`), wantKind: onchain.KindServerError},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestErrorsOfSends(t *testing.T) {
 			if calls, _, _ := n.received(); calls != 1 {
 				t.Errorf("%d calls, want 1: a send is never repeated here", calls)
 			}
-			var s *ledger.SendError
+			var s *onchain.SendError
 			if errors.As(err, &s) != (test.wantSend != nil) {
 				t.Fatalf("error is %v, want send error %v", err, test.wantSend)
 			}
@@ -177,7 +177,7 @@ func TestEveryCallIsObserved(t *testing.T) {
 		seen = append(seen, method+" "+class)
 	}})
 	for range 2 {
-		if lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0); !errors.Is(err, ledger.ErrUnavailable) {
+		if lamports, slot, err := c.Balance(t.Context(), solana.PublicKey{1}, 0); !errors.Is(err, onchain.ErrUnavailable) {
 			t.Errorf("balance is %d at slot %d with error %v, want an error alone", lamports, slot, err)
 		}
 	}
@@ -206,7 +206,7 @@ func TestCallerWhoStopsWaiting(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), shortTimeout)
 			defer cancel()
 			err := do(newClient(t, Options{URL: n.URL}), ctx)
-			checkError(t, err, ledger.KindCancelled, 0, context.DeadlineExceeded)
+			checkError(t, err, onchain.KindCancelled, 0, context.DeadlineExceeded)
 			if calls, _, _ := n.received(); calls != 1 {
 				t.Errorf("%d calls, want 1", calls)
 			}
@@ -220,7 +220,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	n := newNode(t, answer{status: http.StatusTemporaryRedirect})
 	n.Config.Handler = http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect)
 	err := newClient(t, Options{URL: n.URL}).Send(t.Context(), []byte{1}, false, 0)
-	checkError(t, err, ledger.KindRejected, 0, nil)
+	checkError(t, err, onchain.KindRejected, 0, nil)
 	if calls, _, _ := elsewhere.received(); calls != 0 {
 		t.Error("the signed transaction was sent where the redirect pointed")
 	}
@@ -275,7 +275,7 @@ func TestCredentialsOfTheURLAppearNowhere(t *testing.T) {
 				target = newNode(t, test.answer).URL
 			}
 			c := newClient(t, Options{URL: withCanaries(t, target), Timeout: shortTimeout})
-			_, _, err1 := c.Accounts(t.Context(), []solana.PublicKey{{1}}, ledger.Confirmed, 0)
+			_, _, err1 := c.Accounts(t.Context(), []solana.PublicKey{{1}}, onchain.Confirmed, 0)
 			_, _, err2 := c.Statuses(t.Context(), []solana.Signature{{1}}, true)
 			for _, err := range []error{err1, err2, c.Send(t.Context(), []byte{1}, true, 0)} {
 				if err == nil {
@@ -310,7 +310,7 @@ func closedAddress(t *testing.T) string {
 func TestBasicAuthenticationComesFromTheURL(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, result(`5`))
-	if _, err := newClient(t, Options{URL: withCanaries(t, n.URL)}).Slot(t.Context(), ledger.Confirmed); err != nil {
+	if _, err := newClient(t, Options{URL: withCanaries(t, n.URL)}).Slot(t.Context(), onchain.Confirmed); err != nil {
 		t.Fatal(err)
 	}
 	r := http.Request{Header: n.headers}
@@ -345,5 +345,27 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := New(full); err != nil {
 		t.Errorf("full options are refused: %v", err)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+	tests := map[string]struct {
+		header string
+		want   time.Duration
+	}{
+		"seconds":             {"7", 7 * time.Second},
+		"a date":              {now.Add(time.Minute).Format(http.TimeFormat), time.Minute},
+		"a date that is past": {now.Add(-time.Minute).Format(http.TimeFormat), 0},
+		"nothing":             {"", 0},
+		"a word":              {"soon", 0},
+		"a negative number":   {"-5", 0},
+		"a huge number":       {"99999999999999999999", 0},
+	}
+	for name, test := range tests {
+		if got := retryAfter(test.header, now); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
 	}
 }

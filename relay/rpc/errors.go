@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -54,36 +54,36 @@ type rpcFault struct {
 // fault gives a JSON-RPC error its meaning. A code that is not known to refuse
 // the call means unknown: of a send it could not be told whether it was forwarded.
 func (c *Client) fault(method string, f *rpcFault) error {
+	detail := strings.TrimSuffix(fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message)), ": ")
 	unavailable := func(kind string) error {
-		return &ledger.Unavailable{Method: method, Kind: kind, Detail: fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message))}
+		return &onchain.Unavailable{Method: method, Kind: kind, Detail: detail}
 	}
-	refused := &ledger.RPCError{Method: method, Code: f.Code, Message: c.message(f.Message)}
+	refused := &onchain.RPCError{Method: method, Code: f.Code, Message: c.message(f.Message)}
 	switch f.Code {
 	case codePreflightFailure:
 		if e := preflightError(f.Data); e != nil {
-			return &ledger.SendError{Err: e}
+			return &onchain.SendError{Err: e}
 		}
 		return refused
 	case codeSignatureVerification:
-		return &ledger.SendError{Err: &shieldpool.TransactionError{Kind: "SignatureFailure"}}
+		return &onchain.SendError{Err: &shieldpool.TransactionError{Kind: "SignatureFailure"}}
 	case codeBlockCleanedUp:
-		return fmt.Errorf("%s: %w", method, ledger.ErrBlockPruned)
+		return fmt.Errorf("%s: %w", method, onchain.ErrBlockPruned)
 	case codeSlotSkipped, codeLongTermSlotSkipped:
-		return fmt.Errorf("%s: %w", method, ledger.ErrSlotSkipped)
+		return fmt.Errorf("%s: %w", method, onchain.ErrSlotSkipped)
 	case codeBlockNotAvailable, codeBlockStatusNotAvailable:
-		return unavailable(ledger.KindNotYet)
+		return unavailable(onchain.KindNotYet)
 	case codeNodeUnhealthy, codeMinContextSlot:
-		return &ledger.Unavailable{
-			Method: method, Kind: ledger.KindNodeBehind, Slot: contextSlot(f.Data),
-			Detail: fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message)),
+		return &onchain.Unavailable{
+			Method: method, Kind: onchain.KindNodeBehind, Slot: contextSlot(f.Data), Detail: detail,
 		}
 	case codeTooManyRequests, codeTooManyRequestsPrivate:
-		return unavailable(ledger.KindRateLimited)
+		return unavailable(onchain.KindRateLimited)
 	case codeParse, codeInvalidRequest, codeUnknownMethod, codeInvalidParams,
 		codeKeyExcluded, codeHistoryNotAvailable, codeUnsupportedVersion:
 		return refused
 	default:
-		return unavailable(ledger.KindServerError)
+		return unavailable(onchain.KindServerError)
 	}
 }
 
@@ -131,21 +131,21 @@ func retryAfter(header string, now time.Time) time.Duration {
 // because the caller left.
 func ungated(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
-		return ended(ctx, method)
+		return Ended(ctx, method)
 	}
-	return &ledger.Unavailable{Method: method, Kind: ledger.KindBudget, Detail: err.Error()}
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindBudget, Detail: err.Error()}
 }
 
-// errLimit is the cause of a context that ended because Endpoints gives a call
-// no more time, rather than because its caller left.
-var errLimit = errors.New("the endpoint took too long")
+// ErrLimit as the cause of a context says that it ended because the call gets no
+// more time, not because its caller left.
+var ErrLimit = errors.New("the endpoint took too long")
 
-// ended is the error of a call whose context has ended.
-func ended(ctx context.Context, method string) error {
-	if errors.Is(context.Cause(ctx), errLimit) {
-		return &ledger.Unavailable{Method: method, Kind: ledger.KindTimeout}
+// Ended is the error of a call whose context has ended.
+func Ended(ctx context.Context, method string) error {
+	if errors.Is(context.Cause(ctx), ErrLimit) {
+		return &onchain.Unavailable{Method: method, Kind: onchain.KindTimeout}
 	}
-	return &ledger.Unavailable{Method: method, Kind: ledger.KindCancelled, Err: ctx.Err()}
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindCancelled, Err: ctx.Err()}
 }
 
 // transportFault names why no answer came. net/http's own error is left out:
@@ -153,16 +153,17 @@ func ended(ctx context.Context, method string) error {
 func transportFault(parent, attempt context.Context, method string, err error) error {
 	switch {
 	case parent.Err() != nil:
-		return ended(parent, method)
+		return Ended(parent, method)
 	case attempt.Err() != nil:
-		return &ledger.Unavailable{Method: method, Kind: ledger.KindTimeout}
+		return &onchain.Unavailable{Method: method, Kind: onchain.KindTimeout}
 	default:
-		return &ledger.Unavailable{Method: method, Kind: ledger.KindConnection, Detail: connectionDetail(err)}
+		return &onchain.Unavailable{Method: method, Kind: onchain.KindConnection, Detail: ConnectionDetail(err)}
 	}
 }
 
-// connectionDetail puts the commonest causes in our own words.
-func connectionDetail(err error) string {
+// ConnectionDetail says why a connection failed, of the commonest causes; else "". It
+// never holds the URL.
+func ConnectionDetail(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	switch {
@@ -177,25 +178,11 @@ func connectionDetail(err error) string {
 	}
 }
 
-// kindOf is the kind of a ledger.Unavailable; empty for any other error.
-func kindOf(err error) string {
-	var u *ledger.Unavailable
-	if errors.As(err, &u) {
-		return u.Kind
-	}
-	return ""
-}
-
-// transient reports whether the same read may succeed in a moment.
-func transient(err error) bool {
-	var u *ledger.Unavailable
-	return errors.As(err, &u) && u.Kind != ledger.KindRejected && u.Kind != ledger.KindCancelled
-}
-
-// classOf is the metric class of an attempt: a fixed set.
-func classOf(err error) string {
-	var u *ledger.Unavailable
-	var s *ledger.SendError
+// ClassOf is the metric class of a call: "ok", "refused", "preflight" or a kind of
+// onchain.Unavailable.
+func ClassOf(err error) string {
+	var u *onchain.Unavailable
+	var s *onchain.SendError
 	switch {
 	case err == nil:
 		return "ok"
@@ -212,6 +199,9 @@ func classOf(err error) string {
 const maxMessage = 200
 
 func (c *Client) message(m string) string {
+	if c.silent {
+		return ""
+	}
 	m = c.redact(m)
 	if len(m) > maxMessage {
 		m = strings.ToValidUTF8(m[:maxMessage], "") + "…"

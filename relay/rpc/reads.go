@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // Limits of the RPC methods (Agave).
@@ -44,26 +44,9 @@ func (a *at[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(raw.Value, &a.Value)
 }
 
-// malformed is the error of a result that decodes but contradicts the call.
-func malformed(method, format string, args ...any) error {
-	return &ledger.Unavailable{Method: method, Kind: ledger.KindBadResponse, Detail: fmt.Sprintf(format, args...)}
-}
-
-// seen refuses an answer from before minContextSlot: some endpoints leave the
-// parameter out of what they pass on.
-func seen(method string, slot, minContextSlot uint64) error {
-	if slot >= minContextSlot {
-		return nil
-	}
-	return &ledger.Unavailable{
-		Method: method, Kind: ledger.KindNodeBehind, Slot: slot,
-		Detail: fmt.Sprintf("answer is of slot %d, expected %d or later", slot, minContextSlot),
-	}
-}
-
 type config map[string]any
 
-func committed(c ledger.Commitment) config { return config{"commitment": c} }
+func committed(c onchain.Commitment) config { return config{"commitment": c} }
 
 // notBefore keeps a node that has not seen the slot from answering; 0 for none.
 func (c config) notBefore(slot uint64) config {
@@ -82,7 +65,7 @@ type wireAccount struct {
 	Executable bool `json:"executable"`
 }
 
-func (w *wireAccount) account() (*ledger.Account, error) {
+func (w *wireAccount) account() (*onchain.Account, error) {
 	if w.Owner == nil || w.Lamports == nil || len(w.Data) != 2 || w.Data[1] != "base64" {
 		return nil, errors.New("owner, lamports or base64 data are missing")
 	}
@@ -90,15 +73,15 @@ func (w *wireAccount) account() (*ledger.Account, error) {
 	if err != nil {
 		return nil, errors.New("data is not base64")
 	}
-	return &ledger.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data, Executable: w.Executable}, nil
+	return &onchain.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data, Executable: w.Executable}, nil
 }
 
 // Accounts reads up to 100 accounts, all at the slot that it returns, which is
 // not before minContextSlot; the entry of an account that does not exist is nil.
-func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitment ledger.Commitment, minContextSlot uint64) ([]*ledger.Account, uint64, error) {
+func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	accounts, slot, err := c.accounts(ctx, keys, config{"encoding": "base64", "commitment": commitment}.notBefore(minContextSlot))
 	if err == nil {
-		err = seen("getMultipleAccounts", slot, minContextSlot)
+		err = onchain.CheckSlot("getMultipleAccounts", slot, minContextSlot)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -106,7 +89,7 @@ func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitme
 	return accounts, slot, nil
 }
 
-func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf config) ([]*ledger.Account, uint64, error) {
+func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf config) ([]*onchain.Account, uint64, error) {
 	const method = "getMultipleAccounts"
 	if len(keys) > MaxAccounts {
 		return nil, 0, fmt.Errorf("%s takes at most %d accounts, received %d", method, MaxAccounts, len(keys))
@@ -116,15 +99,15 @@ func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf con
 		return nil, 0, err
 	}
 	if len(result.Value) != len(keys) {
-		return nil, 0, malformed(method, "%d accounts, expected %d", len(result.Value), len(keys))
+		return nil, 0, onchain.Malformed(method, "%d accounts, expected %d", len(result.Value), len(keys))
 	}
-	accounts := make([]*ledger.Account, len(keys))
+	accounts := make([]*onchain.Account, len(keys))
 	for i, w := range result.Value {
 		if w == nil {
 			continue
 		}
 		if accounts[i], err = w.account(); err != nil {
-			return nil, 0, malformed(method, "account %d: %v", i, err)
+			return nil, 0, onchain.Malformed(method, "account %d: %v", i, err)
 		}
 	}
 	return accounts, result.Slot, nil
@@ -134,9 +117,9 @@ func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf con
 // which is not before minContextSlot. An account that does not exist has 0.
 func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	const method = "getBalance"
-	result, err := read[at[uint64]](ctx, c, method, key, committed(ledger.Confirmed).notBefore(minContextSlot))
+	result, err := read[at[uint64]](ctx, c, method, key, committed(onchain.Confirmed).notBefore(minContextSlot))
 	if err == nil {
-		err = seen(method, result.Slot, minContextSlot)
+		err = onchain.CheckSlot(method, result.Slot, minContextSlot)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -148,7 +131,7 @@ func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSl
 // that it returns, in the order of the keys. An account that does not exist has 0.
 func (c *Client) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	accounts, slot, err := c.accounts(ctx, keys, config{
-		"encoding": "base64", "commitment": ledger.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},
+		"encoding": "base64", "commitment": onchain.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},
 	})
 	if err != nil {
 		return nil, 0, err
@@ -163,30 +146,27 @@ func (c *Client) Balances(ctx context.Context, keys []solana.PublicKey) (lamport
 }
 
 // LatestBlockhash reads the newest confirmed blockhash.
-func (c *Client) LatestBlockhash(ctx context.Context) (ledger.Blockhash, error) {
-	const method = methodBlockhash
+func (c *Client) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
+	const method = "getLatestBlockhash"
 	type value struct {
 		Blockhash            solana.Hash `json:"blockhash"`
 		LastValidBlockHeight uint64      `json:"lastValidBlockHeight"`
 	}
-	result, err := read[at[value]](ctx, c, method, committed(ledger.Confirmed))
+	result, err := read[at[value]](ctx, c, method, committed(onchain.Confirmed))
 	if err != nil {
-		return ledger.Blockhash{}, err
+		return onchain.Blockhash{}, err
 	}
 	if result.Value.Blockhash.IsZero() || result.Value.LastValidBlockHeight == 0 {
-		return ledger.Blockhash{}, malformed(method, "blockhash or lastValidBlockHeight is missing")
+		return onchain.Blockhash{}, onchain.Malformed(method, "blockhash or lastValidBlockHeight is missing")
 	}
-	return ledger.Blockhash{
+	return onchain.Blockhash{
 		Hash: result.Value.Blockhash, Slot: result.Slot,
 		LastValidBlockHeight: result.Value.LastValidBlockHeight,
 	}, nil
 }
 
-// block is one of the chain's, by slot and by block height.
-type block struct{ slot, height uint64 }
-
-// newest reads the newest block of the commitment.
-func (c *Client) newest(ctx context.Context, commitment ledger.Commitment) (block, error) {
+// Newest reads the newest block of the commitment.
+func (c *Client) Newest(ctx context.Context, commitment onchain.Commitment) (onchain.Tip, error) {
 	const method = "getEpochInfo"
 	result, err := read[struct {
 		Slot   *uint64 `json:"absoluteSlot"`
@@ -194,20 +174,20 @@ func (c *Client) newest(ctx context.Context, commitment ledger.Commitment) (bloc
 	}](ctx, c, method, committed(commitment))
 	switch {
 	case err != nil:
-		return block{}, err
+		return onchain.Tip{}, err
 	case result.Slot == nil || result.Height == nil || *result.Height > *result.Slot:
-		return block{}, malformed(method, "absoluteSlot or blockHeight is missing, or the height is above the slot")
+		return onchain.Tip{}, onchain.Malformed(method, "absoluteSlot or blockHeight is missing, or the height is above the slot")
 	}
-	return block{*result.Slot, *result.Height}, nil
+	return onchain.Tip{Slot: *result.Slot, Height: *result.Height}, nil
 }
 
 // Slot reads the newest slot of the commitment.
-func (c *Client) Slot(ctx context.Context, commitment ledger.Commitment) (uint64, error) {
+func (c *Client) Slot(ctx context.Context, commitment onchain.Commitment) (uint64, error) {
 	return read[uint64](ctx, c, "getSlot", committed(commitment))
 }
 
-// firstAvailable reads the slot of the oldest block that the endpoint still has.
-func (c *Client) firstAvailable(ctx context.Context) (uint64, error) {
+// FirstAvailable reads the slot of the oldest block that the endpoint still has.
+func (c *Client) FirstAvailable(ctx context.Context) (uint64, error) {
 	return read[uint64](ctx, c, "getFirstAvailableBlock")
 }
 
@@ -229,7 +209,7 @@ func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) 
 	fees := make([]uint64, len(result))
 	for i, r := range result {
 		if r.Fee == nil {
-			return nil, malformed(method, "entry %d has no prioritizationFee", i)
+			return nil, onchain.Malformed(method, "entry %d has no prioritizationFee", i)
 		}
 		fees[i] = *r.Fee
 	}

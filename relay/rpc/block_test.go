@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"encoding/base64"
@@ -10,7 +10,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 var (
@@ -50,7 +50,7 @@ func indexIn(t *testing.T, raw []byte, key solana.PublicKey) int {
 	return 0
 }
 
-func readBlock(t *testing.T, transactions ...string) (*ledger.Block, *node, error) {
+func readBlock(t *testing.T, transactions ...string) (*onchain.Block, *node, error) {
 	t.Helper()
 	n := newNode(t, result(fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":6,"blockHeight":5,"blockTime":1,"transactions":[%s]}`,
 		hashA, solana.Hash{2}, strings.Join(transactions, ","))))
@@ -77,18 +77,18 @@ func TestBlockKeepsTheOrderOfExecution(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := ledger.Instruction{ProgramID: router, Accounts: []solana.PublicKey{payerKey, treeKey}, Data: []byte{1}}
-	second := ledger.Instruction{ProgramID: program, Accounts: []solana.PublicKey{poolKey, treeKey}, Data: []byte{2}}
-	want := &ledger.Block{
+	first := onchain.Instruction{ProgramID: router, Accounts: []solana.PublicKey{payerKey, treeKey}, Data: []byte{1}}
+	second := onchain.Instruction{ProgramID: program, Accounts: []solana.PublicKey{poolKey, treeKey}, Data: []byte{2}}
+	want := &onchain.Block{
 		Slot: 8, Parent: 6, Hash: hashA, ParentHash: solana.Hash{2},
-		Transactions: []ledger.BlockTransaction{
-			{Signature: sigA, FeePayer: payerKey, Instructions: []ledger.Instruction{
+		Transactions: []onchain.BlockTransaction{
+			{Signature: sigA, FeePayer: payerKey, Instructions: []onchain.Instruction{
 				first,
 				{ProgramID: program, Accounts: []solana.PublicKey{treeKey}, Data: []byte{1}},
 				{ProgramID: program, Accounts: []solana.PublicKey{}, Data: []byte{}},
 				second,
 			}},
-			{Signature: sigA, FeePayer: payerKey, Failed: true, Instructions: []ledger.Instruction{first, second}},
+			{Signature: sigA, FeePayer: payerKey, Failed: true, Instructions: []onchain.Instruction{first, second}},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -116,7 +116,7 @@ func TestBlockResolvesLookupTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ledger.Instruction{
+	want := []onchain.Instruction{
 		{ProgramID: router, Accounts: []solana.PublicKey{payerKey, treeKey}, Data: []byte{1}},
 		{ProgramID: program, Accounts: []solana.PublicKey{poolKey, treeKey}, Data: []byte{2}},
 	}
@@ -154,14 +154,14 @@ func TestBlockThatCannotBeTrusted(t *testing.T) {
 			if b != nil {
 				t.Error("a block is returned")
 			}
-			checkError(t, err, ledger.KindBadResponse, 0, nil)
+			checkError(t, err, onchain.KindBadResponse, 0, nil)
 		})
 	}
 	t.Run("a block without its transactions", func(t *testing.T) {
 		t.Parallel()
 		n := newNode(t, result(fmt.Sprintf(`{"blockhash":%q,"parentSlot":6,"signatures":[]}`, hashA)))
 		_, err := newClient(t, Options{URL: n.URL}).Block(t.Context(), 8)
-		checkError(t, err, ledger.KindBadResponse, 0, nil)
+		checkError(t, err, onchain.KindBadResponse, 0, nil)
 	})
 }
 

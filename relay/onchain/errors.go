@@ -1,4 +1,4 @@
-package ledger
+package onchain
 
 import (
 	"errors"
@@ -97,20 +97,56 @@ func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
 // Unwrap gives the context's error, if that is why there is no answer.
 func (e *Unavailable) Unwrap() error { return e.Err }
 
+// Malformed is the error of a result that decodes and contradicts the call.
+func Malformed(method, format string, args ...any) error {
+	return &Unavailable{Method: method, Kind: KindBadResponse, Detail: fmt.Sprintf(format, args...)}
+}
+
+// CheckSlot refuses an answer from before minContextSlot: some endpoints leave the
+// parameter out of what they pass on.
+func CheckSlot(method string, slot, minContextSlot uint64) error {
+	if slot >= minContextSlot {
+		return nil
+	}
+	return &Unavailable{
+		Method: method, Kind: KindNodeBehind, Slot: slot,
+		Detail: fmt.Sprintf("answer is of slot %d, expected %d or later", slot, minContextSlot),
+	}
+}
+
+// KindOf is the kind of an Unavailable; empty for any other error.
+func KindOf(err error) string {
+	var u *Unavailable
+	if errors.As(err, &u) {
+		return u.Kind
+	}
+	return ""
+}
+
+// Transient reports whether the same read may succeed in a moment.
+func Transient(err error) bool {
+	kind := KindOf(err)
+	return kind != "" && kind != KindRejected && kind != KindCancelled
+}
+
 // RPCError is an answer that refuses the call itself: the endpoint does not
 // know the method or does not take the parameters. Asking again does not help.
 type RPCError struct {
 	Method string
 	// Endpoint is the configured name of the endpoint; empty when there is only one.
 	Endpoint string
-	// Code is JSON-RPC's, negative; Message is the endpoint's.
+	// Code is JSON-RPC's, negative; Message is the endpoint's, or empty.
 	Code    int
 	Message string
 }
 
 // Error gives method, endpoint, code and message.
 func (e *RPCError) Error() string {
-	return fmt.Sprintf("%s: the RPC endpoint refuses the call with code %d: %s", called(e.Method, e.Endpoint), e.Code, e.Message)
+	text := fmt.Sprintf("%s: the RPC endpoint refuses the call with code %d", called(e.Method, e.Endpoint), e.Code)
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
 }
 
 // SendError is a transaction that an endpoint refused before forwarding it:

@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 type wireBlock struct {
@@ -47,35 +47,35 @@ type wireInstruction struct {
 // Blocks lists the slots from from to to, both included, that have a confirmed
 // block. The network bounds the range to 500 000 slots.
 func (c *Client) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
-	return read[[]uint64](ctx, c, "getBlocks", from, to, committed(ledger.Confirmed))
+	return read[[]uint64](ctx, c, "getBlocks", from, to, committed(onchain.Confirmed))
 }
 
 // Block reads the confirmed block of the slot, the only source of the order of
-// transactions within a slot. It fails with ledger.ErrSlotSkipped without a
-// block, and with ledger.ErrBlockPruned when the endpoint no longer has it.
-func (c *Client) Block(ctx context.Context, slot uint64) (*ledger.Block, error) {
+// transactions within a slot. It fails with onchain.ErrSlotSkipped without a
+// block, and with onchain.ErrBlockPruned when the endpoint no longer has it.
+func (c *Client) Block(ctx context.Context, slot uint64) (*onchain.Block, error) {
 	const method = "getBlock"
 	wire, err := read[wireBlock](ctx, c, method, slot, config{
 		"encoding": "base64", "transactionDetails": "full", "rewards": false,
-		"commitment": ledger.Confirmed, "maxSupportedTransactionVersion": 0,
+		"commitment": onchain.Confirmed, "maxSupportedTransactionVersion": 0,
 	})
 	if err != nil {
 		return nil, err
 	}
 	b, err := wire.decode(slot)
 	if err != nil {
-		return nil, malformed(method, "%v", err)
+		return nil, onchain.Malformed(method, "%v", err)
 	}
 	return b, nil
 }
 
-func (w *wireBlock) decode(slot uint64) (*ledger.Block, error) {
+func (w *wireBlock) decode(slot uint64) (*onchain.Block, error) {
 	if w.Parent == nil || w.Hash.IsZero() || w.Transactions == nil {
 		return nil, errors.New("blockhash, parentSlot or transactions are missing")
 	}
-	b := &ledger.Block{
+	b := &onchain.Block{
 		Slot: slot, Parent: *w.Parent, Hash: w.Hash, ParentHash: w.ParentHash,
-		Transactions: make([]ledger.BlockTransaction, len(w.Transactions)),
+		Transactions: make([]onchain.BlockTransaction, len(w.Transactions)),
 	}
 	for i := range w.Transactions {
 		var err error
@@ -86,14 +86,14 @@ func (w *wireBlock) decode(slot uint64) (*ledger.Block, error) {
 	return b, nil
 }
 
-func (w *wireTransaction) decode() (ledger.BlockTransaction, error) {
+func (w *wireTransaction) decode() (onchain.BlockTransaction, error) {
 	out, err := w.resolve()
 	return out.BlockTransaction, err
 }
 
 // resolved is a transaction with the keys behind its indices.
 type resolved struct {
-	ledger.BlockTransaction
+	onchain.BlockTransaction
 	keys       []solana.PublicKey
 	signatures uint64
 }
@@ -137,8 +137,8 @@ func (w *wireTransaction) resolve() (resolved, error) {
 }
 
 // resolve replaces indices by addresses.
-func (w *wireInstruction) resolve(keys []solana.PublicKey) (ledger.Instruction, error) {
-	ix := ledger.Instruction{Accounts: make([]solana.PublicKey, len(w.Accounts)), Data: w.Data}
+func (w *wireInstruction) resolve(keys []solana.PublicKey) (onchain.Instruction, error) {
+	ix := onchain.Instruction{Accounts: make([]solana.PublicKey, len(w.Accounts)), Data: w.Data}
 	if w.Program < 0 || w.Program >= len(keys) {
 		return ix, fmt.Errorf("its program is account %d of %d", w.Program, len(keys))
 	}

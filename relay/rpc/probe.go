@@ -1,4 +1,4 @@
-package chain
+package rpc
 
 import (
 	"context"
@@ -8,52 +8,14 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
-
-// Checks reads the chain for the checks of a pool, at the confirmed commitment.
-type Checks struct{ from checked }
-
-// checked is *Client or *Endpoints.
-type checked interface {
-	AccountReader
-	GenesisHash(ctx context.Context) (solana.Hash, error)
-}
-
-// NewChecks makes a poolcheck.Reader of a *Client or of *Endpoints.
-func NewChecks(from checked) Checks { return Checks{from} }
-
-// GenesisHash implements poolcheck.Reader. An endpoint of another chain among
-// several is not used, and so no matter.
-func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
-	hash, err := c.from.GenesisHash(ctx)
-	var foreign *GenesisError
-	if errors.As(err, &foreign) && !hash.IsZero() {
-		return hash, nil
-	}
-	return hash, err
-}
-
-// Accounts implements poolcheck.Reader.
-func (c Checks) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*poolcheck.Account, error) {
-	accounts, slot, err := c.from.Accounts(ctx, keys, ledger.Confirmed, 0)
-	if err != nil {
-		return 0, nil, err
-	}
-	out := make([]*poolcheck.Account, len(accounts))
-	for i, a := range accounts {
-		if a != nil {
-			out[i] = &poolcheck.Account{Owner: a.Owner, Lamports: a.Lamports, Executable: a.Executable, Data: a.Data}
-		}
-	}
-	return slot, out, nil
-}
 
 // Landed reads, newest first, the successful ones among the newest confirmed
 // transactions that name the address, until enough says so.
 func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int, enough func([]poolcheck.Landed) bool) ([]poolcheck.Landed, error) {
-	infos, err := c.SignaturesFor(ctx, address, ledger.Confirmed, solana.Signature{}, solana.Signature{}, limit)
+	infos, err := c.SignaturesFor(ctx, address, onchain.Confirmed, solana.Signature{}, solana.Signature{}, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +39,6 @@ func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int
 	return out, nil
 }
 
-// FirstAvailable reads the slot of the oldest block that the endpoint still has.
-func (c *Client) FirstAvailable(ctx context.Context) (uint64, error) { return c.firstAvailable(ctx) }
-
 // Version reads which release of which validator the endpoint runs, such as
 // 2.3.0.
 func (c *Client) Version(ctx context.Context) (string, error) {
@@ -91,7 +50,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if result.Core == "" || len(result.Core) > 64 {
-		return "", malformed(method, "solana-core has %d characters, expected 1 to 64", len(result.Core))
+		return "", onchain.Malformed(method, "solana-core has %d characters, expected 1 to 64", len(result.Core))
 	}
 	return result.Core, nil
 }
@@ -104,7 +63,7 @@ var ErrNoRate = errors.New("the history does not tell how fast the balance is sp
 // history has it, and over how many slots. ErrNoRate when there is none, or when
 // the balance did not fall.
 func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lamports, since, now uint64) (spent, slots uint64, err error) {
-	infos, err := c.SignaturesFor(ctx, account, ledger.Finalized, solana.Signature{}, solana.Signature{}, historyPage)
+	infos, err := c.SignaturesFor(ctx, account, onchain.Finalized, solana.Signature{}, solana.Signature{}, historyPage)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -112,11 +71,11 @@ func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lampo
 	if len(infos) == historyPage {
 		begin = max(begin, infos[len(infos)-1].Slot)
 	}
-	infos = slices.DeleteFunc(infos, func(i ledger.SignatureInfo) bool { return i.Slot <= since })
+	infos = slices.DeleteFunc(infos, func(i onchain.SignatureInfo) bool { return i.Slot <= since })
 	if len(infos) == 0 || now <= begin {
 		return 0, 0, ErrNoRate
 	}
-	first, err := c.payment(ctx, infos[len(infos)-1].Signature, account)
+	first, err := c.Payment(ctx, infos[len(infos)-1].Signature, account)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the oldest transaction of the last hour: %w", err)
 	}

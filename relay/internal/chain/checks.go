@@ -1,0 +1,42 @@
+package chain
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// Checks reads the chain for the checks of a pool, at the confirmed commitment.
+type Checks struct{ from checked }
+
+// checked is *rpc.Client or *Endpoints.
+type checked interface {
+	AccountReader
+	GenesisHash(ctx context.Context) (solana.Hash, error)
+}
+
+// NewChecks makes a poolcheck.Reader of a *rpc.Client or of *Endpoints.
+func NewChecks(from checked) Checks { return Checks{from} }
+
+// GenesisHash implements poolcheck.Reader. An endpoint of another chain among
+// several is not used, and so no matter.
+func (c Checks) GenesisHash(ctx context.Context) (solana.Hash, error) {
+	hash, err := c.from.GenesisHash(ctx)
+	var foreign *GenesisError
+	if errors.As(err, &foreign) && !hash.IsZero() {
+		return hash, nil
+	}
+	return hash, err
+}
+
+// Accounts implements poolcheck.Reader.
+func (c Checks) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
+	accounts, slot, err := c.from.Accounts(ctx, keys, onchain.Confirmed, 0)
+	if err != nil {
+		return 0, nil, err
+	}
+	return slot, accounts, nil
+}
